@@ -1,0 +1,47 @@
+"""Thousands of netCDF, PP and Zarr files as one array.
+
+The public functions load what they need on first use; importing cfagg alone is light.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+#: Public name -> module that defines it.
+_HOMES = {
+    "Aggregation": "cfagg.model",
+    "CfaggError": "cfagg.errors",
+    "Grid": "cfagg.model",
+    "Layout": "cfagg.model",
+    "Partitions": "cfagg.model",
+    "convert": "cfagg.convert",
+    "open_aggregation": "cfagg.reading",
+    "read": "cfagg.reading",
+}
+
+__all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from cfagg.convert import convert as convert
+    from cfagg.errors import CfaggError as CfaggError
+    from cfagg.model import Aggregation as Aggregation
+    from cfagg.model import Grid as Grid
+    from cfagg.model import Layout as Layout
+    from cfagg.model import Partitions as Partitions
+    from cfagg.reading import open_aggregation as open_aggregation
+    from cfagg.reading import read as read
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'cfagg' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

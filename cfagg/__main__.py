@@ -1,0 +1,7 @@
+"""``python -m cfagg``."""
+
+import sys
+
+from cfagg.cli.main import main
+
+sys.exit(main())

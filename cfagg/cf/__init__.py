@@ -1,0 +1,1 @@
+"""The CF layer: units, calendars, missing data and conforming."""

@@ -1,0 +1,1 @@
+"""Showing aggregations: text, HTML and pictures of the partition matrix."""

@@ -1,0 +1,164 @@
+"""Every exception and warning that cfagg raises on purpose.
+
+::
+
+    CfaggError
+    ├── ConventionError        (ValueError)           attributes or JSON that break their convention
+    ├── ModelError             (ValueError)           a grid, layout or aggregation that cannot exist
+    ├── LimitError             (ValueError)           a size, depth or count above a cap
+    ├── SelectionError         (IndexError)           a selection that the array does not have
+    ├── AccessError            (PermissionError)      a reference outside the allowed places
+    ├── FragmentNotFoundError  (FileNotFoundError)    a partition's file or variable is not there
+    ├── FragmentReadError      (OSError)              a partition's file is damaged or not readable
+    ├── FragmentMismatchError  (ValueError)           a sub-array of another shape, type or dimensions
+    ├── ConformError           (ValueError)           values that the master array cannot hold
+    │   ├── UnitsError                                units that do not convert
+    │   └── CalendarError                             dates that a calendar does not have
+    ├── SourceError            (OSError)              an input file that cannot be opened as asked
+    ├── TargetExistsError      (FileExistsError)      an output that would be replaced
+    ├── TargetError            (OSError)              an output that cannot be written
+    └── UnsupportedError       (NotImplementedError)  legal input that this version cannot honour
+
+    CfaggWarning               (UserWarning)
+    └── RepairWarning                                 text that was read after a repair
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = [
+    "AccessError",
+    "CalendarError",
+    "CfaggError",
+    "CfaggWarning",
+    "ConformError",
+    "ConventionError",
+    "FragmentMismatchError",
+    "FragmentNotFoundError",
+    "FragmentReadError",
+    "LimitError",
+    "ModelError",
+    "Problem",
+    "RepairWarning",
+    "SelectionError",
+    "SourceError",
+    "TargetError",
+    "TargetExistsError",
+    "UnitsError",
+    "UnsupportedError",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong, and where.
+
+    Parameters
+    ----------
+    where : str
+        The place: a key path such as ``Partitions[3].location[0]``.
+    message : str
+        What was found and what was expected.
+    """
+
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" if self.where else self.message
+
+
+class CfaggError(Exception):
+    """Base of all errors of cfagg.
+
+    Parameters
+    ----------
+    message : str
+        One clear sentence: file, variable, partition, found, expected, remedy.
+    problems : iterable of Problem, optional
+        Every single problem, where a validation found several.
+    """
+
+    #: So many problems are printed; all of them are in ``problems``.
+    shown = 20
+
+    def __init__(self, message: str, problems: Iterable[Problem] = ()) -> None:
+        self.message = message
+        self.problems = tuple(problems)
+        super().__init__(message, self.problems)
+
+    def __str__(self) -> str:
+        lines = [self.message, *(f"  - {p}" for p in self.problems[: self.shown])]
+        if len(self.problems) > self.shown:
+            lines.append(f"  - and {len(self.problems) - self.shown} more")
+        return "\n".join(lines)
+
+
+class ConventionError(CfaggError, ValueError):
+    """Attributes or JSON that break the convention they follow."""
+
+
+class ModelError(CfaggError, ValueError):
+    """A grid, layout, partition table or aggregation that cannot exist."""
+
+
+class LimitError(CfaggError, ValueError):
+    """Input above a cap on size, depth or count."""
+
+
+class SelectionError(CfaggError, IndexError):
+    """A selection that lies outside the array or is not understood."""
+
+
+class AccessError(CfaggError, PermissionError):
+    """A reference that leads outside the places that may be read."""
+
+
+class FragmentNotFoundError(CfaggError, FileNotFoundError):
+    """The file or the variable that holds a partition is not there."""
+
+
+class FragmentReadError(CfaggError, OSError):
+    """The file that holds a partition is damaged or not readable."""
+
+
+class FragmentMismatchError(CfaggError, ValueError):
+    """A sub-array whose shape, type or dimensions are not those described."""
+
+
+class ConformError(CfaggError, ValueError):
+    """Values that cannot be expressed in the master array."""
+
+
+class UnitsError(ConformError):
+    """Units that do not convert into each other."""
+
+
+class CalendarError(ConformError):
+    """A date that a calendar does not have, or an unknown calendar."""
+
+
+class SourceError(CfaggError, OSError):
+    """An input that is not there, or not in a format that cfagg reads."""
+
+
+class TargetExistsError(CfaggError, FileExistsError):
+    """An output exists and replacing it was not asked for."""
+
+
+class TargetError(CfaggError, OSError):
+    """An output that cannot be written."""
+
+
+class UnsupportedError(CfaggError, NotImplementedError):
+    """Legal input that this version of cfagg cannot honour."""
+
+
+class CfaggWarning(UserWarning):
+    """Base of all warnings of cfagg."""
+
+
+class RepairWarning(CfaggWarning):
+    """Text that was not valid as written and was read after a repair."""

@@ -1,0 +1,538 @@
+"""The data model that every convention is read into and written from.
+
+One structure carries partition matrices, chunk grids and sampling grids: per dimension a strictly increasing array of
+*edges* that starts at 0 (`Grid`).  An `Aggregation` is a grid and a table with one row per partition, held as columns
+(`Partitions`): codes into small tables of distinct strings (`Strings`) and distinct descriptions (`Layout`).  A million
+partitions cost tens of megabytes and no Python object each.
+
+Everything here is immutable and validated when it is made; an error lists every problem with its place.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import ModelError, Problem
+
+__all__ = ["Aggregation", "Grid", "Layout", "Partitions", "Regular", "Strings"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Regular:
+    """Edges of equal chunks along one dimension, described in O(1).
+
+    Parameters
+    ----------
+    length : int
+        Size of the dimension.  The last chunk may overhang it.
+    chunk : int
+        Size of every chunk, at least 1.
+    """
+
+    length: int
+    chunk: int
+
+    def __post_init__(self) -> None:
+        if self.chunk < 1 or self.length < 0:
+            raise ModelError(f"a regular grid needs length >= 0 and chunk >= 1; found {self.length} and {self.chunk}")
+
+    @property
+    def count(self) -> int:
+        """Number of chunks."""
+        return -(-self.length // self.chunk)
+
+    def expand(self) -> Int64:
+        """Return the edges as an array, shape (count + 1,); the last one may lie beyond `length`."""
+        return np.arange(self.count + 1, dtype=np.int64) * self.chunk
+
+
+class Grid:
+    """A hyperrectangular grid of cells over an array: partitions or chunks.
+
+    Parameters
+    ----------
+    axes : sequence of Regular or array_like of int
+        Per dimension either `Regular` or the edges themselves, strictly increasing from 0.
+    shape : sequence of int, optional
+        Shape of the array; ``shape[d] <= edges[d][-1]``.  By default the last edges.
+
+    Examples
+    --------
+    >>> grid = Grid([[0, 12, 48], [0, 64]])
+    >>> grid.shape, grid.matrix_shape
+    ((48, 64), (2, 1))
+    >>> Grid.regular((10,), (4,)).edges
+    (array([ 0,  4,  8, 12]),)
+    """
+
+    __slots__ = ("__dict__", "axes", "shape")
+
+    axes: tuple[Regular | Int64, ...]
+    shape: tuple[int, ...]
+
+    def __init__(self, axes: Iterable[Regular | npt.ArrayLike], shape: Sequence[int] | None = None) -> None:
+        checked: list[Regular | Int64] = []
+        problems = []
+        for d, axis in enumerate(axes):
+            if isinstance(axis, Regular):
+                checked.append(axis)
+                continue
+            edges = np.array(axis, dtype=np.int64)
+            edges.flags.writeable = False
+            checked.append(edges)
+            if edges.ndim != 1 or edges.size < 1 or edges[0] != 0:
+                problems.append(Problem(f"edges[{d}]", "edges are a list of integers that starts at 0"))
+            elif (bad := np.flatnonzero(np.diff(edges) <= 0)).size:
+                i = int(bad[0])
+                problems.append(Problem(f"edges[{d}]", f"edges increase strictly; found {edges[i]}, {edges[i + 1]}"))
+        extent = [a.length if isinstance(a, Regular) else int(a[-1]) for a in checked] if not problems else []
+        size = tuple(int(n) for n in shape) if shape is not None else tuple(extent)
+        if not problems:
+            if len(size) != len(checked):
+                problems.append(Problem("shape", f"{len(size)} sizes for {len(checked)} dimensions"))
+            for d, (n, a) in enumerate(zip(size, checked, strict=False)):
+                last = a.count * a.chunk if isinstance(a, Regular) else int(a[-1])
+                before = last - a.chunk if isinstance(a, Regular) else int(a[-2]) if len(a) > 1 else -1
+                if not (before < n <= last or n == last == 0):
+                    problems.append(Problem(f"shape[{d}]", f"size {n} does not end in the last cell of edges up to {last}"))
+        if problems:
+            raise ModelError("not a grid", problems)
+        object.__setattr__(self, "axes", tuple(checked))
+        object.__setattr__(self, "shape", size)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a Grid does not change")
+
+    @classmethod
+    def regular(cls, shape: Sequence[int], chunks: Sequence[int]) -> Grid:
+        """Return the grid of equal chunks over an array of this shape."""
+        return cls([Regular(int(n), int(c)) for n, c in zip(shape, chunks, strict=True)], shape)
+
+    @classmethod
+    def from_sizes(cls, sizes: Iterable[Iterable[int]]) -> Grid:
+        """Return the grid whose cells have these sizes along each dimension (dask's ``chunks``).
+
+        >>> Grid.from_sizes([(12, 36), (64,)]).edges
+        (array([ 0, 12, 48]), array([ 0, 64]))
+        """
+        return cls([np.concatenate([[0], np.cumsum(np.fromiter(s, np.int64))]) for s in sizes])
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.axes)
+
+    @cached_property
+    def matrix_shape(self) -> tuple[int, ...]:
+        """Number of cells along each dimension."""
+        return tuple(a.count if isinstance(a, Regular) else len(a) - 1 for a in self.axes)
+
+    @property
+    def size(self) -> int:
+        """Number of cells; 1 for a scalar."""
+        n = 1
+        for m in self.matrix_shape:
+            n *= m
+        return n
+
+    @cached_property
+    def edges(self) -> tuple[Int64, ...]:
+        """Edges of every dimension as arrays, regular ones expanded."""
+        return tuple(a.expand() if isinstance(a, Regular) else a for a in self.axes)
+
+    @property
+    def sizes(self) -> tuple[tuple[int, ...], ...]:
+        """Valid sizes of the cells along each dimension, as dask writes ``chunks``."""
+        return tuple(
+            tuple(int(n) for n in np.diff(np.minimum(e, length))) for e, length in zip(self.edges, self.shape, strict=True)
+        )
+
+    def extent(self, index: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        """Return the half-open ranges (start, stop) of the array that one cell spans."""
+        out = []
+        for axis, i, length in zip(self.axes, index, self.shape, strict=True):
+            a, b = (i * axis.chunk, (i + 1) * axis.chunk) if isinstance(axis, Regular) else (int(axis[i]), int(axis[i + 1]))
+            out.append((a, min(b, length)))
+        return tuple(out)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Grid):
+            return NotImplemented
+        return self.shape == other.shape and all(
+            a is b or np.array_equal(a, b) for a, b in zip(self.edges, other.edges, strict=True)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.matrix_shape))
+
+    def __repr__(self) -> str:
+        return f"<Grid {' x '.join(map(str, self.matrix_shape)) or 'scalar'} over {self.shape}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Grid, (self.axes, self.shape))
+
+
+class Strings(Sequence[str]):
+    """A read-only table of strings in one block of bytes: file names by the million.
+
+    The prefix that all strings share is kept once.
+
+    Parameters
+    ----------
+    values : iterable of str
+        The strings, in order.
+
+    Examples
+    --------
+    >>> table = Strings(["data/a.nc", "data/b.nc"])
+    >>> table[1], len(table), table.nbytes
+    ('data/b.nc', 2, 25)
+    """
+
+    __slots__ = ("_blob", "_offsets", "_prefix")
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        encoded = [v.encode("utf-8", "surrogatepass") for v in values]
+        prefix = os.path.commonprefix([min(encoded), max(encoded)]) if encoded else b""
+        cut = len(prefix)
+        ends = np.cumsum([0, *(len(v) - cut for v in encoded)], dtype=np.int64)
+        self._prefix: bytes = prefix
+        self._blob = b"".join([v[cut:] for v in encoded])
+        self._offsets = ends.astype(np.uint32) if ends[-1] < 2**32 else ends
+
+    @classmethod
+    def encode(cls, values: Iterable[str]) -> tuple[npt.NDArray[np.int32], Strings]:
+        """Return one code per value and the table of distinct values in order of first appearance.
+
+        >>> codes, table = Strings.encode(["b", "a", "b"])
+        >>> codes.tolist(), list(table)
+        ([0, 1, 0], ['b', 'a'])
+        """
+        seen: dict[str, int] = {}
+        codes = np.fromiter((seen.setdefault(v, len(seen)) for v in values), np.int32)
+        return codes, cls(seen)
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        i = int(index)
+        i += len(self) if i < 0 else 0
+        if not 0 <= i < len(self):
+            raise IndexError(index)
+        tail = self._blob[int(self._offsets[i]) : int(self._offsets[i + 1])]
+        return (self._prefix + tail).decode("utf-8", "surrogatepass")
+
+    def __iter__(self) -> Iterator[str]:
+        for i in range(len(self)):
+            yield self[i]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Strings):
+            return NotImplemented
+        return (
+            self._prefix == other._prefix
+            and self._blob == other._blob
+            and np.array_equal(self._offsets, other._offsets)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._prefix, self._blob))
+
+    def __repr__(self) -> str:
+        return f"<Strings {len(self)}>"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return len(self._prefix) + len(self._blob) + int(self._offsets.nbytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a sub-array is stored, as far as the convention says; `None` means "as in the master array or the file".
+
+    Parameters
+    ----------
+    dims : tuple of str
+        Dimensions in the sub-array's own order, with size-1 dimensions that the master does not span.
+    flipped : tuple of bool
+        Per entry of `dims`: the direction is not the master's.
+    units, calendar : str, optional
+        Units and calendar of the sub-array.
+    dtype : str, optional
+        Data type by its netCDF or NumPy name.
+    fill : float or int, optional
+        Missing value.
+    scale_factor, add_offset : float, optional
+        Packing that the reader of the file does not undo by itself.
+    packing : int, optional
+        PP packing code (``lbpack``).
+    format : str, optional
+        Format of the file that holds the sub-array.
+    shape : tuple of int, optional
+        Shape of the whole sub-array, in `dims` order.  Kept where it does not follow from the location, that is where a
+        partition is a part of its sub-array.
+    """
+
+    dims: tuple[str, ...]
+    flipped: tuple[bool, ...] = ()
+    units: str | None = None
+    calendar: str | None = None
+    dtype: str | None = None
+    fill: float | int | None = None
+    scale_factor: float | None = None
+    add_offset: float | None = None
+    packing: int | None = None
+    format: str | None = None
+    shape: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.flipped:
+            object.__setattr__(self, "flipped", (False,) * len(self.dims))
+        problems = []
+        if len(set(self.dims)) != len(self.dims):
+            problems.append(Problem("dims", f"a dimension stands twice in {self.dims}"))
+        if len(self.flipped) != len(self.dims):
+            problems.append(Problem("flipped", f"{len(self.flipped)} flags for {len(self.dims)} dimensions"))
+        if self.shape is not None and (len(self.shape) != len(self.dims) or any(n < 0 for n in self.shape)):
+            problems.append(Problem("shape", f"{self.shape} is not a shape of dimensions {self.dims}"))
+        if problems:
+            raise ModelError("not a layout", problems)
+
+
+@dataclass(frozen=True, eq=False)
+class Partitions:
+    """The partitions of an aggregation as columns, flat in C order over the partition matrix.
+
+    Columns that hold one value throughout may be zero-stride arrays and then cost nothing.
+
+    Parameters
+    ----------
+    file, address, part : int32 array, shape (n,)
+        Codes into `files`, `addresses` and `parts`; -1 is the aggregation's own file, no address, and the whole
+        sub-array.  `part` in canonical text of the sub-array's own order, applied before any reversal.
+    layout : int32 array, shape (n,)
+        Codes into `layouts`.
+    offset : int64 array, shape (n,)
+        Address of the sub-array in its file in the convention's own unit; -1 is none.
+    present : bool array, shape (n,)
+        False where a partition is missing by declaration.
+    files, addresses, parts : Strings
+        Distinct file names as written, variable names, and parts.
+    layouts : tuple of Layout
+        Distinct layouts.
+    """
+
+    file: npt.NDArray[np.int32]
+    address: npt.NDArray[np.int32]
+    layout: npt.NDArray[np.int32]
+    offset: Int64
+    part: npt.NDArray[np.int32]
+    present: npt.NDArray[np.bool_]
+    files: Strings = field(default_factory=Strings)
+    addresses: Strings = field(default_factory=Strings)
+    parts: Strings = field(default_factory=Strings)
+    layouts: tuple[Layout, ...] = ()
+
+    @classmethod
+    def build(
+        cls,
+        count: int,
+        *,
+        file: npt.ArrayLike = -1,
+        address: npt.ArrayLike = -1,
+        layout: npt.ArrayLike = 0,
+        offset: npt.ArrayLike = -1,
+        part: npt.ArrayLike = -1,
+        present: npt.ArrayLike = True,
+        files: Strings | Iterable[str] = (),
+        addresses: Strings | Iterable[str] = (),
+        parts: Strings | Iterable[str] = (),
+        layouts: Iterable[Layout] = (),
+    ) -> Partitions:
+        """Return `count` partitions; a column that holds one value throughout is stored once."""
+
+        def table(values: Strings | Iterable[str]) -> Strings:
+            return values if isinstance(values, Strings) else Strings(values)
+
+        columns = {
+            "file": _column(file, np.int32, count),
+            "address": _column(address, np.int32, count),
+            "layout": _column(layout, np.int32, count),
+            "offset": _column(offset, np.int64, count),
+            "part": _column(part, np.int32, count),
+            "present": _column(present, np.bool_, count),
+        }
+        return cls(**columns, files=table(files), addresses=table(addresses), parts=table(parts), layouts=tuple(layouts))
+
+    def __post_init__(self) -> None:
+        problems = []
+        n = len(self.file)
+        for name, low, high in (
+            ("file", -1, len(self.files)),
+            ("address", -1, len(self.addresses)),
+            ("part", -1, len(self.parts)),
+            ("layout", 0, len(self.layouts)),
+        ):
+            codes = getattr(self, name)
+            if codes.shape != (n,):
+                problems.append(Problem(name, f"column of shape {codes.shape}, expected ({n},)"))
+            elif n and not (low <= codes.min() and codes.max() < high):
+                problems.append(Problem(name, f"codes {codes.min()} to {codes.max()} of a table with {high} entries"))
+        for name in ("offset", "present"):
+            if getattr(self, name).shape != (n,):
+                problems.append(Problem(name, f"column of shape {getattr(self, name).shape}, expected ({n},)"))
+        if problems:
+            raise ModelError("not a partition table", problems)
+
+    def __len__(self) -> int:
+        return len(self.file)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Partitions):
+            return NotImplemented
+        return all(
+            np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b
+            for a, b in ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A zero-stride column would be pickled in full.
+        values = [getattr(self, f.name) for f in fields(self)]
+        thin = [v[:1] if isinstance(v, np.ndarray) and v.size and not any(v.strides) else v for v in values]
+        return (_restore_partitions, (len(self), thin))
+
+    def file_name(self, i: int) -> str | None:
+        """Return the file of partition `i` as written, `None` for the aggregation's own."""
+        code = int(self.file[i])
+        return None if code < 0 else str(self.files[code])
+
+    def address_name(self, i: int) -> str | None:
+        """Return the variable name of partition `i`, `None` where it has none."""
+        code = int(self.address[i])
+        return None if code < 0 else str(self.addresses[code])
+
+    def part_text(self, i: int) -> str | None:
+        """Return the part of partition `i` in canonical text, `None` for the whole sub-array."""
+        code = int(self.part[i])
+        return None if code < 0 else str(self.parts[code])
+
+    def layout_of(self, i: int) -> Layout:
+        """Return the layout of partition `i`."""
+        return self.layouts[int(self.layout[i])]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by columns and string tables."""
+        columns = (self.file, self.address, self.layout, self.offset, self.part, self.present)
+        held = sum(c.nbytes if c.size == 0 or any(c.strides) else c.itemsize for c in columns)
+        return held + self.files.nbytes + self.addresses.nbytes + self.parts.nbytes
+
+
+def _restore_partitions(count: int, values: list[Any]) -> Partitions:
+    """Return the partitions that `Partitions.__reduce__` took apart."""
+    whole = [
+        np.broadcast_to(v, (count,)) if isinstance(v, np.ndarray) and v.shape == (1,) != (count,) else v for v in values
+    ]
+    return Partitions(*whole)
+
+
+def _column(values: npt.ArrayLike, dtype: type, count: int) -> npt.NDArray[Any]:
+    """Return a read-only column; one value throughout becomes a zero-stride array."""
+    column = np.asarray(values, dtype=dtype)
+    if column.ndim and len(column) == count and count > 1 and (column == column[0]).all():
+        column = column[0]
+    if column.ndim == 0:
+        return np.broadcast_to(column, (count,))
+    column = np.array(column)
+    column.flags.writeable = False
+    return column
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """An aggregated array: what it is (the master array) and where its partitions are.
+
+    Parameters
+    ----------
+    name : str
+        Variable name.
+    dims : tuple of str
+        Dimensions in order.
+    shape : tuple of int
+        Sizes of `dims`.
+    dtype : numpy.dtype
+        Data type of the master array.
+    grid : Grid
+        Edges of the partitions along every dimension; 1 partition where a dimension is not partitioned.
+    partitions : Partitions
+        One row per cell of `grid`, in C order.
+    units, calendar : str, optional
+        Units and calendar of the master array.
+    directions : tuple of bool or bool, optional
+        True where a dimension increases; a bare boolean for a scalar.  All True by default.
+    attributes : mapping, optional
+        The variable's other attributes.
+    source : str, optional
+        The file that the aggregation was read from; relative references start at its directory.
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    grid: Grid
+    partitions: Partitions
+    units: str | None = None
+    calendar: str | None = None
+    directions: tuple[bool, ...] | bool = True
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    source: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+        if self.dims and isinstance(self.directions, bool):
+            object.__setattr__(self, "directions", (self.directions,) * len(self.dims))
+        problems = []
+        if len(set(self.dims)) != len(self.dims):
+            problems.append(Problem("dims", f"a dimension stands twice in {self.dims}"))
+        if self.grid.shape != self.shape or len(self.dims) != len(self.shape):
+            problems.append(Problem("shape", f"dims {self.dims}, shape {self.shape} and grid {self.grid.shape} differ"))
+        if len(self.partitions) != self.grid.size:
+            problems.append(Problem("partitions", f"{len(self.partitions)} partitions for a matrix of {self.grid.size}"))
+        if isinstance(self.directions, tuple) and len(self.directions) != len(self.dims):
+            problems.append(Problem("directions", f"{len(self.directions)} directions for {len(self.dims)} dimensions"))
+        if problems:
+            raise ModelError(f"variable {self.name!r} is not an aggregation", problems)
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.dims)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        n = 1
+        for m in self.shape:
+            n *= m
+        return n
+
+    def __repr__(self) -> str:
+        dims = ", ".join(f"{d}: {n}" for d, n in zip(self.dims, self.shape, strict=True))
+        matrix = " x ".join(map(str, self.grid.matrix_shape)) or "1"
+        return f"<Aggregation {self.name!r} ({dims}) {self.dtype}, {matrix} partitions>"

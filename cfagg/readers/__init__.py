@@ -1,0 +1,1 @@
+"""Opening files and reading sub-arrays from them."""
