@@ -103,7 +103,9 @@ class Grid:
                 last = a.count * a.chunk if isinstance(a, Regular) else int(a[-1])
                 before = last - a.chunk if isinstance(a, Regular) else int(a[-2]) if len(a) > 1 else -1
                 if not (before < n <= last or n == last == 0):
-                    problems.append(Problem(f"shape[{d}]", f"size {n} does not end in the last cell of edges up to {last}"))
+                    problems.append(
+                        Problem(f"shape[{d}]", f"size {n} does not end in the last cell of edges up to {last}")
+                    )
         if problems:
             raise ModelError("not a grid", problems)
         object.__setattr__(self, "axes", tuple(checked))
@@ -153,14 +155,19 @@ class Grid:
     def sizes(self) -> tuple[tuple[int, ...], ...]:
         """Valid sizes of the cells along each dimension, as dask writes ``chunks``."""
         return tuple(
-            tuple(int(n) for n in np.diff(np.minimum(e, length))) for e, length in zip(self.edges, self.shape, strict=True)
+            tuple(int(n) for n in np.diff(np.minimum(e, length)))
+            for e, length in zip(self.edges, self.shape, strict=True)
         )
 
     def extent(self, index: Sequence[int]) -> tuple[tuple[int, int], ...]:
         """Return the half-open ranges (start, stop) of the array that one cell spans."""
         out = []
         for axis, i, length in zip(self.axes, index, self.shape, strict=True):
-            a, b = (i * axis.chunk, (i + 1) * axis.chunk) if isinstance(axis, Regular) else (int(axis[i]), int(axis[i + 1]))
+            a, b = (
+                (i * axis.chunk, (i + 1) * axis.chunk)
+                if isinstance(axis, Regular)
+                else (int(axis[i]), int(axis[i + 1]))
+            )
             out.append((a, min(b, length)))
         return tuple(out)
 
@@ -202,7 +209,7 @@ class Strings(Sequence[str]):
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         encoded = [v.encode("utf-8", "surrogatepass") for v in values]
-        prefix = os.path.commonprefix([min(encoded), max(encoded)]) if encoded else b""
+        prefix = os.path.commonprefix([min(encoded), max(encoded)]) if encoded else b""  # noqa: RUF071 - bytes, not paths
         cut = len(prefix)
         ends = np.cumsum([0, *(len(v) - cut for v in encoded)], dtype=np.int64)
         self._prefix: bytes = prefix
@@ -375,7 +382,9 @@ class Partitions:
             "part": _column(part, np.int32, count),
             "present": _column(present, np.bool_, count),
         }
-        return cls(**columns, files=table(files), addresses=table(addresses), parts=table(parts), layouts=tuple(layouts))
+        return cls(
+            **columns, files=table(files), addresses=table(addresses), parts=table(parts), layouts=tuple(layouts)
+        )
 
     def __post_init__(self) -> None:
         problems = []
@@ -391,9 +400,11 @@ class Partitions:
                 problems.append(Problem(name, f"column of shape {codes.shape}, expected ({n},)"))
             elif n and not (low <= codes.min() and codes.max() < high):
                 problems.append(Problem(name, f"codes {codes.min()} to {codes.max()} of a table with {high} entries"))
-        for name in ("offset", "present"):
-            if getattr(self, name).shape != (n,):
-                problems.append(Problem(name, f"column of shape {getattr(self, name).shape}, expected ({n},)"))
+        problems += [
+            Problem(name, f"column of shape {getattr(self, name).shape}, expected ({n},)")
+            for name in ("offset", "present")
+            if getattr(self, name).shape != (n,)
+        ]
         if problems:
             raise ModelError("not a partition table", problems)
 
@@ -513,7 +524,9 @@ class Aggregation:
         if self.grid.shape != self.shape or len(self.dims) != len(self.shape):
             problems.append(Problem("shape", f"dims {self.dims}, shape {self.shape} and grid {self.grid.shape} differ"))
         if len(self.partitions) != self.grid.size:
-            problems.append(Problem("partitions", f"{len(self.partitions)} partitions for a matrix of {self.grid.size}"))
+            problems.append(
+                Problem("partitions", f"{len(self.partitions)} partitions for a matrix of {self.grid.size}")
+            )
         if isinstance(self.directions, tuple) and len(self.directions) != len(self.dims):
             problems.append(Problem("directions", f"{len(self.directions)} directions for {len(self.dims)} dimensions"))
         if problems:
