@@ -464,7 +464,7 @@ def _restore_partitions(count: int, values: list[Any]) -> Partitions:
 
 def _column(values: npt.ArrayLike, dtype: type, count: int) -> npt.NDArray[Any]:
     """Return a read-only column; one value throughout becomes a zero-stride array."""
-    column = np.asarray(values, dtype=dtype)
+    column: npt.NDArray[Any] = np.asarray(values, dtype=dtype)
     if column.ndim and len(column) == count and count > 1 and (column == column[0]).all():
         column = column[0]
     if column.ndim == 0:
