@@ -1,0 +1,69 @@
+# The two commands of a new checkout:
+#
+#   make demo     install, convert the bundled NCA sample to Zarr, read it back, draw its partition matrix
+#   make test     install and run the tests
+#
+# Needed: git, make and Python >= 3.12.  Everything is installed into .venv with the pins of .ci/constraints.txt.
+
+.PHONY: help demo test lint docs bench soak clean
+.DELETE_ON_ERROR:
+
+# A Python of one's choice: make test PYTHON=/path/to/python
+PYTHON ?=
+# Tests run in this many processes.
+JOBS ?= 2
+# Further arguments: make test ARGS='-k grid'; make bench ARGS='--small gather'
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+PINS := .ci/constraints.txt
+
+help:
+	@sed -n 's/^#   //p' Makefile
+	@echo "make lint     ruff and mypy"
+	@echo "make docs     build the documentation into site/"
+	@echo "make bench    run the benchmarks and print their table"
+	@echo "make soak     run the long fuzz, kill and scale tests"
+	@echo "make clean    remove what the other targets made"
+
+demo: $(VENV)/.installed-test
+	$(BIN)/python -m cfagg.demo demo_output
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+lint: $(VENV)/.installed-lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/mkdocs build --strict --quiet -f .mkdocs.yml
+
+bench: $(VENV)/.installed-bench
+	$(BIN)/python -m tests.benchmarks.run $(ARGS)
+
+soak: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n $(JOBS) -m soak $(ARGS)
+
+clean:
+	rm -rf build dist site demo_output .bench .soak .pytest_cache .mypy_cache .ruff_cache .hypothesis cfagg.egg-info
+	find cfagg kernels conventions tests sample_data docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp for each set of extras; a changed pyproject.toml or pin installs again.
+$(VENV)/.installed-%: pyproject.toml $(PINS) | $(BIN)/python
+	$(PIP) install --quiet -c $(PINS) setuptools
+	$(PIP) install --quiet -c $(PINS) --no-build-isolation -e '.[$*]'
+	@touch $@
+
+# Candidates are run, not only looked up: a version manager's shim may exist for a Python that is not installed.
+$(BIN)/python:
+	@for p in $(PYTHON) python3.13 python3.12 python3.14 python3 python "$$HOME"/.pyenv/versions/3.1[2-9]*/bin/python; do \
+	    "$$p" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 12))' 2>/dev/null || continue; \
+	    echo "creating $(VENV) with $$("$$p" --version)"; \
+	    exec "$$p" -m venv $(VENV); \
+	done; \
+	echo "cfagg needs Python >= 3.12 with its venv module (Debian: python3-venv); name one with PYTHON=/path/to/python" >&2; \
+	exit 1
