@@ -1,0 +1,401 @@
+"""Make the sample data: ``python sample_data/make.py [FOLDER]``.
+
+Uses netCDF4 and NumPy only.  The attributes of the aggregations are written here as text, by hand, so that the samples
+do not depend on the code they test.  Every value is fixed: running the script again gives the same contents.
+
+The monthly sea surface temperatures are cut from ``ostia_monthly.nc`` of the Python package ``iris-sample-data``
+(see SOURCES.md).  Where that package is not installed the months are left as they are.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import netCDF4
+import numpy as np
+import numpy.typing as npt
+
+HERE = Path(__file__).resolve().parent
+Floats = npt.NDArray[np.floating[Any]]
+
+DEGREES_NORTH = {"units": "degrees_north", "standard_name": "latitude"}
+DEGREES_EAST = {"units": "degrees_east", "standard_name": "longitude"}
+
+
+def create(path: Path, file_format: str, conventions: str, **attributes: str) -> netCDF4.Dataset:
+    """Return a new file that stores what it is given, without packing or masking."""
+    dataset = netCDF4.Dataset(path, "w", format=file_format)
+    dataset.set_auto_maskandscale(False)
+    dataset.setncatts({"Conventions": conventions, **attributes})
+    return dataset
+
+
+def put(
+    dataset: netCDF4.Dataset,
+    name: str,
+    dims: tuple[str, ...],
+    values: npt.ArrayLike,
+    attributes: dict[str, Any] | None = None,
+) -> None:
+    """Write one variable; dimensions that do not exist yet get their size from the values."""
+    values = np.asarray(values)
+    for dim, size in zip(dims, values.shape, strict=True):
+        if dim not in dataset.dimensions:
+            dataset.createDimension(dim, size)
+    attributes = dict(attributes or {})
+    fill = attributes.pop("_FillValue", None)
+    packed = {"zlib": True, "complevel": 9, "shuffle": True} if dataset.data_model == "NETCDF4" and dims else {}
+    variable = dataset.createVariable(name, values.dtype, dims, fill_value=fill, **packed)
+    variable.set_auto_maskandscale(False)
+    variable.setncatts(attributes)
+    variable[...] = values
+
+
+def aggregation(
+    dataset: netCDF4.Dataset, name: str, dtype: str, attributes: dict[str, Any], dimensions: str, text: str
+) -> None:
+    """Write a scalar variable that stands for an aggregated array."""
+    attributes = dict(attributes)
+    variable = dataset.createVariable(name, dtype, (), fill_value=attributes.pop("_FillValue", None))
+    variable.setncatts({**attributes, "nca_dimensions": dimensions, "nca_array": text})
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Examples 2 and 3 of the NCA text: 48 months on a T42 Gaussian grid
+
+
+def months(count: int) -> Floats:
+    """Return the middles of months from November of year 450 in days since 0000-1-1, years of 365 days."""
+    lengths = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+    number = 450 * 12 + 10 + np.arange(count)
+    starts = 365 * (number // 12) + np.concatenate([[0], np.cumsum(lengths)])[number % 12]
+    return starts + lengths[number % 12] / 2
+
+
+def gaussian_latitudes(count: int) -> Floats:
+    """Return Gaussian latitudes from south to north, rounded to single precision as in the text."""
+    return np.degrees(np.arcsin(np.polynomial.legendre.leggauss(count)[0])).astype("f4").astype("f8")
+
+
+def temperatures() -> dict[str, Floats]:
+    """Return an invented climate: zonal mean, seasons and two waves, in steps of 1/8 K."""
+    time, lat, lon = months(48), gaussian_latitudes(64), np.arange(128) * 2.8125
+    year = 2 * np.pi * (time / 365 % 1)[:, None, None]
+    north, east = np.radians(lat)[None, :, None], np.radians(lon)[None, None, :]
+    tas = 300 - 45 * np.sin(north) ** 2 - 14 * np.sin(north) * np.cos(year - 0.35)
+    tas = tas + 4 * np.cos(2 * east + year) * np.cos(north) ** 2
+    return {"time": time, "lat": lat, "lon": lon, "tas": (np.rint(tas * 8) / 8).astype("f4")}
+
+
+def put_axes(dataset: netCDF4.Dataset, time: Floats, lat: Floats, lon: Floats) -> None:
+    """Write the coordinates of the examples."""
+    put(dataset, "time", ("time",), time, {"long_name": "time", "units": "days since 0000-1-1", "calendar": "noleap"})
+    put(dataset, "lat", ("lat",), lat, DEGREES_NORTH)
+    put(dataset, "lon", ("lon",), lon, DEGREES_EAST)
+
+
+EXAMPLE_2 = """{"directions": {"lat": false,
+                "time": true,
+                "lon": true
+               },
+ "pshape": [2],
+ "pdimensions": ["time"],
+ "Partitions": [{"index": [0],
+                 "data": {"file": "test1.nc",
+                          "shape": [12, 64, 128],
+                          "ncvar": "tas"
+                         },
+                 "location": [[0, 12], [0, 64], [0, 128]],
+                 "format": "netCDF"
+                },
+                {"index": [1],
+                 "data": {"file": "test2.nc",
+                          "shape": [36, 64, 128],
+                          "ncvar": "tas2"
+                         },
+                 "location": [[12, 48], [0, 64], [0, 128]],
+                 "format": "netCDF"
+                }
+               ]
+}"""
+
+EXAMPLE_3 = """{"directions": {"lat": false,
+                "time": true,
+                "lon": true
+               },
+ "pshape": [2],
+ "pdimensions": ["time"],
+ "Partitions": [{"index": [0],
+                 "units" : "K @ 273.15",
+                 "dimensions": ["lon", "time", "lat"],
+                 "directions": {"time": false},
+                 "data": {"shape": [128, 12, 64],
+                          "ncvar": "nca_45sdf83745"
+                         },
+                 "location": [[0, 12], [0, 64], [0, 128]],
+                 "format": "netCDF"
+                },
+                {"index": [1],
+                 "data": {"file": "test2.nc",
+                          "shape": [36, 64, 128],
+                          "ncvar": "tas2"
+                         },
+                 "location": [[12, 48], [0, 64], [0, 128]],
+                 "format": "netCDF"
+                }
+               ]
+}"""
+
+
+def as_printed(text: str) -> str:
+    """Return the attribute as the NCA text prints it: single quotes, and a first quote missing in two places."""
+    text = text.replace('"', "'")
+    return text.replace("{'directions'", "{directions'", 1).replace("'time', 'lat']", "'time', lat']", 1)
+
+
+def make_temperature(folder: Path) -> None:
+    """Write the files of examples 2 and 3, with strict JSON and as printed."""
+    t = temperatures()
+    tas = {"standard_name": "air_temperature", "units": "K"}
+    axes = t["lat"], t["lon"]
+    for name, variable, part in (("test1.nc", "tas", slice(0, 12)), ("test2.nc", "tas2", slice(12, 48))):
+        with create(folder / name, "NETCDF4", "CF-1.5") as dataset:
+            put_axes(dataset, t["time"][part], *axes)
+            put(dataset, variable, ("time", "lat", "lon"), t["tas"][part], tas)
+
+    # Celsius, reversed in time, and as lon, time, lat.
+    private = (t["tas"][:12].astype("f8") - 273.15).astype("f4")[::-1].transpose(2, 0, 1)
+    for suffix, spelled in (("", str), ("_printed", as_printed)):
+        with create(folder / f"temperature{suffix}.nca", "NETCDF3_CLASSIC", "CF-1.5 NCA") as dataset:
+            put_axes(dataset, t["time"], *axes)
+            aggregation(dataset, "tas", "f4", tas, "time lat lon", spelled(EXAMPLE_2))
+        with create(folder / f"temperature2{suffix}.nca", "NETCDF4", "CF-1.5 NCA") as dataset:
+            put_axes(dataset, t["time"], *axes)
+            aggregation(dataset, "tas", "f4", tas, "time lat lon", spelled(EXAMPLE_3))
+            put(dataset, "nca_45sdf83745", ("nca128", "nca12", "nca64"), private, {"nca_private": np.int32(1)})
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Figure 1 of the NCA text: ten sub-arrays, 24 partitions
+
+#: Rows and columns (start, stop) of the sub-arrays.
+BOXES = [
+    ((0, 2), (0, 1)),
+    ((0, 2), (1, 4)),
+    ((0, 2), (4, 7)),
+    ((2, 3), (0, 6)),
+    ((2, 7), (6, 7)),
+    ((3, 7), (0, 3)),
+    ((3, 7), (3, 6)),
+    ((7, 8), (0, 4)),
+    ((7, 8), (4, 5)),
+    ((7, 8), (5, 7)),
+]
+
+#: Index in the partition matrix, location, sub-array, part of it ("" is the whole).
+FIGURE_1 = [
+    ("[0, 0]", "[[0, 2], [0, 1]]", 0, ""),
+    ("[0, 1]", "[[0, 2], [1, 3]]", 1, "[(0, 2, 1), (0, 2, 1)]"),
+    ("[0, 2]", "[[0, 2], [3, 4]]", 1, "[(0, 2, 1), [2]]"),
+    ("[0, 3]", "[[0, 2], [4, 5]]", 2, "[(0, 2, 1), (0, 1, 1)]"),
+    ("[0, 4]", "[[0, 2], [5, 6]]", 2, "[(0, 2, 1), (1, 2, 1)]"),
+    ("[0, 5]", "[[0, 2], [6, 7]]", 2, "[(0, 2, 1), (2, 3, 1)]"),
+    ("[1, 0]", "[[2, 3], [0, 1]]", 3, "[(0, 1, 1), (0, 1, 1)]"),
+    ("[1, 1]", "[[2, 3], [1, 3]]", 3, "[(0, 1, 1), (1, 3, 1)]"),
+    ("[1, 2]", "[[2, 3], [3, 4]]", 3, "[(0, 1, 1), (3, 4, 1)]"),
+    ("[1, 3]", "[[2, 3], [4, 5]]", 3, "[(0, 1, 1), (4, 5, 1)]"),
+    ("[1, 4]", "[[2, 3], [5, 6]]", 3, "[(0, 1, 1), (5, 6, 1)]"),
+    ("[1, 5]", "[[2, 3], [6, 7]]", 4, "[(0, 1, 1), (0, 1, 1)]"),
+    ("[2, 0]", "[[3, 7], [0, 1]]", 5, "[(0, 4, 1), (0, 1, 1)]"),
+    ("[2, 1]", "[[3, 7], [1, 3]]", 5, "[[0, 1, 2, 3], [1, 2]]"),
+    ("[2, 2]", "[[3, 7], [3, 4]]", 6, "[(0, 4, 1), (0, 1, 1)]"),
+    ("[2, 3]", "[[3, 7], [4, 5]]", 6, "[(0, 4, 1), (1, 2, 1)]"),
+    ("[2, 4]", "[[3, 7], [5, 6]]", 6, "[(0, 4, 1), (2, 3, 1)]"),
+    ("[2, 5]", "[[3, 7], [6, 7]]", 4, "[(1, 5, 1), (0, 1, 1)]"),
+    ("[3, 0]", "[[7, 8], [0, 1]]", 7, "[(0, 1, 1), (0, 1, 1)]"),
+    ("[3, 1]", "[[7, 8], [1, 3]]", 7, "[(0, 1, 1), (1, 3, 1)]"),
+    ("[3, 2]", "[[7, 8], [3, 4]]", 7, "[(0, 1, 1), (3, 4, 1)]"),
+    ("[3, 3]", "[[7, 8], [4, 5]]", 8, ""),
+    ("[3, 4]", "[[7, 8], [5, 6]]", 9, "[(0, 1, 1), (0, 1, 1)]"),
+    ("[3, 5]", "[[7, 8], [6, 7]]", 9, "[(0, 1, 1), (1, 2, 1)]"),
+]
+
+
+def make_figure1(folder: Path) -> None:
+    """Write the 8 x 7 array of figure 1, whose values count from 0 to 55."""
+    values = np.arange(56, dtype="i4").reshape(8, 7)
+    with create(folder / "figure1_boxes.nc", "NETCDF3_CLASSIC", "CF-1.5") as dataset:
+        for n, ((top, bottom), (left, right)) in enumerate(BOXES):
+            box = values[top:bottom, left:right]
+            put(dataset, f"box{n}", (f"y{bottom - top}", f"x{right - left}"), box, {"long_name": f"sub-array {n}"})
+
+    partitions = []
+    for index, location, n, part in FIGURE_1:
+        (top, bottom), (left, right) = BOXES[n]
+        part = f', "part": "{part}"' if part else ""
+        data = f'{{"shape": [{bottom - top}, {right - left}], "file": "figure1_boxes.nc", "ncvar": "box{n}"}}'
+        partitions.append(f'{{"index": {index}, "location": {location}{part}, "data": {data}}}')
+    text = (
+        '{"directions": {"y": true, "x": true}, "pdimensions": ["y", "x"], "pshape": [4, 6], "Partitions": [\n'
+        + ",\n".join(partitions)
+        + "\n]}"
+    )
+    with create(folder / "figure1.nca", "NETCDF3_CLASSIC", "CF-1.5 NCA") as dataset:
+        put(dataset, "y", ("y",), np.arange(8, dtype="i4"), {"long_name": "row"})
+        put(dataset, "x", ("x",), np.arange(7, dtype="i4"), {"long_name": "column"})
+        aggregation(dataset, "p", "i4", {"long_name": "cell number", "units": "1"}, "y x", text)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Partitions of other types, packings, fill values and units than the master array's
+
+PACKED = """{"directions": {"time": true, "lat": true, "lon": true},
+ "pdimensions": ["time"],
+ "pshape": [3],
+ "Partitions": [
+  {"index": [0], "location": [[0, 2], [0, 4], [0, 8]],
+   "data": {"shape": [2, 4, 8], "file": "packed_float.nc", "ncvar": "tas"}},
+  {"index": [1], "location": [[2, 5], [0, 4], [0, 8]], "units": "degC",
+   "data": {"shape": [3, 4, 8], "file": "packed_short.nc", "ncvar": "tas", "dtype": "short"}},
+  {"index": [2], "location": [[5, 9], [0, 4], [0, 8]],
+   "data": {"shape": [4, 4, 8], "file": "packed_byte.nc", "ncvar": "tas", "dtype": "byte"}}
+ ]
+}"""
+
+
+def make_packed(folder: Path) -> None:
+    """Write three partitions that store temperature each in its own way, the first element of every day missing."""
+    time, lat, lon = np.arange(9.0), np.linspace(-60, 60, 4), np.arange(8) * 45.0
+    sizes = {"time": 9, "lat": 4, "lon": 8}
+    step = np.arange(9 * 4 * 8).reshape(9, 4, 8)
+    stored = {
+        "packed_float.nc": (
+            (280 + step[:2] / 4).astype("f4"),
+            {"units": "K", "_FillValue": np.float32(-999)},
+            np.float32(-999),
+        ),
+        "packed_short.nc": (
+            (step[2:5] * 10 - 1500).astype("i2"),
+            {
+                "units": "degC",
+                "scale_factor": 0.01,
+                "add_offset": 5.0,
+                "_FillValue": np.int16(-32768),
+                "missing_value": np.int16(-32767),
+                "valid_range": np.array([-1400, 100], "i2"),
+            },
+            np.int16(-32767),
+        ),
+        "packed_byte.nc": (
+            (step[5:] - 100).astype("u1").view("i1"),
+            {"units": "K", "_Unsigned": "true", "scale_factor": 0.5, "add_offset": 200.0, "_FillValue": np.int8(-1)},
+            np.int8(-1),
+        ),
+    }
+    first = 0
+    for name, (values, attributes, missing) in stored.items():
+        values[:, 0, 0] = missing
+        with create(folder / name, "NETCDF3_CLASSIC", "CF-1.5") as dataset:
+            days = time[first : first + len(values)]
+            put(dataset, "time", ("time",), days, {"units": "days since 2001-01-01", "standard_name": "time"})
+            put(dataset, "lat", ("lat",), lat, DEGREES_NORTH)
+            put(dataset, "lon", ("lon",), lon, DEGREES_EAST)
+            put(dataset, "tas", tuple(sizes), values, {"standard_name": "air_temperature", **attributes})
+        first += len(values)
+    with create(folder / "packed.nca", "NETCDF3_CLASSIC", "CF-1.5 NCA") as dataset:
+        put(dataset, "time", ("time",), time, {"units": "days since 2001-01-01", "standard_name": "time"})
+        put(dataset, "lat", ("lat",), lat, DEGREES_NORTH)
+        put(dataset, "lon", ("lon",), lon, DEGREES_EAST)
+        tas = {"standard_name": "air_temperature", "units": "K", "_FillValue": np.float32(1e20)}
+        aggregation(dataset, "tas", "f4", tas, "time lat lon", PACKED)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Observed monthly sea surface temperatures, one file a month
+
+LICENCE = (
+    "Contains public sector information licensed under the Open Government Licence v3.0. "
+    "(c) British Crown copyright, Met Office. Every fourth longitude, packed month by month."
+)
+
+
+def ostia() -> Path | None:
+    """Return the file that the months are cut from, `None` where it is not installed."""
+    spec = find_spec("iris_sample_data")
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent / "sample_data" / "ostia_monthly.nc"
+
+
+def make_sst(folder: Path, source: Path) -> None:
+    """Cut the monthly series; every month is packed with its own scale, offset and, from 2009, another fill value."""
+    with netCDF4.Dataset(source) as original:
+        sst = np.ma.masked_array(original["surface_temperature"][:, :, ::4])
+        longitude = original["longitude"][::4].data
+        latitude = original["latitude"][:].data
+        time, bounds = original["time"][:].data, original["time_bnds"][:].data
+    axes = {
+        "time": {
+            "standard_name": "time",
+            "axis": "T",
+            "units": "hours since 1970-01-01 00:00:00",
+            "calendar": "standard",
+            "bounds": "time_bnds",
+        },
+        "latitude": {**DEGREES_NORTH, "axis": "Y"},
+        "longitude": {**DEGREES_EAST, "axis": "X"},
+    }
+    what = {"standard_name": "surface_temperature", "units": "K", "cell_methods": "time: mean"}
+    what["grid_mapping"] = "latitude_longitude"
+
+    def put_domain(dataset: netCDF4.Dataset, months: slice) -> None:
+        put(dataset, "time", ("time",), time[months], axes["time"])
+        put(dataset, "time_bnds", ("time", "bnds"), bounds[months])
+        put(dataset, "latitude", ("latitude",), latitude, axes["latitude"])
+        put(dataset, "longitude", ("longitude",), longitude, axes["longitude"])
+        sphere = {"grid_mapping_name": "latitude_longitude", "earth_radius": 6371229.0}
+        put(dataset, "latitude_longitude", (), np.int32(0), sphere)
+
+    (folder / "sst").mkdir(exist_ok=True)
+    partitions = []
+    for n, field in enumerate(sst):
+        month = np.datetime64("1970-01-01T00") + np.timedelta64(int(time[n]), "h")
+        name = f"sst/{np.datetime_as_string(month, unit='M')}.nc"
+        low, high = float(field.min()), float(field.max())
+        offset, scale = round((low + high) / 2, 3), round((high - low) / 64000, 8)
+        fill = np.int16(-32768 if name < "sst/2009" else 32767)
+        packed = np.rint((field.astype("f8") - offset) / scale).filled(fill).astype("i2")
+        with create(folder / name, "NETCDF3_CLASSIC", "CF-1.5", history=LICENCE) as dataset:
+            put_domain(dataset, slice(n, n + 1))
+            packing = {"scale_factor": scale, "add_offset": offset, "_FillValue": fill}
+            dims = ("time", "latitude", "longitude")
+            put(dataset, "surface_temperature", dims, packed[None], {**what, **packing})
+        data = f'{{"shape": [1, 18, 108], "file": "{name}", "ncvar": "surface_temperature", "dtype": "short"}}'
+        partitions.append(f'{{"index": [{n}], "location": [[{n}, {n + 1}], [0, 18], [0, 108]], "data": {data}}}')
+    text = (
+        '{"directions": {"time": true, "latitude": true, "longitude": true}, "pdimensions": ["time"], '
+        f'"pshape": [{len(sst)}], "Partitions": [\n' + ",\n".join(partitions) + "\n]}"
+    )
+    with create(folder / "sst.nca", "NETCDF3_CLASSIC", "CF-1.5 NCA", history=LICENCE) as dataset:
+        put_domain(dataset, slice(None))
+        attributes = {**what, "_FillValue": np.float32(1e20)}
+        aggregation(dataset, "surface_temperature", "f4", attributes, "time latitude longitude", text)
+
+
+def main(folder: Path) -> None:
+    """Make every sample in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    make_temperature(folder)
+    make_figure1(folder)
+    make_packed(folder)
+    if (source := ostia()) is not None:
+        make_sst(folder, source)
+    else:
+        print("iris-sample-data is not installed: the monthly series is left as it is")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)
