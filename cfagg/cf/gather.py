@@ -1,0 +1,76 @@
+"""Bring a block of source values into its place in an output array: copy, cast, scale, offset and mask in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy.typing as npt
+
+from cfagg.cf.gather_numpy import gather_numpy
+from cfagg.cf.gather_rule import GatherRule
+from cfagg.errors import ConformError
+
+__all__ = ["gather"]
+
+
+def gather(
+    source: npt.NDArray[Any],
+    target: npt.NDArray[Any],
+    scale: float = 1.0,
+    offset: float = 0.0,
+    fills: Iterable[Any] = (),
+    valid_min: Any = None,
+    valid_max: Any = None,
+    fill: Any = None,
+) -> tuple[int, int]:
+    """Write ``source * scale + offset`` into `target`, with missing values as `fill`.
+
+    Transposed, reversed and stepped blocks are given as NumPy views; size-1 dimensions are added or dropped by
+    indexing.
+
+    Parameters
+    ----------
+    source, target : ndarray
+        Arrays or views of equal shape and any strides and byte order, of integers, float32 or float64.  They do not
+        overlap; `target` is written.
+    scale, offset : float
+        Applied in float64, the result rounded once to the target's type: to the nearest, for integers half to even.
+        With 1 and 0 the values are only cast, and none may change but for the rounding of float64 to float32.
+    fills : iterable of numbers
+        Source values that mean missing; one that the source's type cannot hold is never met.
+    valid_min, valid_max : number, optional
+        Smallest and largest source value that is not missing.
+    fill : number, optional
+        What missing values and NaN become.  By default NaN; an integer target then has no value for them.
+
+    Returns
+    -------
+    bad, first : int
+        Number of elements that `target` cannot hold, and the flat index of the first in C order of `target`, or -1.
+        What stands in the target at such an element is not defined.  Bad are: values outside the target's range;
+        finite values that become infinite; missing ones without a `fill`; integers that the target type would round,
+        and fractions cast to integers, where values are only cast; and, where integers are computed, those beyond
+        2**53 that float64 does not hold exactly.
+
+    Raises
+    ------
+    ConformError
+        Shapes differ, `scale` or `offset` is not finite, or `fill` is not a value of the target's type.
+    UnsupportedError
+        A type that is neither integer nor float32 nor float64.
+
+    Examples
+    --------
+    >>> out = np.zeros((2, 3), "f4")
+    >>> packed = np.array([[10, 20], [-1, 40], [50, 60]], "i2")
+    >>> gather(packed.T[::-1], out, scale=0.5, offset=1.0, fills=[-1])
+    (0, -1)
+    >>> out
+    array([[11., 21., 31.],
+           [ 6., nan, 26.]], dtype=float32)
+    """
+    if source.shape != target.shape:
+        raise ConformError(f"a block of shape {source.shape} does not fit its place of shape {target.shape}")
+    rule = GatherRule.make(source.dtype, target.dtype, scale, offset, fills, valid_min, valid_max, fill)
+    return gather_numpy(source, target, rule)

@@ -1,0 +1,121 @@
+"""Gathering with NumPy alone: for small jobs, and to count and find what the compiled kernel reports as bad."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf.gather_rule import EXACT, GatherRule, mantissa
+
+__all__ = ["gather_numpy"]
+
+_BLOCK = 2**16
+"""Elements worked on at a time: the temporaries of a block stay in the processor's cache."""
+
+
+def gather_numpy(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> tuple[int, int]:
+    """Copy `source` into `target` by `rule`, block by block.
+
+    Parameters
+    ----------
+    source, target : ndarray
+        Of equal shape, of `rule`'s types in any byte order, with any strides; `target` is written.
+    rule : GatherRule
+        What is done to an element.
+
+    Returns
+    -------
+    bad, first : int
+        Number of elements that `target` cannot hold, and the flat index of the first in C order, or -1.  What stands in
+        the target at such an element is not defined.
+
+    Examples
+    --------
+    >>> out = np.empty(3, "u1")
+    >>> gather_numpy(np.array([1, 300, -1]), out, GatherRule.make(np.dtype("i8"), out.dtype))
+    (2, 1)
+    """
+    if source.size > _BLOCK and source.ndim:
+        step = max(1, _BLOCK * len(source) // source.size)
+        inner = source.size // len(source)
+        bad, first = 0, -1
+        for start in range(0, len(source), step):
+            part = slice(start, start + step)
+            if step == 1:
+                more, where = gather_numpy(source[start], target[start], rule)
+            else:
+                more, where = _block(source[part], target[part], rule)
+            if more and not bad:
+                first = start * inner + where
+            bad += more
+        return bad, first
+    return _block(source, target, rule)
+
+
+def _block(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> tuple[int, int]:
+    """Gather one block in whole-array steps."""
+    if rule.copies:
+        np.copyto(target, source)
+        return 0, -1
+    values = source.astype(rule.source, copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        bad = _cast(values, target, rule) if rule.pure else _compute(values, target, rule)
+    if rule.masked:
+        missing = ~((values >= rule.low) & (values <= rule.high))
+        for fill in rule.fills:
+            missing |= values == fill
+        if rule.lost:
+            bad = missing if bad is None else bad | missing
+        else:
+            np.copyto(target, rule.fill, where=missing)
+            if bad is not None:
+                bad &= ~missing
+    if bad is None or not bad.any():
+        return 0, -1
+    flat = np.flatnonzero(bad)
+    return len(flat), int(flat[0])
+
+
+def _cast(values: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> npt.NDArray[np.bool_] | None:
+    """Write the values as they are; return those that change, None where none can."""
+    np.copyto(target, values, casting="unsafe")
+    if not rule.checked:
+        return None
+    if rule.source.kind == "f":
+        if rule.target.kind == "f":
+            return np.isinf(target) & np.isfinite(values)
+        return ~_inside(values, rule.target) | (values != np.rint(values))
+    if rule.target.kind == "f":
+        cast = values.astype(rule.target)
+        top = cast >= 2.0 ** mantissa(rule.source)  # only rounding leads there
+        bad: npt.NDArray[np.bool_] = top | (np.where(top, 0, cast).astype(rule.source) != values)
+        return bad
+    info = np.iinfo(rule.target)
+    outside: npt.NDArray[np.bool_] = (values < int(info.min)) | (values > int(info.max))
+    return outside
+
+
+def _compute(values: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> npt.NDArray[np.bool_] | None:
+    """Write ``values * scale + offset``; return those that the target cannot hold, None where there can be none."""
+    result = values.astype(np.float64)
+    result *= rule.scale
+    result += rule.offset
+    if rule.target.kind == "f":
+        np.copyto(target, result, casting="unsafe")
+        return ~np.isfinite(target) & np.isfinite(values) if rule.checked else None
+    np.rint(result, out=result)
+    np.copyto(target, result, casting="unsafe")
+    if not rule.checked:
+        return None
+    bad = ~_inside(result, rule.target) | (np.abs(result) > EXACT)
+    if mantissa(rule.source) > mantissa(np.dtype(np.float64)) and rule.source.kind != "f":
+        bad |= (values > EXACT) | ((values < -EXACT) if rule.source.kind == "i" else False)
+    return bad
+
+
+def _inside(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[np.bool_]:
+    """Return which of these real values lie in the range of an integer type; its ends are powers of two."""
+    inside: npt.NDArray[np.bool_] = (values >= float(np.iinfo(dtype).min)) & (values < 2.0 ** mantissa(dtype))
+    return inside

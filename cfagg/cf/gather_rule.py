@@ -1,0 +1,218 @@
+"""What one gather has to do to every element, in the types of its source and target.
+
+Callers give fills, bounds and the target's fill as they find them in attributes: Python numbers or NumPy scalars of any
+type.  `GatherRule.make` turns them once into values of the source's and the target's type, so that both implementations
+(NumPy and compiled) compare and write the same values, and tells whether an element can go wrong at all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cfagg.errors import ConformError, UnsupportedError
+
+__all__ = ["EXACT", "GatherRule", "mantissa"]
+
+EXACT = 2**53
+"""Largest magnitude up to which float64 holds every integer."""
+
+_KINDS = "iuf"
+
+
+def mantissa(dtype: np.dtype[Any]) -> int:
+    """Return how many bits of an integer a type holds without rounding.
+
+    >>> mantissa(np.dtype("f4")), mantissa(np.dtype("i2")), mantissa(np.dtype("u2"))
+    (24, 15, 16)
+    """
+    if dtype.kind == "f":
+        return int(np.finfo(dtype).nmant) + 1
+    return 8 * dtype.itemsize - (dtype.kind == "i")
+
+
+@dataclass(frozen=True, slots=True)
+class GatherRule:
+    """The work on one element.
+
+    Parameters
+    ----------
+    source, target : numpy.dtype
+        Native types of both sides.
+    scale, offset : float
+        ``source * scale + offset`` in float64; 1 and 0 are a pure cast.
+    fills : tuple of numpy scalars
+        Values of the source's type that mean missing.
+    low, high : numpy scalars
+        Smallest and largest value of the source's type that is not missing.
+    fill : numpy scalar
+        What a missing element becomes, in the target's type.
+    masked : bool
+        Whether an element can be missing and then needs `fill` written (NaN that stays NaN needs nothing).
+    lost : bool
+        Whether a missing element is bad because the target has no value for it.
+    checked : bool
+        Whether any other element can be bad.
+    """
+
+    source: np.dtype[Any]
+    target: np.dtype[Any]
+    scale: float
+    offset: float
+    fills: tuple[Any, ...]
+    low: Any
+    high: Any
+    fill: Any
+    masked: bool
+    lost: bool
+    checked: bool
+
+    @property
+    def pure(self) -> bool:
+        """Whether the values are only cast."""
+        return self.scale == 1.0 and self.offset == 0.0
+
+    @property
+    def copies(self) -> bool:
+        """Whether target elements are the source's own bits."""
+        return self.pure and not self.masked and self.source == self.target
+
+    @classmethod
+    def make(
+        cls,
+        source: np.dtype[Any],
+        target: np.dtype[Any],
+        scale: float = 1.0,
+        offset: float = 0.0,
+        fills: Iterable[Any] = (),
+        valid_min: Any = None,
+        valid_max: Any = None,
+        fill: Any = None,
+    ) -> GatherRule:
+        """Return the rule for these types and values.
+
+        Raises
+        ------
+        UnsupportedError
+            A type that is not integer or real with 1 to 8 bytes (float16 is not accepted).
+        ConformError
+            `scale` or `offset` is not finite, or `fill` is not a value of the target's type.
+
+        Examples
+        --------
+        >>> rule = GatherRule.make(np.dtype("i2"), np.dtype("f4"), 0.1, 0.0, fills=[-1, 99999], valid_max=9.5)
+        >>> rule.fills, rule.high, rule.masked, rule.checked
+        ((np.int16(-1),), np.int16(9), True, False)
+        """
+        source, target = source.newbyteorder("="), target.newbyteorder("=")
+        for side, dtype in (("source", source), ("target", target)):
+            if dtype.kind not in _KINDS or dtype.itemsize > 8 or dtype == np.float16:
+                raise UnsupportedError(
+                    f"values are gathered between integers and float32 or float64; {side} is {dtype}"
+                )
+        scale, offset = float(scale), float(offset)
+        if not (math.isfinite(scale) and math.isfinite(offset)):
+            raise ConformError(f"scale and offset must be finite; found {scale} and {offset}")
+        typed = tuple(dict.fromkeys(v for f in fills for v in _fill(f, source)))
+        low, high, bounded = _bounds(source, valid_min, valid_max)
+        value, lost = _target_fill(fill, target)
+        plain_nan = target.kind == "f" and bool(np.isnan(value))
+        masked = bool(typed) or bounded or (source.kind == "f" and not plain_nan)
+        return cls(
+            source=source,
+            target=target,
+            scale=scale,
+            offset=offset,
+            fills=typed,
+            low=low,
+            high=high,
+            fill=value,
+            masked=masked,
+            lost=lost and masked,
+            checked=_can_fail(source, target, scale, offset),
+        )
+
+
+def _fill(value: Any, dtype: np.dtype[Any]) -> tuple[Any, ...]:
+    """Return `value` in `dtype`, or nothing where no element can equal it."""
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            typed = dtype.type(value)
+        lost = np.isnan(typed) or (np.isinf(typed) and math.isfinite(value))
+        return () if lost else (typed,)
+    number = _integer(value)
+    info = np.iinfo(dtype)
+    return () if number is None or not info.min <= number <= info.max else (dtype.type(number),)
+
+
+def _integer(value: Any) -> int | None:
+    """Return the integer that `value` is, None where it is none."""
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    number = float(value)
+    return int(number) if number.is_integer() else None
+
+
+def _bounds(dtype: np.dtype[Any], valid_min: Any, valid_max: Any) -> tuple[Any, Any, bool]:
+    """Return the bounds in `dtype` and whether they exclude any value but NaN."""
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            low = dtype.type(-np.inf if valid_min is None or np.isnan(valid_min) else valid_min)
+            high = dtype.type(np.inf if valid_max is None or np.isnan(valid_max) else valid_max)
+        return low, high, bool(low > -np.inf or high < np.inf)
+    info = np.iinfo(dtype)
+    least = _round(valid_min, math.ceil, info.min)
+    most = _round(valid_max, math.floor, info.max)
+    if least > info.max or most < info.min or least > most:
+        return dtype.type(info.max), dtype.type(info.min), True
+    least, most = max(least, int(info.min)), min(most, int(info.max))
+    return dtype.type(least), dtype.type(most), (least, most) != (info.min, info.max)
+
+
+def _round(value: Any, towards: Any, default: int) -> int:
+    """Return the bound `value` as an integer; an infinite one lies outside every type."""
+    if value is None:
+        return default
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    number = float(value)
+    if math.isnan(number):
+        return default
+    return int(math.copysign(2**70, number)) if math.isinf(number) else int(towards(number))
+
+
+def _target_fill(fill: Any, dtype: np.dtype[Any]) -> tuple[Any, bool]:
+    """Return the target's fill and whether there is none."""
+    if fill is None:
+        return (dtype.type(np.nan), False) if dtype.kind == "f" else (dtype.type(0), True)
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            value = dtype.type(fill)
+        if np.isinf(value) and math.isfinite(fill):
+            raise ConformError(f"the missing value {fill!r} is beyond the range of {dtype}; declare one that it holds")
+        return value, False
+    number = _integer(fill)
+    if number is None or not np.iinfo(dtype).min <= number <= np.iinfo(dtype).max:
+        raise ConformError(f"the missing value {fill!r} is not a value of {dtype}; declare one that it holds")
+    return dtype.type(number), False
+
+
+def _can_fail(source: np.dtype[Any], target: np.dtype[Any], scale: float, offset: float) -> bool:
+    """Return whether any value of `source` is bad in `target`."""
+    if scale == 1.0 and offset == 0.0:
+        if source.kind == "f":
+            return target.kind != "f" or target.itemsize < source.itemsize
+        signed_to_unsigned = source.kind == "i" and target.kind == "u"
+        return signed_to_unsigned or mantissa(source) > mantissa(target)
+    if source.kind == "f":
+        return True
+    most = float(max(-int(np.iinfo(source).min), int(np.iinfo(source).max)))
+    if target.kind == "f":
+        return not most * abs(scale) + abs(offset) < float(np.finfo(target).max)
+    ends = [float(v) * scale + offset for v in (int(np.iinfo(source).min), int(np.iinfo(source).max))]
+    inside = np.iinfo(target).min <= min(ends) - 1 and max(ends) + 1 <= np.iinfo(target).max
+    return not (inside and most <= EXACT and max(map(abs, ends)) < EXACT)
