@@ -62,6 +62,7 @@ def gather(
 
     Examples
     --------
+    >>> import numpy as np
     >>> out = np.zeros((2, 3), "f4")
     >>> packed = np.array([[10, 20], [-1, 40], [50, 60]], "i2")
     >>> gather(packed.T[::-1], out, scale=0.5, offset=1.0, fills=[-1])

@@ -85,12 +85,13 @@ def _cast(values: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) 
         return None
     if rule.source.kind == "f":
         if rule.target.kind == "f":
-            return np.isinf(target) & np.isfinite(values)
+            bad: npt.NDArray[np.bool_] = np.isinf(target) & np.isfinite(values)
+            return bad
         return ~_inside(values, rule.target) | (values != np.rint(values))
     if rule.target.kind == "f":
         cast = values.astype(rule.target)
         top = cast >= 2.0 ** mantissa(rule.source)  # only rounding leads there
-        bad: npt.NDArray[np.bool_] = top | (np.where(top, 0, cast).astype(rule.source) != values)
+        bad = top | (np.where(top, 0, cast).astype(rule.source) != values)
         return bad
     info = np.iinfo(rule.target)
     outside: npt.NDArray[np.bool_] = (values < int(info.min)) | (values > int(info.max))
