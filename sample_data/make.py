@@ -233,9 +233,9 @@ def make_figure1(folder: Path) -> None:
             put(dataset, f"box{n}", (f"y{bottom - top}", f"x{right - left}"), box, {"long_name": f"sub-array {n}"})
 
     partitions = []
-    for index, location, n, part in FIGURE_1:
+    for index, location, n, indices in FIGURE_1:
         (top, bottom), (left, right) = BOXES[n]
-        part = f', "part": "{part}"' if part else ""
+        part = f', "part": "{indices}"' if indices else ""
         data = f'{{"shape": [{bottom - top}, {right - left}], "file": "figure1_boxes.nc", "ncvar": "box{n}"}}'
         partitions.append(f'{{"index": {index}, "location": {location}{part}, "data": {data}}}')
     text = (
