@@ -1,0 +1,334 @@
+"""Which cells of a grid a selection touches, and what goes where: the plan that every read follows.
+
+A plan is a product of one `AxisPlan` per dimension, so a million chunks are described by a few columns of integers and
+not by an object each.  Small plans are made with NumPy; large ones with the kernels of `cfagg.kernels.projection`, where
+Numba is loaded anyway.  Both follow the same algorithm (docs/projection.md).
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import LimitError, SelectionError
+from cfagg.model import Grid, Regular
+
+__all__ = ["AxisPlan", "Plan", "plan"]
+
+Int64 = npt.NDArray[np.int64]
+
+#: Rows from which kernels are used where Numba is loaded already, and where it must be loaded first (some 2 s).
+KERNEL_ROWS = 4096
+IMPORT_ROWS = 2**27
+#: Cells in one plan: what asks for more is a mistake, and its columns would not fit in memory.
+MAX_CELLS = 2**28
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AxisPlan:
+    """The projections of a selection on the cells of one dimension, as columns with one row per touched cell.
+
+    Cells ascend.  No row is empty.
+
+    Parameters
+    ----------
+    cell : int64 array, shape (n,)
+        Index of the cell along the dimension.
+    start : int64 array, shape (n,)
+        First element, relative to the cell's lower edge.  With `index`: where the row begins in `index` and `position`.
+    count : int64 array, shape (n,)
+        Number of elements, at least 1.
+    out : int64 array, shape (n,)
+        Position in the output of the row's first element.  Where `position` is given: of its smallest.
+    step : int
+        Distance of the elements in the source, at least 1.
+    sign : int
+        +1, or -1 where the output runs against the source.
+    size : int
+        Length of the output along this dimension.
+    index : int64 array, shape (size,), optional
+        For index arrays: the elements, relative to the lower edge of their cells, ascending in every row.
+    position : int64 array, shape (size,), optional
+        For index arrays that are not sorted: the output position of every entry of `index`.
+    """
+
+    cell: Int64
+    start: Int64
+    count: Int64
+    out: Int64
+    step: int
+    sign: int
+    size: int
+    index: Int64 | None = None
+    position: Int64 | None = None
+
+    def __len__(self) -> int:
+        return len(self.cell)
+
+    def source(self, row: int) -> slice | Int64:
+        """Return what to take of the cell: a slice of positive step, or ascending indices that may repeat.
+
+        Both are relative to the lower edge of the cell.
+        """
+        a, n = int(self.start[row]), int(self.count[row])
+        if self.index is None:
+            return slice(a, a + (n - 1) * self.step + 1, self.step)
+        index = self.index[a : a + n]
+        step = _progression(index)
+        return slice(int(index[0]), int(index[-1]) + 1, step) if step > 0 else index
+
+    def target(self, row: int) -> slice | Int64:
+        """Return where that goes in the output: a slice, perhaps of negative step, or indices without repeats."""
+        n = int(self.count[row])
+        if self.position is not None:
+            a = int(self.start[row])
+            position = self.position[a : a + n]
+            step = _progression(position)
+            if not step:
+                return position
+            first, last = int(position[0]), int(position[-1])
+        else:
+            step = self.sign
+            first = int(self.out[row])
+            last = first + (n - 1) * step
+        end = last + (1 if step > 0 else -1)
+        return slice(first, end if end >= 0 else None, step)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The cells that a selection touches: the product of the axes' rows, in C order.
+
+    Parameters
+    ----------
+    grid : Grid
+        The grid that is selected from.
+    axes : tuple of AxisPlan
+        One per dimension.
+    dropped : tuple of int
+        Dimensions selected by an integer.  They stay in `shape` with size 1.
+
+    Examples
+    --------
+    >>> grid = Grid([[0, 12, 48], [0, 64]])
+    >>> p = plan(grid, [slice(10, 20, 3), slice(None, None, -1)])
+    >>> p.shape, p.cell.tolist()
+    ((4, 64), [0, 1])
+    >>> [(p.axes[0].source(i), p.axes[0].target(i)) for i, _ in map(p.rows, range(len(p)))]
+    [(slice(10, 11, 3), slice(0, 1, 1)), (slice(1, 8, 3), slice(1, 4, 1))]
+    """
+
+    grid: Grid
+    axes: tuple[AxisPlan, ...]
+    dropped: tuple[int, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the output, with size 1 where an integer selected."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Number of rows of every axis."""
+        return tuple(len(axis) for axis in self.axes)
+
+    def __len__(self) -> int:
+        n = 1
+        for m in self.counts:
+            n *= m
+        return n
+
+    @cached_property
+    def cell(self) -> Int64:
+        """Flat C-order index of every touched cell in the grid, shape (len(plan),)."""
+        if self.grid.size >= 2**63:
+            raise LimitError(f"the grid {self.grid!r} has more cells than a 64-bit index can count")
+        flat = np.zeros(1, np.int64)
+        for axis, m in zip(self.axes, self.grid.matrix_shape, strict=True):
+            flat = np.add.outer(flat * m, axis.cell).reshape(-1)
+        return flat
+
+    def rows(self, k: int) -> tuple[int, ...]:
+        """Return the row of every axis that makes up cell `k` of the plan."""
+        k = operator.index(k)
+        if not 0 <= k < len(self):
+            raise IndexError(f"row {k} of a plan of {len(self)} cells")
+        rows = []
+        for m in reversed(self.counts):
+            k, row = divmod(k, m)
+            rows.append(row)
+        return tuple(reversed(rows))
+
+    def source(self, k: int) -> tuple[slice | Int64, ...]:
+        """Return what to take of cell `k` along every dimension (see `AxisPlan.source`)."""
+        return tuple(axis.source(row) for axis, row in zip(self.axes, self.rows(k), strict=True))
+
+    def target(self, k: int) -> tuple[slice | Int64, ...]:
+        """Return where that goes in the output along every dimension (see `AxisPlan.target`)."""
+        return tuple(axis.target(row) for axis, row in zip(self.axes, self.rows(k), strict=True))
+
+    def __iter__(self) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Yield the flat cell index and the rows of every touched cell."""
+        for k in range(len(self)):
+            yield int(self.cell[k]), self.rows(k)
+
+
+def plan(grid: Grid, selection: Sequence[slice | int | npt.ArrayLike]) -> Plan:
+    """Intersect a selection with a grid.
+
+    Every dimension is selected on its own (outer indexing).
+
+    Parameters
+    ----------
+    grid : Grid
+        Cells of the array.
+    selection : sequence
+        One entry per dimension: a slice of either sign, an integer (the dimension keeps size 1 and is listed in
+        `Plan.dropped`), a one-dimensional array of integers in any order and with repeats, or a boolean mask of the
+        dimension's length.  Negative indices count from the end.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    SelectionError
+        If an index lies outside the array, or an entry is none of these.
+    LimitError
+        If more than 2**28 cells are touched.
+
+    Notes
+    -----
+    Source: the chunk projection algorithm for Zarr-based netCDF, corrected as described in docs/projection.md.
+
+    Examples
+    --------
+    >>> p = plan(Grid.regular((10,), (4,)), [np.array([9, 1, 9])])
+    >>> p.cell.tolist(), p.source(1), p.target(1)
+    ([0, 2], (array([1, 1]),), (slice(0, 3, 2),))
+    """
+    if len(selection) != grid.ndim:
+        raise SelectionError(f"{len(selection)} selections for {grid.ndim} dimensions; give one for each")
+    axes = []
+    dropped = []
+    for d, (entry, axis, length) in enumerate(zip(selection, grid.axes, grid.shape, strict=True)):
+        chosen = _normalise(entry, d, length)
+        if isinstance(chosen, int):
+            dropped.append(d)
+            chosen = range(chosen, chosen + 1)
+        axes.append(_project_range(axis, chosen) if isinstance(chosen, range) else _project_index(axis, chosen))
+    result = Plan(grid, tuple(axes), tuple(dropped))
+    if len(result) > MAX_CELLS:
+        raise LimitError(
+            f"the selection touches {len(result)} cells of {grid!r}, more than {MAX_CELLS}; take it in parts"
+        )
+    return result
+
+
+def _normalise(entry: Any, d: int, length: int) -> range | int | Int64:
+    """Return a range, a non-negative integer, or an array of non-negative integers."""
+    if isinstance(entry, slice):
+        try:
+            return range(*entry.indices(length))
+        except (TypeError, ValueError) as error:
+            raise SelectionError(f"dimension {d}: {entry} is not a slice of integers: {error}") from error
+    array = np.asarray(entry)
+    if array.dtype == np.bool_:
+        if array.shape != (length,):
+            raise SelectionError(f"dimension {d}: a mask has the dimension's shape ({length},), found {array.shape}")
+        return _as_range(np.flatnonzero(array))
+    if array.size == 0 and array.ndim == 1:
+        return range(0)
+    if array.dtype.kind not in "iu" or array.ndim > 1:
+        raise SelectionError(
+            f"dimension {d}: expected a slice, an integer, a 1-d array of integers or a mask; "
+            f"found {type(entry).__name__} of type {array.dtype} and shape {array.shape}"
+        )
+    low, high = int(array.min()), int(array.max())
+    if low < -length or high >= length:
+        raise SelectionError(f"dimension {d}: index {high if high >= length else low} is outside size {length}")
+    if array.ndim == 0:
+        return low % length
+    index = array.astype(np.int64)
+    if low < 0:
+        index[index < 0] += length
+    return _as_range(index)
+
+
+def _as_range(index: Int64) -> range | Int64:
+    """Return an arithmetic progression as a range, any other array as it is."""
+    if len(index) == 0:
+        return range(0)
+    step = _progression(index)
+    return range(int(index[0]), int(index[-1]) + (1 if step > 0 else -1), step) if step else index
+
+
+def _progression(values: Int64) -> int:
+    """Return the constant difference of consecutive values; 1 for a single value, 0 where there is none."""
+    if len(values) == 1:
+        return 1
+    step = int(values[1] - values[0])
+    if not step or int(values[-1] - values[0]) != step * (len(values) - 1):
+        return 0
+    return step if bool((np.diff(values) == step).all()) else 0
+
+
+def _use_kernels(rows: int) -> bool:
+    """Whether a kernel is worth while: where Numba is not loaded yet, only for very many rows."""
+    return rows >= (KERNEL_ROWS if "numba" in sys.modules else IMPORT_ROWS)
+
+
+def _project_range(axis: Regular | Int64, chosen: range) -> AxisPlan:
+    """Project a range; one that descends is reversed and its target flipped."""
+    total, sign = len(chosen), 1
+    if total == 0:
+        none = np.empty(0, np.int64)
+        return AxisPlan(none, none, none, none, 1, 1, 0)
+    if chosen.step < 0:
+        chosen, sign = chosen[::-1], -1
+    first, last = chosen[0], chosen[-1]
+    step = chosen.step if total > 1 else 1
+    if isinstance(axis, Regular):
+        head, tail = first // axis.chunk, last // axis.chunk
+    else:
+        head, tail = (int(c) for c in np.searchsorted(axis, (first, last), "right") - 1)
+    if min(total, tail - head + 1) > MAX_CELLS:
+        raise _too_many(min(total, tail - head + 1))
+    if total < tail - head + 1:
+        # Fewer elements than cells: start from the elements, so that only touched cells are visited.
+        element = np.arange(total, dtype=np.int64) * step + first
+        cell = element // axis.chunk if isinstance(axis, Regular) else np.searchsorted(axis, element, "right") - 1
+        cell = cell[np.flatnonzero(np.diff(cell, prepend=-1))]
+    else:
+        cell = np.arange(head, tail + 1, dtype=np.int64)
+    lower = cell * axis.chunk if isinstance(axis, Regular) else axis[cell]
+    # The first element at or above the lower edge of each cell, as a position in the output; then the next cell's.
+    begin = np.maximum(-((first - lower) // step), 0)
+    count = np.diff(begin, append=total)
+    if not count.all():
+        kept = np.flatnonzero(count)
+        cell, lower, begin, count = cell[kept], lower[kept], begin[kept], count[kept]
+    start = begin * step + (first - lower)
+    return AxisPlan(cell, start, count, begin if sign > 0 else total - 1 - begin, step, sign, total)
+
+
+def _project_index(axis: Regular | Int64, index: Int64) -> AxisPlan:
+    """Project an array of non-negative indices in any order, with repeats."""
+    position = None
+    if bool((np.diff(index) < 0).any()):
+        position = np.argsort(index, kind="stable")
+        index = index[position]
+    cell = index // axis.chunk if isinstance(axis, Regular) else np.searchsorted(axis, index, "right") - 1
+    start = np.flatnonzero(np.diff(cell, prepend=-1))
+    count = np.diff(start, append=len(index))
+    within = index - (cell * axis.chunk if isinstance(axis, Regular) else axis[cell])
+    out = start if position is None else np.minimum.reduceat(position, start)
+    return AxisPlan(cell[start], start, count, out, 1, 1, len(index), within, position)

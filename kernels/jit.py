@@ -1,0 +1,92 @@
+"""The one place where Numba's options and its cache are chosen.
+
+Every kernel is decorated with `jit` from here.  Kernels are serial and release the GIL; threads above them run them in
+parallel.  Compiled code is kept on disk where a cache directory is writable.  Where none is (a read-only installation
+without a home directory) the kernel is compiled anew in each process.  The same holds where the directory is lost later
+or its disk is full: a cache that fails must never fail the computation.
+
+Numba notices a changed source file by its content, but not a changed callee in another file.  A kernel therefore calls
+only kernels of its own module (a test holds every module to it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, overload
+
+import numba
+from numba.core.caching import FunctionCache
+
+__all__ = ["OPTIONS", "jit"]
+
+#: Options of every kernel; `error_model="numpy"` would hide a division by zero, so Numba's default stands.
+OPTIONS: dict[str, Any] = {"nogil": True}
+
+
+class _ForgivingCache(FunctionCache):  # type: ignore[misc]  # numba has no types
+    """Numba's cache on disk, which may be lost at any moment."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the cached code, or `None` where the directory cannot be read any more."""
+        try:
+            return super().load_overload(sig, target_context)
+        except OSError:
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep the code if the directory still takes it."""
+        try:
+            super().save_overload(sig, data)
+        except OSError:
+            self.disable()
+
+
+@overload
+def jit(function: Callable[..., Any], /) -> Callable[..., Any]: ...
+
+
+@overload
+def jit(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
+
+
+def jit(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Compile a function on its first call, without the GIL and cached on disk where that is possible.
+
+    Parameters
+    ----------
+    function : callable
+        A function of plain arrays and numbers.
+    **options
+        Further options of `numba.njit`, such as ``fastmath``; ``cache`` is not for a kernel to choose.
+
+    Returns
+    -------
+    callable
+        The dispatcher; ``.py_func`` is the function itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> @jit
+    ... def total(values):
+    ...     s = 0
+    ...     for v in values:
+    ...         s += v
+    ...     return s
+    >>> total(np.arange(4))
+    6
+    """
+    if function is None:
+        return lambda f: jit(f, **options)
+    dispatcher = numba.njit(**OPTIONS, **options)(function)
+    if dispatcher is function:  # NUMBA_DISABLE_JIT is set
+        return function
+    try:
+        cache = _ForgivingCache(function)
+    except RuntimeError as error:
+        # Raised where Numba finds no directory that it can write to.
+        if "no locator available" not in str(error):
+            raise
+        return dispatcher
+    dispatcher._cache = cache
+    return dispatcher
