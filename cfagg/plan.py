@@ -1,7 +1,7 @@
 """Which cells of a grid a selection touches, and what goes where: the plan that every read follows.
 
 A plan is a product of one `AxisPlan` per dimension, so a million chunks are described by a few columns of integers and
-not by an object each.  Small plans are made with NumPy; large ones with the kernels of `cfagg.kernels.projection`, where
+not by an object each.  Small plans are made with NumPy; large ones with the kernels of `cfagg.kernels.projection` where
 Numba is loaded anyway.  Both follow the same algorithm (docs/projection.md).
 """
 
@@ -227,10 +227,13 @@ def plan(grid: Grid, selection: Sequence[slice | int | npt.ArrayLike]) -> Plan:
         axes.append(_project_range(axis, chosen) if isinstance(chosen, range) else _project_index(axis, chosen))
     result = Plan(grid, tuple(axes), tuple(dropped))
     if len(result) > MAX_CELLS:
-        raise LimitError(
-            f"the selection touches {len(result)} cells of {grid!r}, more than {MAX_CELLS}; take it in parts"
-        )
+        raise _too_many(len(result))
     return result
+
+
+def _too_many(cells: int) -> LimitError:
+    """Return the error of a plan whose columns would not fit in memory."""
+    return LimitError(f"the selection touches {cells} cells, more than {MAX_CELLS}; read it in parts")
 
 
 def _normalise(entry: Any, d: int, length: int) -> range | int | Int64:
