@@ -209,7 +209,10 @@ class Strings(Sequence[str]):
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         encoded = [v.encode("utf-8", "surrogatepass") for v in values]
-        prefix = os.path.commonprefix([min(encoded), max(encoded)]) if encoded else b""  # noqa: RUF071 - bytes, not paths
+        prefix = b""
+        if encoded:
+            # Of bytes, not of path components.
+            prefix = os.path.commonprefix([min(encoded), max(encoded)])  # noqa: RUF071
         cut = len(prefix)
         ends = np.cumsum([0, *(len(v) - cut for v in encoded)], dtype=np.int64)
         self._prefix: bytes = prefix
@@ -456,7 +459,7 @@ class Partitions:
 
 def _restore_partitions(count: int, values: list[Any]) -> Partitions:
     """Return the partitions that `Partitions.__reduce__` took apart."""
-    whole = [
+    whole: list[Any] = [
         np.broadcast_to(v, (count,)) if isinstance(v, np.ndarray) and v.shape == (1,) != (count,) else v for v in values
     ]
     return Partitions(*whole)
