@@ -10,7 +10,6 @@ Everything here is immutable and validated when it is made; an error lists every
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -209,13 +208,11 @@ class Strings(Sequence[str]):
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         encoded = [v.encode("utf-8", "surrogatepass") for v in values]
-        prefix = b""
-        if encoded:
-            # Of bytes, not of path components.
-            prefix = os.path.commonprefix([min(encoded), max(encoded)])  # noqa: RUF071
-        cut = len(prefix)
+        # What the first and the last in order share, all share.
+        first, last = min(encoded, default=b""), max(encoded, default=b"")
+        cut = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
         ends = np.cumsum([0, *(len(v) - cut for v in encoded)], dtype=np.int64)
-        self._prefix: bytes = prefix
+        self._prefix = first[:cut]
         self._blob = b"".join([v[cut:] for v in encoded])
         self._offsets = ends.astype(np.uint32) if ends[-1] < 2**32 else ends
 
