@@ -1,0 +1,33 @@
+"""Every example in a docstring runs; modules are found by name, since two folders are installed inside cfagg."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import cfagg
+
+MODULES = sorted(
+    ["cfagg", *(m.name for m in pkgutil.walk_packages(cfagg.__path__, "cfagg.") if not m.name.endswith(".__main__"))]
+)
+
+
+def test_all_folders_are_walked() -> None:
+    assert {"cfagg.kernels", "cfagg.conventions", "cfagg.cf", "cfagg.model"} <= set(MODULES)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_the_module_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("name", [n for n in cfagg.__all__ if n[0].islower()])
+def test_a_public_function_shows_an_example(name: str) -> None:
+    assert ">>>" in (inspect.getdoc(getattr(cfagg, name)) or "")

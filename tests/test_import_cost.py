@@ -1,0 +1,62 @@
+"""Start-up loads only what the work at hand needs; seen from outside, in a fresh interpreter."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cfagg.demo import sample
+
+HEAVY = {"cfunits", "dask", "h5py", "matplotlib", "netCDF4", "numba", "pandas", "rich", "xarray", "zarr"}
+
+PROBE = """
+import sys
+try:
+    {statement}
+except SystemExit as stop:
+    if stop.code:
+        raise
+print("LOADED", *sorted(m for m in sys.modules if "." not in m))
+"""
+
+
+def loaded(statement: str) -> set[str]:
+    """Return the top-level modules that a statement loads."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE.format(statement=statement)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.strip().splitlines()[-1].split()[1:])
+
+
+def command(*args: object) -> str:
+    return f"import cfagg.cli.main; code = cfagg.cli.main.main({[str(a) for a in args]!r}); assert not code, code"
+
+
+def test_a_bare_import_loads_neither_numpy_nor_anything_heavy() -> None:
+    assert not loaded("import cfagg") & {*HEAVY, "numpy"}
+
+
+def test_the_version_command_loads_neither_numpy_nor_anything_heavy() -> None:
+    assert not loaded(command("--version")) & {*HEAVY, "numpy"}
+
+
+def test_the_probe_notices_a_heavy_import() -> None:
+    assert {"netCDF4", "numpy"} <= loaded("import netCDF4")
+
+
+def test_public_names_are_listed_without_loading_them() -> None:
+    assert not loaded("import cfagg; assert 'read' in dir(cfagg)") & HEAVY
+
+
+@pytest.mark.parametrize("name", ["temperature.nca", "figure1.nca"])
+def test_show_loads_no_array_library(name: str) -> None:
+    assert not loaded(command("show", sample(name))) & {"dask", "matplotlib", "numba", "pandas", "xarray", "zarr"}
+
+
+def test_convert_of_a_small_file_loads_neither_xarray_nor_dask_nor_numba(tmp_path: Path) -> None:
+    modules = loaded(command("convert", sample("figure1.nca"), tmp_path / "figure1.zarr"))
+    assert not modules & {"dask", "matplotlib", "numba", "pandas", "xarray"}

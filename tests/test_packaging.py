@@ -1,0 +1,146 @@
+"""The wheel holds the tree, the links are sound, and nothing that installs cfagg names an address."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import cfagg
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+FOLDERS = {"cfagg": "cfagg", "kernels": "cfagg/kernels", "conventions": "cfagg/conventions"}
+LINKS = ("kernels", "conventions", "sample_data")
+PINS = (ROOT / ".ci/constraints.txt").read_text(encoding="utf-8").splitlines()
+
+
+def normal(name: str) -> str:
+    """Return the name of a distribution as installers compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+PINNED = {normal(line.split("==")[0]) for line in PINS if not line.startswith("#")}
+
+
+def modules() -> dict[str, Path]:
+    """Return the path in the wheel of every module of the tree."""
+    return {
+        f"{inside}/{path.relative_to(ROOT / folder).as_posix()}": path
+        for folder, inside in FOLDERS.items()
+        for path in (ROOT / folder).rglob("*.py")
+        if not set(path.relative_to(ROOT).parts[1:]) & set(LINKS)
+    }
+
+
+def samples() -> dict[str, Path]:
+    """Return the path in the wheel of every sample file."""
+    return {
+        f"cfagg/sample_data/{path.relative_to(ROOT / 'sample_data').as_posix()}": path
+        for path in (ROOT / "sample_data").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """Build the wheel from a copy without links, as a checkout on a system without them has it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    ignored = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
+    for name in ("kernels", "conventions", "sample_data"):
+        shutil.copytree(ROOT / name, source / name, ignore=ignored)
+    shutil.copytree(ROOT / "cfagg", source / "cfagg", ignore=shutil.ignore_patterns("__pycache__", *LINKS))
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return zipfile.ZipFile(next(folder.glob("*.whl")))
+
+
+def test_the_wheel_holds_every_module_and_sample_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+    found = {n for n in wheel.namelist() if ".dist-info/" not in n}
+    assert found == {*modules(), *samples(), "cfagg/py.typed"}
+
+
+def test_the_wheel_holds_the_same_bytes_as_the_tree(wheel: zipfile.ZipFile) -> None:
+    files = {**modules(), **samples()}
+    assert not [name for name, path in files.items() if wheel.read(name) != path.read_bytes()]
+
+
+def test_the_wheel_installs_one_top_level_name_a_command_and_an_xarray_engine(wheel: zipfile.ZipFile) -> None:
+    info = f"cfagg-{cfagg.__version__}.dist-info"
+    assert {n.split("/")[0] for n in wheel.namelist()} == {"cfagg", info}
+    entry_points = wheel.read(f"{info}/entry_points.txt").decode()
+    assert "cfagg = cfagg.cli.main:main" in entry_points
+    assert "cfagg = cfagg.backend:CfaggBackendEntrypoint" in entry_points
+    assert f"{info}/licenses/LICENSE" in wheel.namelist()
+
+
+def test_the_hand_kept_package_list_names_every_folder_with_modules() -> None:
+    folders = {str(Path(name).parent).replace("/", ".") for name in modules()}
+    assert set(PROJECT["tool"]["setuptools"]["packages"]) == {*folders, "cfagg.sample_data"}
+
+
+def test_every_package_folder_has_an_init_module() -> None:
+    folders = {path.parent for path in modules().values()}
+    assert not [f for f in folders if not (f / "__init__.py").is_file()]
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_a_folder_is_linked_by_a_relative_committed_link(name: str) -> None:
+    assert (ROOT / "cfagg" / name).readlink() == Path(f"../{name}")
+    listed = subprocess.run(
+        ["git", "ls-files", "-s", f"cfagg/{name}"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert listed.stdout.startswith("120000 ")
+
+
+@pytest.mark.parametrize("name", ["kernels", "conventions"])
+def test_a_folder_refuses_to_be_imported_by_its_bare_name(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {name}"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert f"this folder is imported as cfagg.{name}, not as {name}" in done.stderr
+
+
+def test_only_the_known_names_stand_at_the_top_level() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    names = {line.split("/")[0] for line in listed.stdout.splitlines()}
+    allowed = {"cfagg", "kernels", "conventions", "tests", "sample_data", "docs", "pyproject.toml", "Makefile"}
+    allowed |= {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"}
+    assert not {n for n in names - allowed if not n.startswith(".")}
+
+
+def test_every_dependency_has_a_lower_bound_and_a_pin() -> None:
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    needed = [*PROJECT["project"]["dependencies"], *(n for names in extras for n in names)]
+    needed = [n for n in needed if not n.startswith("cfagg[")]
+    assert not [n for n in needed if ">=" not in n]
+    names = {normal(re.split(r"[\[>=]", n)[0]) for n in needed}
+    assert not names - PINNED
+
+
+def test_pins_are_exact_and_without_hashes_or_addresses() -> None:
+    assert not [line for line in PINS if not re.fullmatch(r"#.*|[A-Za-z0-9_.-]+==[A-Za-z0-9_.+!-]+", line)]
+
+
+@pytest.mark.parametrize(
+    "name", ["Makefile", "pyproject.toml", ".ci/run", ".ci/constraints.txt", ".pre-commit-config.yaml", ".mkdocs.yml"]
+)
+def test_what_installs_and_builds_names_no_address(name: str) -> None:
+    assert not re.search(r"[a-z]+://|index-url|git@", (ROOT / name).read_text(encoding="utf-8"))
+
+
+def test_the_version_is_the_newest_of_the_changelog() -> None:
+    headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert headings[0] == cfagg.__version__
