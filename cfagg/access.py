@@ -1,0 +1,136 @@
+"""Which files an aggregation may read: a policy for references that come from an untrusted file.
+
+A partition may be the aggregation file itself, or a file at or below the aggregation file's own directory after
+symbolic links and ``..`` are resolved.  Anything else needs ``allow=[prefix, …]``, matched on whole path components.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePath
+
+from cfagg.errors import AccessError, UnsupportedError
+
+__all__ = ["Access"]
+
+#: Longest reference looked at; the longest path Linux takes is 4,096 bytes.
+_LONGEST = 32_768
+
+_SCHEME = re.compile(r"^(?:[A-Za-z][A-Za-z0-9+.-]*://|file:)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Access:
+    """The files that the aggregation in one file may read.
+
+    Parameters
+    ----------
+    parent : str
+        The aggregation file.
+    allow : sequence of str or path-like
+        Further directories, or single files, that may be read.  Relative ones start at the working directory, as the
+        user who writes them expects.  ``"/"`` allows everything.
+
+    Raises
+    ------
+    AccessError
+        If a prefix is empty.
+
+    Examples
+    --------
+    >>> access = Access("/data/temperature.nca", allow=["/archive/model"])
+    >>> access.resolve("parts/jan.nc")
+    '/data/parts/jan.nc'
+    >>> access.resolve("/archive/model/feb.nc")
+    '/archive/model/feb.nc'
+    """
+
+    parent: str
+    allow: tuple[str, ...] = ()
+
+    def __init__(self, parent: str | os.PathLike[str], allow: Iterable[str | os.PathLike[str]] = ()) -> None:
+        if isinstance(allow, (str, os.PathLike)):
+            allow = (allow,)
+        prefixes = tuple(os.fspath(a) for a in allow)
+        if not all(prefixes):
+            raise AccessError("an empty prefix in allow= would allow nothing; write '.' for the working directory")
+        object.__setattr__(self, "parent", os.path.abspath(os.fspath(parent)))  # noqa: PTH100
+        # Made absolute here, so that a worker process with another working directory allows the same.
+        object.__setattr__(self, "allow", tuple(os.path.abspath(p) for p in prefixes))  # noqa: PTH100
+
+    @cached_property
+    def _real_parent(self) -> str:
+        return os.path.realpath(self.parent)
+
+    @cached_property
+    def _roots(self) -> tuple[PurePath, ...]:
+        home = os.path.dirname(self._real_parent)  # noqa: PTH120
+        linked = os.path.realpath(os.path.dirname(self.parent))  # noqa: PTH120
+        return tuple(PurePath(r) for r in dict.fromkeys((home, linked, *map(os.path.realpath, self.allow))))
+
+    def nested(self, parent: str) -> Access:
+        """Return the policy for an aggregation file that is itself a partition."""
+        return Access(parent, self.allow)
+
+    def resolve(self, reference: str | None) -> str:
+        """Return the absolute path, links resolved, that a reference means; nothing is opened.
+
+        Parameters
+        ----------
+        reference : str or None
+            A path as written in the aggregation, relative to the directory of its file; `None` is the file itself.
+
+        Returns
+        -------
+        str
+            Absolute path.  The file need not exist.
+
+        Raises
+        ------
+        AccessError
+            If the file lies elsewhere; the message tells the ``allow=`` that admits it.
+        UnsupportedError
+            If the reference is a URL.
+        """
+        if reference is None:
+            return self._real_parent
+        self._check_text(reference)
+        # Python joins an absolute reference to itself.
+        joined = os.path.join(os.path.dirname(self.parent), reference)  # noqa: PTH118, PTH120
+        try:
+            real = os.path.realpath(joined)
+        except (OSError, ValueError) as error:
+            raise AccessError(f"{self.parent} refers to {reference!r}, which cannot be resolved: {error}") from error
+        if real == self._real_parent:
+            return real
+        path = PurePath(real)
+        if not any(path.is_relative_to(root) for root in self._roots):
+            raise AccessError(
+                f"{self.parent} refers to {reference!r}, which is {real} and lies outside the aggregation file's "
+                f"directory; to read it, pass allow=[{os.path.dirname(real)!r}] or, on the command line, "  # noqa: PTH120
+                f"--allow {os.path.dirname(real)}"  # noqa: PTH120
+            )
+        return real
+
+    def _check_text(self, reference: str) -> None:
+        """Refuse what is no path at all."""
+        shown = repr(reference if len(reference) <= 200 else reference[:200] + "…")
+        if not reference:
+            raise AccessError(f"{self.parent} has an empty reference; leave it out to mean the file itself")
+        if len(reference) > _LONGEST:
+            raise AccessError(f"{self.parent} has a reference of {len(reference)} characters; {shown} is no file name")
+        if "\0" in reference:
+            raise AccessError(f"{self.parent} refers to {shown}: a file name has no NUL characters")
+        try:
+            os.fsencode(reference)
+        except UnicodeEncodeError as error:
+            raise AccessError(f"{self.parent} refers to {shown}: not a file name of this system: {error}") from error
+        if _SCHEME.match(reference):
+            raise UnsupportedError(
+                f"{self.parent} refers to {shown}, a URL; only local paths are read: "
+                "download the file and refer to its path"
+            )

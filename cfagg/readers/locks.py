@@ -1,0 +1,50 @@
+"""The one lock around the netCDF-C and HDF5 libraries, which are not thread-safe.
+
+Other code in the process may use the same libraries through xarray, so its locks are taken too where it is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from types import TracebackType
+from typing import Any
+
+__all__ = ["LIBRARY"]
+
+
+class LibraryLock:
+    """A re-entrant lock that also holds xarray's netCDF-C and HDF5 locks while it is held."""
+
+    def __init__(self) -> None:
+        self._reset()
+        os.register_at_fork(after_in_child=self._reset)
+
+    def _reset(self) -> None:
+        self._own = threading.RLock()
+        self._depth = 0
+        self._foreign: Any = None
+
+    def __enter__(self) -> None:
+        self._own.acquire()
+        if self._depth == 0:
+            # xarray's own combined lock, and not its two parts, so that both always take them in the same order.
+            module = sys.modules.get("xarray.backends.netCDF4_")
+            self._foreign = getattr(module, "NETCDF4_PYTHON_LOCK", None)
+            if self._foreign is not None:
+                self._foreign.__enter__()
+        self._depth += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._depth -= 1
+        if self._depth == 0 and self._foreign is not None:
+            foreign, self._foreign = self._foreign, None
+            foreign.__exit__(kind, value, trace)
+        self._own.release()
+
+
+#: Held around every call into netCDF4 and h5py.
+LIBRARY = LibraryLock()

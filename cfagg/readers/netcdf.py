@@ -1,0 +1,215 @@
+"""Reading through the netCDF-C library: any netCDF-3, netCDF-4 or CDF-5 file, under one lock.
+
+Open files are kept in a pool of bounded size, the least recently used is closed first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import UnsupportedError
+from cfagg.readers import counters
+from cfagg.readers.files import CONTEXT_SOURCE, Context, FileKey, look, magic
+from cfagg.readers.locks import LIBRARY
+
+if TYPE_CHECKING:
+    import netCDF4
+
+__all__ = ["MAGIC_HDF5", "attributes_of", "dtype_of", "lookup", "open_files", "opened", "read", "set_open_files"]
+
+MAGIC_HDF5 = b"\x89HDF\r\n\x1a\n"
+_MAGIC_CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
+
+#: What netCDF4-python raises about a file, a variable or its values.
+_LIBRARY_ERRORS = (OSError, RuntimeError, ValueError, KeyError, IndexError, AttributeError, TypeError, MemoryError)
+
+
+class _Pool:
+    """Open datasets, least recently used first; used only while the library lock is held."""
+
+    def __init__(self) -> None:
+        self.limit = 64
+        self.held: OrderedDict[FileKey, netCDF4.Dataset] = OrderedDict()
+        self.process = os.getpid()
+
+    def get(self, key: FileKey) -> netCDF4.Dataset:
+        import netCDF4
+
+        if self.process != os.getpid():
+            # After a fork the parent's handles share file positions with it: forget them without closing.
+            self.forgotten = self.held
+            self.held, self.process = OrderedDict(), os.getpid()
+        if key in self.held:
+            self.held.move_to_end(key)
+            return self.held[key]
+        self.shrink(self.limit - 1)
+        dataset = netCDF4.Dataset(key.path, "r")
+        dataset.set_auto_maskandscale(False)
+        dataset.set_auto_chartostring(False)
+        dataset.set_always_mask(False)
+        counters.add(files=1)
+        self.held[key] = dataset
+        return dataset
+
+    def shrink(self, limit: int) -> None:
+        while len(self.held) > max(limit, 0):
+            self.held.popitem(last=False)[1].close()
+
+    def drop(self, path: str) -> None:
+        for key in [k for k in self.held if k.path == path]:
+            self.held.pop(key).close()
+
+
+_pool = _Pool()
+
+
+def set_open_files(limit: int) -> None:
+    """Set how many files are kept open between reads, 64 at first; 0 closes each at the next opening."""
+    with LIBRARY:
+        _pool.limit = max(int(limit), 1)
+        _pool.shrink(int(limit))
+
+
+def open_files() -> int:
+    """Return how many files are open now."""
+    return len(_pool.held)
+
+
+@contextmanager
+def opened(path: str, context: Context = CONTEXT_SOURCE) -> Iterator[netCDF4.Dataset]:
+    """Hold the library lock and the file's dataset, without masking or scaling; do not keep what it gives.
+
+    Raises
+    ------
+    CfaggError
+        ``context.missing`` or ``context.broken``, where the file is not there or is not a readable netCDF file.
+    """
+    key = look(path, context)
+    with LIBRARY:
+        if key not in _pool.held:
+            start = magic(path, context)
+            if start != MAGIC_HDF5 and not start.startswith(_MAGIC_CLASSIC) and not _has_user_block(path, key):
+                found = repr(start) if start else "an empty file"
+                raise context.broken(
+                    context.said(f"{path} is not a netCDF file: it starts with {found}; expected netCDF-3 or netCDF-4")
+                )
+        try:
+            dataset = _pool.get(key)
+        except _LIBRARY_ERRORS as error:
+            raise context.broken(
+                context.said(f"{path} is damaged or not netCDF, the library says: {error}; restore or replace the file")
+            ) from error
+        yield dataset
+
+
+def _has_user_block(path: str, key: FileKey) -> bool:
+    """Whether HDF5 begins behind a user block, at 512, 1024, 2048, … bytes."""
+    offset = 512
+    with open(path, "rb") as file:  # noqa: PTH123
+        while offset + 8 <= min(key.size, 2**20):
+            file.seek(offset)
+            if file.read(8) == MAGIC_HDF5:
+                return True
+            offset *= 2
+    return False
+
+
+def attributes_of(item: netCDF4.Dataset | netCDF4.Variable[Any]) -> dict[str, Any]:
+    """Return all attributes of a dataset, group or variable, as stored.
+
+    Raises
+    ------
+    UnsupportedError
+        If an attribute has a type that the library cannot give.
+    """
+    found = {}
+    for name in item.ncattrs():
+        try:
+            found[name] = item.getncattr(name)
+        except (KeyError, ValueError, TypeError) as error:
+            raise UnsupportedError(
+                f"attribute {name!r} of {item.name!r} has a type that cannot be read: {error}"
+            ) from error
+    return found
+
+
+def dtype_of(variable: netCDF4.Variable[Any]) -> np.dtype[Any]:
+    """Return a variable's type in native byte order; `object` with metadata for types of variable length."""
+    if variable.dtype is str:
+        return np.dtype("O", metadata={"element_type": str})
+    dtype: np.dtype[Any] = np.dtype(variable.dtype)
+    if variable._isvlen:
+        return np.dtype("O", metadata={"vlen": dtype})
+    return dtype.newbyteorder("=")
+
+
+def lookup(dataset: netCDF4.Dataset, address: str, group: str = "/") -> netCDF4.Variable[Any] | None:
+    """Return the variable at a name or path, searched from `group` upwards, or `None`."""
+    where, _, name = address.rpartition("/")
+    start = "/" if address.startswith("/") else group
+    here = _subgroup(dataset, start)
+    while here is not None:
+        found = _subgroup(here, where)
+        if found is not None and name in found.variables:
+            return found.variables[name]
+        here = here.parent
+    return None
+
+
+def _subgroup(dataset: netCDF4.Dataset, path: str) -> netCDF4.Dataset | None:
+    """Return the group at `path` below `dataset`, or `None`; ``.`` and ``..`` are no group names."""
+    for part in path.split("/"):
+        if part:
+            if part not in dataset.groups:
+                return None
+            dataset = dataset.groups[part]
+    return dataset
+
+
+def read(path: str, address: str, key: Sequence[slice], context: Context, group: str = "/") -> npt.NDArray[Any]:
+    """Read a hyperslab of the stored values.
+
+    Parameters
+    ----------
+    path, address, group : str
+        File, variable, and the group from which the variable is searched.
+    key : sequence of slice
+        One slice per dimension with 0 <= start <= stop <= size and a positive step.
+    context : Context
+        For messages.
+
+    Returns
+    -------
+    ndarray
+        Values in native byte order, without masking, scaling or joining of characters.
+    """
+    with opened(path, context) as dataset:
+        variable = lookup(dataset, address, group)
+        if variable is None:
+            raise context.missing(context.said(f"{path} has no variable {address!r}"))
+        dtype = dtype_of(variable)
+        try:
+            values = variable[tuple(key)] if key else variable[...]
+        except _LIBRARY_ERRORS as error:
+            raise context.broken(
+                context.said(
+                    f"variable {address!r} of {path} cannot be read, the library says: {error}; restore the file"
+                )
+            ) from error
+    if dtype.kind == "O":
+        # A scalar string comes as str, and NumPy must not make a fixed-width or nested array of what it is given.
+        block = np.empty(np.shape(values) if isinstance(values, np.ndarray) and values.dtype == object else (), object)
+        block[...] = values
+    else:
+        block = np.asarray(values)
+    counters.add(bytes=block.nbytes)
+    if not block.dtype.isnative:
+        block = block.astype(block.dtype.newbyteorder("="))
+    return block

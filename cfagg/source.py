@@ -1,0 +1,227 @@
+"""Opening one netCDF file's metadata: what is in it, and which variables are aggregations.
+
+Only the named file is opened, and only its metadata is read: no partition is touched.  What comes back is plain,
+immutable data (`Source`, `Group`, `Variable` and `cfagg.model.Aggregation`) that outlives the open file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfagg.errors import SourceError
+from cfagg.model import Aggregation
+
+if TYPE_CHECKING:
+    import netCDF4
+
+__all__ = ["Group", "Source", "Variable", "open_source"]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An ordinary variable: its values stand in the file itself.
+
+    Parameters
+    ----------
+    name : str
+        Name within its group.
+    dims : tuple of str
+        Dimensions in order.
+    shape : tuple of int
+        Sizes of `dims`.
+    dtype : numpy.dtype
+        Stored type in native byte order.  Strings of variable length are `object` with metadata
+        ``{"element_type": str}``, other variable-length types `object` with metadata ``{"vlen": base type}``.
+    attributes : mapping
+        All attributes as stored, `_FillValue` included.
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Group:
+    """One group of a file, or the whole of a file without groups.
+
+    Parameters
+    ----------
+    path : str
+        Path within the file; ``"/"`` is the root.
+    dimensions : dict of str to int
+        Dimensions that this group itself defines, in file order.
+    unlimited : frozenset of str
+        Those that may grow.
+    attributes : dict
+        The group's attributes.
+    variables : dict of str to Variable or Aggregation
+        Public variables in file order.
+    private : dict of str to Variable
+        Variables that only hold the values of partitions.
+    groups : dict of str to Group
+        Sub-groups by name.
+    """
+
+    path: str
+    dimensions: dict[str, int]
+    unlimited: frozenset[str] = frozenset()
+    attributes: dict[str, Any] = field(default_factory=dict)
+    variables: dict[str, Variable | Aggregation] = field(default_factory=dict)
+    private: dict[str, Variable] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
+
+    def walk(self) -> Iterator[Group]:
+        """Yield this group and all below it, parents first."""
+        yield self
+        for group in self.groups.values():
+            yield from group.walk()
+
+    @property
+    def public_dimensions(self) -> dict[str, int]:
+        """Dimensions of this group without those that only private variables span."""
+        hidden = {d for g in self.walk() for v in g.private.values() for d in v.dims}
+        shown = {d for g in self.walk() for v in g.variables.values() for d in v.dims}
+        return {d: n for d, n in self.dimensions.items() if d in shown or d not in hidden}
+
+    @property
+    def has_aggregations(self) -> bool:
+        """Whether this group or one below it holds an aggregation."""
+        return any(isinstance(v, Aggregation) for g in self.walk() for v in g.variables.values())
+
+
+@dataclass(frozen=True)
+class Source:
+    """The metadata of one file.
+
+    Parameters
+    ----------
+    path : str
+        The file as it was named.
+    format : str
+        Format as the netCDF library names it, for instance ``"NETCDF4"`` or ``"NETCDF3_CLASSIC"``.
+    root : Group
+        The root group.
+    """
+
+    path: str
+    format: str
+    root: Group
+
+    def group(self, path: str) -> Group:
+        """Return the group at `path`.
+
+        Raises
+        ------
+        SourceError
+            If the file has no such group.
+        """
+        group = self.root
+        for name in path.split("/"):
+            if not name:
+                continue
+            if name not in group.groups:
+                raise SourceError(f"{self.path} has no group {path!r}; its groups are {self.group_paths()}")
+            group = group.groups[name]
+        return group
+
+    def group_paths(self) -> list[str]:
+        """Return the paths of all groups, the root first."""
+        return [g.path for g in self.root.walk()]
+
+    def find(self, variable: str) -> tuple[Group, Variable | Aggregation]:
+        """Return a variable, private ones included, by its name or path, and the group that holds it.
+
+        Raises
+        ------
+        SourceError
+            If the file has no such variable.
+        """
+        where, _, name = variable.rpartition("/")
+        group = self.group(where)
+        found = group.variables.get(name) or group.private.get(name)
+        if found is None:
+            known = ", ".join(group.variables) or "none"
+            raise SourceError(
+                f"{self.path} has no variable {variable!r}; the variables of group {group.path} are: {known}"
+            )
+        return group, found
+
+
+def open_source(path: str | os.PathLike[str]) -> Source:
+    """Read the metadata of one netCDF file; no partition is opened.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A netCDF-3, netCDF-4 or CDF-5 file.
+
+    Returns
+    -------
+    Source
+        Its groups; variables that carry an aggregation are `Aggregation`.
+
+    Raises
+    ------
+    SourceError
+        If the file is not there, is not a regular file, or is not netCDF.
+    ConventionError
+        If an aggregation breaks its convention; every problem is listed.
+
+    Examples
+    --------
+    >>> source = open_source("temperature.nca")  # doctest: +SKIP
+    >>> source.root.variables["tas"]  # doctest: +SKIP
+    <Aggregation 'tas' (time: 48, lat: 64, lon: 128) float32, 2 partitions>
+    """
+    from cfagg.readers.netcdf import opened
+
+    name = os.fspath(path)
+    with opened(os.path.abspath(name)) as dataset:  # noqa: PTH100
+        root = _group(dataset, name, {}, {})
+        return Source(name, str(dataset.data_model), root)
+
+
+def _group(
+    group: netCDF4.Dataset,
+    file: str,
+    inherited: Mapping[str, int],
+    private_above: Mapping[str, tuple[tuple[str, ...], tuple[int, ...]]],
+) -> Group:
+    """Return one group and those below; `inherited` are the dimensions of its parents."""
+    from cfagg.conventions import nca
+    from cfagg.readers.netcdf import attributes_of, dtype_of
+
+    own = {name: len(d) for name, d in group.dimensions.items()}
+    sizes = {**inherited, **own}
+    found: dict[str, Variable] = {}
+    for name, v in group.variables.items():
+        found[name] = Variable(name, tuple(v.dimensions), tuple(map(int, v.shape)), dtype_of(v), attributes_of(v))
+    private = {name: v for name, v in found.items() if nca.is_private(v.attributes)}
+    reachable = {**private_above, **{name: (v.dims, v.shape) for name, v in private.items()}}
+    variables: dict[str, Variable | Aggregation] = {}
+    for name, ordinary in found.items():
+        if name in private:
+            continue
+        if nca.is_aggregation(ordinary.attributes):
+            variables[name] = nca.parse(
+                name, ordinary.attributes, ordinary.dtype, sizes, private=reachable, source=file
+            )
+        else:
+            variables[name] = ordinary
+    return Group(
+        path=group.path,
+        dimensions=own,
+        unlimited=frozenset(n for n, d in group.dimensions.items() if d.isunlimited()),
+        attributes=attributes_of(group),
+        variables=variables,
+        private=private,
+        groups={n: _group(g, file, sizes, reachable) for n, g in group.groups.items()},
+    )
