@@ -285,7 +285,7 @@ def make_packed(folder: Path) -> None:
                 "add_offset": 5.0,
                 "_FillValue": np.int16(-32768),
                 "missing_value": np.int16(-32767),
-                "valid_range": np.array([-1400, 100], "i2"),
+                "valid_range": np.array([-840, 80], "i2"),
             },
             np.int16(-32767),
         ),
