@@ -5,13 +5,16 @@ parallel.  Compiled code is kept on disk where a cache directory is writable.  W
 without a home directory) the kernel is compiled anew in each process.  The same holds where the directory is lost later
 or its disk is full: a cache that fails must never fail the computation.
 
-Numba notices a changed source file by its content, but not a changed callee in another file.  A kernel therefore calls
-only kernels of its own module (a test holds every module to it).
+Numba notices that the source file of a kernel has changed, but not that of another kernel which it calls and has
+compiled in: after an upgrade, old code could run.  The key of cached code therefore holds a digest of all kernels.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, overload
 
 import numba
@@ -23,8 +26,20 @@ __all__ = ["OPTIONS", "jit"]
 OPTIONS: dict[str, Any] = {"nogil": True}
 
 
-class _ForgivingCache(FunctionCache):  # type: ignore[misc]  # numba has no types
-    """Numba's cache on disk, which may be lost at any moment."""
+@cache
+def _sources() -> str:
+    """Return a digest of the sources of all kernels."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+class _Cache(FunctionCache):  # type: ignore[misc]  # numba has no types
+    """Numba's cache on disk, for all kernels together, which may be lost at any moment."""
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return (super()._index_key(sig, codegen), _sources())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the cached code, or `None` where the directory cannot be read any more."""
@@ -42,11 +57,11 @@ class _ForgivingCache(FunctionCache):  # type: ignore[misc]  # numba has no type
 
 
 @overload
-def jit(function: Callable[..., Any], /) -> Callable[..., Any]: ...
+def jit[F: Callable[..., Any]](function: F, /) -> F: ...
 
 
 @overload
-def jit(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
+def jit[F: Callable[..., Any]](**options: Any) -> Callable[[F], F]: ...
 
 
 def jit(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -82,11 +97,11 @@ def jit(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     if dispatcher is function:  # NUMBA_DISABLE_JIT is set
         return function
     try:
-        cache = _ForgivingCache(function)
+        stored = _Cache(function)
     except RuntimeError as error:
         # Raised where Numba finds no directory that it can write to.
         if "no locator available" not in str(error):
             raise
         return dispatcher
-    dispatcher._cache = cache
+    dispatcher._cache = stored
     return dispatcher
