@@ -1,0 +1,147 @@
+"""Columns from the records of a JSON list: checks at the speed of C where all is well, record by record where not.
+
+Each function looks at one value of every record of a batch.  The quick check is exact: what passes it needs no other,
+and what fails is looked at one by one, so that every problem is told with its key path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.conventions.findings import Findings, shorten
+
+__all__ = ["MISSING", "Missing", "integer_rows", "integers_problem", "pairs_problem", "typed"]
+
+
+class Missing:
+    """The type of `MISSING`."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+#: Stands for a key that a record does not have; ``null`` is a value.
+MISSING: Final = Missing()
+
+Int64 = npt.NDArray[np.int64]
+
+_LOW, _HIGH = -(2**63), 2**63 - 1
+
+
+def typed(
+    values: list[Any], types: frozenset[type], path: Callable[[int], str], expected: str, findings: Findings
+) -> list[Any]:
+    """Return the values of an optional key; those of another type are problems and come back as `MISSING`.
+
+    Parameters
+    ----------
+    values : list
+        One per record, `MISSING` where the record does not have the key.
+    types : frozenset of type
+        Exact types allowed: ``bool`` is not ``int``.
+    path : callable
+        Key path of the value of a record.
+    expected : str
+        What the value should be, for the message.
+    findings : Findings
+        Collects the problems.
+    """
+    if types.issuperset(map(type, values)):
+        return values
+    good = list(values)
+    for i, value in enumerate(values):
+        if type(value) not in types:
+            hint = "; leave the key out where it has no value" if value is None else ""
+            findings.problem(path(i), f"{expected} expected, found {shorten(value)}{hint}")
+            good[i] = MISSING
+    return good
+
+
+def integer_rows(
+    values: list[Any], width: int, depth: int, problem: Callable[[Any], str | None]
+) -> tuple[Int64, dict[int, str]]:
+    """Return lists of integers as the rows of an array.
+
+    Parameters
+    ----------
+    values : list
+        One list of `width` integers (`depth` 1) or of `width` pairs (`depth` 2) per record.
+    width : int
+        Number of entries of each.
+    depth : {1, 2}
+        Whether entries are integers or pairs of them.
+    problem : callable
+        Says what is wrong with a single value, `None` where nothing is.
+
+    Returns
+    -------
+    int64 array, shape (len(values), width) or (len(values), width, 2)
+        Rows with a problem hold -1.
+    dict
+        Problems by record.
+    """
+    shape = (len(values), width) if depth == 1 else (len(values), width, 2)
+    quick = _quick(values, width)
+    if quick is not None and depth == 2:
+        quick = _quick(quick, 2)
+    if quick is not None and {int}.issuperset(map(type, quick)):
+        try:
+            return np.array(quick, np.int64).reshape(shape), {}
+        except OverflowError:  # told below, with its place
+            pass
+    out = np.full(shape, -1, np.int64)
+    bad: dict[int, str] = {}
+    for i, value in enumerate(values):
+        message = problem(value)
+        if message is None:
+            out[i] = np.array(value, np.int64).reshape(shape[1:])
+        else:
+            bad[i] = message
+    return out, bad
+
+
+def _quick(values: list[Any], width: int) -> list[Any] | None:
+    """Return lists of one width end to end, `None` where they are not that."""
+    if not {list}.issuperset(map(type, values)) or not {width}.issuperset(map(len, values)):
+        return None
+    return list(chain.from_iterable(values))
+
+
+def integers_problem(value: Any, width: int, of: str) -> str | None:
+    """Return what is wrong with a list of `width` integers, `None` where nothing is.
+
+    >>> integers_problem([1, 2.0], 2, "pdimensions")
+    'entry 1 is not an integer: 2.0'
+    """
+    if type(value) is not list:
+        return f"list of integers expected, found {shorten(value)}"
+    if len(value) != width:
+        return f"{len(value)} {'entry' if len(value) == 1 else 'entries'} found, {width} expected (one per {of})"
+    for i, entry in enumerate(value):
+        if type(entry) is not int:
+            return f"entry {i} is not an integer: {shorten(entry)}"
+        if not _LOW <= entry <= _HIGH:
+            return f"entry {i} is too large: {shorten(entry)}"
+    return None
+
+
+def pairs_problem(value: Any, dims: Sequence[str]) -> str | None:
+    """Return what is wrong with a list of (start, stop) pairs, one per dimension, `None` where nothing is.
+
+    >>> pairs_problem([[0, 5, 1]], ["time"])
+    "range of 'time': 3 entries found, 2 expected (one per start and stop)"
+    """
+    if type(value) is not list:
+        return f"list of [start, stop] pairs expected, found {shorten(value)}"
+    if len(value) != len(dims):
+        pairs = "pair" if len(value) == 1 else "pairs"
+        return f"{len(value)} {pairs} found, {len(dims)} expected (one per dimension of the master array: {', '.join(dims)})"
+    for dim, pair in zip(dims, value, strict=True):
+        if (message := integers_problem(pair, 2, "start and stop")) is not None:
+            return f"range of {dim!r}: {message}"
+    return None

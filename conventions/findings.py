@@ -1,0 +1,72 @@
+"""What a parser finds on its way: problems, told all at once in one error, and repairs, told as warnings."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from cfagg.conventions import limits
+from cfagg.errors import ConventionError, Problem, RepairWarning
+
+__all__ = ["Findings", "shorten"]
+
+
+def shorten(value: Any, width: int = 60) -> str:
+    """Return a short text for any JSON value, in JSON's own words, for messages.
+
+    >>> shorten(True), shorten("a" * 100, 10)
+    ('true', "'aaaaaa...")
+    """
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, int) and value.bit_length() > 200:
+        return "an integer of more than 60 digits"
+    text = repr(value[:width] if isinstance(value, str | list | tuple) else value)
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+class Findings:
+    """Problems and repairs of one variable.
+
+    Parameters
+    ----------
+    subject : str
+        What they are about, for the head of every message: file and variable.
+    """
+
+    def __init__(self, subject: str) -> None:
+        self.subject = subject
+        self.problems: list[Problem] = []
+        self.unlisted = 0
+        self._repairs: dict[str, list[str]] = {}
+        self._repeats: dict[str, int] = {}
+
+    def problem(self, where: str, message: str) -> None:
+        """Note a problem at a key path; beyond a cap problems are only counted."""
+        if len(self.problems) < limits.MAX_PROBLEMS:
+            self.problems.append(Problem(where, message))
+        else:
+            self.unlisted += 1
+
+    def repair(self, kind: str, message: str) -> None:
+        """Note one repair; those of a kind beyond a cap are only counted."""
+        seen = self._repairs.setdefault(kind, [])
+        if len(seen) < limits.MAX_REPAIR_WARNINGS:
+            seen.append(message)
+        else:
+            self._repeats[kind] = self._repeats.get(kind, 0) + 1
+
+    def check(self, message: str) -> None:
+        """Raise `ConventionError` with every problem so far, if there is one."""
+        if self.problems:
+            rest = [Problem("", f"{self.unlisted} problems are not listed")] if self.unlisted else []
+            raise ConventionError(f"{self.subject}: {message}", [*self.problems, *rest])
+
+    def warn(self) -> None:
+        """Give one `RepairWarning` per repair."""
+        for kind, messages in self._repairs.items():
+            for message in messages:
+                warnings.warn(f"{self.subject}: {message}", RepairWarning, stacklevel=3)
+            if kind in self._repeats:
+                more = f"{self._repeats[kind]} more repairs like this one: {messages[-1]}"
+                warnings.warn(f"{self.subject}: {more}", RepairWarning, stacklevel=3)

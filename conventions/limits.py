@@ -1,0 +1,28 @@
+"""Caps on what a file may make the parsers do; every one raises `LimitError` and can be changed by assignment."""
+
+from __future__ import annotations
+
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_PARTITIONS",
+    "MAX_PART_LIST",
+    "MAX_PROBLEMS",
+    "MAX_RANK",
+    "MAX_REPAIR_WARNINGS",
+    "MAX_TEXT",
+]
+
+#: Characters of one JSON text.
+MAX_TEXT = 2**31
+#: Levels of lists and objects inside each other; the convention needs five.
+MAX_DEPTH = 64
+#: Cells of one partition matrix, and elements of one ``Partitions`` list.
+MAX_PARTITIONS = 2**26
+#: Indices written out one by one in one `part`; ranges cost nothing and have no cap.
+MAX_PART_LIST = 1_000_000
+#: Dimensions of one array (NumPy has the same limit).
+MAX_RANK = 64
+#: Problems that one error lists; the last entry says that there were more.
+MAX_PROBLEMS = 1000
+#: Warnings about one kind of repair; the last one counts the rest.
+MAX_REPAIR_WARNINGS = 20

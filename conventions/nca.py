@@ -1,0 +1,328 @@
+"""NCA 0.1: from the attributes of a netCDF variable to an aggregation.
+
+An NCA variable is a scalar netCDF variable.  Its attribute ``nca_dimensions`` names the dimensions of the master array,
+``nca_array`` holds the partitions in JSON.  Variables with a non-zero ``nca_private`` hold sub-arrays in the same file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.conventions import limits, partition_stream, tolerant_json
+from cfagg.conventions.closure import close
+from cfagg.conventions.columns import MISSING, integers_problem
+from cfagg.conventions.findings import Findings, shorten
+from cfagg.conventions.nca_layouts import resolve_layouts
+from cfagg.conventions.nca_records import LATER_KEYS, Private, Records
+from cfagg.conventions.nca_write import write
+from cfagg.errors import ConventionError, LimitError
+from cfagg.model import Aggregation, Partitions, Strings
+
+__all__ = ["is_aggregation", "is_private", "parse", "write"]
+
+#: Keys of ``nca_array`` in the text's order.
+ARRAY_KEYS = ("directions", "pdimensions", "pshape", "Partitions")
+
+
+def is_aggregation(attributes: Mapping[str, Any]) -> bool:
+    """Return whether a variable with these attributes is an NCA variable.
+
+    >>> is_aggregation({"nca_array": "{}"}), is_aggregation({"units": "K"})
+    (True, False)
+    """
+    return "nca_array" in attributes
+
+
+def is_private(attributes: Mapping[str, Any]) -> bool:
+    """Return whether a variable with these attributes holds sub-arrays of NCA variables only.
+
+    Raises
+    ------
+    ConventionError
+        ``nca_private`` is not an integer.
+
+    Notes
+    -----
+    NCA 0.1, "nca_private": 0 means no, any other integer yes.
+
+    Examples
+    --------
+    >>> is_private({"nca_private": 1}), is_private({"nca_private": 0}), is_private({})
+    (True, False, False)
+    """
+    if "nca_private" not in attributes:
+        return False
+    value = np.asarray(attributes["nca_private"])
+    if value.size != 1 or value.dtype.kind not in "iub":
+        raise ConventionError(f"the attribute nca_private is an integer; found {shorten(attributes['nca_private'])}")
+    return bool(value.reshape(()) != 0)
+
+
+def parse(
+    name: str,
+    attributes: Mapping[str, Any],
+    dtype: npt.DTypeLike,
+    sizes: Mapping[str, int],
+    *,
+    private: Private | None = None,
+    source: str = "",
+) -> Aggregation:
+    """Return the aggregation that an NCA variable describes.
+
+    Parameters
+    ----------
+    name : str
+        Name of the variable.
+    attributes : mapping
+        All its attributes; text may be ``str``, ``numpy.str_`` or UTF-8 ``bytes``.  ``nca_array``, ``nca_dimensions`` and, where they
+        are text, ``units`` and ``calendar`` become fields of the result, the others its ``attributes``.
+    dtype : dtype_like
+        Data type of the variable, which is that of the master array.
+    sizes : mapping of str to int
+        Sizes of all dimensions that the variable can see.
+    private : mapping, optional
+        ``{variable: (dims, shape)}`` of the variables in the aggregation file itself; those that partitions refer to are
+        compared with the shape given.
+    source : str, optional
+        The file, for messages and for relative references.
+
+    Returns
+    -------
+    Aggregation
+        With partitions in C order over the matrix; tables of files, variables, parts and layouts in order of first use.
+
+    Raises
+    ------
+    ConventionError
+        The attributes break the convention; ``problems`` lists everything found, with key paths.
+    LimitError
+        A size, depth or count is above a cap of `cfagg.conventions.limits`.
+
+    Warns
+    -----
+    RepairWarning
+        Once for each repair: misprints in the JSON, unknown keys, values that had to be taken from elsewhere.
+
+    Notes
+    -----
+    NCA 0.1, "A complete description of NCA attributes describing the aggregated data".
+
+    Examples
+    --------
+    >>> text = '''{"directions": {"time": true}, "pdimensions": ["time"], "pshape": [2], "Partitions": [
+    ...   {"index": [0], "location": [[0, 12]], "data": {"shape": [12], "file": "test1.nc", "ncvar": "tas"}},
+    ...   {"index": [1], "location": [[12, 48]], "data": {"shape": [36], "file": "test2.nc", "ncvar": "tas2"}}]}'''
+    >>> tas = parse("tas", {"units": "K", "nca_dimensions": "time", "nca_array": text}, "f4", {"time": 48})
+    >>> tas
+    <Aggregation 'tas' (time: 48) float32, 2 partitions>
+    >>> tas.grid.edges, tas.partitions.file_name(1), tas.partitions.address_name(1)
+    ((array([ 0, 12, 48]),), 'test2.nc', 'tas2')
+    """
+    subject = f"{source}: variable {name!r}" if source else f"variable {name!r}"
+    others = dict(attributes)
+    text = _text(others.pop("nca_array", MISSING), "nca_array", subject)
+    dims, shape = _dimensions(others.pop("nca_dimensions", ""), sizes, subject)
+    units = others.pop("units") if isinstance(others.get("units"), str) else None
+    calendar = others.pop("calendar") if isinstance(others.get("calendar"), str) else None
+    findings, records, head = _load(text, subject, dims, shape, sizes, private or {})
+    pdims, pshape = _matrix(head, dims, records, findings)
+    grid = order = None
+    if pdims is not None and pshape is not None:
+        index, location, number = (records.column(c) for c in ("index", "location", "number"))
+        try:
+            closed = close(
+                dims, shape, pdims, pshape, index, location, number, findings, complete=len(index) == records.count
+            )
+        except LimitError as error:
+            raise LimitError(f"{subject}: {error.message}") from None
+        grid, order = closed if closed is not None else (None, None)
+    directions, known = _directions(head.get("directions", MISSING), dims, findings)
+    layouts, layout_codes = resolve_layouts(records, dims, directions, known, units, calendar, findings)
+    findings.check("nca_array does not describe an aggregation")
+    if grid is None or order is None:  # every way here notes a problem
+        raise ConventionError(f"{subject}: nca_array does not describe a partition matrix")
+    partitions = _partitions(records, order, layout_codes, layouts)
+    findings.warn()
+    return Aggregation(
+        name=name,
+        dims=dims,
+        shape=shape,
+        dtype=np.dtype(dtype),
+        grid=grid,
+        partitions=partitions,
+        units=None if units is None else str(units),
+        calendar=None if calendar is None else str(calendar),
+        directions=directions,
+        attributes=others,
+        source=source,
+    )
+
+
+def _text(value: Any, attribute: str, subject: str) -> str:
+    """Return an attribute's text."""
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.reshape(()).item()
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ConventionError(f"{subject}: the attribute {attribute} is not UTF-8 at byte {error.start}") from None
+    if isinstance(value, str):
+        return str(value)
+    found = "none" if value is MISSING else f"{shorten(value)} ({type(value).__name__})"
+    raise ConventionError(f"{subject}: the attribute {attribute} holds text; found {found}")
+
+
+def _dimensions(value: Any, sizes: Mapping[str, int], subject: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the master array's dimensions and shape."""
+    dims = tuple(_text(value, "nca_dimensions", subject).split())
+    findings = Findings(subject)
+    if len(dims) > limits.MAX_RANK:
+        raise LimitError(f"{subject}: {len(dims)} dimensions in nca_dimensions; at most {limits.MAX_RANK} are read")
+    for i, dim in enumerate(dims):
+        if dim in dims[:i]:
+            findings.problem("nca_dimensions", f"{dim!r} stands twice")
+        elif dim not in sizes:
+            findings.problem("nca_dimensions", f"the file has no dimension {dim!r}")
+        elif not 0 <= int(sizes[dim]) < 2**63:
+            findings.problem("nca_dimensions", f"{dim!r} has the impossible size {sizes[dim]}")
+    findings.check("nca_dimensions does not name the dimensions of the master array")
+    return dims, tuple(int(sizes[d]) for d in dims)
+
+
+def _load(
+    text: str, subject: str, dims: tuple[str, ...], shape: tuple[int, ...], sizes: Mapping[str, int], private: Private
+) -> tuple[Findings, Records, dict[str, Any]]:
+    """Return what the JSON holds, after a repair if it must be."""
+    findings = Findings(subject)
+    records = Records(dims, shape, sizes, private, findings)
+    try:
+        try:
+            return findings, records, partition_stream.load(text, records.add)
+        except partition_stream.NotJSONError as error:
+            strict = error.message
+        try:
+            text, repairs = tolerant_json.repair(text)
+        except ConventionError as error:
+            raise ConventionError(
+                f"{subject}: nca_array is not JSON ({strict}) and has misprints that are not repaired: {error.message}"
+            ) from None
+        findings = Findings(subject)
+        for repair in repairs:
+            findings.repair(repair.kind, f"nca_array was repaired: {repair.message}")
+        records = Records(dims, shape, sizes, private, findings)
+        return findings, records, partition_stream.load(text, records.add)
+    except LimitError as error:
+        raise LimitError(f"{subject}: nca_array: {error.message}") from None
+    except ConventionError as error:
+        if error.message.startswith(subject):
+            raise
+        raise ConventionError(f"{subject}: nca_array: {error.message}", error.problems) from None
+
+
+def _matrix(
+    head: dict[str, Any], dims: tuple[str, ...], records: Records, findings: Findings
+) -> tuple[list[str] | None, list[int] | None]:
+    """Return partitioned dimensions and the shape of the matrix, None where they are not understood."""
+    for key in sorted(head.keys() - set(ARRAY_KEYS)):
+        if key in LATER_KEYS:
+            findings.problem(key, "this key belongs to a later version (NCA 0.2 to CFA 0.4); only NCA 0.1 is read")
+        else:
+            findings.repair("unknown key", f"the key {shorten(key)} of nca_array is unknown to NCA 0.1 and is left out")
+    before = len(findings.problems)
+    for key in ("pdimensions", "pshape", "Partitions"):
+        if key not in head:
+            findings.problem(key, "the key is missing")
+    if "Partitions" in head and type(head["Partitions"]) is not int:
+        findings.problem("Partitions", f"list expected, found {shorten(head['Partitions'])}")
+    pdims, pshape = head.get("pdimensions", []), head.get("pshape", [])
+    if type(pdims) is not list or not {str}.issuperset(map(type, pdims)):
+        findings.problem("pdimensions", f"list of strings expected, found {shorten(pdims)}")
+        return None, None
+    for i, dim in enumerate(pdims):
+        if dim not in dims:
+            findings.problem(f"pdimensions[{i}]", f"{shorten(dim)} is not among nca_dimensions ({' '.join(dims)})")
+        elif dim in pdims[:i]:
+            findings.problem(f"pdimensions[{i}]", f"{dim!r} stands twice")
+    if (message := integers_problem(pshape, len(pdims), "pdimensions")) is not None:
+        findings.problem("pshape", message)
+    elif any(n < 0 for n in pshape):
+        findings.problem("pshape", f"a negative number in {shorten(pshape)}")
+    if records.width not in (None, len(pdims)):
+        findings.problem(
+            "Partitions", f"the first index has {records.width} entries for {len(pdims)} partitioned dimensions"
+        )
+    if len(findings.problems) > before:
+        return None, None
+    if records.width is None:
+        records.width = len(pdims)
+    return pdims, pshape
+
+
+def _directions(
+    value: Any, dims: tuple[str, ...], findings: Findings
+) -> tuple[tuple[bool, ...] | bool, frozenset[str]]:
+    """Return the master array's directions, and the dimensions for which the text gives one."""
+    if not dims:
+        if type(value) is bool:
+            return value, frozenset()
+        if value not in ({}, MISSING):
+            findings.problem("directions", f"true or false expected for a scalar, found {shorten(value)}")
+        findings.repair("directions", "directions of a scalar is true or false; taken as increasing")
+        return True, frozenset()
+    if value is MISSING:
+        value = {}
+    if type(value) is not dict:
+        findings.problem(
+            "directions", f"object expected that gives each dimension true or false, found {shorten(value)}"
+        )
+        return (True,) * len(dims), frozenset(dims)
+    for dim, direction in value.items():
+        if dim not in dims:
+            findings.problem("directions", f"{shorten(dim)} is not among nca_dimensions ({' '.join(dims)})")
+        elif type(direction) is not bool:
+            findings.problem(f"directions.{dim}", f"true or false expected, found {shorten(direction)}")
+    for dim in dims:
+        if dim not in value:
+            findings.repair("directions", f"directions says nothing about {dim!r}; taken as increasing")
+    return tuple(value.get(d) is not False for d in dims), frozenset(value)
+
+
+def _partitions(
+    records: Records, order: npt.NDArray[np.int64], layout: npt.NDArray[np.int32], layouts: list[Any]
+) -> Partitions:
+    """Return the partition table in C order, with every table in order of first use."""
+    columns = {name: records.column(name)[order] for name in ("file", "address", "part", "offset")}
+    file, files = _in_order_of_use(columns["file"], list(records.files))
+    address, addresses = _in_order_of_use(columns["address"], list(records.addresses))
+    part, parts = _in_order_of_use(columns["part"], list(records.parts))
+    codes, used = _in_order_of_use(layout[order], layouts)
+    return Partitions.build(
+        len(order),
+        file=file,
+        address=address,
+        part=part,
+        offset=columns["offset"],
+        layout=codes,
+        files=Strings(files),
+        addresses=Strings(addresses),
+        parts=Strings(parts),
+        layouts=used,
+    )
+
+
+def _in_order_of_use(codes: npt.NDArray[np.int32], table: list[Any]) -> tuple[npt.NDArray[np.int32], list[Any]]:
+    """Return codes and table such that entries stand in the order in which the codes first use them."""
+    used, first = np.unique(codes, return_index=True)
+    if len(used) and used[0] == -1:
+        used, first = used[1:], first[1:]
+    if len(used) == len(table) and (np.diff(first) > 0).all():
+        return codes, table
+    ranked = used[np.argsort(first)]
+    new = np.full(len(table) + 1, -1, np.int32)  # the last entry is what -1 finds
+    new[ranked] = np.arange(len(ranked), dtype=np.int32)
+    return new[codes], [table[i] for i in ranked]

@@ -1,0 +1,173 @@
+"""Strict JSON of an aggregation, with the long list of partitions handed on in batches.
+
+A million partitions as nested dictionaries would take gigabytes, so only a batch of them exists at any time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from cfagg.conventions import limits
+from cfagg.conventions.findings import shorten
+from cfagg.errors import CfaggError, ConventionError, LimitError
+
+__all__ = ["BATCH", "NotJSONError", "load"]
+
+#: Elements handed on at a time: enough to vectorise over, few enough to stay in the processor's cache.
+BATCH = 4096
+
+_space = re.compile(r"[ \t\n\r]*+").match
+
+Batch = Callable[[list[Any], int, dict[str, Any]], None]
+
+
+class NotJSONError(ConventionError):
+    """Text that is not strict JSON; the repair may help."""
+
+
+class _DuplicateKeyError(Exception):
+    """A key stands twice in one object."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; a key that stands twice would lose a value in silence."""
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _DuplicateKeyError(next(key for key in keys if keys.count(key) > 1))
+    return value
+
+
+_decode = json.JSONDecoder(object_pairs_hook=_object).raw_decode
+
+
+def load(text: str, batch: Batch, key: str = "Partitions") -> dict[str, Any]:
+    """Decode a JSON object and hand the elements of one of its lists on in batches.
+
+    Parameters
+    ----------
+    text : str
+        Strict JSON; an object.
+    batch : callable
+        Called as ``batch(elements, first, head)`` with up to `BATCH` elements, the number of the first of them, and the
+        values of the keys that stand before the list.
+    key : str
+        The key of the list.
+
+    Returns
+    -------
+    dict
+        All keys of the object; the list is replaced by its length.
+
+    Raises
+    ------
+    NotJSONError
+        The text is not strict JSON.
+    ConventionError
+        The text is not an object, or a key stands twice.
+    LimitError
+        Nesting, digits of a number or the list's length are beyond what is read.
+
+    Examples
+    --------
+    >>> load('{"a": 1, "Partitions": [{"b": 2}, {"b": 3}]}', lambda elements, first, head: print(elements, first, head))
+    [{'b': 2}, {'b': 3}] 0 {'a': 1}
+    {'a': 1, 'Partitions': 2}
+    """
+    if len(text) > limits.MAX_TEXT:
+        raise LimitError(f"{len(text)} characters of JSON; at most {limits.MAX_TEXT} are read")
+    head: dict[str, Any] = {}
+    where = "the text"
+    i = _space(text).end()  # type: ignore[union-attr]
+    try:
+        if text[i : i + 1] != "{":
+            value, end = _decode(text, i)
+            _expect_end(text, end)
+            raise ConventionError(f"the JSON is not an object; found {shorten(value)}")
+        i = _skip(text, i + 1)
+        first = True
+        while text[i : i + 1] != "}" or not first:
+            where = "the text"
+            if text[i : i + 1] != '"':
+                raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, i)
+            name, i = _decode(text, i)
+            where = shorten(name)
+            i = _skip(text, i)
+            if text[i : i + 1] != ":":
+                raise json.JSONDecodeError("Expecting ':' delimiter", text, i)
+            i = _skip(text, i + 1)
+            if name in head:
+                raise _DuplicateKeyError(name)
+            if name == key and text[i : i + 1] == "[":
+                head[name], i = _elements(text, i + 1, batch, dict(head), key)
+            else:
+                head[name], i = _decode(text, i)
+            i = _skip(text, i)
+            first = False
+            if text[i : i + 1] == "}":
+                break
+            if text[i : i + 1] != ",":
+                raise json.JSONDecodeError("Expecting ',' delimiter", text, i)
+            i = _skip(text, i + 1)
+        _expect_end(text, i + 1)
+    except json.JSONDecodeError as error:
+        raise NotJSONError(f"line {error.lineno} column {error.colno}: {error.msg}") from None
+    except _DuplicateKeyError as error:
+        raise ConventionError(
+            f"the key {shorten(error.args[0])} stands twice in one JSON object (in {where})"
+        ) from None
+    except RecursionError:
+        raise LimitError(f"the JSON is nested too deeply (in {where})") from None
+    except CfaggError:
+        raise
+    except ValueError:  # Python's own cap on the digits of one integer
+        raise LimitError(f"an integer in {where} has thousands of digits") from None
+    return head
+
+
+def _elements(text: str, i: int, batch: Batch, head: dict[str, Any], key: str) -> tuple[int, int]:
+    """Hand on the elements of the list that starts before `i`; return their number and the position after the list."""
+    i = _skip(text, i)
+    if text[i : i + 1] == "]":
+        return 0, i + 1
+    count = 0
+    held: list[Any] = []
+    while True:
+        try:
+            value, i = _decode(text, i)
+        except _DuplicateKeyError as error:
+            raise ConventionError(
+                f"the key {shorten(error.args[0])} stands twice in one JSON object (in {key}[{count + len(held)}])"
+            ) from None
+        held.append(value)
+        if len(held) == BATCH:
+            batch(held, count, head)
+            count += BATCH
+            held = []
+            if count >= limits.MAX_PARTITIONS:
+                raise LimitError(f"more than {limits.MAX_PARTITIONS} elements in {key}")
+        i = _skip(text, i)
+        mark = text[i : i + 1]
+        if mark == "]":
+            break
+        if mark != ",":
+            raise json.JSONDecodeError("Expecting ',' delimiter", text, i)
+        i = _skip(text, i + 1)
+    if held:
+        batch(held, count, head)
+    return count + len(held), i + 1
+
+
+def _skip(text: str, i: int) -> int:
+    """Return the next position that is not white space."""
+    return _space(text, i).end()  # type: ignore[union-attr]
+
+
+def _expect_end(text: str, i: int) -> None:
+    """Raise unless only white space follows."""
+    i = _skip(text, i)
+    if i != len(text):
+        raise json.JSONDecodeError("Extra data", text, i)

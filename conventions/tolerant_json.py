@@ -1,0 +1,181 @@
+"""Repair of text that is nearly JSON, token by token, into strict JSON.
+
+Exactly the misprints of the NCA document's own examples are repaired, and nothing else: names in single quotes, a
+missing opening quote (``{directions'``, ``lat'``), a comma for the colon before ``true`` or ``false``
+(``{'time', true}``), and a byte order mark.  The text is never evaluated.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from cfagg.conventions import limits
+from cfagg.conventions.findings import shorten
+from cfagg.errors import ConventionError, LimitError
+
+__all__ = ["Repair", "place", "repair"]
+
+_ESCAPE = r"""\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})"""
+_TOKEN = re.compile(
+    rf"""[ \t\n\r]*+(?:
+      (?P<punctuation>[{{}}\[\],:])
+    | (?P<double>"(?:[^"\\\x00-\x1f]++|{_ESCAPE})*+")
+    | (?P<single>'(?:[^'\\\x00-\x1f]++|\\'|{_ESCAPE})*+')
+    | (?P<literal>(?:true|false|null|NaN|-?Infinity|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?)
+        (?=[ \t\n\r,:\]}}]|\Z))
+    | (?P<bare>[^\s'"{{}}\[\],:\\\x00-\x1f]++['"])
+    | (?P<end>\Z))""",
+    re.VERBOSE,
+).match
+
+# What the grammar expects next.
+_VALUE, _FIRST_VALUE, _KEY, _FIRST_KEY, _COLON, _AFTER, _END = range(7)
+_EXPECTED = {
+    _VALUE: "a value",
+    _FIRST_VALUE: "a value or ]",
+    _KEY: "a name in quotes",
+    _FIRST_KEY: "a name in quotes or }",
+    _COLON: ":",
+    _AFTER: "a comma or a closing bracket",
+    _END: "the end of the text",
+}
+
+
+class Repair(NamedTuple):
+    """One repair: its kind and a sentence that names the place."""
+
+    kind: str
+    message: str
+
+
+def place(text: str, position: int) -> str:
+    """Return the place of a character for messages.
+
+    >>> place("{\\n x", 3)
+    'line 2 column 2'
+    """
+    line_start = text.rfind("\n", 0, position) + 1
+    return f"line {text.count(chr(10), 0, position) + 1} column {position - line_start + 1}"
+
+
+def repair(text: str) -> tuple[str, list[Repair]]:
+    """Return strict JSON for text that is JSON but for the known misprints, and what was repaired.
+
+    Parameters
+    ----------
+    text : str
+        The text as found.
+
+    Returns
+    -------
+    str
+        Strict JSON.
+    list of Repair
+        One entry per misprint; single quotes, which seldom come alone, are one entry with their number.
+
+    Raises
+    ------
+    ConventionError
+        The text is broken otherwise; the message names line and column.
+    LimitError
+        Lists and objects are nested deeper than `limits.MAX_DEPTH`.
+
+    Examples
+    --------
+    >>> fixed, repairs = repair("{time': true, 'lat', false}")
+    >>> fixed
+    '{"time":true,"lat":false}'
+    >>> for r in repairs:
+    ...     print(r.message)
+    the opening quote of 'time' is missing (line 1 column 2)
+    a comma stands for the colon after 'lat' (line 1 column 20)
+    single quotes stand for double quotes (1 string, the first at line 1 column 15)
+    """
+    repairs: list[Repair] = []
+    done: list[str] = []
+    out: list[str] = []
+    singles, first_single = 0, 0
+    position = 0
+    if text.startswith("\ufeff"):
+        position = 1
+        repairs.append(Repair("byte order mark", "the text starts with a byte order mark"))
+    stack: list[str] = []
+    state = _VALUE
+    key = ""
+    while True:
+        match = _TOKEN(text, position)
+        if match is None:
+            raise _broken(text, _skip(text, position), state)
+        kind, start, position = match.lastgroup, match.start(match.lastgroup or 0), match.end()
+        token = match[kind or 0]
+        if kind == "end":
+            if state != _END:
+                raise _broken(text, start, state)
+            break
+        if kind == "single":
+            singles += 1
+            first_single = first_single if singles > 1 else start
+            body = token[1:-1].replace("\\'", "'")
+            token = '"' + re.sub(r'(\\.)|"', lambda m: m[1] or '\\"', body) + '"'
+        elif kind == "bare":
+            repairs.append(
+                Repair("opening quote", f"the opening quote of {token[:-1]!r} is missing ({place(text, start)})")
+            )
+            token = f'"{token[:-1]}"'
+        is_string = kind in ("single", "double", "bare")
+        if state in (_VALUE, _FIRST_VALUE) and (is_string or kind == "literal"):
+            state = _AFTER if stack else _END
+        elif state in (_VALUE, _FIRST_VALUE) and token in "{[":
+            stack.append(token)
+            if len(stack) > limits.MAX_DEPTH:
+                raise LimitError(f"lists and objects are nested deeper than {limits.MAX_DEPTH} ({place(text, start)})")
+            state = _FIRST_KEY if token == "{" else _FIRST_VALUE
+        elif state in (_KEY, _FIRST_KEY) and is_string:
+            key = token
+            state = _COLON
+        elif state == _COLON and token == ":":
+            state = _VALUE
+        elif state == _COLON and token == "," and _is_boolean(text, position):
+            repairs.append(Repair("colon", f"a comma stands for the colon after '{key[1:-1]}' ({place(text, start)})"))
+            token, state = ":", _VALUE
+        elif state == _AFTER and token == ",":
+            state = _KEY if stack[-1] == "{" else _VALUE
+        elif (
+            token in "}]"
+            and stack
+            and stack[-1] + token in ("{}", "[]")
+            and state in (_AFTER, _FIRST_KEY, _FIRST_VALUE)
+        ):
+            stack.pop()
+            state = _AFTER if stack else _END
+        else:
+            raise _broken(text, start, state)
+        out.append(token)
+        if len(out) > 65536:  # few long pieces cost less memory than millions of short ones
+            done.append("".join(out))
+            out.clear()
+    if singles:
+        number = f"{singles} string{'s' if singles > 1 else ''}"
+        where = f"the first at {place(text, first_single)}"
+        repairs.append(Repair("single quotes", f"single quotes stand for double quotes ({number}, {where})"))
+    return "".join(done) + "".join(out), repairs
+
+
+def _is_boolean(text: str, position: int) -> bool:
+    """Return whether the next token is ``true`` or ``false``."""
+    match = _TOKEN(text, position)
+    return match is not None and match["literal"] in ("true", "false")
+
+
+def _skip(text: str, position: int) -> int:
+    """Return the next position that is not white space."""
+    while position < len(text) and text[position] in " \t\n\r":
+        position += 1
+    return position
+
+
+def _broken(text: str, position: int, state: int) -> ConventionError:
+    """Return the error for text that is not repaired."""
+    found = shorten(text[position : position + 20]) if position < len(text) else "the end of the text"
+    return ConventionError(f"{place(text, position)}: expected {_EXPECTED[state]}, found {found}")
