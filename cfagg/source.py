@@ -154,6 +154,24 @@ class Source:
             )
         return group, found
 
+    def find_from(self, group: str, variable: str) -> tuple[Group, Variable | Aggregation]:
+        """Return a variable as `find`, but search a name or relative path from `group` upwards.
+
+        Raises
+        ------
+        SourceError
+            If neither the group nor one above it has such a variable.
+        """
+        if variable.startswith("/"):
+            return self.find(variable)
+        parts = [name for name in group.split("/") if name]
+        for depth in range(len(parts), 0, -1):
+            try:
+                return self.find("/".join([*parts[:depth], variable]))
+            except SourceError:
+                continue
+        return self.find(variable)
+
 
 def open_source(path: str | os.PathLike[str]) -> Source:
     """Read the metadata of one netCDF file; no partition is opened.

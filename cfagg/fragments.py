@@ -1,0 +1,174 @@
+"""From a partition to its sub-array: which file, which variable, and what the file says about it.
+
+References are resolved by the access policy before anything is opened.  A partition may itself be an aggregation, to a
+limited depth and never in a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.access import Access
+from cfagg.cf.header import Header
+from cfagg.conventions import nca
+from cfagg.errors import (
+    AccessError,
+    ConventionError,
+    FragmentNotFoundError,
+    LimitError,
+    UnsupportedError,
+)
+from cfagg.model import Aggregation
+from cfagg.readers import locate, read
+from cfagg.readers.files import Context
+
+__all__ = ["MAX_NESTING", "Fragment", "Fragments"]
+
+#: Aggregations of aggregations that are followed, the outermost included.
+MAX_NESTING = 8
+
+#: Names of `format` that the netCDF readers take.
+_NETCDF = frozenset({"netcdf", "netcdf3", "netcdf4", "netcdf-3", "netcdf-4", "nc", "nc3", "nc4", "nca", "hdf5"})
+
+#: The file and the path of a variable.
+Place = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A sub-array that can be read.
+
+    Parameters
+    ----------
+    header : Header
+        What its file says about it.
+    chunks : tuple of int, optional
+        Shape of its chunks in the file.
+    read : callable
+        Gives the stored values of one slice per dimension, native byte order.
+    where : str
+        File, variable and partition, for messages.
+    """
+
+    header: Header
+    chunks: tuple[int, ...] | None
+    read: Callable[[Sequence[slice]], npt.NDArray[Any]]
+    where: str
+
+
+@dataclass(frozen=True)
+class Fragments:
+    """The sub-arrays of one aggregation.
+
+    Parameters
+    ----------
+    aggregation : Aggregation
+        The aggregation.
+    access : Access
+        Which files may be read.
+    group : str
+        Group of the aggregation variable in its file: private variables are searched from there upwards.
+    chain : tuple of (str, str)
+        The aggregations that led here, outermost first, this one excluded.
+    """
+
+    aggregation: Aggregation
+    access: Access
+    group: str = "/"
+    chain: tuple[Place, ...] = ()
+
+    def index(self, i: int) -> tuple[int, ...]:
+        """Return the index of partition `i` in the partition matrix."""
+        return tuple(int(k) for k in np.unravel_index(i, self.aggregation.grid.matrix_shape or (1,)))[
+            : self.aggregation.ndim
+        ]
+
+    def where(self, i: int) -> str:
+        """Return the place of partition `i` for messages."""
+        return f"file {self.access.parent}, variable {self.aggregation.name!r}, partition {self.index(i)}"
+
+    def path(self, i: int) -> str:
+        """Return the absolute path of the file of partition `i`.
+
+        Raises
+        ------
+        AccessError
+            If the policy does not allow it.
+        UnsupportedError
+            If it is a URL.
+        """
+        try:
+            return self.access.resolve(self.aggregation.partitions.file_name(i))
+        except (AccessError, UnsupportedError) as error:
+            raise type(error)(f"{self.where(i)}: {error.message}") from error
+
+    def open(self, i: int, path: str | None = None) -> Fragment:
+        """Find the sub-array of partition `i`; its values are not read.
+
+        Raises
+        ------
+        CfaggError
+            Where the file, the variable, the format or the access policy do not let it be read.
+        """
+        partitions = self.aggregation.partitions
+        where = self.where(i)
+        self._check_format(i, where)
+        path = self.path(i) if path is None else path
+        address = partitions.address_name(i)
+        if address is None:
+            raise FragmentNotFoundError(f"{where}: the partition names no variable of {path}; give its 'ncvar'")
+        own = partitions.file_name(i) is None
+        context = Context(where)
+        located = locate(path, address, context, self.group if own else "/")
+        if nca.is_aggregation(located.header.attributes):
+            return self._nested(path, address, own, where)
+        return Fragment(located.header, located.chunks, lambda slices: read(located, slices, context), where)
+
+    def _check_format(self, i: int, where: str) -> None:
+        """Refuse formats that only later versions read."""
+        layout = self.aggregation.partitions.layout_of(i)
+        if layout.format is not None and layout.format.lower() not in _NETCDF:
+            raise UnsupportedError(
+                f"{where}: the format {layout.format!r} of {self.aggregation.partitions.file_name(i)!r} cannot be "
+                "read; expected netCDF: convert the file to netCDF and refer to that"
+            )
+        if layout.packing:
+            raise UnsupportedError(
+                f"{where}: the PP packing {layout.packing} of {self.aggregation.partitions.file_name(i)!r} cannot be "
+                "read from a netCDF file; remove 'lbpack' or unpack the file"
+            )
+
+    def _nested(self, path: str, address: str, own: bool, where: str) -> Fragment:
+        """Return the sub-array that is an aggregation itself."""
+        from cfagg.execute import Reader
+        from cfagg.source import open_source
+
+        source = open_source(path)
+        group, inner = source.find_from(self.group if own else "/", address)
+        if not isinstance(inner, Aggregation):
+            raise ConventionError(f"{where}: {address!r} of {path} looks like an aggregation and is none")
+        me = (self.access.resolve(None), _join(self.group, self.aggregation.name))
+        chain = (*self.chain, me)
+        there = (path, _join(group.path, inner.name))
+        if there in chain:
+            circle = " -> ".join(f"{v} of {p}" for p, v in (*chain, there))
+            raise ConventionError(f"{where}: the aggregation refers to itself: {circle}; correct the reference")
+        if len(chain) >= MAX_NESTING:
+            raise LimitError(
+                f"{where}: aggregations of aggregations are followed {MAX_NESTING} levels deep, not further"
+            )
+        attributes = dict(inner.attributes)
+        attributes.update({k: v for k, v in (("units", inner.units), ("calendar", inner.calendar)) if v is not None})
+        header = Header(path, address, inner.dims, inner.shape, inner.dtype, attributes)
+        # The inner aggregation is read by the thread that needs it.
+        reader = Reader(replace(inner, source=path), self.access.nested(path), workers=1, group=group.path, chain=chain)
+        return Fragment(header, None, lambda slices: reader.read(list(slices)), where)
+
+
+def _join(group: str, name: str) -> str:
+    return f"{group.rstrip('/')}/{name}"

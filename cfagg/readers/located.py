@@ -1,0 +1,101 @@
+"""A variable found in a file: its header, and how its values are stored there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cfagg.cf.header import Header
+from cfagg.readers.files import FileKey
+
+__all__ = ["Chunked", "Contiguous", "Library", "Located"]
+
+
+@dataclass(frozen=True, slots=True)
+class Contiguous:
+    """Values in one block of bytes, or one block a record.
+
+    Parameters
+    ----------
+    offset : int
+        Byte at which the first value stands; -1 where nothing was ever written.
+    record : int
+        Bytes from one index of the first dimension to the next; 0 where they follow each other.
+    dtype : numpy.dtype
+        Type as stored, with its byte order.
+    fill : object
+        Value of what was never written.
+    """
+
+    offset: int
+    record: int
+    dtype: np.dtype[Any]
+    fill: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chunked:
+    """Values in HDF5 chunks that are read and decoded without the HDF5 library.
+
+    Parameters
+    ----------
+    chunks : tuple of int
+        Shape of a chunk.
+    filters : tuple of (int, tuple of int)
+        Filters in the order of writing: HDF5 filter number and its parameters.
+    dtype : numpy.dtype
+        Type as stored, with its byte order.
+    fill : object
+        Value of chunks that were never written.
+    path : str
+        The dataset's path in the file.
+    """
+
+    chunks: tuple[int, ...]
+    filters: tuple[tuple[int, tuple[int, ...]], ...]
+    dtype: np.dtype[Any]
+    fill: Any
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """Values that only the netCDF library reads.
+
+    Parameters
+    ----------
+    chunks : tuple of int, optional
+        Shape of a chunk, where there are chunks.
+    """
+
+    chunks: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A variable found in a file.
+
+    Parameters
+    ----------
+    key : FileKey
+        The file's state when it was found.
+    address, group : str
+        The variable as it was asked for.
+    header : Header
+        What the file says about it; the type is in native byte order.
+    storage : Contiguous, Chunked or Library
+        How its values are stored.
+    """
+
+    key: FileKey
+    address: str
+    group: str
+    header: Header
+    storage: Contiguous | Chunked | Library
+
+    @property
+    def chunks(self) -> tuple[int, ...] | None:
+        """Shape of a chunk, `None` where values are contiguous."""
+        return None if isinstance(self.storage, Contiguous) else self.storage.chunks

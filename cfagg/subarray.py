@@ -1,0 +1,166 @@
+"""Which elements of a sub-array a selection needs, in the form in which a file can be read.
+
+A partition may be a part of its sub-array, may run the other way than the master array, and only some of it may be
+selected.  The three are composed into one range or list of indices per dimension; a file is then read forward, in few
+runs, and what has to be reversed, repeated or reordered is taken from the block in memory.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["AxisRead", "Indices", "assemble", "compose", "push"]
+
+Int64 = npt.NDArray[np.int64]
+
+#: Indices along one dimension: a range, or an array where they follow no rule.
+Indices = range | Int64
+
+#: Bytes that are rather read and thrown away than skipped by one more request.
+GAP_BYTES = 2**16
+
+
+@dataclass(frozen=True, slots=True)
+class AxisRead:
+    """How one dimension of a sub-array is read.
+
+    Parameters
+    ----------
+    runs : tuple of slice
+        What to read: slices with 0 <= start < stop and a positive step, ascending and disjoint.
+    count : int
+        Number of elements read, all runs together.
+    pick : slice or int64 array, optional
+        What to take of those elements, in which order; `None` takes them as they come.
+    """
+
+    runs: tuple[slice, ...]
+    count: int
+    pick: slice | Int64 | None = None
+
+
+def compose(indices: Indices, chosen: slice | Int64, flip: bool) -> Indices:
+    """Return the indices into a sub-array that a selection of one partition means along one dimension.
+
+    Parameters
+    ----------
+    indices : range or int64 array
+        The part of the sub-array that is the partition's data array.
+    chosen : slice or int64 array
+        Selected elements in the master's direction, ascending, relative to the partition's lower edge.
+    flip : bool
+        Whether the sub-array runs the other way.
+
+    Returns
+    -------
+    range or int64 array
+        In the sub-array's direction: where `flip`, the last selected element comes first.
+
+    Examples
+    --------
+    >>> compose(range(10, 0, -2), slice(1, 4, 2), False)
+    range(8, 0, -4)
+    >>> compose(range(5), slice(0, 2, 1), True)
+    range(3, 5)
+    """
+    n = len(indices)
+    if isinstance(chosen, slice):
+        place = range(*chosen.indices(n))
+        if flip:
+            place = range(n - 1 - place[-1], n - place[0], place.step) if place else place
+        return indices[place.start : place.stop : place.step]
+    where = (n - 1 - chosen)[::-1] if flip else chosen
+    if isinstance(indices, range):
+        return indices.start + indices.step * where
+    return indices[where]
+
+
+def push(indices: Indices, element_bytes: int) -> AxisRead:
+    """Return how to read these indices of one dimension.
+
+    Parameters
+    ----------
+    indices : range or int64 array
+        Indices in any order, with repeats.
+    element_bytes : int
+        Bytes that one index along this dimension stands for: it decides whether a gap is skipped or read through.
+
+    Examples
+    --------
+    >>> push(range(9, 2, -3), 8)
+    AxisRead(runs=(slice(3, 10, 3),), count=3, pick=slice(None, None, -1))
+    >>> push(np.array([7, 2, 3, 2]), 10**6)
+    AxisRead(runs=(slice(2, 4, 1), slice(7, 8, 1)), count=3, pick=array([2, 0, 1, 0]))
+    """
+    if isinstance(indices, range):
+        if not indices:
+            return AxisRead((), 0)
+        ahead = indices if indices.step > 0 else indices[::-1]
+        step = ahead.step if len(ahead) > 1 else 1
+        run = slice(ahead[0], ahead[-1] + 1, step)
+        return AxisRead((run,), len(ahead), None if ahead is indices or len(ahead) == 1 else slice(None, None, -1))
+    if len(indices) == 0:
+        return AxisRead((), 0)
+    needed = np.unique(indices)
+    cuts = np.flatnonzero(np.diff(needed) > 1 + GAP_BYTES // max(element_bytes, 1)) + 1
+    first = needed[np.concatenate([[0], cuts])]
+    last = needed[np.concatenate([cuts, [len(needed)]]) - 1]
+    lengths = last - first + 1
+    base = np.cumsum(lengths) - lengths
+    run_of = np.searchsorted(first, indices, "right") - 1
+    pick = base[run_of] + (indices - first[run_of])
+    count = int(lengths.sum())
+    runs = tuple(slice(int(a), int(b) + 1, 1) for a, b in zip(first, last, strict=True))
+    if len(pick) == count and np.array_equal(pick, np.arange(count)):
+        return AxisRead(runs, count)
+    return AxisRead(runs, count, pick)
+
+
+def assemble(
+    axes: Sequence[AxisRead], dtype: np.dtype[Any], read: Callable[[tuple[slice, ...]], npt.NDArray[Any]]
+) -> npt.NDArray[Any]:
+    """Read every run and return one block with the picked elements, one axis per dimension.
+
+    Parameters
+    ----------
+    axes : sequence of AxisRead
+        One per dimension of the sub-array.
+    dtype : numpy.dtype
+        Type of the values.
+    read : callable
+        Gives the values of one slice per dimension.
+
+    Returns
+    -------
+    ndarray
+        Perhaps a view with negative strides.
+    """
+    if all(len(axis.runs) == 1 for axis in axes):
+        block = read(tuple(axis.runs[0] for axis in axes))
+    else:
+        block = np.empty([axis.count for axis in axes], dtype)
+        for runs in itertools.product(*(_placed(axis.runs) for axis in axes)):
+            block[tuple(place for place, _ in runs)] = read(tuple(run for _, run in runs))
+    for k, axis in enumerate(axes):
+        if isinstance(axis.pick, slice):
+            block = block[(slice(None),) * k + (axis.pick,)]
+        elif axis.pick is not None:
+            block = block.take(axis.pick, axis=k)
+    return block
+
+
+def _placed(runs: Sequence[slice]) -> list[tuple[slice, slice]]:
+    """Return every run with its place in the block."""
+    placed = []
+    at = 0
+    for run in runs:
+        n = len(range(run.start, run.stop, run.step))
+        placed.append((slice(at, at + n), run))
+        at += n
+    return placed
