@@ -1,0 +1,183 @@
+"""The `cfagg` command: picks the sub-command, and turns every outcome into an exit status and one clear message.
+
+Results go to stdout, messages to stderr.  Exit status: 0 done, 1 findings or a refused loss, 2 wrong usage or failure,
+130 interrupted, 141 the reader of the output went away (as ``| head`` does).
+
+A sub-command is a module with ``add_parser(subparsers)`` and ``run(args) -> int``.  Only the module of the sub-command
+that is asked for is imported, so that ``cfagg --version`` and ``cfagg --help`` are instant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, TextIO
+
+from cfagg import __version__
+from cfagg.display.escape import printable
+
+__all__ = ["COMMANDS", "main"]
+
+#: Sub-command -> (module, one line of help).
+COMMANDS = {
+    "show": ("cfagg.cli.show", "print what is in a file: dimensions, variables, partition matrices, references"),
+    "convert": ("cfagg.cli.convert", "write an aggregation or a netCDF file as a Zarr store"),
+}
+
+_EPILOG = """\
+examples:
+  cfagg show temperature.nca
+  cfagg show temperature.nca --plot partitions.png
+  cfagg convert temperature.nca temperature.zarr
+
+exit status: 0 done, 1 findings or a refused loss, 2 wrong usage or failure
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments after the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        Exit status.
+
+    Examples
+    --------
+    >>> main(["--version"])
+    cfagg 0.1.0
+    0
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    _tolerate_any_text(sys.stdout, sys.stderr)
+    try:
+        args = _parser(arguments).parse_args(arguments)
+    except SystemExit as stop:  # argparse has printed the help, the version or what is wrong
+        return stop.code if isinstance(stop.code, int) else 2
+    with _warnings_as_lines():
+        return _guarded(args.run, args)
+
+
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser; only the sub-command that `arguments` ask for is filled in."""
+    parser = argparse.ArgumentParser(
+        prog="cfagg",
+        description="Thousands of netCDF files as one array.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"cfagg {__version__}")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    # No option before the sub-command takes a value, so the first word is the sub-command.
+    wanted = next((a for a in arguments if not a.startswith("-")), None)
+    for name, (module, line) in COMMANDS.items():
+        if name != wanted:
+            subparsers.add_parser(name, help=line)
+            continue
+        home = import_module(module)
+        home.add_parser(subparsers)
+        command: argparse.ArgumentParser = subparsers.choices[name]
+        command.set_defaults(run=home.run)
+        # Both `cfagg --debug show` and `cfagg show --debug`.
+        command.add_argument(
+            "--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
+        )
+    return parser
+
+
+def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
+    """Return the exit status of a sub-command; an error becomes a message."""
+    try:
+        status = run(args)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        if args.debug:
+            raise
+        _say("interrupted")
+        return 130
+    except BrokenPipeError:
+        # Nobody reads on; what is still buffered must not raise a second time when Python exits.
+        _drop(sys.stdout)
+        return 141
+    except Exception as error:  # the outermost frame: beyond it there is only Python's own traceback
+        if args.debug:
+            raise
+        _say(_message(error))
+        return 2
+    return status
+
+
+def _message(error: Exception) -> str:
+    """Return what is printed of an error: one sentence, and the single problems where there are several."""
+    from cfagg.errors import CfaggError
+
+    if isinstance(error, CfaggError):
+        lines = [f"error: {printable(error.message)}"]
+        lines += [f"  - {printable(str(p))}" for p in error.problems[: error.shown]]
+        if len(error.problems) > error.shown:
+            lines.append(f"  - and {len(error.problems) - error.shown:,} more")
+        return "\n".join(lines)
+    if isinstance(error, OSError) and error.strerror:
+        names = [printable(os.fsdecode(f)) for f in (error.filename, error.filename2) if isinstance(f, str | bytes)]
+        return "error: " + ": ".join([*names, error.strerror])
+    if isinstance(error, MemoryError):
+        return "error: not enough memory for this job"
+    what = printable(f"{type(error).__name__}: {error}")
+    return f"error: unexpected {what} (this is a bug in cfagg; --debug shows the traceback to report)"
+
+
+def _say(message: str) -> None:
+    """Print a message on stderr; without a reader of stderr there is nothing left to say."""
+    try:
+        print(message, file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        _drop(sys.stderr)
+
+
+def _drop(stream: TextIO) -> None:
+    """Send what a stream has buffered, and all that follows, nowhere."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):  # not a file of the system, as in a notebook or a test
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Print each distinct warning as one line on stderr."""
+    from cfagg.errors import CfaggWarning
+
+    seen: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        line = f"warning: {printable(str(message))}"
+        if line not in seen:
+            seen.add(line)
+            _say(line)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", CfaggWarning)
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
+
+
+def _tolerate_any_text(*streams: TextIO) -> None:
+    """Let names that the terminal's encoding lacks be printed escaped instead of failing."""
+    for stream in streams:
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")

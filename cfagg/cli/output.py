@@ -1,0 +1,119 @@
+"""Where a result goes: stdout, or a file that appears complete or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TextIO
+
+from cfagg.errors import CfaggError, TargetError, TargetExistsError
+
+__all__ = ["aside", "check", "opened"]
+
+
+def check(target: str, *, overwrite: bool) -> None:
+    """Raise where an output file cannot or must not be written.
+
+    Parameters
+    ----------
+    target : str
+        Path of the output; ``-`` is stdout.
+    overwrite : bool
+        Whether a file may be replaced.
+
+    Raises
+    ------
+    TargetExistsError
+        If there is such a file and `overwrite` is false.
+    TargetError
+        If it is a directory, or its directory does not exist.
+    """
+    path = Path(target)
+    if target == "-" or _is_device(path):
+        return
+    if path.is_dir():
+        raise TargetError(f"{target} is a directory; give the name of a file")
+    if path.exists() and not overwrite:
+        raise TargetExistsError(f"{target} exists; pass --overwrite to replace it, or give another name")
+    if not path.absolute().parent.is_dir():
+        raise TargetError(f"{target} cannot be written: there is no directory {path.parent}")
+
+
+@contextmanager
+def opened(target: str | None) -> Iterator[TextIO]:
+    """Give a stream for text: stdout for `None` and ``-``, else a file that appears when all is written.
+
+    Parameters
+    ----------
+    target : str or None
+        Path of the output.
+
+    Yields
+    ------
+    file object
+        Open for writing text.
+    """
+    if target is None or target == "-":
+        yield sys.stdout
+        return
+    with aside(target) as name, Path(name).open("w", encoding="utf-8", errors="backslashreplace") as stream:
+        yield stream
+
+
+@contextmanager
+def aside(target: str) -> Iterator[str]:
+    """Give the name of a new file beside an output that takes the output's place when the block ends well.
+
+    Parameters
+    ----------
+    target : str
+        Path of the output.
+
+    Yields
+    ------
+    str
+        Path to write to; it ends as `target` does.
+
+    Raises
+    ------
+    TargetError
+        If the directory cannot be written to or the disk is full.
+    """
+    path = Path(target)
+    if _is_device(path):
+        yield target
+        return
+    # Through a link, so that the file is replaced and not the link.
+    path = path.resolve()
+    try:
+        handle, name = tempfile.mkstemp(prefix=".cfagg-", suffix=path.suffix, dir=path.parent)
+    except OSError as error:
+        raise TargetError(f"{target} cannot be written: {error.strerror}") from error
+    os.close(handle)
+    try:
+        yield name
+        Path(name).chmod(0o666 & ~_umask())
+        Path(name).replace(path)
+    except CfaggError:  # some of them are also OSError
+        raise
+    except OSError as error:
+        raise TargetError(f"{target} cannot be written: {error.strerror or error}") from error
+    finally:
+        with suppress(FileNotFoundError):
+            Path(name).unlink()
+
+
+def _is_device(path: Path) -> bool:
+    """Tell whether a path is a pipe or device, which is written to and never replaced."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _umask() -> int:
+    """Return the process's mask for new files; it can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

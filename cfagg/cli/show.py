@@ -1,0 +1,137 @@
+"""``cfagg show``: what is in a file, without opening any file that it refers to."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from cfagg.cli import output
+
+if TYPE_CHECKING:
+    from cfagg.source import Source
+
+__all__ = ["add_parser", "run"]
+
+_EPILOG = """\
+examples:
+  cfagg show temperature.nca
+  cfagg show temperature.nca --references
+  cfagg show temperature.nca --json --output temperature.json
+  cfagg show temperature.nca --variable tas --plot partitions.png
+
+Only FILE itself is opened. --references prints a line per file that FILE refers to, with tabs between
+what the access policy says of it, the number of partitions in it, and its name as written.
+The JSON form is described in the documentation under "Showing aggregations".
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command to the parser of `cfagg`."""
+    parser = subparsers.add_parser(
+        "show",
+        help="print what is in a file",
+        description="Print dimensions, variables, and of each aggregation the partition matrix, layouts and references.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="FILE", help="a netCDF file, with aggregations or without")
+    parser.add_argument(
+        "--variable", metavar="NAME", action="append", default=[], help="show only this variable; may be repeated"
+    )
+    parser.add_argument("--attributes", action="store_true", help="show every attribute as well")
+    parser.add_argument("--references", action="store_true", help="list every file referred to; none is opened")
+    parser.add_argument("--json", action="store_true", help="print strict JSON for machines")
+    parser.add_argument(
+        "--plot", metavar="PICTURE", help="draw the partition matrix (.png, .svg or .pdf by the name's end)"
+    )
+    parser.add_argument(
+        "--rows",
+        metavar="N",
+        type=_rows,
+        default=12,
+        help="lines of every long list, first and last, or 'all' (default: 12)",
+    )
+    parser.add_argument(
+        "--allow",
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="judge references as if files at or below PATH could be read; may be repeated",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the text or JSON to this file, not to stdout")
+    parser.add_argument("--overwrite", action="store_true", help="let --output and --plot replace a file")
+
+
+def _rows(text: str) -> int | None:
+    """Return a number of lines, `None` for all."""
+    if text == "all":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a positive number nor 'all'")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show one file.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        As parsed by the parser of `add_parser`.
+
+    Returns
+    -------
+    int
+        Exit status, 0.
+    """
+    # What cannot be written is said before the file is read.
+    for target in filter(None, (args.plot, args.output)):
+        output.check(target, overwrite=args.overwrite)
+    from cfagg.source import open_source
+
+    source = open_source(args.file)
+    if args.plot is not None:
+        _plot(source, args)
+        if args.output is None and not args.json and not args.references:
+            return 0
+    with output.opened(args.output) as stream:
+        for line in _lines(source, args):
+            print(line, file=stream)
+    return 0
+
+
+def _lines(source: Source, args: argparse.Namespace) -> Iterable[str]:
+    """Return the lines of the result."""
+    from cfagg.display import as_json, summary, text
+
+    if args.references:
+        from cfagg.access import Access
+
+        access = Access(source.path, args.allow)
+        found = {path: summary.references(a, access) for path, a in summary.aggregations(source, args.variable).items()}
+        if args.json:
+            return [as_json.references_json(source.path, found.items())]
+        return (line for references in found.values() for line in text.reference_lines(references))
+    whole = summary.summarise(source, allow=args.allow, rows=args.rows, variables=args.variable)
+    if args.json:
+        return [as_json.file_json(whole)]
+    return text.file_lines(whole, attributes=args.attributes)
+
+
+def _plot(source: Source, args: argparse.Namespace) -> None:
+    """Draw the aggregations asked for."""
+    from cfagg.display import plot, summary
+    from cfagg.errors import SourceError
+
+    found = summary.aggregations(source, args.variable)
+    if not found:
+        raise SourceError(f"{source.path} has no aggregation to draw{' among those named' if args.variable else ''}")
+    drawn = dict(list(found.items())[: plot.PANELS])
+    if len(drawn) < len(found):
+        print(
+            f"{len(found)} aggregations, the first {len(drawn)} are drawn; choose others with --variable", file=sys.stderr
+        )
+    with output.aside(args.plot) as name:
+        plot.save(drawn, name)

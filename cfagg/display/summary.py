@@ -1,0 +1,457 @@
+"""What is shown of a file or an aggregation, as plain data: text, JSON and HTML are all made from it.
+
+A summary is small whatever the size of the aggregation: a million partitions become a `Listing` of the first and the
+last few with a count.  The fields, by their names, are also the documented JSON form, see `cfagg.display.as_json`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfagg.access import Access
+from cfagg.errors import AccessError, UnsupportedError
+from cfagg.model import Aggregation, Grid, Layout
+
+if TYPE_CHECKING:
+    from cfagg.source import Group, Source
+
+__all__ = [
+    "ROWS",
+    "AggregationSummary",
+    "AxisSummary",
+    "DimensionSummary",
+    "FileSummary",
+    "GroupSummary",
+    "LayoutSummary",
+    "Listing",
+    "PartitionSummary",
+    "ReferenceSummary",
+    "VariableSummary",
+    "aggregations",
+    "dtype_name",
+    "references",
+    "summarise",
+    "summarise_aggregation",
+    "variable_path",
+]
+
+#: So many lines of one kind are shown; of more, the first and the last.
+ROWS = 12
+
+
+@dataclass(frozen=True)
+class Listing[T]:
+    """A list, shortened in the middle.
+
+    Parameters
+    ----------
+    count : int
+        Length of the whole list.
+    first : tuple
+        Its first members; all of them where the list is short.
+    last : tuple
+        Its last members where some are left out, else empty.
+    """
+
+    count: int
+    first: tuple[T, ...]
+    last: tuple[T, ...] = ()
+
+    @property
+    def omitted(self) -> int:
+        """Number of members left out between `first` and `last`."""
+        return self.count - len(self.first) - len(self.last)
+
+    @classmethod
+    def of(cls, count: int, member: Callable[[int], T], rows: int | None) -> Listing[T]:
+        """Return the listing of ``member(0) … member(count - 1)`` in at most `rows` members; `None` is all."""
+        if rows is None or count <= rows:
+            return cls(count, tuple(member(i) for i in range(count)))
+        tail = rows // 3
+        return cls(
+            count,
+            tuple(member(i) for i in range(rows - tail)),
+            tuple(member(i) for i in range(count - tail, count)),
+        )
+
+
+@dataclass(frozen=True)
+class DimensionSummary:
+    """One dimension of a group."""
+
+    name: str
+    size: int
+    unlimited: bool
+
+
+@dataclass(frozen=True)
+class AxisSummary:
+    """How one dimension is cut: `sizes` are runs (size, number of partitions in a row that have it)."""
+
+    dimension: str
+    size: int
+    partitions: int
+    increasing: bool
+    sizes: Listing[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class LayoutSummary:
+    """One distinct layout of sub-arrays, `None` being "as in the master array or the file", and how many have it."""
+
+    dimensions: tuple[str, ...]
+    reversed: tuple[str, ...]
+    units: str | None
+    calendar: str | None
+    dtype: str | None
+    fill: float | int | None
+    scale_factor: float | None
+    add_offset: float | None
+    packing: int | None
+    format: str | None
+    shape: tuple[int, ...] | None
+    partitions: int
+
+
+@dataclass(frozen=True)
+class ReferenceSummary:
+    """One distinct file, as written; `None` is the aggregation's own.
+
+    `access` is ``"inside"`` where the access policy lets it be read, ``"needs allow"`` where it must be told to
+    (`allow` is the directory to give), ``"refused"`` where it never is (`reason` tells why), and `None` where an
+    aggregation in memory belongs to no file.
+    """
+
+    file: str | None
+    partitions: int
+    access: str | None
+    allow: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class PartitionSummary:
+    """One partition: `location` are half-open ranges of the master array, `layout` counts in the layouts."""
+
+    index: tuple[int, ...]
+    location: tuple[tuple[int, int], ...]
+    file: str | None
+    address: str | None
+    offset: int | None
+    part: str | None
+    layout: int
+    missing: bool
+
+
+@dataclass(frozen=True)
+class AggregationSummary:
+    """The partition matrix of one variable, the layouts of its sub-arrays and the files it refers to."""
+
+    partition_count: int
+    missing_count: int
+    matrix_shape: tuple[int, ...]
+    axes: tuple[AxisSummary, ...]
+    partitions: Listing[PartitionSummary]
+    layouts: Listing[LayoutSummary]
+    references: Listing[ReferenceSummary]
+
+
+@dataclass(frozen=True)
+class VariableSummary:
+    """One variable; `aggregation` is `None` for an ordinary one."""
+
+    name: str
+    dimensions: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    attributes: dict[str, Any]
+    aggregation: AggregationSummary | None = None
+
+
+@dataclass(frozen=True)
+class GroupSummary:
+    """One group; `private` names the variables that only hold values of partitions."""
+
+    path: str
+    attributes: dict[str, Any]
+    dimensions: tuple[DimensionSummary, ...]
+    variables: tuple[VariableSummary, ...]
+    private: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FileSummary:
+    """One file with all its groups, the root first."""
+
+    path: str
+    format: str
+    groups: tuple[GroupSummary, ...]
+
+
+def summarise(
+    source: Source, *, allow: Sequence[str] = (), rows: int | None = ROWS, variables: Sequence[str] = ()
+) -> FileSummary:
+    """Summarise a file's metadata.
+
+    Parameters
+    ----------
+    source : cfagg.source.Source
+        The metadata of one file; nothing else is opened.
+    allow : sequence of str
+        Further places that partitions may be read from.
+    rows : int or None
+        Members kept of every long list; `None` keeps all.
+    variables : sequence of str
+        Names or paths of the only variables to show; all where it is empty.
+
+    Returns
+    -------
+    FileSummary
+        Plain data.
+
+    Raises
+    ------
+    SourceError
+        If the file has no such variable.
+    """
+    access = Access(source.path, allow)
+    chosen = _chosen(source, variables)
+    groups = (_group(g, access, rows, chosen) for g in source.root.walk() if not chosen or g.path in _homes(chosen))
+    return FileSummary(source.path, source.format, tuple(groups))
+
+
+def aggregations(source: Source, variables: Sequence[str] = ()) -> dict[str, Aggregation]:
+    """Return the aggregations of a file by their paths.
+
+    Parameters
+    ----------
+    source : cfagg.source.Source
+        The metadata of one file.
+    variables : sequence of str
+        Names or paths of the only variables to look at; all where it is empty.
+
+    Returns
+    -------
+    dict of str to Aggregation
+        In file order.
+
+    Raises
+    ------
+    SourceError
+        If the file has no such variable.
+    """
+    chosen = _chosen(source, variables)
+    return {
+        variable_path(group.path, name): v
+        for group in source.root.walk()
+        for name, v in group.variables.items()
+        if isinstance(v, Aggregation) and (not chosen or (group.path, name) in chosen)
+    }
+
+
+def variable_path(group: str, name: str) -> str:
+    """Return how a variable is called from outside its group.
+
+    >>> variable_path("/", "tas"), variable_path("/model/day", "tas")
+    ('tas', '/model/day/tas')
+    """
+    return name if group == "/" else f"{group}/{name}"
+
+
+def summarise_aggregation(
+    aggregation: Aggregation, *, allow: Sequence[str] = (), rows: int | None = ROWS
+) -> VariableSummary:
+    """Summarise one aggregation.
+
+    Parameters
+    ----------
+    aggregation : Aggregation
+        Any; one that was not read from a file tells nothing about access.
+    allow, rows
+        As for `summarise`.
+
+    Returns
+    -------
+    VariableSummary
+        Plain data.
+
+    Examples
+    --------
+    >>> from cfagg.model import Partitions
+    >>> partitions = Partitions.build(2, file=[0, 1], files=["a.nc", "b.nc"], layouts=[Layout(("time",))])
+    >>> array = Aggregation("tas", ("time",), (48,), "f4", Grid([[0, 12, 48]]), partitions)
+    >>> summarise_aggregation(array).aggregation.axes[0].sizes.first
+    ((12, 1), (36, 1))
+    """
+    access = Access(aggregation.source, allow) if aggregation.source else None
+    return _aggregation(aggregation, access, rows)
+
+
+def references(aggregation: Aggregation, access: Access | None) -> Iterator[ReferenceSummary]:
+    """Yield every distinct file that an aggregation refers to, in order of first mention; none is opened.
+
+    Parameters
+    ----------
+    aggregation : Aggregation
+        Any.
+    access : Access or None
+        The policy to judge them by.
+
+    Yields
+    ------
+    ReferenceSummary
+        The aggregation's own file first, if a partition lies in it.
+    """
+    codes, counts = _file_counts(aggregation)
+    for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+        yield _reference(aggregation, access, code, count)
+
+
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """Return the name of a data type for people: ``float32``, ``string``, ``char``.
+
+    >>> dtype_name(np.dtype(">f4")), dtype_name(np.dtype("S1"))
+    ('float32', 'char')
+    """
+    if dtype.kind == "O":
+        base = (dtype.metadata or {}).get("vlen")
+        return "string" if base is None else f"lists of {dtype_name(np.dtype(base))}"
+    if dtype.kind == "S":
+        return "char" if dtype.itemsize == 1 else f"char[{dtype.itemsize}]"
+    return str(dtype) if dtype.kind == "V" else dtype.name
+
+
+def _chosen(source: Source, variables: Sequence[str]) -> set[tuple[str, str]]:
+    """Return group path and name of the variables asked for."""
+    found = (source.find(path) for path in variables)
+    return {(group.path, variable.name) for group, variable in found}
+
+
+def _homes(chosen: set[tuple[str, str]]) -> set[str]:
+    return {group for group, _ in chosen}
+
+
+def _group(group: Group, access: Access, rows: int | None, chosen: set[tuple[str, str]]) -> GroupSummary:
+    # A private variable is shown only where it is asked for by name.
+    known = {**group.variables, **group.private} if chosen else group.variables
+    variables = tuple(
+        _aggregation(v, access, rows)
+        if isinstance(v, Aggregation)
+        else VariableSummary(v.name, v.dims, v.shape, dtype_name(v.dtype), dict(v.attributes))
+        for v in known.values()
+        if not chosen or (group.path, v.name) in chosen
+    )
+    return GroupSummary(
+        path=group.path,
+        attributes=dict(group.attributes),
+        dimensions=tuple(
+            DimensionSummary(n, size, n in group.unlimited) for n, size in group.public_dimensions.items()
+        ),
+        variables=variables,
+        private=tuple(group.private),
+    )
+
+
+def _aggregation(aggregation: Aggregation, access: Access | None, rows: int | None) -> VariableSummary:
+    p, grid = aggregation.partitions, aggregation.grid
+    increasing = aggregation.directions
+    flags = increasing if isinstance(increasing, tuple) else ()
+    files, per_file = _file_counts(aggregation)
+    per_layout = np.bincount(p.layout, minlength=len(p.layouts)).tolist()
+    attributes = dict(aggregation.attributes)
+    # The model keeps these two apart from the other attributes.
+    for name, value in (("units", aggregation.units), ("calendar", aggregation.calendar)):
+        if value is not None:
+            attributes.setdefault(name, value)
+    summary = AggregationSummary(
+        partition_count=len(p),
+        missing_count=len(p) - int(np.count_nonzero(p.present)),
+        matrix_shape=grid.matrix_shape,
+        axes=tuple(
+            AxisSummary(name, size, cells, bool(up), _runs(grid, d, rows))
+            for d, (name, size, cells, up) in enumerate(
+                zip(aggregation.dims, aggregation.shape, grid.matrix_shape, flags, strict=True)
+            )
+        ),
+        partitions=Listing.of(len(p), lambda i: _partition(aggregation, i), rows),
+        layouts=Listing.of(len(p.layouts), lambda i: _layout(p.layouts[i], per_layout[i]), rows),
+        references=Listing.of(
+            len(files), lambda i: _reference(aggregation, access, int(files[i]), int(per_file[i])), rows
+        ),
+    )
+    return VariableSummary(
+        aggregation.name, aggregation.dims, aggregation.shape, dtype_name(aggregation.dtype), attributes, summary
+    )
+
+
+def _file_counts(aggregation: Aggregation) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the file codes in use, ascending, and how many present partitions each holds."""
+    p = aggregation.partitions
+    counts = np.bincount(p.file[p.present] + 1, minlength=len(p.files) + 1)
+    codes = np.flatnonzero(counts)
+    return codes - 1, counts[codes]
+
+
+def _runs(grid: Grid, d: int, rows: int | None) -> Listing[tuple[int, int]]:
+    """Return the sizes of the partitions along one dimension as runs of equal sizes."""
+    edges = np.minimum(grid.edges[d], grid.shape[d])
+    sizes = np.diff(edges)
+    starts = np.flatnonzero(np.r_[True, sizes[1:] != sizes[:-1]]) if sizes.size else np.empty(0, np.int64)
+    repeats = np.diff(np.r_[starts, sizes.size])
+    return Listing.of(len(starts), lambda i: (int(sizes[starts[i]]), int(repeats[i])), rows)
+
+
+def _partition(aggregation: Aggregation, i: int) -> PartitionSummary:
+    p, grid = aggregation.partitions, aggregation.grid
+    index = tuple(int(n) for n in np.unravel_index(i, grid.matrix_shape)) if grid.ndim else ()
+    offset = int(p.offset[i])
+    return PartitionSummary(
+        index=index,
+        location=grid.extent(index),
+        file=p.file_name(i),
+        address=p.address_name(i),
+        offset=None if offset < 0 else offset,
+        part=p.part_text(i),
+        layout=int(p.layout[i]),
+        missing=not bool(p.present[i]),
+    )
+
+
+def _layout(layout: Layout, partitions: int) -> LayoutSummary:
+    return LayoutSummary(
+        dimensions=layout.dims,
+        reversed=tuple(d for d, flipped in zip(layout.dims, layout.flipped, strict=True) if flipped),
+        units=layout.units,
+        calendar=layout.calendar,
+        dtype=layout.dtype,
+        fill=layout.fill,
+        scale_factor=layout.scale_factor,
+        add_offset=layout.add_offset,
+        packing=layout.packing,
+        format=layout.format,
+        shape=layout.shape,
+        partitions=partitions,
+    )
+
+
+def _reference(aggregation: Aggregation, access: Access | None, code: int, count: int) -> ReferenceSummary:
+    name = None if code < 0 else str(aggregation.partitions.files[code])
+    if access is None:
+        return ReferenceSummary(name, count, None)
+    try:
+        access.resolve(name)
+    except UnsupportedError as error:
+        return ReferenceSummary(name, count, "refused", reason=error.message)
+    except AccessError as error:
+        try:
+            # Only where it lies keeps it out if a policy that allows everything lets it in.
+            place = Access(access.parent, [os.path.abspath(os.sep)]).resolve(name)  # noqa: PTH100
+        except AccessError:
+            return ReferenceSummary(name, count, "refused", reason=error.message)
+        return ReferenceSummary(name, count, "needs allow", allow=os.path.dirname(place))  # noqa: PTH120
+    return ReferenceSummary(name, count, "inside")
