@@ -1,0 +1,180 @@
+"""Bring a block of a sub-array into the master array's form, as its recipe says."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf.axes import Axes
+from cfagg.cf.gather import gather
+from cfagg.cf.masking import Missing
+from cfagg.cf.recipe import Recipe, inverse
+from cfagg.errors import ConformError
+
+__all__ = ["apply"]
+
+
+def apply(recipe: Recipe, block: npt.NDArray[Any], target: npt.NDArray[Any], *, where: str) -> None:
+    """Write a block of a sub-array into its place in an array of the master's form.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What is done.
+    block : ndarray
+        Stored values in the sub-array's own order and direction, selection and ``part`` already applied.
+    target : ndarray
+        View of the place in master order, of type ``recipe.dtype``; it is written.
+    where : str
+        File, variable and partition, for messages.
+
+    Raises
+    ------
+    FragmentMismatchError
+        The block does not fit.
+    ConformError
+        A value that the master array cannot hold.
+    CalendarError
+        A date that the master's calendar does not have.
+
+    Examples
+    --------
+    >>> from cfagg.cf.recipe import Recipe
+    >>> turned = Recipe((1, 0), (True, False), (), "f8", False, "i2", "f8", scale=0.5)
+    >>> out = np.empty((3, 2))
+    >>> apply(turned, np.array([[1, 2, 3], [4, 5, 6]], "i2"), out, where="file a.nc, variable t, partition (0,)")
+    >>> out
+    array([[1.5, 3. ],
+           [1. , 2.5],
+           [0.5, 2. ]])
+    """
+    view = Axes(recipe.axes, recipe.flips, recipe.extra).view(block, target.shape, where=where)
+    if view.dtype.kind not in "iuf" or target.dtype.kind not in "iuf":
+        np.copyto(target, view)
+        return
+    out = target.view(recipe.target) if target.dtype.isnative else np.empty(target.shape, recipe.target)
+    view = view.view(recipe.source if view.dtype.isnative else recipe.source.newbyteorder(view.dtype.byteorder))
+    if recipe.identity:
+        gather(view, out)
+    elif recipe.dates is not None:
+        _apply_dates(recipe, view, out, where)
+    elif recipe.whole:
+        _apply_whole(recipe, view, out, where)
+    else:
+        missing = recipe.missing
+        bad, first = gather(
+            view, out, recipe.scale, recipe.offset, missing.fills, missing.low, missing.high, recipe.fill
+        )
+        if bad:
+            raise _refused(recipe, view, bad, first, where)
+    if recipe.clash is not None:
+        _check_clash(recipe, view, out, where)
+    if not target.dtype.isnative:
+        target.view(recipe.target.newbyteorder(target.dtype.byteorder))[...] = out
+
+
+def _apply_whole(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], where: str) -> None:
+    """Compute whole numbers, and refuse those that are not."""
+    exact = np.empty(view.shape, np.float64)
+    missing = recipe.missing
+    bad, first = gather(view, exact, recipe.scale, recipe.offset, missing.fills, missing.low, missing.high)
+    if not bad:
+        whole = np.rint(exact)
+        # So much may the computation itself have been off: scale, product and sum are rounded once each.
+        slack = np.abs(exact)
+        slack += 2 * abs(recipe.offset)
+        slack *= 2.0**-51
+        lossy = np.abs(exact - whole) > slack
+        # Beyond 2**53 no fraction would show.
+        lossy |= slack > 2.0
+        bad, first = _count(lossy)
+        if not bad:
+            bad, first = gather(whole, out, fill=recipe.fill)
+    if bad:
+        raise _refused(recipe, view, bad, first, where)
+
+
+def _apply_dates(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], where: str) -> None:
+    """Change the calendar of reference times."""
+    dates, missing = recipe.dates, recipe.missing
+    if dates is None:
+        return
+    times = np.empty(view.shape, np.float64)
+    bad, first = gather(view, times, recipe.scale, recipe.offset, missing.fills, missing.low, missing.high)
+    if bad:
+        raise _refused(recipe, view, bad, first, where)
+    changed = dates(times, where=where)
+    if recipe.pack or out.dtype.kind == "f":
+        scale, offset = inverse(recipe.pack)
+        bad, first = gather(changed, out, float(scale), float(offset), fill=recipe.fill)
+    else:
+        whole = np.rint(changed)
+        bad, first = _count(np.abs(changed - whole) > dates.tolerance(changed))
+        if not bad:
+            bad, first = gather(whole, out, fill=recipe.fill)
+    if bad:
+        raise _refused(recipe, view, bad, first, where)
+
+
+def _check_clash(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], where: str) -> None:
+    """Refuse a valid value that has become the master's missing value."""
+    if recipe.clash is None:
+        return
+    low, high = recipe.clash
+    near = (view == low) if low == high else (view >= low) & (view <= high)
+    if not near.any():
+        return
+    near &= out == recipe.fill
+    for fill in recipe.missing.fills:
+        near &= view != fill
+    bad, first = _count(near)
+    if bad:
+        index, value = _element(view, first)
+        raise ConformError(
+            f"{where}: the value {value} at {index} of the part read is a valid one, but it becomes {recipe.fill}, "
+            f"which is the missing value of the aggregation ({bad} such values); declare another _FillValue on the "
+            "aggregation"
+        )
+
+
+def _refused(recipe: Recipe, view: npt.NDArray[Any], bad: int, first: int, where: str) -> ConformError:
+    """Return the error for values that the master array cannot hold, telling about the first."""
+    index, value = _element(view, first)
+    missing = recipe.missing
+    if _is_missing(value, missing):
+        reason = f"is a missing value, and the aggregation, of type {recipe.dtype.name}, declares none"
+        remedy = "declare a _FillValue on the aggregation"
+    else:
+        result = (
+            "" if (recipe.scale, recipe.offset) == (1.0, 0.0) else f", {value * recipe.scale + recipe.offset:.17g},"
+        )
+        reason = f"{result or ' '}".strip() or ""
+        reason = f"would become {reason.strip(', ')} and " if reason else ""
+        reason = f"{reason}cannot be held by type {recipe.dtype.name} without loss"
+        remedy = "give the aggregation a type that holds it"
+    return ConformError(
+        f"{where}: the value {value} at {index} of the part read {reason} ({bad} such values); {remedy}"
+    )
+
+
+def _is_missing(value: Any, missing: Missing) -> bool:
+    """Return whether a stored value means missing."""
+    below = missing.low is not None and value < missing.low
+    above = missing.high is not None and value > missing.high
+    nan = isinstance(value, float) and math.isnan(value)
+    return nan or below or above or any(value == f for f in missing.fills)
+
+
+def _element(view: npt.NDArray[Any], flat: int) -> tuple[tuple[int, ...], Any]:
+    """Return the index and the value of an element by its place in C order."""
+    index = tuple(int(i) for i in np.unravel_index(flat, view.shape))
+    return index, view[index].item()
+
+
+def _count(flags: npt.NDArray[np.bool_]) -> tuple[int, int]:
+    """Return how many flags are set, and the flat index of the first or -1."""
+    count = int(np.count_nonzero(flags))
+    return count, int(np.argmax(flags)) if count else -1

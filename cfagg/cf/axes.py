@@ -1,0 +1,124 @@
+"""Which axis of a sub-array feeds which axis of the master array, and in which direction.
+
+The layout of a partition names the dimensions of its sub-array by the names of the aggregation, in the sub-array's own
+order.  The file may call them otherwise, so axes are matched by position; but where the file uses the aggregation's own
+names in another order, the two descriptions contradict each other and nothing can be read safely.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from cfagg.cf.header import Header
+from cfagg.errors import FragmentMismatchError
+from cfagg.model import Aggregation, Layout
+
+__all__ = ["Axes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """The way from a sub-array's axes to the master's.
+
+    Parameters
+    ----------
+    axes : tuple of int
+        Per master axis the sub-array axis that feeds it; -1 where the sub-array does not have it.
+    flips : tuple of bool
+        Per master axis, whether it runs the other way in the sub-array.
+    extra : tuple of int
+        Sub-array axes that the master does not have; they are of size 1.
+    """
+
+    axes: tuple[int, ...]
+    flips: tuple[bool, ...]
+    extra: tuple[int, ...]
+
+    @classmethod
+    def match(cls, aggregation: Aggregation, layout: Layout, header: Header, *, where: str) -> Axes:
+        """Return the axes of the sub-array that `layout` and `header` describe.
+
+        Raises
+        ------
+        FragmentMismatchError
+            The file has other dimensions than the layout says, or the same in another order.
+
+        Examples
+        --------
+        >>> from cfagg.model import Grid, Partitions
+        >>> master = Aggregation("t", ("time", "lat"), (12, 64), "f4", Grid([[0, 12], [0, 64]]),
+        ...                      Partitions.build(1, layouts=[Layout(("time", "lat"))]))
+        >>> layout = Layout(("lat", "z", "time"), flipped=(True, False, False))
+        >>> Axes.match(master, layout, Header("a.nc", "t", ("y", "z", "x"), (64, 1, 12), "f4"), where="a.nc")
+        Axes(axes=(2, 0), flips=(False, True), extra=(1,))
+        """
+        position = _positions(aggregation, layout, header, where)
+        used = [position.get(dim, -1) for dim in aggregation.dims]
+        flipped = dict(zip(layout.dims, layout.flipped, strict=True))
+        return cls(
+            axes=tuple(used),
+            flips=tuple(k >= 0 and flipped[dim] for dim, k in zip(aggregation.dims, used, strict=True)),
+            extra=tuple(k for k in range(len(header.dims)) if k not in used),
+        )
+
+    def view(self, block: npt.NDArray[Any], shape: tuple[int, ...], *, where: str) -> npt.NDArray[Any]:
+        """Return a view of a block, given in the sub-array's order, that has the master's order, directions and shape.
+
+        Raises
+        ------
+        FragmentMismatchError
+            The block does not fit its place.
+        """
+        ndim = sum(k >= 0 for k in self.axes) + len(self.extra)
+        if block.ndim != ndim:
+            raise FragmentMismatchError(f"{where}: the sub-array has {block.ndim} dimensions, expected {ndim}")
+        for k in self.extra:
+            if block.shape[k] != 1:
+                raise FragmentMismatchError(
+                    f"{where}: axis {k} of the sub-array, shape {block.shape}, is no dimension of the aggregation and "
+                    f"has size {block.shape[k]}, expected 1; name the index to take in the partition's 'part'"
+                )
+        ordered = block.transpose([k for k in self.axes if k >= 0] + list(self.extra))
+        index: list[Any] = [
+            None if k < 0 else slice(None, None, -1) if flip else slice(None)
+            for k, flip in zip(self.axes, self.flips, strict=True)
+        ]
+        # An ellipsis keeps a view where every axis is taken by an integer.
+        view = ordered[(*index, ..., *[0] * len(self.extra))]
+        if view.shape != shape:
+            raise FragmentMismatchError(
+                f"{where}: the sub-array has shape {view.shape} in the aggregation's order of dimensions, "
+                f"expected {shape}; correct its 'location', 'shape' or 'dimensions'"
+            )
+        return view
+
+
+def _positions(aggregation: Aggregation, layout: Layout, header: Header, where: str) -> dict[str, int]:
+    """Return the axis in the file of each dimension of the layout that the file has."""
+    found, declared = header.dims, layout.dims
+    if len(found) == len(declared):
+        if layout.shape is not None and layout.shape != header.shape:
+            raise FragmentMismatchError(
+                f"{where}: the sub-array has shape {header.shape}, the aggregation says {layout.shape}; "
+                "correct its 'shape' or name the right file"
+            )
+        for k, (name, here) in enumerate(zip(declared, found, strict=True)):
+            if here != name and here in declared:
+                raise FragmentMismatchError(
+                    f"{where}: the file's dimensions are {found} where the aggregation says {declared}: dimension {k} "
+                    f"is {here!r}, expected {name!r}; declare the partition's 'dimensions' in the file's order"
+                )
+        return {name: k for k, name in enumerate(declared)}
+    # Size-1 dimensions may stand on one side only, but then names alone can tell which.
+    names = [name for name in declared if name in found]
+    rest = [n for name, n in zip(found, header.shape, strict=True) if name not in declared]
+    whole = len(names) == len(found) if len(found) < len(declared) else len(names) == len(declared)
+    if whole and all(n == 1 for n in rest) and names == [name for name in found if name in declared]:
+        return {name: found.index(name) for name in names}
+    raise FragmentMismatchError(
+        f"{where}: the file's dimensions are {found} of shape {header.shape}, the aggregation says {declared} for "
+        f"{aggregation.name!r} {aggregation.dims}; declare the partition's 'dimensions' as the file has them"
+    )

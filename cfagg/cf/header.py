@@ -1,0 +1,49 @@
+"""What a fragment's own file says about the variable that holds a sub-array."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Header"]
+
+
+@dataclass(frozen=True)
+class Header:
+    """A variable as its own file describes it, nothing decoded.
+
+    Parameters
+    ----------
+    file : str
+        The file, for messages.
+    variable : str
+        The variable, for messages.
+    dims : tuple of str
+        Its dimensions in order.
+    shape : tuple of int
+        Sizes of `dims`.
+    dtype : numpy.dtype
+        Type of the stored values.
+    attributes : mapping
+        Its attributes as stored.
+
+    Examples
+    --------
+    >>> Header("a.nc", "tas", ("time", "lat"), (12, 64), "i2", {"units": "K"}).dtype
+    dtype('int16')
+    """
+
+    file: str
+    variable: str
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+        object.__setattr__(self, "dims", tuple(self.dims))
+        object.__setattr__(self, "shape", tuple(int(n) for n in self.shape))

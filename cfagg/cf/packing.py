@@ -1,0 +1,155 @@
+"""How numbers are stored: packing by scale and offset, ``_Unsigned``, and the names of data types.
+
+Sources: CF section 8.1; NetCDF User's Guide, "Attribute Conventions".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cfagg.cf.masking import number
+from cfagg.errors import ConformError, FragmentMismatchError
+from cfagg.model import Layout
+
+__all__ = ["Packing", "check_declared", "read_as"]
+
+#: Names that netCDF and NumPy give to types; some mean different types to the two.
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "byte": ("i1",),
+    "ubyte": ("u1",),
+    "char": ("S1",),
+    "short": ("i2",),
+    "ushort": ("u2",),
+    "int": ("i4", "i8"),
+    "integer": ("i4", "i8"),
+    "uint": ("u4", "u8"),
+    "long": ("i4", "i8"),
+    "real": ("f4",),
+    "float": ("f4", "f8"),
+    "double": ("f8",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How a variable's stored values become its values: ``stored * scale + offset``."""
+
+    scale: float = 1.0
+    offset: float = 0.0
+
+    def __bool__(self) -> bool:
+        return (self.scale, self.offset) != (1.0, 0.0)
+
+    @classmethod
+    def of(cls, attributes: Mapping[str, Any], *, where: str) -> Packing:
+        """Return the packing that ``scale_factor`` and ``add_offset`` declare.
+
+        Raises
+        ------
+        ConformError
+            One of them is not a finite number, or the scale is 0.
+
+        Examples
+        --------
+        >>> Packing.of({"scale_factor": 0.5}, where="a.nc")
+        Packing(scale=0.5, offset=0.0)
+        """
+        scale, offset = (number(attributes, name, where) for name in ("scale_factor", "add_offset"))
+        return cls._checked(1.0 if scale is None else scale, 0.0 if offset is None else offset, where)
+
+    @classmethod
+    def with_layout(cls, attributes: Mapping[str, Any], layout: Layout, *, where: str) -> Packing:
+        """Return the packing of a sub-array: the file's own, else what the aggregation says.
+
+        A netCDF file's own packing is undone when it is read, so what the aggregation repeats is not applied twice.
+
+        Raises
+        ------
+        FragmentMismatchError
+            File and aggregation both say something, and not the same.
+        """
+        own = cls.of(attributes, where=where)
+        scale = 1.0 if layout.scale_factor is None else layout.scale_factor
+        offset = 0.0 if layout.add_offset is None else layout.add_offset
+        said = cls._checked(scale, offset, where)
+        if own and said and own != said:
+            raise FragmentMismatchError(
+                f"{where}: the file is packed with scale_factor {own.scale} and add_offset {own.offset}, the "
+                f"aggregation says {said.scale} and {said.offset}; remove them from the aggregation or correct them"
+            )
+        return own or said
+
+    @classmethod
+    def _checked(cls, scale: float, offset: float, where: str) -> Packing:
+        scale, offset = float(scale), float(offset)
+        if not (math.isfinite(scale) and math.isfinite(offset) and scale):
+            raise ConformError(
+                f"{where}: scale_factor {scale} and add_offset {offset} do not describe a packing; both must be finite "
+                "and the scale not 0"
+            )
+        return cls(scale, offset)
+
+
+def read_as(dtype: np.dtype[Any], attributes: Mapping[str, Any]) -> np.dtype[Any]:
+    """Return the type as which stored values are meant: with ``_Unsigned``, integers of the other sign.
+
+    >>> read_as(np.dtype("i1"), {"_Unsigned": "true"})
+    dtype('uint8')
+    """
+    flag = str(attributes.get("_Unsigned", "")).strip().lower()
+    if dtype.kind == "i" and flag == "true":
+        return np.dtype(dtype.str.replace("i", "u"))
+    if dtype.kind == "u" and flag == "false":
+        return np.dtype(dtype.str.replace("u", "i"))
+    return dtype
+
+
+def check_declared(name: str | None, dtype: np.dtype[Any], packing: Packing, *, where: str) -> None:
+    """Check that a sub-array has the type that the aggregation says.
+
+    The aggregation may also give the unpacked type of a packed sub-array: as netCDF files unpack themselves, the
+    convention does not say which of the two it means.
+
+    Raises
+    ------
+    FragmentMismatchError
+        It has another.
+
+    Examples
+    --------
+    >>> check_declared("double", np.dtype(">f8"), Packing(), where="a.nc")
+    >>> check_declared("f4", np.dtype("f8"), Packing(), where="a.nc")
+    Traceback (most recent call last):
+    cfagg.errors.FragmentMismatchError: a.nc: the sub-array has type float64, the aggregation says 'f4'; ...
+    """
+    if name is None:
+        return
+    if dtype.kind in "OUT" or (dtype.kind == "S" and dtype.itemsize > 1):
+        if name in {"string", "str", "object", "O"} or _matches(name, dtype):
+            return
+    elif _matches(name, dtype) or (packing and any(_matches(name, np.dtype(t)) for t in ("f4", "f8"))):
+        return
+    raise FragmentMismatchError(
+        f"{where}: the sub-array has type {dtype.name}, the aggregation says {name!r}; correct its 'dtype' or name the "
+        "right file"
+    )
+
+
+def _matches(name: str, dtype: np.dtype[Any]) -> bool:
+    """Return whether `name` is a name of `dtype` in any byte order."""
+    if name in _NAMES:
+        return dtype.str[1:] in _NAMES[name]
+    # NumPy would also take descriptions of records and shapes.
+    if not re.fullmatch(r"[<>=|]?[A-Za-z_]+[0-9]*", name):
+        return False
+    try:
+        said = np.dtype(name)
+    except TypeError:
+        return False
+    return said.newbyteorder("=") == dtype.newbyteorder("=")

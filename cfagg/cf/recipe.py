@@ -1,0 +1,291 @@
+"""What has to be done to a sub-array, found from what the aggregation and the sub-array's own file say about it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfagg.cf.axes import Axes
+from cfagg.cf.header import Header
+from cfagg.cf.masking import DEFAULT_FILLS, Missing, declared_fill, reinterpret
+from cfagg.cf.packing import Packing, check_declared, read_as
+from cfagg.cf.units import SAME, Linear, transform
+from cfagg.errors import CalendarError, ConformError, FragmentMismatchError, UnitsError
+from cfagg.model import Aggregation, Layout
+
+if TYPE_CHECKING:
+    from cfagg.cf.dates import DateChange
+
+__all__ = ["Recipe", "inverse", "master_fill", "recipe"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is done to a sub-array, in a form that can be pickled.
+
+    Parameters
+    ----------
+    axes, flips, extra : tuple
+        See `cfagg.cf.axes.Axes`.
+    dtype : numpy.dtype
+        Type of the master array as stored.
+    identity : bool
+        Values are copied bit by bit, up to byte order, axes and flips.
+    source, target : numpy.dtype
+        Types as which the sub-array and the master are meant, with ``_Unsigned`` applied.
+    scale, offset : float
+        ``stored * scale + offset`` is what is stored in the master.
+    missing : Missing
+        Values of the sub-array that mean missing.
+    fill : number, optional
+        What they become; `None` in a real master is NaN, and in an integer master there is nothing for them.
+    clash : tuple of two numbers, optional
+        Range of valid stored values that may become `fill` and would then be mixed up with missing ones.
+    whole : bool
+        Computed values must be whole numbers, because the master is an integer array without packing.
+    dates : DateChange, optional
+        A change of calendar.  `scale` and `offset` then unpack to the sub-array's own time, and `pack` packs what
+        comes out.
+    pack : Packing
+        The master's packing.
+    """
+
+    axes: tuple[int, ...]
+    flips: tuple[bool, ...]
+    extra: tuple[int, ...]
+    dtype: np.dtype[Any]
+    identity: bool
+    source: np.dtype[Any]
+    target: np.dtype[Any]
+    scale: float = 1.0
+    offset: float = 0.0
+    missing: Missing = field(default_factory=Missing)
+    fill: int | float | None = None
+    clash: tuple[int | float, int | float] | None = None
+    whole: bool = False
+    dates: DateChange | None = None
+    pack: Packing = field(default_factory=Packing)
+
+    def __post_init__(self) -> None:
+        for name in ("dtype", "source", "target"):
+            object.__setattr__(self, name, np.dtype(getattr(self, name)))
+
+
+def master_fill(aggregation: Aggregation) -> int | float | None:
+    """Return the value that stands for missing elements in the master array as stored.
+
+    It is the variable's ``_FillValue``, else its ``missing_value``, else NaN for real types.  Integers without either,
+    text and other types have none.
+
+    Raises
+    ------
+    ConformError
+        The declared value is not one of the variable's type.
+
+    Examples
+    --------
+    >>> from cfagg.model import Grid, Partitions
+    >>> one = Partitions.build(1, layouts=[Layout(())])
+    >>> master_fill(Aggregation("n", (), (), "i2", Grid([]), one, attributes={"missing_value": [-1, -2]}))
+    -1
+    """
+    dtype = aggregation.dtype
+    if dtype.kind not in "iuf":
+        return None
+    where = _master(aggregation)
+    fill = declared_fill(aggregation.attributes, where)
+    if fill is None:
+        return math.nan if dtype.kind == "f" else None
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            typed = dtype.type(fill)
+        if np.isinf(typed) and math.isfinite(fill):
+            raise ConformError(f"{where}: the missing value {fill} is beyond the range of {dtype}; declare another")
+        return float(typed)
+    # Bits of the other sign are meant where an unsigned array declares a signed value, or the reverse.
+    meant = read_as(dtype, aggregation.attributes)
+    back = reinterpret(reinterpret(fill, dtype, meant), meant, dtype)
+    info = np.iinfo(dtype)
+    if back != int(back) or not info.min <= back <= info.max:
+        raise ConformError(f"{where}: the missing value {fill} is not a value of {dtype}; declare another")
+    return int(back)
+
+
+def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: str) -> Recipe:
+    """Return what has to be done to the sub-arrays of one layout in files with one header.
+
+    Parameters
+    ----------
+    aggregation : Aggregation
+        The master array.
+    layout : Layout
+        What the aggregation says about the sub-array.
+    header : Header
+        What its own file says.
+    where : str
+        File, variable and partition, for messages: ``file a.nc, variable tas, partition (0, 1)``.
+
+    Raises
+    ------
+    FragmentMismatchError
+        File and aggregation contradict each other about dimensions, type or packing.
+    UnitsError, CalendarError
+        Units or calendars do not convert.
+    ConformError
+        Attributes that make no sense.
+
+    Examples
+    --------
+    >>> from cfagg.model import Grid, Partitions
+    >>> layout = Layout(("time",), (True,), units="K @ 273.15")
+    >>> one = Partitions.build(1, layouts=[layout])
+    >>> master = Aggregation("t", ("time",), (3,), "f4", Grid([[0, 3]]), one, units="K")
+    >>> header = Header("a.nc", "t", ("time",), (3,), "i2", {"scale_factor": 0.5, "_FillValue": -1})
+    >>> how = recipe(master, layout, header, where="file a.nc, variable t, partition (0,)")
+    >>> how.identity, how.scale, how.offset
+    (False, 0.5, 273.15)
+    """
+    axes = Axes.match(aggregation, layout, header, where=where)
+    stored, dtype = header.dtype.newbyteorder("="), aggregation.dtype.newbyteorder("=")
+    unpack = Packing.with_layout(header.attributes, layout, where=where) if stored.kind in "iuf" else Packing()
+    check_declared(layout.dtype, stored, unpack, where=where)
+    placed = {"axes": axes.axes, "flips": axes.flips, "extra": axes.extra, "dtype": aggregation.dtype}
+    if stored.kind not in "iuf" or dtype.kind not in "iuf":
+        if not _same_kind(stored, dtype):
+            raise FragmentMismatchError(
+                f"{where}: the sub-array has type {stored.name}, which does not convert to {dtype.name}, the type of "
+                f"{aggregation.name!r}; name the right variable"
+            )
+        return Recipe(**placed, identity=True, source=stored, target=dtype)
+
+    source, target = read_as(stored, header.attributes), read_as(dtype, aggregation.attributes)
+    missing = Missing.of(
+        header.attributes, stored, source, scale=unpack.scale, offset=unpack.offset, fill=layout.fill, where=where
+    )
+    pack = Packing.of(aggregation.attributes, where=_master(aggregation))
+    change = _change(aggregation, layout, header, where)
+    fill = master_fill(aggregation)
+    declared = fill is not None and not math.isnan(fill)
+    if fill is not None:
+        fill = reinterpret(fill, dtype, target)
+    elif not missing.declared and dtype.str[1:] in DEFAULT_FILLS:
+        fill = reinterpret(DEFAULT_FILLS[dtype.str[1:]], dtype, target)
+    common = {**placed, "source": source, "target": target, "missing": missing, "fill": fill}
+    if not isinstance(change, tuple):
+        return Recipe(**common, identity=False, scale=unpack.scale, offset=unpack.offset, dates=change, pack=pack)
+
+    scale, offset = _compose(unpack, change, pack, where)
+    pure = (scale, offset) == (1.0, 0.0)
+    same = source == target and pure and missing.low is missing.high is None
+    clash = _clash(source, target, scale, offset, missing, fill) if declared else None
+    return Recipe(
+        **common,
+        identity=same and _same_missing(aggregation, missing, source, target),
+        scale=scale,
+        offset=offset,
+        clash=clash,
+        whole=target.kind in "iu" and not pure and not pack,
+    )
+
+
+def _change(aggregation: Aggregation, layout: Layout, header: Header, where: str) -> Linear | DateChange:
+    """Return the change of units between sub-array and master."""
+    own, calendar = header.attributes.get("units"), header.attributes.get("calendar")
+    own = None if own is None else str(own)
+    calendar = None if calendar is None else str(calendar)
+    try:
+        if own is not None and layout.units is not None:
+            stated = layout.calendar or calendar
+            if transform(own, calendar or stated, layout.units, stated) != SAME:
+                raise _contradiction(own, layout.units)
+        units = layout.units or own or aggregation.units
+        return transform(
+            units, layout.calendar or calendar or aggregation.calendar, aggregation.units, aggregation.calendar
+        )
+    except (UnitsError, CalendarError) as error:
+        raise type(error)(
+            f"{where}: {error.message} (aggregation {aggregation.name!r}, units {aggregation.units!r}); "
+            "correct the units or calendar of the partition or of the aggregation"
+        ) from error
+
+
+def _contradiction(own: str, said: str) -> UnitsError:
+    return UnitsError(f"its file has units {own!r}, the aggregation says {said!r} for it; correct one of them")
+
+
+def _compose(unpack: Packing, change: Linear, pack: Packing, where: str) -> tuple[float, float]:
+    """Return unpacking, change of units and packing as one scale and offset, rounded once."""
+    scale, offset = change
+    inverse_scale, inverse_offset = inverse(pack)
+    total = Fraction(unpack.scale) * scale * inverse_scale
+    shift = (Fraction(unpack.offset) * scale + offset) * inverse_scale + inverse_offset
+    try:
+        return float(total), float(shift)
+    except OverflowError as error:
+        raise ConformError(f"{where}: packing and units together exceed the range of numbers; correct them") from error
+
+
+def inverse(pack: Packing) -> Linear:
+    """Return the scale and offset that pack values."""
+    scale, offset = Fraction(pack.scale), Fraction(pack.offset)
+    return 1 / scale, -offset / scale
+
+
+def _clash(
+    source: np.dtype[Any], target: np.dtype[Any], scale: float, offset: float, missing: Missing, fill: Any
+) -> tuple[int | float, int | float] | None:
+    """Return the range of stored values that may become the master's fill without being missing.
+
+    Computed from real values, a fill is met by none but by a freak of rounding; those are not searched.
+    """
+    pure = (scale, offset) == (1.0, 0.0)
+    if source.kind == "f" and not (pure or target.kind == "i"):
+        return None
+    width = 0.5 if target.kind in "iu" else float(np.spacing(target.type(abs(fill))))
+    if pure and target.kind in "iu":
+        width = 0.0
+    ends = (
+        [(fill - width - offset) / scale, (fill + width - offset) / scale] if not pure else [fill - width, fill + width]
+    )
+    low, high = min(ends), max(ends)
+    if source.kind in "iu":
+        slack = 0.0 if pure else 1e-9 * max(1.0, abs(low), abs(high))
+        info = np.iinfo(source)
+        low, high = max(math.ceil(low - slack), int(info.min)), min(math.floor(high + slack), int(info.max))
+    low = low if missing.low is None else max(low, missing.low)
+    high = high if missing.high is None else min(high, missing.high)
+    few = source.kind in "iu" and high - low < 8
+    if low > high or (few and all(v in missing.fills for v in range(math.ceil(low), math.floor(high) + 1))):
+        return None
+    return low, high
+
+
+def _same_missing(aggregation: Aggregation, missing: Missing, source: np.dtype[Any], target: np.dtype[Any]) -> bool:
+    """Return whether the stored values that mean missing are the same in sub-array and master."""
+
+    def typed(values: Any, kind: np.dtype[Any]) -> set[Any]:
+        # NaN is missing on both sides, declared or not.
+        return {kind.type(v).item() for v in values if v == v}  # noqa: PLR0124
+
+    dtype, where = aggregation.dtype.newbyteorder("="), _master(aggregation)
+    own = Missing.of(aggregation.attributes, dtype, target, where=where)
+    fills = own.fills if own.declared or dtype.kind != "f" else ()
+    with np.errstate(over="ignore"):
+        return typed(missing.fills, source) == typed(fills, target)
+
+
+def _same_kind(stored: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
+    """Return whether two types that are not both real numbers hold the same things."""
+    if stored == dtype:
+        return True
+    text = "OUTS"
+    return stored.kind in text and dtype.kind in text and "S1" not in {stored.str[1:], dtype.str[1:]}
+
+
+def _master(aggregation: Aggregation) -> str:
+    """Return how the master is named in messages."""
+    return f"file {aggregation.source or '(none)'}, variable {aggregation.name}"

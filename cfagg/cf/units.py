@@ -1,0 +1,151 @@
+"""What has to be done to values to bring them from one unit to another.
+
+Units that are spelled alike need nothing and load nothing.  Others are asked of UDUNITS, which answers with a scale and
+an offset; reference times are compared by their calendars (`cfagg.cf.calendars`), never by UDUNITS' own.
+
+Sources: CF sections 3.1 and 4.4; NCA 0.1, "units" and "calendar".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from cfagg.errors import UnitsError
+
+if TYPE_CHECKING:
+    from cfagg.cf.dates import DateChange
+
+__all__ = ["SAME", "Linear", "linear", "transform"]
+
+#: Scale and offset, exact: a chain of them is rounded once, when the values are computed.
+Linear = tuple[Fraction, Fraction]
+
+#: Nothing to be done.
+SAME: Linear = (Fraction(1), Fraction(0))
+
+#: UDUNITS itself errs by some units in the last place, more where an offset such as 273.15 comes in between.
+_ROUND_OFF = 4e-15
+
+#: cfunits takes these for the number 1, which would make decibels convert to ratios by a factor.
+_LEVELS = re.compile(r"(?<![A-Za-z])(dB|decibels?|debicels|bels?|Np|nepers?)(?![A-Za-z])")
+
+#: How a reference time is told from other units, by the syntax of UDUNITS.
+_REFERENCE = re.compile(r"\s(since|after|from|ref)\s|@\s*[-+]?\d+-\d+", re.IGNORECASE)
+
+
+def linear(source: str, target: str) -> tuple[float, float]:
+    """Return (scale, offset) such that ``value * scale + offset`` is in `target` where `value` is in `source`.
+
+    Parameters
+    ----------
+    source, target : str
+        Units in the syntax of UDUNITS, none of them a reference time.
+
+    Raises
+    ------
+    UnitsError
+        Units that do not exist, do not convert into each other, or not by a scale and an offset.
+
+    Examples
+    --------
+    >>> linear("K @ 273.15", "K")
+    (1.0, 273.15)
+    >>> linear("km h-1", "m h-1")
+    (1000.0, 0.0)
+    """
+    scale, offset = _linear(source, target)
+    return float(scale), float(offset)
+
+
+def transform(
+    source: str | None, source_calendar: str | None, target: str | None, target_calendar: str | None
+) -> Linear | DateChange:
+    """Return the change from one unit, with its calendar if it is a reference time, to another.
+
+    A variable without units is a pure number, as CF has it: ``None``, ``""`` and ``"1"`` are the same.
+
+    Raises
+    ------
+    UnitsError
+        Units that do not convert into each other.
+    CalendarError
+        Reference times that do not convert: an unknown calendar, an epoch that its calendar does not have.
+
+    Examples
+    --------
+    >>> transform("hours since 2000-03-01", "noleap", "days since 2000-02-28", "365_day")
+    (Fraction(1, 24), Fraction(1, 1))
+    >>> transform(None, None, "1", None) == SAME
+    True
+    """
+    start, end = _plain(source), _plain(target)
+    times = _is_reference(start), _is_reference(end)
+    if times == (True, True):
+        from cfagg.cf.calendars import time_change
+
+        return time_change(start, source_calendar, end, target_calendar)
+    if any(times):
+        raise UnitsError(
+            f"units {_show(source)} do not convert to {_show(target)}: only one of them is a reference time"
+        )
+    return _linear(start, end)
+
+
+@lru_cache(maxsize=1024)
+def _linear(source: str, target: str) -> Linear:
+    """Return the exact scale and offset between two units."""
+    if _plain(source) == _plain(target):
+        return SAME
+    for text in (source, target):
+        if _LEVELS.search(text):
+            raise UnitsError(f"units {source!r} do not convert to {target!r}: {text!r} are logarithmic")
+    from cfagg.cf.udunits import converter
+
+    convert = converter(source, target)
+    zero = convert(0.0)
+    # The wide span drowns the round-off that an offset leaves in single values.
+    span = 2.0**40
+    with_round_off = (convert(span) - convert(-span)) / (2 * span)
+    if not (math.isfinite(zero) and math.isfinite(with_round_off) and with_round_off):
+        raise _not_linear(source, target)
+    scale = _simple(with_round_off, _ROUND_OFF * abs(with_round_off))
+    offset = _simple(zero, _ROUND_OFF * max(abs(zero), 300.0 * abs(with_round_off))) if zero else Fraction(0)
+    for probe in (1.0, -40.0, 1e5, -1e-3):
+        found, expected = convert(probe), float(scale * Fraction(probe) + offset)
+        if not math.isclose(found, expected, rel_tol=1e-12, abs_tol=1e-12 * max(abs(zero), abs(with_round_off))):
+            raise _not_linear(source, target)
+    return scale, offset
+
+
+def _not_linear(source: str, target: str) -> UnitsError:
+    return UnitsError(
+        f"units {source!r} do not convert to {target!r} by a scale and an offset; convert the values first"
+    )
+
+
+def _simple(value: float, tolerance: float) -> Fraction:
+    """Return the simple fraction that a computed number stands for, or the number itself if it stands for none."""
+    for inverse in (False, True):
+        exact = 1 / Fraction(value) if inverse else Fraction(value)
+        near = exact.limit_denominator(10_000)
+        if near and abs((1 / near if inverse else near) - Fraction(value)) <= tolerance:
+            return 1 / near if inverse else near
+    return Fraction(value)
+
+
+def _plain(units: str | None) -> str:
+    """Return units with single spaces; no units are the number 1."""
+    return " ".join(str(units).split()) or "1" if units is not None else "1"
+
+
+def _is_reference(units: str) -> bool:
+    """Return whether units are a reference time such as ``days since 2000-01-01``."""
+    return _REFERENCE.search(units) is not None
+
+
+def _show(units: str | None) -> str:
+    return "none" if units is None else repr(units)
