@@ -24,8 +24,9 @@ __all__ = ["AxisPlan", "Plan", "plan"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: Rows from which kernels are used where Numba is loaded already, and where it must be loaded first (some 2 s).
-KERNEL_ROWS = 4096
+#: Rows or indices from which kernels are used: NumPy takes milliseconds up to here, less than a kernel takes to load.
+KERNEL_ROWS = 2**18
+#: The same where Numba has to be imported and kernels compiled first, which takes seconds.
 IMPORT_ROWS = 2**27
 #: Cells in one plan: what asks for more is a mistake, and its columns would not fit in memory.
 MAX_CELLS = 2**28
@@ -291,20 +292,31 @@ def _use_kernels(rows: int) -> bool:
 
 def _project_range(axis: Regular | Int64, chosen: range) -> AxisPlan:
     """Project a range; one that descends is reversed and its target flipped."""
-    total, sign = len(chosen), 1
+    total = len(chosen)
     if total == 0:
         none = np.empty(0, np.int64)
         return AxisPlan(none, none, none, none, 1, 1, 0)
-    if chosen.step < 0:
-        chosen, sign = chosen[::-1], -1
+    sign = 1 if chosen.step > 0 else -1
+    if sign < 0:
+        chosen = chosen[::-1]
     first, last = chosen[0], chosen[-1]
     step = chosen.step if total > 1 else 1
     if isinstance(axis, Regular):
         head, tail = first // axis.chunk, last // axis.chunk
     else:
         head, tail = (int(c) for c in np.searchsorted(axis, (first, last), "right") - 1)
-    if min(total, tail - head + 1) > MAX_CELLS:
-        raise _too_many(min(total, tail - head + 1))
+    rows = min(total, tail - head + 1)
+    if rows > MAX_CELLS:
+        raise _too_many(rows)
+    if _use_kernels(rows):
+        from cfagg.kernels import projection
+
+        if isinstance(axis, Regular):
+            table = projection.project_slice_regular(first, total, step, axis.chunk)
+        else:
+            table = projection.project_slice_edges(first, total, step, axis)
+        cell, start, count, begin = table
+        return AxisPlan(cell, start, count, begin if sign > 0 else total - 1 - begin, step, sign, total)
     if total < tail - head + 1:
         # Fewer elements than cells: start from the elements, so that only touched cells are visited.
         element = np.arange(total, dtype=np.int64) * step + first
@@ -325,13 +337,23 @@ def _project_range(axis: Regular | Int64, chosen: range) -> AxisPlan:
 
 def _project_index(axis: Regular | Int64, index: Int64) -> AxisPlan:
     """Project an array of non-negative indices in any order, with repeats."""
+    kernels = _use_kernels(len(index))
+    if kernels:
+        from cfagg.kernels import projection
     position = None
-    if bool((np.diff(index) < 0).any()):
-        position = np.argsort(index, kind="stable")
+    if bool((index[1:] < index[:-1]).any()):
+        position = projection.stable_order(index) if kernels else np.argsort(index, kind="stable")
         index = index[position]
-    cell = index // axis.chunk if isinstance(axis, Regular) else np.searchsorted(axis, index, "right") - 1
-    start = np.flatnonzero(np.diff(cell, prepend=-1))
-    count = np.diff(start, append=len(index))
-    within = index - (cell * axis.chunk if isinstance(axis, Regular) else axis[cell])
+    if kernels:
+        if isinstance(axis, Regular):
+            table, within = projection.project_index_regular(index, axis.chunk)
+        else:
+            table, within = projection.project_index_edges(index, axis)
+        cell, start, count = table
+    else:
+        every = index // axis.chunk if isinstance(axis, Regular) else np.searchsorted(axis, index, "right") - 1
+        within = index - (every * axis.chunk if isinstance(axis, Regular) else axis[every])
+        start = np.flatnonzero(np.diff(every, prepend=-1))
+        cell, count = every[start], np.diff(start, append=len(index))
     out = start if position is None else np.minimum.reduceat(position, start)
-    return AxisPlan(cell[start], start, count, out, 1, 1, len(index), within, position)
+    return AxisPlan(cell, start, count, out, 1, 1, len(index), within, position)

@@ -6,6 +6,8 @@ Source: the appendix "Odometer Code" and the procedure ``computelinearoffset`` o
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -140,7 +142,6 @@ def odometer_indices(odometer: Int64) -> Int64:
     return odometer[3, 1:]
 
 
-@jit
 def cross_product(values: Int64, begin: Int64, weights: Int64) -> Int64:
     """Return the weighted sum of every combination of the dimensions' rows: one column of the product.
 
@@ -168,22 +169,25 @@ def cross_product(values: Int64, begin: Int64, weights: Int64) -> Int64:
     >>> cross_product(np.array([0, 2, 1, 2, 3]), np.array([0, 2, 5]), np.array([10, 1])).tolist()
     [1, 2, 3, 21, 22, 23]
     """
-    rank = len(weights)
-    total = 1
-    for d in range(rank):
-        total *= begin[d + 1] - begin[d]
-    sums = np.empty(total, np.int64)
-    if total == 0:
-        return sums
+    sums = np.empty(math.prod(np.diff(begin).tolist()), np.int64)
+    if sums.size:
+        _fill_product(values, begin, weights, sums)
+    return sums
+
+
+@jit
+def _fill_product(values, begin, weights, sums):
+    """Fill the column of `cross_product`, which has an entry.
+
+    From the last dimension outwards, what is there is repeated once for every row of the next.  Each repetition is
+    written once; the first comes last, because the others are made from it.
+    """
     sums[0] = 0
-    # From the last dimension outwards, what is there is repeated once for every row of the next; each entry is written
-    # once, and the first repetition last, because the others are made from it.
     size = 1
-    for d in range(rank - 1, -1, -1):
+    for d in range(len(weights) - 1, -1, -1):
         rows = begin[d + 1] - begin[d]
         for r in range(rows - 1, -1, -1):
             shift = values[begin[d] + r] * weights[d]
             for i in range(size):
                 sums[r * size + i] = sums[i] + shift
         size *= rows
-    return sums

@@ -15,7 +15,8 @@ by their own names and corrected, are in `cfagg.kernels.hyperslab` and `cfagg.ke
 from here as well.
 
 All integers are int64; a caller passes Python integers and int64 arrays.  Nothing is checked: `cfagg.plan.plan` checks
-selections and calls these kernels where they pay.
+selections and calls these functions where they pay.  The columns are allocated by NumPy, which asks the system for huge
+pages, and then filled by a kernel: with memory from within the kernel, page faults take five times as long as the work.
 """
 
 from __future__ import annotations
@@ -66,11 +67,9 @@ __all__ = [
 ]
 
 Int64 = npt.NDArray[np.int64]
-Columns = tuple[Int64, Int64, Int64, Int64]
 
 
-@jit
-def project_slice_regular(first: int, count: int, step: int, chunk: int) -> Columns:
+def project_slice_regular(first: int, count: int, step: int, chunk: int) -> Int64:
     """Project an arithmetic progression on chunks of equal length.
 
     Parameters
@@ -87,101 +86,104 @@ def project_slice_regular(first: int, count: int, step: int, chunk: int) -> Colu
 
     Returns
     -------
-    cell, start, count, out : int64 array, shape (n,)
-        See the module.
+    int64 array, shape (4, n)
+        The columns cell, start, count and out (see the module).
 
     Examples
     --------
     A stride longer than the chunk jumps over chunks.
 
-    >>> [column.tolist() for column in project_slice_regular(1, 3, 5, 2)]
+    >>> project_slice_regular(1, 3, 5, 2).tolist()
     [[0, 3, 5], [1, 0, 1], [1, 1, 1], [0, 1, 2]]
-    >>> [column.tolist() for column in project_slice_regular(9, 4, -2, 4)]
+    >>> project_slice_regular(9, 4, -2, 4).tolist()
     [[0, 1, 2], [3, 1, 1], [1, 2, 1], [3, 2, 0]]
     """
-    down = step < 0
-    if down:
-        first += (count - 1) * step
-        step = -step
     if count <= 0:
-        n = 0
-    elif count == 1 or step > chunk:
-        n = count
-    else:
-        n = (first + (count - 1) * step) // chunk - first // chunk + 1
-    cell = np.empty(n, np.int64)
-    start = np.empty(n, np.int64)
-    number = np.empty(n, np.int64)
-    out = np.empty(n, np.int64)
-    c = first // chunk
-    offset = first - c * chunk
-    if step > chunk:
-        # Every element has a chunk of its own.  Chunk and offset are carried forward: no division per row.
-        jump = step // chunk
-        rest = step - jump * chunk
-        for i in range(n):
-            cell[i] = c
-            start[i] = offset
-            number[i] = 1
-            out[i] = count - 1 - i if down else i
-            c += jump
-            offset += rest
-            if offset >= chunk:
-                offset -= chunk
-                c += 1
-    else:
-        # A chunk holds `fewest` elements, or one more where the first of them lies below `rest`.
-        fewest = chunk // step
-        rest = chunk - fewest * step
-        i = 0
-        for k in range(n):
-            here = (chunk - offset - 1) // step + 1 if k == 0 else fewest + (offset < rest)
-            here = min(here, count - i)
-            cell[k] = c
-            start[k] = offset
-            number[k] = here
-            out[k] = count - 1 - i if down else i
-            i += here
-            offset += here * step - chunk
-            c += 1
-    return cell, start, number, out
+        return np.empty((4, 0), np.int64)
+    low, step, down = _ascending(first, count, step)
+    spanned = (low + (count - 1) * step) // chunk - low // chunk + 1
+    table = np.empty((4, count if step > chunk else spanned), np.int64)
+    _fill_slice_regular(low, count, step, down, chunk, table)
+    return table
 
 
-@jit
-def project_slice_edges(first: int, count: int, step: int, edges: Int64) -> Columns:
+def project_slice_edges(first: int, count: int, step: int, edges: Int64) -> Int64:
     """Project an arithmetic progression on cells of any lengths.
 
     Parameters
     ----------
     first, count, step : int
-        As in `project_slice_regular`; the last element lies below the last edge.
+        As in `project_slice_regular`; every element lies below the last edge.
     edges : int64 array, shape (m + 1,)
         Edges of the cells, strictly increasing from 0.
 
     Returns
     -------
-    cell, start, count, out : int64 array, shape (n,)
-        See the module.
+    int64 array, shape (4, n)
+        The columns cell, start, count and out (see the module).
 
     Examples
     --------
     >>> import numpy as np
-    >>> [column.tolist() for column in project_slice_edges(10, 4, 3, np.array([0, 12, 14, 48]))]
+    >>> project_slice_edges(10, 4, 3, np.array([0, 12, 14, 48])).tolist()
     [[0, 1, 2], [10, 1, 2], [1, 1, 2], [0, 1, 2]]
     """
-    down = step < 0
-    if down:
-        first += (count - 1) * step
-        step = -step
-    bound = 0
-    c = 0
-    if count > 0:
-        c = _cell_of(edges, first, 0)
-        bound = min(count, _cell_of(edges, first + (count - 1) * step, c) - c + 1)
-    cell = np.empty(bound, np.int64)
-    start = np.empty(bound, np.int64)
-    number = np.empty(bound, np.int64)
-    out = np.empty(bound, np.int64)
+    if count <= 0:
+        return np.empty((4, 0), np.int64)
+    low, step, down = _ascending(first, count, step)
+    head, tail = np.searchsorted(edges, (low, low + (count - 1) * step), "right") - 1
+    table = np.empty((4, min(count, int(tail - head) + 1)), np.int64)
+    return table[:, : _fill_slice_edges(low, count, step, down, edges, int(head), table)]
+
+
+def _ascending(first: int, count: int, step: int) -> tuple[int, int, bool]:
+    """Return the lowest element, the positive step, and whether the progression descended."""
+    return (first, step, False) if step > 0 else (first + (count - 1) * step, -step, True)
+
+
+@jit
+def _fill_slice_regular(first, count, step, down, chunk, table):
+    """Fill the columns of `project_slice_regular`; `step` is positive.
+
+    Chunk and offset are carried from row to row: there is no division in the loops.
+    """
+    c = first // chunk
+    offset = first - c * chunk
+    n = table.shape[1]
+    if step > chunk:
+        # Every element has a chunk of its own.
+        jump = step // chunk
+        rest = step - jump * chunk
+        for i in range(n):
+            table[0, i] = c
+            table[1, i] = offset
+            table[2, i] = 1
+            table[3, i] = count - 1 - i if down else i
+            c += jump
+            offset += rest
+            if offset >= chunk:
+                offset -= chunk
+                c += 1
+        return
+    # A chunk holds `fewest` elements, or one more where the first of them lies below `rest`.
+    fewest = chunk // step
+    rest = chunk - fewest * step
+    i = 0
+    for k in range(n):
+        here = (chunk - offset - 1) // step + 1 if k == 0 else fewest + (offset < rest)
+        here = min(here, count - i)
+        table[0, k] = c
+        table[1, k] = offset
+        table[2, k] = here
+        table[3, k] = count - 1 - i if down else i
+        i += here
+        offset += here * step - chunk
+        c += 1
+
+
+@jit
+def _fill_slice_edges(first, count, step, down, edges, c, table):
+    """Fill the columns of `project_slice_edges` from cell `c` on and return their length; `step` is positive."""
     n = 0
     i = 0
     element = first
@@ -191,20 +193,19 @@ def project_slice_edges(first: int, count: int, step: int, edges: Int64) -> Colu
             if edges[c + 1] <= element:
                 c = _cell_of(edges, element, c + 1)
         room = edges[c + 1] - element
-        here = room if step == 1 else (room - 1) // step + 1
-        here = min(here, count - i)
-        cell[n] = c
-        start[n] = element - edges[c]
-        number[n] = here
-        out[n] = count - 1 - i if down else i
+        here = min(room if step == 1 else (room - 1) // step + 1, count - i)
+        table[0, n] = c
+        table[1, n] = element - edges[c]
+        table[2, n] = here
+        table[3, n] = count - 1 - i if down else i
         n += 1
         i += here
         element += here * step
-    return cell[:n], start[:n], number[:n], out[:n]
+    return n
 
 
 @jit
-def _cell_of(edges: Int64, element: int, low: int) -> int:
+def _cell_of(edges, element, low):
     """Return the cell that holds an element at or above ``edges[low]``, by doubling steps and then bisection."""
     stride = 1
     high = low + 1
@@ -221,8 +222,7 @@ def _cell_of(edges: Int64, element: int, low: int) -> int:
     return low
 
 
-@jit
-def project_index_regular(index: Int64, chunk: int) -> Columns:
+def project_index_regular(index: Int64, chunk: int) -> tuple[Int64, Int64]:
     """Project an ascending index array on chunks of equal length.
 
     Parameters
@@ -234,41 +234,25 @@ def project_index_regular(index: Int64, chunk: int) -> Columns:
 
     Returns
     -------
-    cell, begin, count : int64 array, shape (n,)
-        The cells touched, and their ranges ``begin:begin + count`` of `index`, which are also those of the output.
+    columns : int64 array, shape (3, n)
+        The columns cell, begin and count.  ``begin:begin + count`` is the row's range in `index`, and in the output.
     within : int64 array, shape (m,)
         The elements relative to the lower edges of their cells.
 
     Examples
     --------
     >>> import numpy as np
-    >>> [column.tolist() for column in project_index_regular(np.array([1, 1, 3, 9]), 4)]
-    [[0, 2], [0, 3], [3, 1], [1, 1, 3, 1]]
+    >>> columns, within = project_index_regular(np.array([1, 1, 3, 9]), 4)
+    >>> columns.tolist(), within.tolist()
+    ([[0, 2], [0, 3], [3, 1]], [1, 1, 3, 1])
     """
     m = len(index)
-    within = np.empty(m, np.int64)
-    bound = 0 if m == 0 else min(m, index[m - 1] // chunk - index[0] // chunk + 1)
-    cell = np.empty(bound, np.int64)
-    begin = np.empty(bound, np.int64)
-    number = np.empty(bound, np.int64)
-    n = 0
-    i = 0
-    while i < m:
-        c = index[i] // chunk
-        lower = c * chunk
-        first = i
-        while i < m and index[i] - lower < chunk:
-            within[i] = index[i] - lower
-            i += 1
-        cell[n] = c
-        begin[n] = first
-        number[n] = i - first
-        n += 1
-    return cell[:n], begin[:n], number[:n], within
+    spanned = int(index[-1]) // chunk - int(index[0]) // chunk + 1 if m else 0
+    table, within = np.empty((3, min(m, spanned)), np.int64), np.empty(m, np.int64)
+    return table[:, : _fill_index_regular(index, chunk, table, within)], within
 
 
-@jit
-def project_index_edges(index: Int64, edges: Int64) -> Columns:
+def project_index_edges(index: Int64, edges: Int64) -> tuple[Int64, Int64]:
     """Project an ascending index array on cells of any lengths.
 
     Parameters
@@ -280,45 +264,25 @@ def project_index_edges(index: Int64, edges: Int64) -> Columns:
 
     Returns
     -------
-    cell, begin, count : int64 array, shape (n,)
+    columns : int64 array, shape (3, n)
     within : int64 array, shape (m,)
         As in `project_index_regular`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> [column.tolist() for column in project_index_edges(np.array([1, 1, 3, 9]), np.array([0, 2, 10]))]
-    [[0, 1], [0, 2], [2, 2], [1, 1, 1, 7]]
+    >>> columns, within = project_index_edges(np.array([1, 1, 3, 9]), np.array([0, 2, 10]))
+    >>> columns.tolist(), within.tolist()
+    ([[0, 1], [0, 2], [2, 2]], [1, 1, 1, 7])
     """
     m = len(index)
-    within = np.empty(m, np.int64)
-    c = 0
-    bound = 0
-    if m > 0:
-        c = _cell_of(edges, index[0], 0)
-        bound = min(m, _cell_of(edges, index[m - 1], c) - c + 1)
-    cell = np.empty(bound, np.int64)
-    begin = np.empty(bound, np.int64)
-    number = np.empty(bound, np.int64)
-    n = 0
-    i = 0
-    while i < m:
-        if edges[c + 1] <= index[i]:
-            c = _cell_of(edges, index[i], c + 1)
-        first = i
-        while i < m and index[i] < edges[c + 1]:
-            within[i] = index[i] - edges[c]
-            i += 1
-        cell[n] = c
-        begin[n] = first
-        number[n] = i - first
-        n += 1
-    return cell[:n], begin[:n], number[:n], within
+    head, tail = np.searchsorted(edges, index[[0, -1]], "right") - 1 if m else (0, -1)
+    table, within = np.empty((3, min(m, int(tail - head) + 1)), np.int64), np.empty(m, np.int64)
+    return table[:, : _fill_index_edges(index, edges, int(head), table, within)], within
 
 
-@jit
-def project_mask_regular(mask: npt.NDArray[np.bool_], chunk: int) -> Columns:
-    """Project a boolean mask on chunks of equal length.
+def project_mask_regular(mask: npt.NDArray[np.bool_], chunk: int) -> tuple[Int64, Int64]:
+    """Project a boolean mask on chunks of equal length, as the index array of its true elements.
 
     Parameters
     ----------
@@ -329,21 +293,21 @@ def project_mask_regular(mask: npt.NDArray[np.bool_], chunk: int) -> Columns:
 
     Returns
     -------
-    cell, begin, count, within : int64 array
+    columns, within : int64 array
         As in `project_index_regular`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> [column.tolist() for column in project_mask_regular(np.array([True, False, False, True, True]), 2)]
-    [[0, 1, 2], [0, 1, 2], [1, 1, 1], [0, 1, 0]]
+    >>> columns, within = project_mask_regular(np.array([True, False, False, True, True]), 2)
+    >>> columns.tolist(), within.tolist()
+    ([[0, 1, 2], [0, 1, 2], [1, 1, 1]], [0, 1, 0])
     """
-    return project_index_regular(_chosen(mask), chunk)
+    return project_index_regular(np.flatnonzero(mask), chunk)
 
 
-@jit
-def project_mask_edges(mask: npt.NDArray[np.bool_], edges: Int64) -> Columns:
-    """Project a boolean mask on cells of any lengths.
+def project_mask_edges(mask: npt.NDArray[np.bool_], edges: Int64) -> tuple[Int64, Int64]:
+    """Project a boolean mask on cells of any lengths, as the index array of its true elements.
 
     Parameters
     ----------
@@ -354,31 +318,57 @@ def project_mask_edges(mask: npt.NDArray[np.bool_], edges: Int64) -> Columns:
 
     Returns
     -------
-    cell, begin, count, within : int64 array
+    columns, within : int64 array
         As in `project_index_regular`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> [column.tolist() for column in project_mask_edges(np.array([True, False, False, True]), np.array([0, 1, 4]))]
-    [[0, 1], [0, 1], [1, 1], [0, 2]]
+    >>> columns, within = project_mask_edges(np.array([True, False, False, True]), np.array([0, 1, 4]))
+    >>> columns.tolist(), within.tolist()
+    ([[0, 1], [0, 1], [1, 1]], [0, 2])
     """
-    return project_index_edges(_chosen(mask), edges)
+    return project_index_edges(np.flatnonzero(mask), edges)
 
 
 @jit
-def _chosen(mask: npt.NDArray[np.bool_]) -> Int64:
-    """Return the positions of the true elements, int64, ascending."""
-    index = np.empty(mask.sum(), np.int64)
+def _fill_index_regular(index, chunk, table, within):
+    """Fill the columns of `project_index_regular` and return their length."""
+    m = len(index)
     n = 0
-    for i in range(len(mask)):
-        if mask[i]:
-            index[n] = i
-            n += 1
-    return index
+    i = 0
+    while i < m:
+        c = index[i] // chunk
+        lower = c * chunk
+        table[0, n] = c
+        table[1, n] = i
+        while i < m and index[i] - lower < chunk:
+            within[i] = index[i] - lower
+            i += 1
+        table[2, n] = i - table[1, n]
+        n += 1
+    return n
 
 
 @jit
+def _fill_index_edges(index, edges, c, table, within):
+    """Fill the columns of `project_index_edges` from cell `c` on and return their length."""
+    m = len(index)
+    n = 0
+    i = 0
+    while i < m:
+        if edges[c + 1] <= index[i]:
+            c = _cell_of(edges, index[i], c + 1)
+        table[0, n] = c
+        table[1, n] = i
+        while i < m and index[i] < edges[c + 1]:
+            within[i] = index[i] - edges[c]
+            i += 1
+        table[2, n] = i - table[1, n]
+        n += 1
+    return n
+
+
 def stable_order(index: Int64) -> Int64:
     """Return the permutation that sorts an index array; equal elements keep their order.
 
@@ -404,25 +394,34 @@ def stable_order(index: Int64) -> Int64:
     >>> stable_order(np.array([5, 2, 5, 0])).tolist()
     [3, 1, 0, 2]
     """
+    orders = np.empty((2, len(index)), np.int64)
+    order: Int64 = orders[_sort_digits(index, orders)]
+    return order
+
+
+@jit
+def _sort_digits(index, orders):
+    """Sort digit by digit, from one row of `orders` into the other; return the row that holds the result."""
     m = len(index)
-    order = np.arange(m)
-    other = np.empty(m, np.int64)
     top = 0
     for i in range(m):
+        orders[0, i] = i
         top = max(top, index[i])
     bits = 11
+    mask = (1 << bits) - 1
     place = np.empty((1 << bits) + 1, np.int64)
     shift = 0
-    while top >> shift > 0:
+    row = 0
+    while shift < 63 and top >> shift > 0:
         place[:] = 0
         for i in range(m):
-            place[((index[i] >> shift) & ((1 << bits) - 1)) + 1] += 1
+            place[((index[i] >> shift) & mask) + 1] += 1
         for digit in range(1 << bits):
             place[digit + 1] += place[digit]
         for i in range(m):
-            digit = (index[order[i]] >> shift) & ((1 << bits) - 1)
-            other[place[digit]] = order[i]
+            digit = (index[orders[row, i]] >> shift) & mask
+            orders[1 - row, place[digit]] = orders[row, i]
             place[digit] += 1
-        order, other = other, order
+        row = 1 - row
         shift += bits
-    return order
+    return row
