@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,36 @@ from cfagg.cf.gather_rule import GatherRule
 from cfagg.errors import ConformError
 
 __all__ = ["gather"]
+
+_SMALL = 2**15
+"""Elements below which NumPy is as fast as preparing a call of the compiled kernel."""
+
+_LOADED, _UNLOADED = 2**22, 2**27
+"""Elements gathered by NumPy in this process after which the kernel has paid for itself.
+
+Loading Numba costs about as much as NumPy needs for the larger number; compiling for one pair of types, or fetching it
+from the cache, as much as for a multiple of the smaller one.
+"""
+
+
+class _Work:
+    """How many elements this process has met in blocks worth the kernel."""
+
+    elements = 0
+
+
+def _kernel_pays(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> bool:
+    """Return whether to use the compiled kernel: for large blocks, once there was enough work to pay for it."""
+    if source.size < _SMALL or (rule.copies and _same_order(source, target)):
+        return False
+    _Work.elements += source.size
+    return _Work.elements > (_LOADED if "numba" in sys.modules else _UNLOADED)
+
+
+def _same_order(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> bool:
+    """Return whether the innermost axis of both arrays is the same, so that NumPy copies whole rows."""
+    steps = [(abs(t), abs(s)) for n, s, t in zip(source.shape, source.strides, target.strides, strict=True) if n > 1]
+    return not steps or min(steps)[1] == min(s for _, s in steps)
 
 
 def gather(
@@ -74,4 +105,26 @@ def gather(
     if source.shape != target.shape:
         raise ConformError(f"a block of shape {source.shape} does not fit its place of shape {target.shape}")
     rule = GatherRule.make(source.dtype, target.dtype, scale, offset, fills, valid_min, valid_max, fill)
+    if _kernel_pays(source, target, rule) and not _by_kernel(source, target, rule):
+        return 0, -1
     return gather_numpy(source, target, rule)
+
+
+def _by_kernel(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> bool:
+    """Gather with the compiled kernel; return whether NumPy has to do it, which also counts and finds bad elements."""
+    from cfagg.kernels import gather as kernel
+
+    if not kernel.can_gather(source, target):
+        return True
+    low, high, fill = (rule.low, rule.high, rule.fill) if rule.masked else (None, None, None)
+    return kernel.gather(
+        source,
+        target,
+        rule.scale,
+        rule.offset,
+        rule.fills,
+        low,
+        high,
+        None if rule.lost else fill,
+        checked=rule.checked,
+    )

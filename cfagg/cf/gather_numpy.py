@@ -83,19 +83,19 @@ def _cast(values: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) 
     np.copyto(target, values, casting="unsafe")
     if not rule.checked:
         return None
-    if rule.source.kind == "f":
-        if rule.target.kind == "f":
-            bad: npt.NDArray[np.bool_] = np.isinf(target) & np.isfinite(values)
-            return bad
-        return ~_inside(values, rule.target) | (values != np.rint(values))
-    if rule.target.kind == "f":
+    bad: npt.NDArray[np.bool_]
+    if rule.source.kind == "f" and rule.target.kind == "f":
+        bad = np.isinf(target) & np.isfinite(values)
+    elif rule.source.kind == "f":
+        bad = ~_inside(values, rule.target) | (values != np.rint(values))
+    elif rule.target.kind == "f":
         cast = values.astype(rule.target)
         top = cast >= 2.0 ** mantissa(rule.source)  # only rounding leads there
         bad = top | (np.where(top, 0, cast).astype(rule.source) != values)
-        return bad
-    info = np.iinfo(rule.target)
-    outside: npt.NDArray[np.bool_] = (values < int(info.min)) | (values > int(info.max))
-    return outside
+    else:
+        info = np.iinfo(rule.target)
+        bad = (values < int(info.min)) | (values > int(info.max))
+    return bad
 
 
 def _compute(values: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> npt.NDArray[np.bool_] | None:

@@ -1,0 +1,481 @@
+"""One pass from a source block to its place: any strides and byte order, cast, scale, offset, missing values.
+
+The Python side (`gather`) reduces both views to the same short list of loops: size-1 axes dropped, axes merged that
+are contiguous on both sides, ordered by the target's strides.  Both arrays go to the compiled side as one-dimensional
+windows of memory with start and steps, so that there is one signature per pair of types whatever the number of
+dimensions, the flips and the order of axes.  What a call does not need (scale, missing values, checks) is passed as
+`None`, which removes it when compiling.
+
+Rows that are contiguous on both sides are converted directly.  All others go through a small buffer that stays in the
+first-level cache: filled by steps, or tile by tile where source and target disagree about the innermost axis; its bytes
+swapped if need be; then converted by the same loop, which the compiler turns into vector instructions because it has
+neither branches nor strides.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import types
+from numba.core.cgutils import ir
+from numba.extending import intrinsic
+
+from cfagg.kernels.jit import jit
+
+__all__ = ["can_gather", "gather"]
+
+_BUFFER = 24576
+"""Bytes of both buffers together, so that they stay in the first-level cache."""
+
+_TILE = 64
+"""Longest side of a tile along the target's inner axis."""
+
+_DIRECT = 512
+"""Shortest row that is converted without the buffer: each row ends with a few elements that are converted singly."""
+
+_SQUARE = 8
+"""Side of the squares that are transposed in registers."""
+
+Loops = tuple[list[int], list[int], list[int], int, int]
+
+
+@intrinsic
+def _swap(_typing, value):
+    """Reverse the bytes of an unsigned integer."""
+
+    def codegen(_context, builder, _signature, args):
+        return args[0] if value.bitwidth == 8 else builder.bswap(args[0])
+
+    return (value(value), codegen) if isinstance(value, types.Integer) else None
+
+
+@intrinsic
+def _transpose_square(_typing, source, _start, _step, target, _to, _width):
+    """Transpose a square of `_SQUARE` rows and columns within vector registers.
+
+    Row k of the source begins at ``source[start + k * step]``, row k of the target at ``target[to + k * width]``; both
+    are contiguous and of one type.  The caller keeps within bounds: these accesses are not checked.
+    """
+
+    def codegen(context, builder, signature, args):
+        array = signature.args[0]
+        vector = ir.VectorType(context.get_data_type(array.dtype), _SQUARE)
+
+        def pointers(kind, value, at, by):
+            data = context.make_array(kind)(context, builder, value).data
+            for _ in range(_SQUARE):
+                yield builder.bitcast(builder.gep(data, [at]), vector.as_pointer())
+                at = builder.add(at, by)
+
+        rows = []
+        for pointer in pointers(array, args[0], args[1], args[2]):
+            rows.append(builder.load(pointer))
+            rows[-1].align = array.dtype.bitwidth // 8
+        half = _SQUARE // 2
+        lanes = ir.VectorType(ir.IntType(32), _SQUARE)
+        first, second = ([lane for k in range(b, b + half) for lane in (k, k + _SQUARE)] for b in (0, half))
+        for _ in range(_SQUARE.bit_length() - 1):  # one perfect shuffle of all elements for each bit of an index
+            rows = [
+                builder.shuffle_vector(rows[k], rows[k + half], ir.Constant(lanes, which))
+                for k in range(half)
+                for which in (first, second)
+            ]
+        for row, pointer in zip(rows, pointers(signature.args[3], args[3], args[4], args[5]), strict=True):
+            builder.store(row, pointer).align = array.dtype.bitwidth // 8
+        return context.get_dummy_value()
+
+    intp = types.intp
+    return types.void(source, intp, intp, target, intp, intp), codegen
+
+
+@jit
+def _fill_tile(raw, start, s_row, s_column, stage, height, width):
+    """Copy a tile whose rows lie along the source's columns into the rows of `stage`."""
+    tall, wide = 0, 0
+    if s_row in (1, -1):
+        tall, wide = height - height % _SQUARE, width - width % _SQUARE
+        for j in range(0, wide, _SQUARE):
+            for i in range(0, tall, _SQUARE):
+                at = start + j * s_column
+                if s_row == 1:
+                    _transpose_square(raw, at + i, s_column, stage, i * width + j, width)
+                else:
+                    last = i + _SQUARE - 1
+                    _transpose_square(raw, at - last, s_column, stage, last * width + j, -width)
+    for j in range(width):
+        for i in range(tall if j < wide else 0, height):
+            stage[np.uintp(i * width + j)] = raw[np.uintp(start + j * s_column + i * s_row)]
+
+
+@jit
+def _convert(source, target, scale, offset, low, high, first, second, more, fill, whole, real, check, top, bottom):
+    """Convert one contiguous row and return whether any element is bad.
+
+    Parameters
+    ----------
+    source, target : 1-D contiguous arrays
+        Of at least ``target.size`` elements; `target` is written.
+    scale, offset : float64 or None
+        None for a pure cast.
+    low, high, first, second : source type, or low is None
+        Missing is what is outside ``low..high`` (so NaN too) or equals `first` or `second`; no test where low is None.
+    more : source type array or None
+        Further missing values.
+    fill : target type or None
+        What missing elements become; None where they are bad.
+    whole, real : True or None
+        The target's type is integer; the source's type is real.
+    check : tuple or None
+        None where no value can be bad, else the smallest and largest source value that the target takes.
+    bottom, top : float64
+        Smallest and largest result that an integer target takes; where integers are cast to reals, `top` is the first
+        power of two beyond the source's type.
+    """
+    bad = False
+    for j in range(target.size):
+        v = source[j]
+        ok = True
+        if scale is None:
+            if check is None:
+                x = target.dtype.type(v)
+            elif whole is not None:
+                ok = (v >= check[0]) & (v <= check[1])
+                if real is None:
+                    x = target.dtype.type(v)
+                else:
+                    ok &= np.rint(v) == v
+                    x = target.dtype.type(v if ok else source.dtype.type(0))
+            elif real is not None:
+                x = target.dtype.type(v)
+                ok = (abs(x) < np.inf) | (not abs(v) < np.inf)
+            else:
+                x = target.dtype.type(v)
+                ok = x < top
+                y = x if ok else target.dtype.type(0)
+                ok &= source.dtype.type(y) == v
+        else:
+            r = np.float64(v) * scale + offset
+            if whole is None:
+                x = target.dtype.type(r)
+                if check is not None:
+                    ok = abs(x) < np.inf
+                    if real is not None:
+                        ok |= not abs(v) < np.inf
+            else:
+                r = np.rint(r)
+                if check is not None:
+                    ok = (v >= check[0]) & (v <= check[1]) & (r >= bottom) & (r <= top)
+                    r = r if ok else 0.0
+                x = target.dtype.type(r)
+        if low is None:
+            target[j] = x
+            if check is not None:
+                bad |= not ok
+        else:
+            keep = (v >= low) & (v <= high) & (v != first) & (v != second)
+            if more is not None:
+                for k in range(more.size):
+                    keep &= v != more[k]
+            if fill is None:
+                target[j] = x
+                bad |= not (keep & ok)
+            else:
+                target[j] = x if keep else fill
+                if check is not None:
+                    bad |= keep & (not ok)
+    return bad
+
+
+@jit
+def _run(
+    source, raw, target, values, stage, place, shape, s_step, t_step, s_start, t_start, tiled, swap,
+    scale, offset, low, high, first, second, more, fill, whole, real, check, top, bottom,
+):  # fmt: skip
+    """Gather all rows and return whether any element is bad.
+
+    Parameters
+    ----------
+    source, raw, target : 1-D contiguous arrays
+        Windows of memory; `raw` is that of `source` as unsigned integers.
+    values, stage, place : 1-D contiguous arrays of equal size
+        Buffer in the source's type, the same memory as unsigned integers, and a buffer in the target's type.
+    shape, s_step, t_step : int64[n >= 2]
+        Loops from outer to inner, their lengths and their steps in elements; the inner target step is positive.
+    s_start, t_start : int64
+        Where both begin in their windows.
+    tiled : bool
+        The source is read along the last loop but one.
+    swap : bool
+        The source's bytes are in the other order.
+    """
+    bad = False
+    n = shape.size
+    rows, columns = shape[n - 2], shape[n - 1]
+    s_row, s_column, t_row, t_column = s_step[n - 2], s_step[n - 1], t_step[n - 2], t_step[n - 1]
+    unit = t_column == 1
+    direct = unit and s_column == 1 and not swap and not tiled and (columns >= _DIRECT or rows == 1)
+    joined = unit and t_row == columns  # a buffer of whole rows is one run of the target
+    if direct:
+        height, width = 1, columns
+    else:
+        width = min(columns, _TILE if tiled else stage.size)
+        height = min(rows, stage.size // width)
+    index = np.zeros(n, np.int64)
+    blocks = 1
+    for d in range(n - 2):
+        blocks *= shape[d]
+    for _ in range(blocks):
+        for i0 in range(0, rows, height):
+            for j0 in range(0, columns, width):
+                h = min(height, rows - i0)
+                w = min(width, columns - j0)
+                a = s_start + i0 * s_row + j0 * s_column
+                b = t_start + i0 * t_row + j0 * t_column
+                if tiled:
+                    _fill_tile(raw, a, s_row, s_column, stage, h, w)
+                elif not direct:
+                    for i in range(h):
+                        part = stage[i * w : i * w + w]
+                        at = a + i * s_row
+                        if s_column == 1:
+                            for j in range(w):
+                                part[j] = raw[np.uintp(at + j)]
+                        elif s_column == -1:
+                            for j in range(w):
+                                part[j] = raw[np.uintp(at - j)]
+                        else:
+                            for j in range(w):
+                                part[j] = raw[np.uintp(at + j * s_column)]
+                if swap:
+                    for j in range(h * w):
+                        stage[j] = _swap(stage[j])
+                size = h * w
+                line = source[a : a + size] if direct else values[:size]
+                through = not direct and not (unit and (h == 1 or (joined and w == columns)))
+                out = place[:size] if through else target[b : b + size]
+                bad |= _convert(
+                    line, out, scale, offset, low, high, first, second, more, fill, whole, real, check, top, bottom
+                )
+                if through and unit:
+                    for i in range(h):
+                        at = b + i * t_row
+                        part, done = target[at : at + w], place[i * w : i * w + w]
+                        for j in range(w):
+                            part[j] = done[j]
+                elif through:
+                    for i in range(h):
+                        at = b + i * t_row
+                        for j in range(w):
+                            target[np.uintp(at + j * t_column)] = place[i * w + j]
+        for d in range(n - 3, -1, -1):
+            index[d] += 1
+            s_start += s_step[d]
+            t_start += t_step[d]
+            if index[d] < shape[d]:
+                break
+            s_start -= shape[d] * s_step[d]
+            t_start -= shape[d] * t_step[d]
+            index[d] = 0
+    return bad
+
+
+def can_gather(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> bool:
+    """Return whether `gather` takes these arrays: aligned, steps of whole elements, target in native byte order."""
+    return (
+        target.dtype.isnative
+        and all(a.flags.aligned and not any(step % a.itemsize for step in a.strides) for a in (source, target))
+    )  # fmt: skip
+
+
+def gather(
+    source: npt.NDArray[Any],
+    target: npt.NDArray[Any],
+    scale: float = 1.0,
+    offset: float = 0.0,
+    fills: tuple[Any, ...] = (),
+    low: Any = None,
+    high: Any = None,
+    fill: Any = None,
+    checked: bool = True,
+) -> bool:
+    """Write ``source * scale + offset``, computed in float64 and rounded once, into `target`.
+
+    Parameters
+    ----------
+    source, target : ndarray
+        Views of equal shape that do not overlap, for which `can_gather` holds; `target` is written.
+    scale, offset : float
+        With 1 and 0 the values are only cast.
+    fills : tuple of source type
+        Values that mean missing.
+    low, high : source type, optional
+        Smallest and largest value that is not missing.  Without `low`, `high` and `fills` nothing is
+        missing, NaN neither.
+    fill : target type, optional
+        What missing elements become; None makes them bad.
+    checked : bool
+        False where the caller knows that no value can be bad.
+
+    Returns
+    -------
+    bool
+        Whether there is any bad element.  What the target holds there is not defined.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> out = np.empty((2, 2), "f4")
+    >>> gather(np.array([[1, 2], [3, 4]], "i2").T[::-1], out, 0.5, 1.0, (np.int16(3),), fill=np.float32("nan"))
+    False
+    >>> out
+    array([[2. , 3. ],
+           [1.5, nan]], dtype=float32)
+    """
+    if source.size == 0:
+        return False
+    native = source.dtype.newbyteorder("=")
+    swap = native != source.dtype
+    pure = scale == 1.0 and offset == 0.0
+    masked = bool(fills) or _excludes(native, low, high)
+    if pure and not masked and native == target.dtype:  # only bits move: one signature for each size
+        native = np.dtype(f"u{native.itemsize}")
+        target = target.view(native)
+    shape, s_step, t_step, s_start, t_start = _loops(source, target)
+    tiled = abs(s_step[-2]) < abs(s_step[-1]) and min(shape[-2:]) > 1
+    source_window, s_start = _window(source, native, shape, s_step, s_start)
+    target_window, t_start = _window(target, target.dtype, shape, t_step, t_start)
+    unsigned = np.dtype(f"u{native.itemsize}")
+    values = np.empty(_BUFFER // (native.itemsize + target.itemsize), native)
+    whole, real = target.dtype.kind != "f" or None, native.kind == "f" or None
+    check, top, bottom = _checks(native, target.dtype, pure) if checked else (None, 0.0, 0.0)
+    least, most, first, second, more = _missing(native, fills, low, high) if masked else (None,) * 5
+    return bool(
+        _run(
+            source_window,
+            source_window.view(unsigned),
+            target_window,
+            values,
+            values.view(unsigned),
+            np.empty(values.size, target.dtype),
+            np.array(shape),
+            np.array(s_step),
+            np.array(t_step),
+            s_start,
+            t_start,
+            tiled,
+            swap,
+            None if pure else float(scale),
+            None if pure else float(offset),
+            least,
+            most,
+            first,
+            second,
+            more,
+            fill if masked else None,
+            whole,
+            real,
+            check,
+            top,
+            bottom,
+        )
+    )
+
+
+def _loops(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> Loops:
+    """Return lengths, steps and starts of the fewest loops over both arrays, in elements, outermost first.
+
+    There are at least two.  The starts count from each array's first element.  Target steps are positive and decrease,
+    but for the last loop but one, which is the one that the source prefers as its innermost.
+    """
+    s_start = t_start = 0
+    axes = []
+    for length, s, t in zip(source.shape, source.strides, target.strides, strict=True):
+        if length == 1:
+            continue
+        s, t = s // source.itemsize, t // target.itemsize
+        if t < 0:
+            s_start, t_start = s_start + (length - 1) * s, t_start + (length - 1) * t
+            s, t = -s, -t
+        axes.append((t, s, length))
+    axes.sort(key=lambda axis: axis[0], reverse=True)
+    merged: list[tuple[int, int, int]] = []
+    for t, s, length in axes:
+        if merged and merged[-1][0] == t * length and merged[-1][1] == s * length:
+            merged[-1] = (t, s, length * merged[-1][2])
+        else:
+            merged.append((t, s, length))
+    if len(merged) > 2:
+        prefers = min(range(len(merged)), key=lambda d: abs(merged[d][1]) or 2**62)
+        if prefers < len(merged) - 1:
+            merged.insert(-1, merged.pop(prefers))
+    while len(merged) < 2:
+        merged.insert(0, (0, 0, 1) if merged else (1, 1, 1))
+    return [a[2] for a in merged], [a[1] for a in merged], [a[0] for a in merged], s_start, t_start
+
+
+class _Memory:
+    """A stretch of memory that NumPy makes an array of.
+
+    A read-only array is a type of its own to the compiler; through this, both kinds share one signature.
+    """
+
+    def __init__(self, owner: npt.NDArray[Any], address: int, dtype: np.dtype[Any], count: int) -> None:
+        self.owner = owner
+        self.__array_interface__ = {"version": 3, "typestr": dtype.str, "shape": (count,), "data": (address, False)}
+
+
+def _window(
+    array: npt.NDArray[Any], dtype: np.dtype[Any], shape: list[int], steps: list[int], start: int
+) -> tuple[npt.NDArray[Any], int]:
+    """Return the memory between the first and last element visited as a 1-D array, and where in it to start."""
+    reach = [(n - 1) * step for n, step in zip(shape, steps, strict=True)]
+    low = start + sum(r for r in reach if r < 0)
+    count = 1 + sum(map(abs, reach))
+    address = array.__array_interface__["data"][0] + low * array.itemsize
+    return np.asarray(_Memory(array, address, dtype, count)), start - low
+
+
+def _excludes(dtype: np.dtype[Any], low: Any, high: Any) -> bool:
+    """Return whether bounds make anything missing; those of reals always do, NaN being outside any."""
+    if dtype.kind == "f":
+        return low is not None or high is not None
+    info = np.iinfo(dtype)
+    return (low is not None and low > info.min) or (high is not None and high < info.max)
+
+
+def _missing(dtype: np.dtype[Any], fills: tuple[Any, ...], low: Any, high: Any) -> tuple[Any, ...]:
+    """Return bounds, two missing values and the others, so that the test for missing always has the same form."""
+    if dtype.kind == "f":
+        least, most = dtype.type(-np.inf if low is None else low), dtype.type(np.inf if high is None else high)
+        none = dtype.type(np.nan)
+    else:
+        info = np.iinfo(dtype)
+        least, most = dtype.type(info.min if low is None else low), dtype.type(info.max if high is None else high)
+        # Any value that is missing anyway: there is one, as a bound excludes something if there is no fill.
+        none = dtype.type(int(least) - 1 if least > info.min else min(int(most) + 1, int(info.max)))
+    first = fills[0] if fills else none
+    second = fills[1] if len(fills) > 1 else none
+    return least, most, first, second, np.array(fills[2:], dtype) if len(fills) > 2 else None
+
+
+def _checks(source: np.dtype[Any], target: np.dtype[Any], pure: bool) -> tuple[tuple[Any, Any] | None, float, float]:
+    """Return the source values that the target takes, and the largest and smallest result that it takes."""
+    if target.kind == "f":
+        ends = (source.type(0), source.type(0))
+        return ends, float(np.iinfo(source).max + 1) if source.kind != "f" else 0.0, 0.0
+    info = np.iinfo(target)
+    exact = 2**53
+    top, bottom = float(min(int(info.max), exact)), float(max(int(info.min), -exact))
+    if source.kind == "f":
+        if not pure:
+            return (source.type(-np.inf), source.type(np.inf)), top, bottom
+        return (
+            (source.type(info.min), np.nextafter(source.type(2.0 ** int(info.max).bit_length()), source.type(0))),
+            top,
+            bottom,
+        )
+    least, most = (int(info.min), int(info.max)) if pure else (-exact, exact)
+    held = np.iinfo(source)
+    return (source.type(max(least, int(held.min))), source.type(min(most, int(held.max)))), top, bottom
