@@ -244,7 +244,10 @@ def _normalise(entry: Any, d: int, length: int) -> range | int | Int64:
             return range(*entry.indices(length))
         except (TypeError, ValueError) as error:
             raise SelectionError(f"dimension {d}: {entry} is not a slice of integers: {error}") from error
-    array = np.asarray(entry)
+    try:
+        array = np.asarray(entry)
+    except ValueError as error:  # a ragged list
+        raise SelectionError(f"dimension {d}: {error}") from error
     if array.dtype == np.bool_:
         if array.shape != (length,):
             raise SelectionError(f"dimension {d}: a mask has the dimension's shape ({length},), found {array.shape}")
@@ -311,12 +314,22 @@ def _project_range(axis: Regular | Int64, chosen: range) -> AxisPlan:
     if _use_kernels(rows):
         from cfagg.kernels import projection
 
+        ends = (first, total, step) if sign > 0 else (last, total, -step)
         if isinstance(axis, Regular):
-            table = projection.project_slice_regular(first, total, step, axis.chunk)
+            table = projection.project_slice_regular(*ends, axis.chunk)
         else:
-            table = projection.project_slice_edges(first, total, step, axis)
-        cell, start, count, begin = table
-        return AxisPlan(cell, start, count, begin if sign > 0 else total - 1 - begin, step, sign, total)
+            table = projection.project_slice_edges(*ends, axis)
+        cell, start, count, out = table
+    else:
+        cell, start, count, begin = _columns(axis, first, total, step, head, tail)
+        out = begin if sign > 0 else total - 1 - begin
+    return AxisPlan(cell, start, count, out, step, sign, total)
+
+
+def _columns(
+    axis: Regular | Int64, first: int, total: int, step: int, head: int, tail: int
+) -> tuple[Int64, Int64, Int64, Int64]:
+    """Return cell, start, count and output position of an ascending progression between two cells, by NumPy alone."""
     if total < tail - head + 1:
         # Fewer elements than cells: start from the elements, so that only touched cells are visited.
         element = np.arange(total, dtype=np.int64) * step + first
@@ -331,8 +344,7 @@ def _project_range(axis: Regular | Int64, chosen: range) -> AxisPlan:
     if not count.all():
         kept = np.flatnonzero(count)
         cell, lower, begin, count = cell[kept], lower[kept], begin[kept], count[kept]
-    start = begin * step + (first - lower)
-    return AxisPlan(cell, start, count, begin if sign > 0 else total - 1 - begin, step, sign, total)
+    return cell, begin * step + (first - lower), count, begin
 
 
 def _project_index(axis: Regular | Int64, index: Int64) -> AxisPlan:
