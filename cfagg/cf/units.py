@@ -19,7 +19,7 @@ from cfagg.errors import UnitsError
 if TYPE_CHECKING:
     from cfagg.cf.dates import DateChange
 
-__all__ = ["SAME", "Linear", "linear", "transform"]
+__all__ = ["SAME", "Linear", "linear", "linear_exact", "transform"]
 
 #: Scale and offset, exact: a chain of them is rounded once, when the values are computed.
 Linear = tuple[Fraction, Fraction]
@@ -57,7 +57,7 @@ def linear(source: str, target: str) -> tuple[float, float]:
     >>> linear("km h-1", "m h-1")
     (1000.0, 0.0)
     """
-    scale, offset = _linear(source, target)
+    scale, offset = linear_exact(source, target)
     return float(scale), float(offset)
 
 
@@ -85,19 +85,23 @@ def transform(
     start, end = _plain(source), _plain(target)
     times = _is_reference(start), _is_reference(end)
     if times == (True, True):
-        from cfagg.cf.calendars import time_change
+        from cfagg.cf.calendars import time_transform
 
-        return time_change(start, source_calendar, end, target_calendar)
+        return time_transform(start, source_calendar, end, target_calendar)
     if any(times):
         raise UnitsError(
             f"units {_show(source)} do not convert to {_show(target)}: only one of them is a reference time"
         )
-    return _linear(start, end)
+    return linear_exact(start, end)
 
 
 @lru_cache(maxsize=1024)
-def _linear(source: str, target: str) -> Linear:
-    """Return the exact scale and offset between two units."""
+def linear_exact(source: str, target: str) -> Linear:
+    """Return scale and offset between two units as exact fractions; see `linear`.
+
+    >>> linear_exact("m", "km")
+    (Fraction(1, 1000), Fraction(0, 1))
+    """
     if _plain(source) == _plain(target):
         return SAME
     for text in (source, target):

@@ -1,0 +1,219 @@
+"""Reference times: their units, epochs and calendars, and what brings one to another.
+
+Within a calendar the change is a scale and an offset, found exactly.  Between calendars it goes by date: the same
+year, month, day and time of day (`cfagg.cf.dates.DateChange`).  UDUNITS' own calendar, which is always the mixed Gregorian
+one, is never asked.
+
+Years are numbered as cftime does by default: the standard and the Julian calendar have no year 0, all others do.
+
+Source: CF section 4.4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from cfagg.cf.dates import CALENDARS, DateChange, to_days
+from cfagg.cf.units import SAME, Linear, linear_exact
+from cfagg.errors import CalendarError, UnitsError
+
+__all__ = ["Reference", "canonical", "parse", "time_transform"]
+
+#: Names of calendars that mean another one.
+_ALIASES = {"gregorian": "standard", "365_day": "noleap", "366_day": "all_leap", "": "standard"}
+
+#: Calendars whose days cannot be counted by date alone.
+_UNCOUNTED = {"utc": "leap seconds", "none": "no dates"}
+
+_SECONDS: Mapping[str, Fraction] = {
+    name: seconds
+    for names, seconds in (
+        ("us usec usecs microsec microsecs microsecond microseconds", Fraction(1, 10**6)),
+        ("ms msec msecs millisec millisecs millisecond milliseconds", Fraction(1, 1000)),
+        ("s sec secs second seconds", Fraction(1)),
+        ("min mins minute minutes", Fraction(60)),
+        ("h hr hrs hour hours", Fraction(3600)),
+        ("d day days", Fraction(86400)),
+        ("week weeks", Fraction(7 * 86400)),
+        ("common_year common_years", Fraction(365 * 86400)),
+    )
+    for name in names.split()
+}
+
+#: UDUNITS has a month of a twelfth of 365.242198781 days, cftime one of 30 days; no author means either.
+_VAGUE = re.compile(r"\b(months?|mon|years?|yrs?|y|a)\b", re.IGNORECASE)
+
+_SPLIT = re.compile(r"^\s*(.+?)(?:\s+(?:since|after|from|ref)\s+|\s*@\s*)(\S.*?)\s*$", re.IGNORECASE)
+_DATE = re.compile(
+    r"([-+]?\d+)-(\d{1,2})(?:-(\d{1,2}))?"
+    r"(?:(?:\s*T\s*|\s+)(\d{1,2})(?::(\d{1,2})(?::(\d{1,2}(?:\.\d*)?))?)?)?"
+    r"\s*(Z|UTC|GMT|[-+]?\d{1,2}(?::?\d{2})?)?",
+    re.IGNORECASE,
+)
+_PACKED = re.compile(r"(\d{4})(\d{2})(\d{2})(?:T(\d{2})(\d{2})?(\d{2})?)?()", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A reference time: ``unit since epoch`` in a calendar.
+
+    Parameters
+    ----------
+    unit : Fraction or None
+        The unit in seconds; `None` for months and years, which have no fixed length.
+    word : str
+        The unit as written.
+    day : int
+        The epoch's day, counted as in `cfagg.cf.dates`.
+    second : Fraction
+        The epoch's second of the day, in UTC.
+    calendar : str
+        Canonical name.
+    """
+
+    unit: Fraction | None
+    word: str
+    day: int
+    second: Fraction
+    calendar: str
+
+
+def canonical(calendar: str | None) -> str:
+    """Return the one name used for a calendar; without one it is the standard calendar.
+
+    Raises
+    ------
+    CalendarError
+        The calendar is not one of CF's.
+
+    Examples
+    --------
+    >>> canonical("365_day"), canonical(None)
+    ('noleap', 'standard')
+    """
+    name = (calendar or "").strip().lower()
+    name = _ALIASES.get(name, name)
+    if name not in CALENDARS and name not in _UNCOUNTED and name != "tai":
+        known = ", ".join([*CALENDARS, *(a for a in _ALIASES if a), "tai", *_UNCOUNTED])
+        raise CalendarError(f"calendar {calendar!r} is not known; calendars are {known}")
+    return name
+
+
+@lru_cache(maxsize=1024)
+def parse(units: str, calendar: str | None) -> Reference:
+    """Return what the units of a reference time say.
+
+    Raises
+    ------
+    CalendarError
+        The text is not understood, or the epoch is no date of the calendar.
+    UnitsError
+        The unit is not one of time.
+
+    Examples
+    --------
+    >>> ref = parse("hours since 2000-03-01 12:00 +1:30", "noleap")
+    >>> ref.unit, ref.day, ref.second
+    (Fraction(3600, 1), 730000, Fraction(37800, 1))
+    """
+    name = canonical(calendar)
+    split = _SPLIT.match(units)
+    if split is None:
+        raise CalendarError(f"units {units!r} are no reference time such as 'days since 2000-01-01'")
+    word, date = split.groups()
+    found = _PACKED.fullmatch(date) or _DATE.fullmatch(date)
+    if found is None:
+        raise CalendarError(f"the date {date!r} of units {units!r} is not understood; write it as 2000-01-31 12:00:00")
+    year, month, day, hour, minute, second, zone = found.groups()
+    rule = "proleptic_gregorian" if name in {"tai", *_UNCOUNTED} else name
+    days, there = to_days(rule, int(year[:9]), int(month), int(day or 1))
+    clock = (int(hour or 0), int(minute or 0), Fraction(second.rstrip(".") if second else 0))
+    if not there or clock[0] > 23 or clock[1] > 59 or clock[2] >= 60 or len(year) > 9:
+        raise CalendarError(f"the date {date!r} of units {units!r} does not exist in calendar {name}; correct it")
+    seconds = 3600 * clock[0] + 60 * clock[1] + clock[2] - _zone(zone)
+    later, seconds = divmod(seconds, 86400)
+    return Reference(_unit(word, units), word, int(days) + int(later), seconds, name)
+
+
+def time_transform(
+    source: str, source_calendar: str | None, target: str, target_calendar: str | None
+) -> Linear | DateChange:
+    """Return what brings reference times to other units and another calendar.
+
+    Parameters
+    ----------
+    source, target : str
+        Units such as ``days since 2000-01-01``.
+    source_calendar, target_calendar : str, optional
+        Calendars; the standard one where they are not given.
+
+    Returns
+    -------
+    tuple of two Fraction, or DateChange
+        Scale and offset within a calendar, else a change by date.
+
+    Raises
+    ------
+    CalendarError
+        An unknown calendar, a date that its calendar does not have, or units without a fixed length.
+    UnitsError
+        A unit that is not one of time.
+
+    Examples
+    --------
+    >>> time_transform("hours since 2000-01-02", None, "days since 2000-01-01", "gregorian")
+    (Fraction(1, 24), Fraction(1, 1))
+    """
+    names = canonical(source_calendar), canonical(target_calendar)
+    if names[0] == names[1] and " ".join(source.split()) == " ".join(target.split()):
+        return SAME
+    start, end = parse(source, names[0]), parse(target, names[1])
+    epochs = (start.day, start.second), (end.day, end.second)
+    same_epoch = names[0] == names[1] and epochs[0] == epochs[1]
+    if same_epoch and start.word == end.word:
+        return SAME
+    if start.unit is None or end.unit is None:
+        raise CalendarError(
+            f"units {source!r} and {target!r} differ, and months and years have no fixed length; write the "
+            "times in days"
+        )
+    for name in names:
+        if name in _UNCOUNTED and not same_epoch:
+            raise CalendarError(
+                f"times in {source!r} do not convert to {target!r}: calendar {name} has {_UNCOUNTED[name]} between two "
+                "reference times; use the same reference time on both sides"
+            )
+    if names[0] == names[1]:
+        shift = 86400 * (start.day - end.day) + start.second - end.second
+        return start.unit / end.unit, shift / end.unit
+    if "tai" in names:
+        raise CalendarError(f"times of calendar {names[0]} do not convert to {names[1]}: tai differs by leap seconds")
+    return DateChange(names[0], names[1], start.unit, end.unit, *epochs)
+
+
+def _zone(text: str | None) -> int:
+    """Return a time zone as seconds ahead of UTC."""
+    if text is None or text.upper() in {"Z", "UTC", "GMT", ""}:
+        return 0
+    sign, digits = (-1 if text[0] == "-" else 1), text.lstrip("+-")
+    hours, minutes = (
+        digits.split(":") if ":" in digits else (digits[:-2], digits[-2:]) if len(digits) > 2 else (digits, 0)
+    )
+    return sign * (3600 * int(hours) + 60 * int(minutes))
+
+
+def _unit(word: str, units: str) -> Fraction | None:
+    """Return a unit of time in seconds, `None` for months and years."""
+    seconds = _SECONDS.get(word.strip().lower())
+    if seconds is not None:
+        return seconds
+    if _VAGUE.search(word):
+        return None
+    scale, offset = linear_exact(word, "s")
+    if offset or scale <= 0:
+        raise UnitsError(f"{word!r} in units {units!r} is not a unit of time")
+    return scale

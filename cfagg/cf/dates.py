@@ -1,0 +1,254 @@
+"""Days and dates of the CF calendars in arrays, and the change of reference times from one calendar to another.
+
+Days are counted as in `cfagg.kernels.calendars`; here the same arithmetic is written for NumPy, so that a time axis of
+ordinary length does not wait for a compiler.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import CalendarError
+
+__all__ = ["CALENDARS", "DateChange", "from_days", "to_days"]
+
+Int64 = npt.NDArray[np.int64]
+
+#: Calendar -> its number in the kernels.
+CALENDARS: Mapping[str, int] = {
+    "standard": 0,
+    "proleptic_gregorian": 1,
+    "julian": 2,
+    "noleap": 3,
+    "all_leap": 4,
+    "360_day": 5,
+}
+
+_WITHOUT_ZERO = {"standard", "julian"}
+
+#: So many days are worth loading the compiled kernel.
+_LARGE = 2**18
+
+#: First Gregorian day of the standard calendar, and by how much Julian counting starts earlier.
+_GREGORIAN, _LAG = 578041, 2
+
+#: Days beyond this are no dates but garbage.
+_FURTHEST = 2.0**48
+
+
+def from_days(calendar: str, days: npt.ArrayLike) -> tuple[Int64, Int64, Int64]:
+    """Return year, month and day of the month of days.
+
+    Parameters
+    ----------
+    calendar : str
+        A key of `CALENDARS`.
+    days : array_like of int
+        Days since 1 March of year 0 (in the standard calendar, by the Gregorian rule).
+
+    Returns
+    -------
+    year, month, day : int64 arrays
+        Dates.  The standard and the Julian calendar have no year 0.
+
+    Examples
+    --------
+    >>> [int(v) for v in from_days("360_day", 719999)]
+    [2000, 2, 30]
+    """
+    day = np.asarray(days, np.int64)
+    if _compiled(day.size):
+        from cfagg.kernels import calendars as kernels
+
+        parts = tuple(np.empty(day.size, np.int64) for _ in range(3))
+        kernels.decode(CALENDARS[calendar], day.ravel(), *parts)
+        year, month, day = (p.reshape(day.shape) for p in parts)
+        return year, month, day
+    year, month, day = _date(calendar, day)
+    return (np.where(year <= 0, year - 1, year), month, day) if calendar in _WITHOUT_ZERO else (year, month, day)
+
+
+def to_days(
+    calendar: str, year: npt.ArrayLike, month: npt.ArrayLike, day: npt.ArrayLike
+) -> tuple[Int64, npt.NDArray[np.bool_]]:
+    """Return the days of dates, and which dates the calendar has.
+
+    Examples
+    --------
+    >>> days, there = to_days("noleap", 2000, [2, 2], [28, 29])
+    >>> days[0], there
+    (np.int64(729999), array([ True, False]))
+    """
+    y, m, d = np.broadcast_arrays(*(np.asarray(v, np.int64) for v in (year, month, day)))
+    there = np.ones(y.shape, bool)
+    if calendar in _WITHOUT_ZERO:
+        there = y != 0
+        y = np.where(y < 0, y + 1, y)
+    days, good = _day(calendar, y, np.clip(m, 1, 12), d)
+    return days, there & good & (m >= 1) & (m <= 12)
+
+
+def _compiled(size: int) -> bool:
+    """Return whether a job of this size is done by the kernel."""
+    return size >= _LARGE or (size >= 2**12 and "cfagg.kernels.calendars" in sys.modules)
+
+
+def _start(rule: str, year: Int64) -> Int64:
+    """Return the day on which a year, from March to February, starts."""
+    if rule == "noleap":
+        return 365 * year
+    if rule == "all_leap":
+        return 366 * year
+    if rule == "julian":
+        return 1461 * year // 4
+    return 365 * year + year // 4 - year // 100 + year // 400
+
+
+def _date(calendar: str, day: Int64) -> tuple[Int64, Int64, Int64]:
+    """Return dates with a year 0."""
+    if calendar == "360_day":
+        year, day = np.divmod(day + 60, 360)
+        return year, day // 30 + 1, day % 30 + 1
+    if calendar == "standard":
+        old = day < _GREGORIAN
+        new_date, old_date = _date("proleptic_gregorian", day), _date("julian", day + _LAG)
+        year, month, day = (np.where(old, a, b) for a, b in zip(old_date, new_date, strict=True))
+        return year, month, day
+    if calendar == "proleptic_gregorian":
+        era, day = np.divmod(day, 146097)
+        year = 400 * era + (day - day // 1460 + day // 36524 - day // 146096) // 365
+        day = day + 146097 * era
+    elif calendar == "julian":
+        year = (4 * day + 3) // 1461
+    else:
+        year = day // (365 if calendar == "noleap" else 366)
+    day = day - _start(calendar, year)
+    month = (5 * day + 2) // 153
+    day = day - (153 * month + 2) // 5 + 1
+    return year + (month >= 10), np.where(month < 10, month + 3, month - 9), day
+
+
+def _day(calendar: str, year: Int64, month: Int64, day: Int64) -> tuple[Int64, npt.NDArray[np.bool_]]:
+    """Return the days of dates with a year 0, and which dates there are; months are 1 to 12."""
+    if calendar == "360_day":
+        return 360 * year + 30 * (month - 1) + day - 61, (day >= 1) & (day <= 30)
+    if calendar == "standard":
+        count = (year * 100 + month) * 100 + np.clip(day, 0, 99)
+        new, new_good = _day("proleptic_gregorian", year, month, day)
+        old, old_good = _day("julian", year, month, day)
+        gregorian = count >= 1582_10_15
+        good = np.where(gregorian, new_good, old_good & (count <= 1582_10_04))
+        return np.where(gregorian, new, old - _LAG), good
+    march = year - (month < 3)
+    since = (month + 9) % 12
+    start = _start(calendar, march)
+    offset = (153 * since + 2) // 5
+    last = np.where(since < 11, (153 * since + 155) // 5, _start(calendar, march + 1) - start) - offset
+    return start + offset + day - 1, (day >= 1) & (day <= last)
+
+
+@dataclass(frozen=True)
+class DateChange:
+    """Reference times of one calendar as those of another: the same year, month, day and time of day.
+
+    Times may lie up to a microsecond, or four units in the last place, before a midnight and still count as that
+    midnight, so that round-off does not lead to the day before; their fraction is kept as it is.
+
+    Parameters
+    ----------
+    source, target : str
+        Calendars, keys of `CALENDARS`.
+    source_unit, target_unit : Fraction
+        Units of time in seconds.
+    source_epoch, target_epoch : tuple of int and Fraction
+        Reference times as the day and the second of the day, each in its calendar.
+
+    Examples
+    --------
+    >>> day = Fraction(86400)
+    >>> change = DateChange("360_day", "noleap", day, day, (0, Fraction(0)), (0, Fraction(0)))
+    >>> change(np.array([0.25, 59.5]), where="a.nc")  # 1 March 0000 6:00 and 30 April 0000 12:00
+    array([ 0.25, 60.5 ])
+    """
+
+    source: str
+    target: str
+    source_unit: Fraction
+    target_unit: Fraction
+    source_epoch: tuple[int, Fraction]
+    target_epoch: tuple[int, Fraction]
+
+    def __call__(self, times: npt.NDArray[np.float64], *, where: str) -> npt.NDArray[np.float64]:
+        """Return the times changed; NaN stays NaN.
+
+        Parameters
+        ----------
+        times : float64 array
+            Times in the source's units.
+        where : str
+            File, variable and partition, for messages.
+
+        Raises
+        ------
+        CalendarError
+            A date that the target calendar does not have, or a time that is no date.
+        """
+        out = np.full(times.shape, np.nan)
+        real = ~np.isnan(times)
+        values = times[real]
+        unit = self.source_unit
+        if (Fraction(86400) / unit).denominator != 1:
+            values, unit = values * float(unit), Fraction(1)
+        per_day = int(86400 / unit)
+        if values.size and not np.abs(values).max() < _FURTHEST * min(per_day, 2**14):
+            value = values[np.argmax(~(np.abs(values) < _FURTHEST * min(per_day, 2**14)))]
+            raise CalendarError(
+                f"{where}: the time {value} is no date of calendar {self.source}; correct it in the file"
+            )
+        whole = np.floor(values)
+        epoch_day, epoch_second = self.source_epoch
+        ticks, rest = divmod(epoch_second / unit, 1)
+        fraction = values - whole + float(rest)
+        day, tick = np.divmod(whole.astype(np.int64) + int(ticks), per_day)
+        tick = tick + fraction
+        day += epoch_day
+        near = np.maximum(1e-6 / float(unit), 4 * np.spacing(np.abs(values)))
+        late = tick >= per_day - near
+        day[late] += 1
+        tick[late] -= per_day
+        changed = self._change(day, where)
+        target_day, target_second = self.target_epoch
+        days = (changed - target_day).astype(np.float64) * float(86400 / self.target_unit)
+        out[real] = days + (tick * float(unit / self.target_unit) - float(target_second / self.target_unit))
+        return out
+
+    def _change(self, days: Int64, where: str) -> Int64:
+        """Return the days of the same dates in the target's calendar."""
+        if _compiled(days.size):
+            from cfagg.kernels import calendars as kernels
+
+            changed = np.empty_like(days)
+            bad, first = kernels.change(CALENDARS[self.source], CALENDARS[self.target], days, changed)
+        else:
+            changed, there = to_days(self.target, *from_days(self.source, days))
+            bad = int(there.size - np.count_nonzero(there))
+            first = int(np.argmin(there)) if bad else -1
+        if bad:
+            year, month, day = (int(v) for v in from_days(self.source, days[first]))
+            raise CalendarError(
+                f"{where}: the date {year:04d}-{month:02d}-{day:02d} of calendar {self.source} does not exist in "
+                f"calendar {self.target} ({bad} such dates); give the aggregation the calendar {self.source}"
+            )
+        return changed
+
+    def tolerance(self, times: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Return how far from a whole number changed times may be by round-off alone."""
+        slack: npt.NDArray[np.float64] = np.maximum(2e-6 / float(self.target_unit), 8 * np.spacing(np.abs(times)))
+        return slack
