@@ -1,0 +1,152 @@
+"""``cfagg convert``: write an aggregation or a netCDF file as a Zarr store."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+__all__ = ["add_parser", "run"]
+
+_EPILOG = """\
+examples:
+  cfagg convert temperature.nca temperature.zarr
+  cfagg convert temperature.nca temperature.zarr --chunks time=12,lat=64
+  cfagg convert temperature.nca temperature.zarr --chunks partitions --packing decode
+  cfagg convert temperature.nca temperature.zarr --resume
+
+The store is built beside TARGET and put in its place when it is complete. A run that was killed is finished by the
+same command with --resume.
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command to the parser of `cfagg`."""
+    parser = subparsers.add_parser(
+        "convert",
+        help="write an aggregation or a netCDF file as a Zarr store",
+        description="Write an NCA aggregation, or any netCDF file, as a Zarr store with the same values.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("source", metavar="SOURCE", help="a netCDF file, with aggregations or without")
+    parser.add_argument("target", metavar="TARGET", help="directory of the Zarr store")
+    what = parser.add_argument_group("what is written")
+    what.add_argument(
+        "--variable",
+        metavar="NAME",
+        action="append",
+        dest="variables",
+        help="convert this variable and what it refers to; may be repeated (default: all)",
+    )
+    what.add_argument("--zarr-format", type=int, choices=(3, 2), default=3, help="version of the format (default: 3)")
+    what.add_argument(
+        "--chunks",
+        metavar="CHUNKS",
+        type=_chunks,
+        default="auto",
+        help="'auto', 'partitions', or lengths such as time=12,lat=64; -1 is a whole dimension (default: auto)",
+    )
+    what.add_argument(
+        "--packing",
+        choices=("keep", "decode"),
+        default="keep",
+        help="write packed integers as they are, or the floats they stand for (default: keep)",
+    )
+    what.add_argument(
+        "--codec", choices=("zstd", "blosc", "gzip", "none"), default="zstd", help="compression (default: zstd)"
+    )
+    what.add_argument("--level", type=int, metavar="N", help="compression level")
+    what.add_argument(
+        "--missing",
+        choices=("error", "fill"),
+        default="error",
+        help="what to do about a partition whose file is not there (default: error)",
+    )
+    what.add_argument(
+        "--allow",
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="also read partitions in or below PATH; may be repeated",
+    )
+    how = parser.add_argument_group("how it is done")
+    how.add_argument("--overwrite", action="store_true", help="replace TARGET, or an unfinished conversion to it")
+    how.add_argument("--resume", action="store_true", help="finish what a killed run with the same options left")
+    how.add_argument("--verify", action="store_true", help="read everything back and compare checksums")
+    how.add_argument("--workers", type=int, metavar="N", help="threads (default: one per processor)")
+    how.add_argument(
+        "--memory",
+        metavar="SIZE",
+        default=None,
+        help="memory for values in flight, such as 512MiB; the libraries come on top (default: 128MiB)",
+    )
+    how.add_argument("--quiet", action="store_true", help="no progress bar, notes or summary")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Convert; the target's name goes to stdout, notes to stderr."""
+    from cfagg.convert.converting import convert
+    from cfagg.convert.options import DEFAULT_MEMORY
+
+    show_bar = not args.quiet and sys.stderr.isatty()
+    with _progress(show_bar) as progress:
+        report = convert(
+            args.source,
+            args.target,
+            variables=args.variables,
+            zarr_format=args.zarr_format,
+            chunks=args.chunks,
+            packing=args.packing,
+            codec=args.codec,
+            level=args.level,
+            allow=args.allow,
+            missing=args.missing,
+            overwrite=args.overwrite,
+            resume=args.resume,
+            verify=args.verify,
+            workers=args.workers,
+            memory=DEFAULT_MEMORY if args.memory is None else args.memory,
+            progress=progress,
+        )
+    if not args.quiet:
+        from cfagg.display.escape import printable
+
+        for note in report.notes:
+            print(f"note: {printable(note)}", file=sys.stderr)
+        if report.resumed:
+            print(f"note: {report.resumed:,} chunks were there from an earlier run", file=sys.stderr)
+        print(printable(str(report)) + (", verified" if report.verified else ""))
+    return 0
+
+
+def _chunks(text: str) -> str | dict[str, int]:
+    """Return the value of ``--chunks``."""
+    if "=" not in text:
+        if text not in ("auto", "partitions"):
+            raise argparse.ArgumentTypeError(f"{text!r} is not 'auto', 'partitions' or lengths like time=12,lat=64")
+        return text
+    chunks: dict[str, int] = {}
+    for item in text.split(","):
+        name, _, length = item.partition("=")
+        try:
+            chunks[name.strip()] = int(length)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{item!r} is not a dimension and a length like time=12") from None
+    return chunks
+
+
+@contextmanager
+def _progress(shown: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Give what `convert` calls as it proceeds: a bar on a terminal, else nothing."""
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("convert", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,105 @@
+"""NetCDF attributes as Zarr keeps them: JSON, with the fill value where readers look for it."""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+__all__ = ["encoded_fill", "fill_of", "group_attributes", "jsonable", "variable_attributes"]
+
+#: Attributes that describe the aggregation and not the array.
+_CONSUMED = frozenset({"nca_dimensions", "nca_array", "nca_private"})
+#: Attributes with a meaning of their own in Zarr stores.
+_RESERVED = frozenset({"_ARRAY_DIMENSIONS", "_FillValue"})
+
+
+def jsonable(value: Any) -> Any:
+    """Return an attribute value as JSON holds it.
+
+    Arrays become lists, arrays of one value and NumPy scalars become numbers, bytes become text.
+
+    >>> import numpy as np
+    >>> jsonable(np.float32(0.5)), jsonable(np.arange(2, dtype="i1")), jsonable(np.array([3]))
+    (0.5, [0, 1], 3)
+    """
+    if isinstance(value, np.ndarray):
+        return jsonable(value.reshape(-1)[0]) if value.size == 1 else [jsonable(v) for v in value.reshape(-1)]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, list | tuple):
+        return [jsonable(v) for v in value]
+    return value
+
+
+def group_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a group's attributes; the word NCA leaves `Conventions`, for the store no longer holds aggregations.
+
+    >>> group_attributes({"Conventions": "CF-1.5 NCA", "title": "t"})
+    {'Conventions': 'CF-1.5', 'title': 't'}
+    >>> group_attributes({"Conventions": "CF-1.8, NCA-0.1, ACDD-1.3"})
+    {'Conventions': 'CF-1.8, ACDD-1.3'}
+    """
+    out = {k: jsonable(v) for k, v in attributes.items()}
+    text = out.get("Conventions")
+    if isinstance(text, str) and re.search(r"(?<![\w-])NCA(-[\d.]+)?(?![\w-])", text):
+        separator = ", " if "," in text else " "
+        words = [w for w in re.split(r"[,\s]+", text) if w and not re.fullmatch(r"NCA(-[\d.]+)?", w)]
+        out["Conventions"] = separator.join(words)
+        if not words:
+            del out["Conventions"]
+    return out
+
+
+def variable_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a variable's attributes without those of the aggregation and without the fill value."""
+    kept = {k: jsonable(v) for k, v in attributes.items() if k not in _CONSUMED | _RESERVED}
+    fill = attributes.get("_FillValue")
+    if _is_nan(kept.get("missing_value")) and fill is not None and _is_nan(jsonable(fill)):
+        # It says what _FillValue says already, and JSON proper has no NaN: strict readers would refuse the store.
+        del kept["missing_value"]
+    return kept
+
+
+def fill_of(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> Any:
+    """Return the declared fill value in the array's type, None where there is none.
+
+    Shape of the result: a NumPy scalar of `dtype`, bytes for characters, text for strings.
+    """
+    value = attributes.get("_FillValue")
+    if value is None:
+        return None
+    if dtype.kind == "O":
+        return str(jsonable(value))
+    if dtype.kind == "S":
+        text = jsonable(value)
+        return text.encode("utf-8") if isinstance(text, str) else bytes([text])
+    return np.asarray(value).reshape(-1)[0].astype(dtype)
+
+
+def encoded_fill(fill: Any, dtype: np.dtype[Any]) -> Any:
+    """Return the `_FillValue` attribute of a Zarr v3 array in the form in which xarray reads and writes it.
+
+    Integers are numbers; floats are the base64 text of their eight little-endian bytes.  For text there is none: no
+    released xarray opens an array of characters or strings that has it.
+
+    >>> import numpy as np
+    >>> encoded_fill(np.int16(-1), np.dtype("i2")), encoded_fill(np.float32("nan"), np.dtype("f4"))
+    (-1, 'AAAAAAAA+H8=')
+    """
+    if fill is None or dtype.kind not in "iuf":
+        return None
+    if dtype.kind in "iu":
+        return int(fill)
+    return base64.standard_b64encode(struct.pack("<d", float(fill))).decode()
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)

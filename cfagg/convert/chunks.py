@@ -1,0 +1,162 @@
+"""Choosing the chunks of the target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import SelectionError, UnsupportedError
+from cfagg.model import Grid
+
+__all__ = ["RECTILINEAR_NOTE", "auto_chunks", "choose_chunks", "is_regular"]
+
+Int64 = npt.NDArray[np.int64]
+
+#: Bytes of an automatic chunk, before compression.
+TARGET = 4 << 20
+
+RECTILINEAR_NOTE = (
+    "variable {name!r} has chunks of unequal sizes (a rectilinear grid): cfagg reads it, and zarr-python 3.2 or later "
+    'after zarr.config.set({{"array.rectilinear_chunks": True}}), also through xarray; other libraries do not yet'
+)
+
+
+def is_regular(sizes: Sequence[int]) -> bool:
+    """Whether chunks of these sizes make a regular grid: all equal, and the last one not longer."""
+    return len(set(sizes[:-1])) <= 1 and (len(sizes) < 2 or sizes[-1] <= sizes[0])
+
+
+def choose_chunks(
+    name: str,
+    dims: Sequence[str],
+    partitions: Grid,
+    storage: Sequence[int] | None,
+    itemsize: int,
+    wanted: str | Mapping[str, int],
+    zarr_format: int,
+) -> tuple[Grid, bool]:
+    """Return the chunk grid of one array and whether it is rectilinear.
+
+    Parameters
+    ----------
+    name, dims : str and sequence of str
+        The variable, for messages, and its dimensions.
+    partitions : Grid
+        Its partitions; one cell for an ordinary variable.
+    storage : sequence of int, optional
+        Chunks in which the source itself is stored.
+    itemsize : int
+        Bytes of an element.
+    wanted : str or mapping
+        ``"auto"``, ``"partitions"``, or chunk lengths by dimension name; dimensions not named are as with ``"auto"``.
+    zarr_format : int
+        2 has regular chunks only.
+
+    Raises
+    ------
+    UnsupportedError
+        If partitions of unequal sizes are wanted as chunks in Zarr v2.
+    """
+    shape = partitions.shape
+    if wanted == "partitions":
+        sizes = partitions.sizes
+        if all(is_regular(s) for s in sizes):
+            return Grid.regular(shape, [s[0] if s else 1 for s in sizes]), False
+        if zarr_format == 2:
+            d = next(i for i, s in enumerate(sizes) if not is_regular(s))
+            raise UnsupportedError(
+                f"variable {name!r}: its partitions differ in size along {dims[d]!r}, and Zarr v2 has chunks of one "
+                "size only; choose zarr_format=3, chunks='auto' or explicit chunks"
+            )
+        if 0 in shape:
+            return Grid.regular(shape, [max(1, n) for n in shape]), False
+        return partitions, True
+    explicit = {} if isinstance(wanted, str) else wanted
+    fixed = [explicit.get(d) for d in dims]
+    return Grid.regular(shape, auto_chunks(partitions, storage, itemsize, fixed)), False
+
+
+def check_dimensions(chunks: Mapping[str, int], known: set[str]) -> None:
+    """Raise where explicit chunks name a dimension that no converted variable has."""
+    unknown = [d for d in chunks if d not in known]
+    if unknown:
+        raise SelectionError(
+            f"chunks: no converted variable has a dimension {unknown[0]!r}; they have {', '.join(sorted(known))}"
+        )
+
+
+def auto_chunks(
+    partitions: Grid, storage: Sequence[int] | None, itemsize: int, fixed: Sequence[int | None] = ()
+) -> tuple[int, ...]:
+    """Return chunk lengths of about 4 MiB that follow the source where they can.
+
+    The source's own chunks (or partitions) are the unit.  Too large a unit is split along the leading dimensions, which
+    are those that arrays are stored slowest along; too small a one grows along the trailing dimensions first, by whole
+    units.  A chunk that is shorter than an equal-sized partition divides it where a divisor is near.
+
+    Parameters
+    ----------
+    partitions : Grid
+        Partitions of the source.
+    storage : sequence of int, optional
+        Chunks of the source.
+    itemsize : int
+        Bytes of an element.
+    fixed : sequence of int or None, optional
+        Lengths that are given; -1 is the whole dimension.
+
+    Examples
+    --------
+    >>> daily = Grid.from_sizes([[1] * 365, [180], [360]])
+    >>> auto_chunks(daily, None, 2)
+    (32, 180, 360)
+    >>> yearly = Grid.from_sizes([[360] * 10, [180], [360]])
+    >>> auto_chunks(yearly, None, 4)
+    (15, 180, 360)
+    """
+    shape = partitions.shape
+    fixed = list(fixed) or [None] * len(shape)
+    room = max(1, TARGET // itemsize)
+    chunk, locked = [], []
+    for d, (n, f) in enumerate(zip(shape, fixed, strict=True)):
+        locked.append(f is not None)
+        if f is not None:
+            chunk.append(max(1, n if f < 0 else min(f, n)))
+        elif storage is not None:
+            chunk.append(max(1, min(int(storage[d]), n)))
+        else:
+            chunk.append(max(1, math.gcd(*partitions.sizes[d][:-1]) if len(partitions.sizes[d]) > 1 else n))
+    unit = list(chunk)
+    for d in range(len(shape)):
+        total = math.prod(chunk)
+        if total > room and not locked[d]:
+            chunk[d] = _near_divisor(chunk[d], max(1, chunk[d] * room // total))
+    if math.prod(unit) <= room:
+        for d in reversed(range(len(shape))):
+            times = room // math.prod(chunk)
+            if times > 1 and not locked[d]:
+                longer = chunk[d] * times
+                chunk[d] = max(1, shape[d]) if longer >= shape[d] else _fitting(partitions.sizes[d], unit[d], longer)
+    return tuple(chunk)
+
+
+def _near_divisor(length: int, most: int) -> int:
+    """Return the largest divisor of `length` up to `most` if it is more than half of it, else `most`."""
+    for n in range(most, most // 2, -1):
+        if length % n == 0:
+            return n
+    return most
+
+
+def _fitting(sizes: Sequence[int], unit: int, most: int) -> int:
+    """Return a multiple of `unit` up to `most` that divides, or is divided by, partitions of equal size."""
+    longest = most // unit * unit
+    size = sizes[0] if sizes else 1
+    if not is_regular(sizes) or len(sizes) < 2 or size % unit:
+        return longest
+    if longest >= size:
+        return longest // size * size
+    return _near_divisor(size // unit, longest // unit) * unit

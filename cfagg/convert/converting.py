@@ -1,0 +1,288 @@
+"""The conversion from beginning to end."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cfagg import __version__
+from cfagg.access import Access
+from cfagg.convert.options import DEFAULT_MEMORY, Options, parse_size, worker_count
+from cfagg.convert.workplace import Workplace, reason
+from cfagg.errors import CfaggError, TargetError, TargetExistsError
+from cfagg.model import Aggregation
+from cfagg.source import Source, open_source
+
+__all__ = ["Report", "convert"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a conversion did.
+
+    Parameters
+    ----------
+    target : str
+        The store.
+    variables : tuple of str
+        Paths of its arrays.
+    bytes : int
+        Bytes of all values, before compression.
+    stored : int
+        Bytes of all chunks, as stored.
+    chunks : int
+        Number of chunks.
+    resumed : int
+        How many of them an earlier, unfinished run had written.
+    verified : bool
+        Whether all were read back and compared.
+    notes : tuple of str
+        What a user should know about the store.
+    """
+
+    target: str
+    variables: tuple[str, ...]
+    bytes: int
+    stored: int
+    chunks: int
+    resumed: int = 0
+    verified: bool = False
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return (
+            f"{self.target}: {len(self.variables)} variables, {self.bytes / 1e6:,.1f} MB in {self.chunks:,} chunks "
+            f"({self.stored / 1e6:,.1f} MB stored)"
+        )
+
+
+def convert(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    variables: Sequence[str] | None = None,
+    zarr_format: int = 3,
+    chunks: str | Mapping[str, int] = "auto",
+    packing: str = "keep",
+    codec: str | None = "zstd",
+    level: int | None = None,
+    allow: Sequence[str | os.PathLike[str]] = (),
+    missing: str = "error",
+    overwrite: bool = False,
+    resume: bool = False,
+    verify: bool = False,
+    workers: int | None = None,
+    memory: int | str = DEFAULT_MEMORY,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Write an NCA aggregation, or any netCDF file, as a Zarr store with the same values.
+
+    The store is built beside the target and put in its place when it is complete, so that the target never is half
+    written.  Memory is bounded whatever the size.
+
+    Parameters
+    ----------
+    source : path
+        A netCDF file, with or without aggregations.
+    target : path
+        Directory of the store; it must not exist, unless `overwrite`.
+    variables : sequence of str, optional
+        Names, or paths in groups; what they refer to (coordinates, bounds, …) comes with them.  By default all.
+    zarr_format : {3, 2}
+        Version of the Zarr format.
+    chunks : {"auto", "partitions"} or mapping
+        ``"auto"`` makes chunks of about 4 MiB that follow the source.  ``"partitions"`` makes each partition a chunk: a
+        rectilinear grid (Zarr v3 only) where they differ in size.  A mapping gives lengths by dimension name, -1 for
+        the whole dimension.
+    packing : {"keep", "decode"}
+        ``"keep"`` writes packed integers as they are, also those of partitions that all are packed alike.  ``"decode"``
+        writes the floats they stand for.
+    codec : {"zstd", "blosc", "gzip", "none"}
+        Compression.
+    level : int, optional
+        Compression level; by default 1 for zstd, 5 for the others.
+    allow : sequence of path
+        Directories outside that of `source` in which partitions may lie.
+    missing : {"error", "fill"}
+        What to do about partitions whose file is not there.
+    overwrite : bool
+        Replace an existing Zarr store, or give up an unfinished conversion.  The old store stays until the new one is
+        complete.
+    resume : bool
+        Finish what a killed or failed run with the same options left; start where there is nothing to finish.
+    verify : bool
+        Read everything back with zarr-python and compare checksums before the store is put in place.
+    workers : int, optional
+        Threads; by default one per processor.
+    memory : int or str
+        Bytes that values may take while they are converted, such as ``"512MiB"``.  The libraries come on top.
+    progress : callable, optional
+        Called as ``progress(done, total)`` with bytes of values.
+
+    Returns
+    -------
+    Report
+        What was written.
+
+    Raises
+    ------
+    SourceError, ConventionError
+        If the source cannot be understood.
+    TargetExistsError, TargetError
+        If the target is in the way or cannot be written (disk full, read-only, interrupted).
+    FragmentNotFoundError, FragmentReadError, FragmentMismatchError, ConformError
+        If a partition is not what the aggregation says.
+    UnsupportedError, LimitError, SelectionError
+        If what is asked for cannot be done.
+
+    Examples
+    --------
+    >>> import netCDF4, tempfile, zarr
+    >>> folder = tempfile.mkdtemp()
+    >>> with netCDF4.Dataset(f"{folder}/a.nc", "w") as nc:
+    ...     _ = nc.createDimension("x", 3)
+    ...     nc.createVariable("v", "f4", ("x",))[:] = [1, 2, 3]
+    >>> report = convert(f"{folder}/a.nc", f"{folder}/a.zarr")
+    >>> report.variables, report.bytes
+    (('v',), 12)
+    >>> zarr.open_group(f"{folder}/a.zarr", mode="r")["v"][:]
+    array([1., 2., 3.], dtype=float32)
+    """
+    options = Options.build(
+        variables=variables,
+        zarr_format=zarr_format,
+        chunks=chunks,
+        packing=packing,
+        codec=codec,
+        level=level,
+        missing=missing,
+    )
+    threads, budget = worker_count(workers), parse_size(memory)
+    path = os.fspath(source)
+    place = Workplace(target, overwrite=overwrite, resume=resume)
+    if Path(os.path.realpath(path)).is_relative_to(place.target):
+        raise TargetError(f"{path} lies within {place.target}, which would replace it; choose another target")
+    # Before anything expensive: a target that cannot be made is refused at once.
+    with _working(place, resume=resume, overwrite=overwrite):
+        opened = open_source(path)
+        access = Access(path, allow)
+        return _convert(opened, access, place, options, threads, budget, check=verify, progress=progress)
+
+
+@contextmanager
+def _working(place: Workplace, *, resume: bool, overwrite: bool) -> Iterator[None]:
+    """Hold the work directory; say in one sentence what the system refused, and leave nothing useless behind."""
+    place.enter()
+    try:
+        if not (resume or overwrite):
+            place.check_unfinished()
+        if not (resume and (place.unfinished or place.finished)):
+            place.start_anew()
+        yield
+    except KeyboardInterrupt:
+        raise TargetError(f"interrupted: {place.target} was not written{_tidy(place)}") from None
+    except TargetExistsError:
+        raise
+    except CfaggError:
+        _tidy(place)
+        raise
+    except OSError as error:
+        raise TargetError(f"{place.target} was not written: {reason(error)}{_tidy(place)}") from error
+    except BaseException:
+        _tidy(place)
+        raise
+    finally:
+        place.leave()
+
+
+def _tidy(place: Workplace) -> str:
+    """Remove a work directory in which nothing was achieved; say what remains."""
+    if place.unfinished:
+        return "; what is done is kept, finish it with resume=True"
+    if not place.finished:
+        with suppress(OSError):
+            place.remove()
+    return ""
+
+
+def _convert(
+    source: Source,
+    access: Access,
+    place: Workplace,
+    options: Options,
+    workers: int,
+    memory: int,
+    *,
+    check: bool,
+    progress: Callable[[int, int], None] | None,
+) -> Report:
+    """Do what `convert` describes, in a work directory that is held."""
+    from cfagg.convert.codecs import Codec
+    from cfagg.convert.journal import Journal
+    from cfagg.convert.metadata import build_metadata, forget_metadata, write_metadata
+    from cfagg.convert.plan import build_plan
+    from cfagg.convert.run import cut, run
+    from cfagg.convert.verify import distrust, verify
+
+    plan = build_plan(source, access, options, workers)
+    arrays = plan.arrays
+    slabs, threads = cut(arrays, memory, workers)
+    codec = Codec(options.codec, options.level)
+    documents = build_metadata(plan.groups, arrays, codec, options.zarr_format)
+    identity = {"version": __version__, "source": _fingerprint(source, access), "options": options.identity()}
+    counts = [a.grid.size for a in arrays]
+    resumed = 0
+    if place.journal.exists():
+        journal = Journal.resume(place.journal, identity, counts)
+        if place.finished and journal.committed:
+            resumed = sum(counts)
+        else:
+            forget_metadata(documents, place.store)
+            resumed = distrust(arrays, journal, place.store, options.zarr_format, workers)
+    else:
+        journal = Journal.create(place.journal, identity, counts)
+    with closing(journal):
+        if place.finished:
+            place.remove()
+        else:
+            run(arrays, slabs, place.store, journal, codec, options.zarr_format, threads, progress)
+            write_metadata(documents, place.store)
+            if check:
+                verify(arrays, slabs, journal, place.store, threads)
+            journal.commit()
+            place.publish()
+    return Report(
+        target=str(place.target),
+        variables=tuple(a.path for a in arrays),
+        bytes=sum(a.nbytes for a in arrays),
+        stored=sum(int(d.size.sum()) for d in journal.done),
+        chunks=sum(counts),
+        resumed=resumed,
+        verified=check,
+        notes=plan.notes,
+    )
+
+
+def _fingerprint(source: Source, access: Access) -> str:
+    """Return a digest of the state of the source and of every file it refers to: names, sizes, times of change."""
+    digest = hashlib.sha256()
+    paths = {os.path.realpath(source.path)}
+    for group in source.root.walk():
+        for variable in group.variables.values():
+            if isinstance(variable, Aggregation):
+                used = np.unique(variable.partitions.file[variable.partitions.present])
+                paths.update(access.resolve(variable.partitions.files[c]) for c in used.tolist() if c >= 0)
+    for path in sorted(paths):
+        try:
+            state = Path(path).stat()
+            found = f"{path}\0{state.st_size}\0{state.st_mtime_ns}\n"
+        except FileNotFoundError:
+            found = f"{path}\0missing\n"
+        digest.update(found.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()

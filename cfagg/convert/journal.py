@@ -1,0 +1,178 @@
+"""The record of what a conversion has written, from which a killed one is finished.
+
+A text file of one JSON value per line.  The first line says what is being converted; every other line holds the chunks
+of one slab: ``[array, [[chunk, bytes, crc of the stored bytes, crc of the values], ...]]`` with the chunk's number in C
+order.  A line counts once it is complete; what a killed process left of its last line is cut off.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import TargetError
+
+__all__ = ["Done", "Journal"]
+
+#: Name of the journal's own form; a change of it makes older journals useless.
+FORMAT = "cfagg conversion 1"
+
+#: Seconds between two times that the journal is forced to disk.
+_SYNC = 1.0
+
+Chunk = tuple[int, int, int, int]
+
+
+@dataclass(eq=False)
+class Done:
+    """What is known of the chunks of one array, by chunk number.
+
+    Parameters
+    ----------
+    written : bool array
+        Whether the chunk is complete.
+    size : int64 array
+        Bytes of the stored chunk.
+    stored, content : uint32 array
+        CRC-32 of the stored bytes and of the values.
+    """
+
+    count: int
+    written: npt.NDArray[np.bool_] = field(init=False)
+    size: npt.NDArray[np.int64] = field(init=False)
+    stored: npt.NDArray[np.uint32] = field(init=False)
+    content: npt.NDArray[np.uint32] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.written = np.zeros(self.count, bool)
+        self.size = np.zeros(self.count, np.int64)
+        self.stored = np.zeros(self.count, np.uint32)
+        self.content = np.zeros(self.count, np.uint32)
+
+    def add(self, chunks: Sequence[Chunk]) -> None:
+        """Take note of written chunks."""
+        for i, size, stored, content in chunks:
+            self.written[i], self.size[i], self.stored[i], self.content[i] = True, size, stored, content
+
+
+class Journal:
+    """An open journal; made by `create` or `resume`, closed by `close`."""
+
+    def __init__(self, path: Path, done: list[Done], committed: bool, mode: str) -> None:
+        self.path = path
+        self.done = done
+        self.committed = committed
+        # Unbuffered: what could not be written is not tried again when the file is closed.
+        self._file = path.open(mode, buffering=0)
+        self._synced = time.monotonic()
+
+    @classmethod
+    def create(cls, path: Path, identity: dict[str, Any], counts: Sequence[int]) -> Journal:
+        """Start a journal for arrays of so many chunks each."""
+        journal = cls(path, [Done(n) for n in counts], False, "wb")
+        journal._line({"format": FORMAT, "identity": identity, "chunks": list(counts)})
+        journal.sync()
+        return journal
+
+    @classmethod
+    def resume(cls, path: Path, identity: dict[str, Any], counts: Sequence[int]) -> Journal:
+        """Continue a journal.
+
+        Raises
+        ------
+        TargetError
+            If it is of another conversion: another source, other options or another version.
+        """
+        text = path.read_bytes()
+        # Only what ends in a line feed was written whole.
+        lines = text[: text.rfind(b"\n") + 1].splitlines(keepends=True)
+        head = _parsed(lines[0]) if lines else None
+        if not isinstance(head, dict) or head.get("format") != FORMAT:
+            raise TargetError(f"{path} is not a journal of this version; run again with overwrite=True to start anew")
+        _compare(path, head.get("identity"), identity)
+        if head.get("chunks") != list(counts):
+            raise TargetError(
+                f"{path.parent} was begun with other chunks or variables; run again with overwrite=True to start anew"
+            )
+        done = [Done(n) for n in counts]
+        good, committed = len(lines[0]), False
+        for line in lines[1:]:
+            entry = _parsed(line)
+            if entry == "commit":
+                committed = True
+            elif _is_entry(entry, counts):
+                done[entry[0]].add(entry[1])
+            else:
+                break
+            good += len(line)
+        with path.open("r+b") as file:
+            file.truncate(good)
+        return cls(path, done, committed, "ab")
+
+    def add(self, array: int, chunks: Sequence[Chunk]) -> None:
+        """Record the chunks of a slab, whose files are complete."""
+        self.done[array].add(chunks)
+        self._line([array, chunks])
+        if time.monotonic() - self._synced > _SYNC:
+            self.sync()
+
+    def commit(self) -> None:
+        """Record that the store is complete and is about to be put in its place."""
+        self._line("commit")
+        self.sync()
+
+    def sync(self) -> None:
+        """Force what is recorded to disk."""
+        os.fsync(self._file.fileno())
+        self._synced = time.monotonic()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _line(self, value: Any) -> None:
+        line = (json.dumps(value, separators=(",", ":")) + "\n").encode()
+        if self._file.write(line) != len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+
+
+def _parsed(line: bytes) -> Any:
+    """Return the value of a line, None where it is damaged."""
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def _is_entry(entry: Any, counts: Sequence[int]) -> bool:
+    """Whether a value is a record of chunks that exist."""
+    if not (isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], int) and isinstance(entry[1], list)):
+        return False
+    if not 0 <= entry[0] < len(counts):
+        return False
+    count = counts[entry[0]]
+    return all(
+        isinstance(c, list) and len(c) == 4 and all(isinstance(v, int) and v >= 0 for v in c) and c[0] < count
+        for c in entry[1]
+    )
+
+
+def _compare(path: Path, found: Any, expected: dict[str, Any]) -> None:
+    """Raise where a journal belongs to another conversion, naming what differs."""
+    if found == expected:
+        return
+    old = found if isinstance(found, dict) else {}
+    names = [k for k in expected if old.get(k) != expected[k]] or ["contents"]
+    raise TargetError(
+        f"{path.parent} was begun with another {' and '.join(names)}, so it cannot be finished as it is; repeat the "
+        "call with what it was begun with, or start anew with overwrite=True"
+    )

@@ -1,0 +1,153 @@
+"""What a conversion was asked to do, checked before anything is opened."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cfagg.errors import LimitError, SelectionError, UnsupportedError
+
+__all__ = ["DEFAULT_MEMORY", "Options", "parse_size"]
+
+#: Bytes of values in flight by default; the libraries themselves add some 150 MB.
+DEFAULT_MEMORY = 128 << 20
+
+CODECS = {"zstd": (-7, 22), "blosc": (0, 9), "gzip": (0, 9), "none": (0, 0)}
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
+
+
+def parse_size(value: int | str) -> int:
+    """Return a number of bytes.
+
+    Parameters
+    ----------
+    value : int or str
+        Bytes, or text such as ``"256MiB"``, ``"1.5 GB"``, ``"512M"``.
+
+    Raises
+    ------
+    LimitError
+        If the text is not a size, or the size is not positive.
+
+    Examples
+    --------
+    >>> parse_size("256MiB"), parse_size("1.5 GB"), parse_size(1000)
+    (268435456, 1500000000, 1000)
+    """
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([kmg]?i?)b?\s*", value.lower())
+        if match is None or match[2] not in _UNITS:
+            raise LimitError(f"memory={value!r} is not a size; write bytes or, for instance, '256MiB'")
+        value = int(float(match[1]) * _UNITS[match[2]])
+    if value < 1:
+        raise LimitError(f"memory={value!r} is not a positive number of bytes")
+    return value
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options that decide what is written.
+
+    Those that only decide how fast (workers, memory) are not here: a killed run may be finished with others.
+
+    Parameters
+    ----------
+    variables : tuple of str, optional
+        Names or paths; None is all.
+    zarr_format : int
+        3 or 2.
+    chunks : str or tuple of (str, int)
+        ``"auto"``, ``"partitions"``, or a chunk length per dimension name.
+    packing : str
+        ``"keep"`` or ``"decode"``.
+    codec : str
+        ``"zstd"``, ``"blosc"``, ``"gzip"`` or ``"none"``.
+    level : int, optional
+        Compression level; None is the codec's usual one.
+    missing : str
+        ``"error"`` or ``"fill"``.
+    """
+
+    variables: tuple[str, ...] | None
+    zarr_format: Literal[2, 3]
+    chunks: str | tuple[tuple[str, int], ...]
+    packing: str
+    codec: str
+    level: int | None
+    missing: str
+
+    @classmethod
+    def build(
+        cls,
+        *,
+        variables: Sequence[str] | None,
+        zarr_format: int,
+        chunks: str | Mapping[str, int],
+        packing: str,
+        codec: str | None,
+        level: int | None,
+        missing: str,
+    ) -> Options:
+        """Return checked options.
+
+        Raises
+        ------
+        UnsupportedError, LimitError, SelectionError
+            If an option has a value that is not known.
+        """
+        _one_of("zarr_format", zarr_format, (3, 2))
+        _one_of("packing", packing, ("keep", "decode"))
+        _one_of("missing", missing, ("error", "fill"))
+        codec = "none" if codec is None else codec
+        _one_of("codec", codec, tuple(CODECS))
+        low, high = CODECS[codec]
+        if level is not None and not low <= level <= high:
+            raise LimitError(f"level={level} is outside {low} to {high}, the levels of codec {codec!r}")
+        if isinstance(variables, str):
+            variables = (variables,)
+        if variables is not None and not variables:
+            raise SelectionError("variables=() selects nothing; name one variable at least, or pass None for all")
+        return cls(
+            None if variables is None else tuple(variables),
+            3 if zarr_format == 3 else 2,
+            _chunks(chunks),
+            packing,
+            codec,
+            level,
+            missing,
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """Return the options as JSON keeps them, to be compared when a run is resumed."""
+        chunks = self.chunks if isinstance(self.chunks, str) else dict(self.chunks)
+        variables = None if self.variables is None else list(self.variables)
+        return {**self.__dict__, "chunks": chunks, "variables": variables}
+
+
+def _one_of(name: str, value: object, known: tuple[object, ...]) -> None:
+    """Refuse a value that is not known."""
+    if isinstance(value, bool) or value not in known:
+        raise UnsupportedError(f"{name}={value!r} is not known; choose from {', '.join(map(repr, known))}")
+
+
+def _chunks(chunks: str | Mapping[str, Any]) -> str | tuple[tuple[str, int], ...]:
+    """Return checked chunks."""
+    if isinstance(chunks, str):
+        _one_of("chunks", chunks, ("auto", "partitions"))
+        return chunks
+    for dim, length in chunks.items():
+        if isinstance(length, bool) or not isinstance(length, int) or (length < 1 and length != -1):
+            raise LimitError(f"chunks of {length!r} along {dim!r}: a chunk length is at least 1, or -1 for the whole")
+    return tuple((str(d), int(n)) for d, n in chunks.items())
+
+
+def worker_count(workers: int | None) -> int:
+    """Return the number of threads: the processors this process may use, or what was asked for."""
+    if workers is None:
+        return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    if workers < 1:
+        raise LimitError(f"workers={workers} is less than 1")
+    return workers

@@ -1,0 +1,270 @@
+"""What a conversion will write: every array of the store, its chunks, and where its values come from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.access import Access
+from cfagg.cf.header import Header
+from cfagg.convert import packing
+from cfagg.convert.attributes import fill_of, group_attributes, variable_attributes
+from cfagg.convert.chunks import RECTILINEAR_NOTE, check_dimensions, choose_chunks
+from cfagg.convert.options import Options
+from cfagg.convert.selection import select
+from cfagg.convert.storage import cell_edges, stored_chunks
+from cfagg.errors import UnsupportedError
+from cfagg.model import Aggregation, Grid, Layout
+from cfagg.source import Group, Source, Variable
+
+__all__ = ["Array", "Plan", "Values", "build_plan"]
+
+
+class Values(Protocol):
+    """Anything that reads a box of an array: `cfagg.execute.Reader` and its like."""
+
+    def read_into(self, out: npt.NDArray[Any], selection: tuple[slice, ...]) -> None:
+        """Write the values of `selection` into `out`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Array:
+    """One array of the store.
+
+    Parameters
+    ----------
+    path : str
+        Path within the store, without a leading slash.
+    dims, shape : tuple
+        Dimensions and their sizes.
+    dtype : numpy.dtype
+        Type that is written; `object` for strings.
+    attributes : mapping
+        Attributes as JSON holds them, without the fill value.
+    fill : scalar, optional
+        Declared fill value in `dtype`.
+    grid : Grid
+        Chunks.
+    rectilinear : bool
+        Whether the chunks are of unequal sizes.
+    cells : tuple of int64 array
+        Per dimension, the edges of what the source stores as one piece.
+    values : Values
+        Where the values come from.
+    stored : numpy.dtype
+        Type that `values` gives.
+    unpack : Unpack, optional
+        How values become those that are written.
+    """
+
+    path: str
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    attributes: Mapping[str, Any]
+    fill: Any
+    grid: Grid
+    rectilinear: bool
+    cells: tuple[npt.NDArray[np.int64], ...]
+    values: Values
+    stored: np.dtype[Any]
+    unpack: packing.Unpack | None = None
+
+    @property
+    def chunk_shape(self) -> tuple[int, ...]:
+        """Lengths of a chunk of a regular grid."""
+        return tuple(a.chunk for a in self.grid.axes)  # type: ignore[union-attr]
+
+    @property
+    def padding(self) -> Any:
+        """Value of elements that lie beyond the array in its last chunks."""
+        if self.fill is not None:
+            return self.fill
+        return {"O": "", "S": b""}.get(self.dtype.kind, 0)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values, before compression."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def key(self, index: tuple[int, ...], zarr_format: int) -> str:
+        """Return the place of a chunk within the store.
+
+        >>> Array.key.__name__  # "tas/c/0/1" in Zarr v3, "tas/0.1" in v2
+        'key'
+        """
+        if zarr_format == 2:
+            return f"{self.path}/{'.'.join(map(str, index)) or '0'}"
+        return "/".join([self.path, "c", *map(str, index)])
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All that is written.
+
+    Parameters
+    ----------
+    groups : dict of str to dict
+        Attributes of every group by path within the store; the root is ``""``.
+    arrays : tuple of Array
+        In the order in which they are written.
+    notes : tuple of str
+        What a user should know.
+    """
+
+    groups: dict[str, dict[str, Any]]
+    arrays: tuple[Array, ...]
+    notes: tuple[str, ...]
+
+
+def build_plan(source: Source, access: Access, options: Options, workers: int) -> Plan:
+    """Return the plan of a conversion; headers of partitions are read where packing must be decided.
+
+    Raises
+    ------
+    SelectionError
+        If a variable or dimension is asked for that is not there.
+    UnsupportedError
+        If something has no form in Zarr.
+    CfaggError
+        Whatever is wrong with the partitions' headers.
+    """
+    chosen = select(source.root, options.variables)
+    groups: dict[str, dict[str, Any]] = {"": group_attributes(source.root.attributes)}
+    arrays: list[Array] = []
+    notes: list[str] = []
+    known: set[str] = set()
+    for group in source.root.walk():
+        where = group.path.strip("/")
+        names = [n for n in group.variables if f"{where}/{n}".lstrip("/") in chosen]
+        if where and options.variables is not None and not any(c.startswith(where + "/") for c in chosen):
+            continue
+        for part in where.split("/"):
+            _check_name(part, source.path)
+        groups[where] = group_attributes(group.attributes)
+        for name in names:
+            _check_name(name, source.path)
+            variable = group.variables[name]
+            known.update(variable.dims)
+            arrays.append(_array(source, group, variable, access, options, workers, notes))
+    if not isinstance(options.chunks, str):
+        check_dimensions(dict(options.chunks), known)
+    if options.zarr_format == 3 and any(a.dtype.kind == "S" for a in arrays):
+        names = [a.path for a in arrays if a.dtype.kind == "S"]
+        notes.append(
+            f"variables of characters ({', '.join(names)}) are written as fixed-length bytes, which Zarr v3 does not "
+            "specify yet: zarr-python and xarray read them"
+        )
+    return Plan(groups, tuple(arrays), tuple(notes))
+
+
+def _array(
+    source: Source,
+    group: Group,
+    variable: Variable | Aggregation,
+    access: Access,
+    options: Options,
+    workers: int,
+    notes: list[str],
+) -> Array:
+    """Return what becomes of one variable."""
+    from cfagg.execute import Reader, plain_reader
+
+    path = f"{group.path.strip('/')}/{variable.name}".lstrip("/")
+    where = f"file {source.path}, variable {path!r}"
+    _check_type(variable.dtype, where)
+    attributes = dict(variable.attributes)
+    mode: Literal["error", "fill"] = "fill" if options.missing == "fill" else "error"
+    if isinstance(variable, Aggregation):
+        values: Any = Reader(variable, access, missing=mode, workers=1, group=group.path)
+        if options.packing == "keep":
+            packed, note = packing.shared_packing(variable, _headers(variable, values, workers, options.missing))
+            notes.extend([note] if note else [])
+            if packed is not None:
+                variable, attributes = packed, dict(packed.attributes)
+                values = Reader(packed, access, missing=mode, workers=1, group=group.path)
+        for name in ("units", "calendar"):
+            if getattr(variable, name) is not None:
+                attributes.setdefault(name, getattr(variable, name))
+        partitions = variable.grid
+    else:
+        plain = plain_reader(source.path, group.path, variable.name)
+        plain.workers = 1
+        values = plain
+        partitions = Grid([[0, n] if n else [0] for n in variable.shape])
+    unpack = None
+    if options.packing == "decode" and packing.is_packed(attributes) and variable.dtype.kind in "iuf":
+        unpack, attributes = packing.decoded(variable.dtype, attributes, where)
+    dtype = variable.dtype if unpack is None else unpack.dtype
+    storage = stored_chunks(source.path, group.path, variable, access)
+    wanted = options.chunks if isinstance(options.chunks, str) else dict(options.chunks)
+    itemsize = 32 if dtype.kind == "O" else dtype.itemsize
+    grid, rectilinear = choose_chunks(path, variable.dims, partitions, storage, itemsize, wanted, options.zarr_format)
+    if rectilinear:
+        notes.append(RECTILINEAR_NOTE.format(name=path))
+    return Array(
+        path=path,
+        dims=variable.dims,
+        shape=variable.shape,
+        dtype=np.dtype(object) if dtype.kind == "O" else dtype.newbyteorder("="),
+        attributes=variable_attributes(attributes),
+        fill=fill_of(attributes, dtype),
+        grid=grid,
+        rectilinear=rectilinear,
+        cells=cell_edges(partitions, storage),
+        values=values,
+        stored=np.dtype(object) if dtype.kind == "O" else variable.dtype.newbyteorder("="),
+        unpack=unpack,
+    )
+
+
+def _headers(aggregation: Aggregation, reader: Any, workers: int, missing: str) -> Iterator[tuple[Layout, Header]]:
+    """Yield layout and header of every partition, read ahead by a few threads."""
+    partitions = aggregation.partitions
+    rows = (i for i in range(len(partitions)) if partitions.present[i])
+    with ThreadPoolExecutor(workers) as pool:
+        while batch := list(islice(rows, 64 * workers)):
+            heads = pool.map(lambda i: _header(reader, i, missing), batch)
+            for i, head in zip(batch, heads, strict=True):
+                if head is not None:
+                    yield partitions.layout_of(i), head
+
+
+def _header(reader: Any, i: int, missing: str) -> Header | None:
+    """Return the header of a partition, None where it is missing and may be."""
+    from cfagg.errors import FragmentNotFoundError
+
+    try:
+        header: Header = reader.header(i)
+    except FragmentNotFoundError:
+        if missing == "fill":
+            return None
+        raise
+    return header
+
+
+def _check_type(dtype: np.dtype[Any], where: str) -> None:
+    """Refuse types that Zarr and netCDF do not share."""
+    metadata: Mapping[str, Any] = dtype.metadata or {}
+    if dtype.kind in "iuf" or dtype == np.dtype("S1") or (dtype.kind == "O" and metadata.get("element_type") is str):
+        return
+    raise UnsupportedError(
+        f"{where}: values of type {metadata.get('vlen', dtype)} (compound or of variable length) are not converted; "
+        "name the variables to convert with variables="
+    )
+
+
+def _check_name(name: str, path: str) -> None:
+    """Refuse names that would lead out of the store or clash with its metadata."""
+    if name.startswith(".") or "/" in name or "\0" in name or name == "zarr.json":
+        raise UnsupportedError(
+            f"file {path}: the name {name!r} cannot be used within a Zarr store; name the variables to convert with "
+            "variables="
+        )

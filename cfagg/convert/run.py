@@ -1,0 +1,232 @@
+"""Writing the chunks: slabs are read, conformed, encoded and written by a few threads, each a whole slab at a time.
+
+While one thread waits for the disk or the library, the others compute; all heavy steps run outside Python's lock.
+Memory is bounded by construction: as many slabs are in flight as there are threads, and a slab is cut to its share.
+"""
+
+from __future__ import annotations
+
+import math
+import queue
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.convert.codecs import Codec, content_checksum
+from cfagg.convert.journal import Chunk, Journal
+from cfagg.convert.plan import Array
+from cfagg.convert.slabs import Slabs, choose_slabs
+from cfagg.errors import LimitError
+
+__all__ = ["Task", "cut", "run"]
+
+#: A slab, what it was decoded from, and the encoded chunk are in memory together; this many times the slab at most.
+_COPIES = 2.5
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One slab of one array."""
+
+    array: int
+    slab: int
+
+
+@dataclass(eq=False)
+class _Scratch(threading.local):
+    """Memory that one thread uses again and again, so that the system need not provide it anew for each slab."""
+
+    held: dict[str, npt.NDArray[np.uint8]] = field(default_factory=dict)
+
+    def array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """Return an uninitialised array."""
+        if dtype.kind == "O":
+            return np.empty(shape, dtype)
+        count = math.prod(shape) * dtype.itemsize
+        block = self.held.get(name)
+        if block is None or block.nbytes < count:
+            block = self.held[name] = np.empty(count, np.uint8)
+        return block[:count].view(dtype).reshape(shape)
+
+
+def cut(arrays: Sequence[Array], memory: int, workers: int) -> tuple[list[Slabs], int]:
+    """Return the slabs of every array and the number of threads that fit in memory with them.
+
+    Raises
+    ------
+    LimitError
+        If a single chunk does not fit.
+    """
+    slabs, largest = [], 0
+    for a in arrays:
+        itemsize = 64 if a.dtype.kind == "O" else a.dtype.itemsize + (a.stored.itemsize if a.unpack else 0)
+        made = choose_slabs(a.grid, a.cells, itemsize, int(memory / _COPIES / workers))
+        size = int(made.largest * itemsize * _COPIES)
+        if size > memory:
+            raise LimitError(
+                f"variable {a.path!r}: a chunk of shape {tuple(max(s, default=0) for s in a.grid.sizes)} takes "
+                f"{size >> 20} MiB to convert, more than memory={memory >> 20} MiB; give more memory or smaller chunks"
+            )
+        slabs.append(made)
+        largest = max(largest, size)
+    return slabs, max(1, min(workers, memory // max(1, largest)))
+
+
+def run(
+    arrays: Sequence[Array],
+    slabs: Sequence[Slabs],
+    root: Path,
+    journal: Journal,
+    codec: Codec,
+    zarr_format: int,
+    workers: int,
+    progress: Progress | None,
+) -> None:
+    """Write every chunk that the journal does not have yet.
+
+    Raises
+    ------
+    CfaggError, OSError
+        The first error of any thread; the others stop after the chunk they are at.
+    """
+    total = sum(a.nbytes for a in arrays)
+    todo = _tasks(slabs, journal)
+    left = sum(arrays[t.array].dtype.itemsize * _elements(slabs[t.array], t.slab) for t in _tasks(slabs, journal))
+    written = total - left
+    if progress is not None:
+        progress(written, total)
+    results: queue.SimpleQueue[tuple[Task | None, list[Chunk] | BaseException]] = queue.SimpleQueue()
+    drawing, stop = threading.Lock(), threading.Event()
+    writer = _Writer(arrays, slabs, root, codec, zarr_format, stop)
+
+    def work() -> None:
+        try:
+            while not stop.is_set():
+                with drawing:
+                    task = next(todo, None)
+                if task is None:
+                    break
+                results.put((task, writer.write(task)))
+            results.put((None, []))
+        except BaseException as error:  # noqa: BLE001  it is raised again by the thread that waits
+            results.put((None, error))
+
+    threads = [threading.Thread(target=work, name=f"cfagg-convert-{i}", daemon=True) for i in range(workers)]
+    for t in threads:
+        t.start()
+    try:
+        running = workers
+        while running:
+            task, outcome = results.get()
+            if isinstance(outcome, BaseException):
+                raise outcome
+            if task is None:
+                running -= 1
+                continue
+            journal.add(task.array, outcome)
+            written += arrays[task.array].dtype.itemsize * _elements(slabs[task.array], task.slab)
+            if progress is not None:
+                progress(written, total)
+    finally:
+        stop.set()
+        for t in threads:
+            t.join()
+    journal.sync()
+
+
+def _tasks(slabs: Sequence[Slabs], journal: Journal) -> Iterator[Task]:
+    """Yield the slabs in which a chunk is still to be written."""
+    for i, (s, done) in enumerate(zip(slabs, journal.done, strict=True)):
+        if done.written.all():
+            continue
+        untouched = not done.written.any()
+        written = done.written.reshape(s.grid.matrix_shape)
+        for k in range(len(s)):
+            if untouched or not written[tuple(slice(r.start, r.stop) for r in s.chunks(k))].all():
+                yield Task(i, k)
+
+
+def _elements(slabs: Slabs, k: int) -> int:
+    return math.prod(e.stop - e.start for e in slabs.extent(k))
+
+
+class _Writer:
+    """Reads, encodes and writes one slab; any thread may use it."""
+
+    def __init__(
+        self,
+        arrays: Sequence[Array],
+        slabs: Sequence[Slabs],
+        root: Path,
+        codec: Codec,
+        zarr_format: int,
+        stop: threading.Event,
+    ) -> None:
+        self._arrays, self._slabs, self._root = arrays, slabs, root
+        self._encode = codec.encoder()
+        self._format = zarr_format
+        self._stop = stop
+        self._scratch = _Scratch()
+        self._made: set[Path] = set()
+
+    def write(self, task: Task) -> list[Chunk]:
+        """Write all chunks of a slab and return what the journal notes of them."""
+        array, slabs = self._arrays[task.array], self._slabs[task.array]
+        block = self._read(array, slabs.extent(task.slab))
+        shape = array.grid.matrix_shape
+        out = []
+        for index, box in slabs.walk(task.slab):
+            if self._stop.is_set():
+                break
+            values = block[box]
+            encoded = self._encoded(array, values)
+            path = self._root / array.key(index, self._format)
+            if path.parent not in self._made:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._made.add(path.parent)
+            with path.open("wb", buffering=0) as file:
+                _write_all(file, encoded)
+            number = int(np.ravel_multi_index(index, shape)) if index else 0
+            out.append((number, len(encoded), zlib.crc32(encoded), content_checksum(values)))
+        return out
+
+    def _read(self, array: Array, extent: tuple[slice, ...]) -> npt.NDArray[Any]:
+        shape = tuple(e.stop - e.start for e in extent)
+        stored = self._scratch.array("stored", shape, array.stored)
+        array.values.read_into(stored, extent)
+        if array.unpack is None:
+            return stored
+        block = self._scratch.array("unpacked", shape, array.dtype)
+        array.unpack(stored, block)
+        return block
+
+    def _encoded(self, array: Array, values: npt.NDArray[Any]) -> memoryview:
+        """Return the bytes of one chunk, filled up where the array ends within it."""
+        whole = values.shape if array.rectilinear else array.chunk_shape
+        if values.shape != whole:
+            chunk = self._scratch.array("chunk", whole, array.dtype)
+            chunk[...] = array.padding
+            chunk[tuple(slice(n) for n in values.shape)] = values
+            values = chunk
+        if array.dtype.kind == "O":
+            from numcodecs import VLenUTF8
+
+            raw = VLenUTF8().encode(np.ascontiguousarray(values).reshape(-1))
+            chunk = np.frombuffer(raw, np.uint8)
+        else:
+            chunk = np.ascontiguousarray(values, dtype=array.dtype.newbyteorder("<"))
+        return memoryview(self._encode(chunk)).cast("B")
+
+
+def _write_all(file: Any, data: memoryview) -> None:
+    """Write all of `data`; the system may take it in pieces."""
+    while data.nbytes:
+        data = data[file.write(data) :]

@@ -1,0 +1,153 @@
+"""Cutting an array into slabs: boxes of whole target chunks that are read, encoded and written in one go.
+
+A slab ends where an edge of the target's chunks meets an edge of the source's cells, so that no source cell is decoded
+twice.  Where such a slab would not fit in memory it is cut further, along the axis where that repeats the least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.model import Grid
+
+__all__ = ["Slabs", "choose_slabs"]
+
+Int64 = npt.NDArray[np.int64]
+
+#: Smaller slabs are joined up to this size, so that the overhead of one is spread.
+_WORTHWHILE = 4 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Slabs:
+    """Slabs of a chunk grid, numbered in C order.
+
+    Parameters
+    ----------
+    grid : Grid
+        The target's chunks.
+    cuts : tuple of int64 array
+        Per dimension, the number of the first chunk of every slab, and the number of chunks.
+    """
+
+    grid: Grid
+    cuts: tuple[Int64, ...]
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Number of slabs along each dimension."""
+        return tuple(len(c) - 1 for c in self.cuts)
+
+    def __len__(self) -> int:
+        n = 1
+        for m in self.counts:
+            n *= m
+        return n
+
+    def chunks(self, k: int) -> tuple[range, ...]:
+        """Return the chunk numbers of slab `k` along each dimension."""
+        index = np.unravel_index(k, self.counts) if self.cuts else ()
+        return tuple(range(int(c[i]), int(c[i + 1])) for c, i in zip(self.cuts, index, strict=True))
+
+    def extent(self, k: int) -> tuple[slice, ...]:
+        """Return the box of the array that slab `k` spans."""
+        return tuple(
+            slice(int(e[r.start]), min(int(e[r.stop]), n))
+            for e, r, n in zip(self.grid.edges, self.chunks(k), self.grid.shape, strict=True)
+        )
+
+    def walk(self, k: int) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+        """Yield index and box of each chunk of slab `k`, the box relative to the slab and clipped to the array."""
+        origin = [s.start for s in self.extent(k)]
+        for index in product(*self.chunks(k)):
+            box = tuple(
+                slice(int(e[i]) - o, min(int(e[i + 1]), n) - o)
+                for e, i, o, n in zip(self.grid.edges, index, origin, self.grid.shape, strict=True)
+            )
+            yield index, box
+
+    @property
+    def largest(self) -> int:
+        """Number of elements of the largest slab."""
+        return _largest(self.grid.edges, self.cuts)
+
+
+def choose_slabs(grid: Grid, source: Sequence[npt.ArrayLike], itemsize: int, budget: int) -> Slabs:
+    """Return slabs of at most `budget` bytes, or of one chunk where a chunk is larger.
+
+    Parameters
+    ----------
+    grid : Grid
+        The target's chunks.
+    source : sequence of int arrays
+        Per dimension, the edges of the source's cells (partitions, or the chunks they are stored in).
+    itemsize : int
+        Bytes an element takes while it is in memory.
+    budget : int
+        Bytes a slab may take.
+
+    Examples
+    --------
+    >>> grid = Grid.regular((12, 10), (4, 10))
+    >>> slabs = choose_slabs(grid, [[0, 6, 12], [0, 10]], 10**6, 10**9)
+    >>> slabs.cuts[0]  # chunks end at 4, 8, 12 and partitions at 6, 12: they meet at 12 only
+    array([0, 3])
+    >>> choose_slabs(grid, [[0, 6, 12], [0, 10]], 10**6, 5 * 10**7).cuts[0]
+    array([0, 1, 2, 3])
+    """
+    edges = grid.edges
+    cells = [np.asarray(s, dtype=np.int64) for s in source]
+    together = [_meeting(e, c) for e, c in zip(edges, cells, strict=True)]
+    most = [int(np.diff(t).max(initial=1)) for t in together]
+    cuts = list(together)
+    while _largest(edges, cuts) * itemsize > budget and any(m > 1 for m in most):
+        trials = []
+        for d, m in enumerate(most):
+            if m > 1:
+                trial = _split(together[d], (m + 1) // 2)
+                repeats = _repeats(edges[d][trial], cells[d]) / _repeats(edges[d][cuts[d]], cells[d])
+                trials.append((repeats, d, trial))
+        _, d, trial = min(trials, key=lambda t: t[:2])
+        cuts[d] = trial
+        most[d] = (most[d] + 1) // 2
+    worthwhile = min(_WORTHWHILE, budget)
+    for d in reversed(range(len(cuts))):
+        group = worthwhile // max(1, _largest(edges, cuts) * itemsize)
+        if group > 1 and len(cuts[d]) > 2:
+            joined = cuts[d][:-1:group]
+            cuts[d] = np.append(joined, cuts[d][-1])
+    return Slabs(grid, tuple(cuts))
+
+
+def _meeting(edges: Int64, cells: Int64) -> Int64:
+    """Return the chunk numbers at whose lower edges a source cell begins too, and the number of chunks."""
+    inner = np.flatnonzero(np.isin(edges[1:-1], cells)) + 1
+    return np.concatenate([[0], inner, [len(edges) - 1]]) if len(edges) > 1 else np.zeros(1, np.int64)
+
+
+def _split(cuts: Int64, most: int) -> Int64:
+    """Return `cuts` with pieces of at most `most` chunks."""
+    pieces = [np.arange(a, b, most) for a, b in pairwise(cuts.tolist())]
+    return np.concatenate([*pieces, cuts[-1:]])
+
+
+def _repeats(slabs: Int64, cells: Int64) -> float:
+    """Return how often a source cell is met on average, by slabs with these edges."""
+    if len(cells) < 2:
+        return 1.0
+    first = np.searchsorted(slabs, cells[:-1], side="right")
+    last = np.searchsorted(slabs, cells[1:] - 1, side="right")
+    return float(np.mean(last - first + 1))
+
+
+def _largest(edges: Sequence[Int64], cuts: Sequence[Int64]) -> int:
+    """Return the number of elements of the largest slab."""
+    n = 1
+    for e, c in zip(edges, cuts, strict=True):
+        n *= int(np.diff(e[c]).max(initial=0))
+    return n

@@ -1,0 +1,83 @@
+"""How the source itself is cut: its partitions, and the chunks in which files store them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.access import Access
+from cfagg.errors import FragmentNotFoundError, FragmentReadError
+from cfagg.model import Aggregation, Grid
+from cfagg.source import Variable
+
+__all__ = ["cell_edges", "stored_chunks"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+def cell_edges(partitions: Grid, storage: Sequence[int] | None) -> tuple[Int64, ...]:
+    """Return the edges, per dimension, of what the source stores as one piece.
+
+    Examples
+    --------
+    >>> cell_edges(Grid([[0, 5, 12]]), (4,))[0]
+    array([ 0,  4,  5,  9, 12])
+    """
+    edges = partitions.edges
+    if storage is None:
+        return edges
+    out = []
+    for e, c in zip(edges, storage, strict=True):
+        whole = len(e) < 2 or int(np.diff(e).max()) <= c
+        pieces = [] if whole else [np.arange(a, b, c) for a, b in pairwise(e.tolist())]
+        out.append(e if whole else np.concatenate([*pieces, e[-1:]]))
+    return tuple(out)
+
+
+def stored_chunks(path: str, group: str, variable: Variable | Aggregation, access: Access) -> tuple[int, ...] | None:
+    """Return the chunks in which the values are stored, in the variable's own order; None where there are none.
+
+    Of an aggregation, the first partition that is there speaks for all: the answer only decides how much is read at a
+    time.
+
+    Parameters
+    ----------
+    path, group : str
+        The source file, and the variable's group.
+    variable : Variable or Aggregation
+        The variable.
+    access : Access
+        Policy for references.
+    """
+    if not variable.dims:
+        return None
+    if isinstance(variable, Variable):
+        return _located(path, variable.name, group)
+    partitions = variable.partitions
+    for i in np.flatnonzero(partitions.present)[:3].tolist():
+        layout = partitions.layout_of(i)
+        if partitions.part_text(i) is not None:
+            return None
+        file = access.resolve(partitions.file_name(i))
+        found = _located(file, partitions.address_name(i) or variable.name, group)
+        if found is not None and len(found) == len(layout.dims):
+            sizes = dict(zip(layout.dims, found, strict=True))
+            return tuple(sizes.get(d, 1) for d in variable.dims)
+    return None
+
+
+def _located(path: str, address: str, group: str) -> tuple[int, ...] | None:
+    """Return the chunks of one variable of one file."""
+    from cfagg.readers import locate
+    from cfagg.readers.files import Context
+
+    try:
+        found: Any = locate(path, address, Context(), group).chunks
+    except (FragmentNotFoundError, FragmentReadError):
+        # Reading it raises in its turn, with the partition's place, or fills it where that was asked for.
+        return None
+    return None if found is None else tuple(int(n) for n in found)

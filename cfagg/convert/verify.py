@@ -1,0 +1,88 @@
+"""Checking that what stands on disk is what was written."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cfagg.convert.codecs import content_checksum
+from cfagg.convert.journal import Done, Journal
+from cfagg.convert.plan import Array
+from cfagg.convert.slabs import Slabs
+from cfagg.errors import TargetError
+
+__all__ = ["distrust", "verify"]
+
+
+def distrust(arrays: Sequence[Array], journal: Journal, root: Path, zarr_format: int, workers: int) -> int:
+    """Forget the chunks of a journal whose files are not there as they were written; return how many remain.
+
+    A machine that went down may have lost the end of files that were written shortly before.
+    """
+    kept = 0
+    with ThreadPoolExecutor(workers) as pool:
+        for array, done in zip(arrays, journal.done, strict=True):
+            numbers = np.flatnonzero(done.written).tolist()
+
+            def intact(i: int, array: Array = array, done: Done = done) -> bool:
+                path = root / array.key(_index(array, i), zarr_format)
+                try:
+                    data = path.read_bytes()
+                except FileNotFoundError:
+                    return False
+                return len(data) == int(done.size[i]) and zlib.crc32(data) == int(done.stored[i])
+
+            for i, good in zip(numbers, pool.map(intact, numbers), strict=True):
+                done.written[i] = good
+                kept += good
+    return kept
+
+
+def verify(arrays: Sequence[Array], slabs: Sequence[Slabs], journal: Journal, root: Path, workers: int) -> None:
+    """Read the finished store with zarr-python and compare the checksum of every chunk's values.
+
+    Raises
+    ------
+    TargetError
+        If a chunk cannot be read or holds other values than were written.
+    """
+    import zarr
+
+    with zarr.config.set({"array.rectilinear_chunks": True}), ThreadPoolExecutor(workers) as pool:
+        group: Any = zarr.open_group(root, mode="r")
+        for array, cuts, done in zip(arrays, slabs, journal.done, strict=True):
+            opened = group[array.path]
+
+            def check(
+                k: int, array: Array = array, cuts: Slabs = cuts, done: Done = done, opened: Any = opened
+            ) -> None:
+                for index, box in cuts.walk(k):
+                    origin = [e.start for e in cuts.extent(k)]
+                    at = tuple(slice(b.start + o, b.stop + o) for b, o in zip(box, origin, strict=True))
+                    try:
+                        found = content_checksum(np.asarray(opened[at]))
+                    except (OSError, RuntimeError, ValueError) as error:
+                        raise TargetError(
+                            f"variable {array.path!r}, chunk {index}: what was written cannot be read back ({error}); "
+                            "check the disk, then finish with resume=True"
+                        ) from error
+                    number = int(np.ravel_multi_index(index, array.grid.matrix_shape)) if index else 0
+                    if found != done.content[number]:
+                        raise TargetError(
+                            f"variable {array.path!r}, chunk {index}: checksum {found:#010x} was read back, "
+                            f"{int(done.content[number]):#010x} was written; check the disk and finish with resume=True"
+                        )
+
+            for _ in pool.map(check, range(len(cuts))):
+                pass
+
+
+def _index(array: Array, number: int) -> tuple[int, ...]:
+    """Return the chunk's index along each dimension."""
+    shape = array.grid.matrix_shape
+    return tuple(int(i) for i in np.unravel_index(number, shape)) if shape else ()
