@@ -13,6 +13,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -202,14 +203,8 @@ class Reader(_Base):
             fragment = self._fragments.open(i, path)
             recipe = self._recipe(i, fragment)
             indices, feeds = self._compose(i, fragment, recipe, made.source(k))
-            yield from split(
-                indices,
-                feeds,
-                target,
-                fragment,
-                out,
-                lambda block, view, r=recipe, w=fragment.where: conform.apply(r, block, view, where=w),
-            )
+            put = partial(_conform, recipe, fragment.where)
+            yield from split(indices, feeds, target, fragment, out, put)
 
     def _absent(self, i: int, out: npt.NDArray[Any], target: Sequence[Any]) -> Piece:
         """Return the piece that writes missing values."""
@@ -335,6 +330,10 @@ def plain_reader(source_path: str | os.PathLike[str], group_path: str, variable:
     array([164569. , 164599.5, 164630.5])
     """
     return PlainReader(os.fspath(source_path), group_path, variable)
+
+
+def _conform(recipe: conform.Recipe, where: str, block: npt.NDArray[Any], view: npt.NDArray[Any]) -> None:
+    conform.apply(recipe, block, view, where=where)
 
 
 def _copy(block: npt.NDArray[Any], view: npt.NDArray[Any]) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,10 @@ from cfagg.errors import (
 )
 from cfagg.model import Aggregation
 from cfagg.readers import locate, read
-from cfagg.readers.files import Context
+from cfagg.readers.files import Context, FileKey, look
+
+if TYPE_CHECKING:
+    from cfagg.source import Source
 
 __all__ = ["MAX_NESTING", "Fragment", "Fragments"]
 
@@ -146,9 +150,8 @@ class Fragments:
     def _nested(self, path: str, address: str, own: bool, where: str) -> Fragment:
         """Return the sub-array that is an aggregation itself."""
         from cfagg.execute import Reader
-        from cfagg.source import open_source
 
-        source = open_source(path)
+        source = _source(look(path, Context(where)))
         group, inner = source.find_from(self.group if own else "/", address)
         if not isinstance(inner, Aggregation):
             raise ConventionError(f"{where}: {address!r} of {path} looks like an aggregation and is none")
@@ -168,6 +171,14 @@ class Fragments:
         # The inner aggregation is read by the thread that needs it.
         reader = Reader(replace(inner, source=path), self.access.nested(path), workers=1, group=group.path, chain=chain)
         return Fragment(header, None, lambda slices: reader.read(list(slices)), where)
+
+
+@lru_cache(maxsize=16)
+def _source(key: FileKey) -> Source:
+    """Return the metadata of an inner aggregation's file; while the file stays as it is, it is parsed once."""
+    from cfagg.source import open_source
+
+    return open_source(key.path)
 
 
 def _join(group: str, name: str) -> str:

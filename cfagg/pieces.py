@@ -175,18 +175,19 @@ def _places(target: Any, length: int) -> Places:
 
 def _store(out: npt.NDArray[Any], places: Sequence[Places], put: Callable[[npt.NDArray[Any]], Any]) -> None:
     """Call `put` with a view of the output, or with a block that is then scattered into it."""
-    if all(isinstance(p, range) for p in places):
-        put(out[(*(_slice(p) for p in places), ...)])
+    slices = [_slice(p) for p in places if isinstance(p, range)]
+    if len(slices) == len(places):
+        # The ellipsis keeps a view where there are no dimensions.
+        put(out[tuple(slices) + (...,)])  # noqa: RUF005
         return
     block = np.empty([len(p) for p in places], out.dtype)
     put(block)
     out[np.ix_(*(np.asarray(p) for p in places))] = block
 
 
-def _slice(places: Places) -> slice:
+def _slice(places: range) -> slice:
     """Return a range as the slice that takes it."""
-    stop = places.stop  # type: ignore[union-attr]
-    return slice(places.start, stop if stop >= 0 else None, places.step)  # type: ignore[union-attr]
+    return slice(places.start, places.stop if places.stop >= 0 else None, places.step)
 
 
 def _processors() -> int:

@@ -7,6 +7,7 @@ immutable data (`Source`, `Group`, `Variable` and `cfagg.model.Aggregation`) tha
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     import netCDF4
 
 __all__ = ["Group", "Source", "Variable", "open_source"]
+
+
+_NCA_MARK = re.compile(r"NCA(-[0-9.]+)?")
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,24 @@ class Group:
         hidden = {d for g in self.walk() for v in g.private.values() for d in v.dims}
         shown = {d for g in self.walk() for v in g.variables.values() for d in v.dims}
         return {d: n for d, n in self.dimensions.items() if d in shown or d not in hidden}
+
+    @property
+    def public_attributes(self) -> dict[str, Any]:
+        """Attributes as they hold for what is read: `Conventions` without the mark of an aggregation file.
+
+        >>> Group("/", {}, attributes={"Conventions": "CF-1.5 NCA"}).public_attributes
+        {'Conventions': 'CF-1.5'}
+        """
+        found = dict(self.attributes)
+        value = found.get("Conventions")
+        if isinstance(value, str):
+            separator = "," if "," in value else None
+            kept = [word.strip() for word in value.split(separator) if not _NCA_MARK.fullmatch(word.strip())]
+            if kept:
+                found["Conventions"] = (", " if separator else " ").join(kept)
+            else:
+                del found["Conventions"]
+        return found
 
     @property
     def has_aggregations(self) -> bool:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cfagg.errors import CfaggError, FragmentNotFoundError, FragmentReadError, SourceError
+from cfagg.readers import counters
 
-__all__ = ["CONTEXT_SOURCE", "Context", "FileKey", "look", "magic"]
+__all__ = ["CONTEXT_SOURCE", "Context", "FileKey", "look", "magic", "open_plain", "read_exactly"]
 
 
 class FileKey(NamedTuple):
@@ -96,3 +97,38 @@ def magic(path: str, context: Context = CONTEXT_SOURCE) -> bytes:
         raise context.broken(context.said(f"{path} cannot be read: {error.strerror}")) from error
     finally:
         os.close(handle)
+
+
+def open_plain(key: FileKey, context: Context) -> int:
+    """Return a file descriptor for positioned reads; the caller closes it."""
+    try:
+        handle = os.open(key.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError as error:
+        raise context.missing(context.said(f"there is no file {key.path}; {context.remedy}")) from error
+    except OSError as error:
+        raise context.broken(context.said(f"{key.path} cannot be opened: {error.strerror}")) from error
+    counters.add(files=1)
+    return handle
+
+
+def read_exactly(handle: int, size: int, offset: int, key: FileKey, context: Context) -> bytes:
+    """Return `size` bytes at `offset`.
+
+    Raises
+    ------
+    CfaggError
+        ``context.broken`` where the file ends before.
+    """
+    data = b""
+    while len(data) < size:
+        try:
+            more = os.pread(handle, size - len(data), offset + len(data))
+        except OSError as error:
+            raise context.broken(context.said(f"{key.path} cannot be read: {error.strerror}")) from error
+        if not more:
+            raise context.broken(
+                context.said(f"{key.path} is truncated: it ends before byte {offset + size}; restore the file")
+            )
+        data = data + more if data else more
+    counters.add(bytes=size)
+    return data

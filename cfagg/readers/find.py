@@ -10,14 +10,17 @@ from typing import Any
 import numpy.typing as npt
 
 from cfagg.cf.header import Header
-from cfagg.readers import netcdf
-from cfagg.readers.files import Context, FileKey, look
-from cfagg.readers.located import Library, Located
+from cfagg.readers import classic, contiguous, hdf5, hdf5_chunks, netcdf
+from cfagg.readers.files import Context, FileKey, look, magic
+from cfagg.readers.located import Chunked, Contiguous, Library, Located
 
 __all__ = ["locate", "read"]
 
 #: Headers remembered, each some kilobytes.
 REMEMBERED = 2048
+
+#: From so many bytes on, HDF5 chunks are read directly; for less, the library is quicker.
+DIRECT_BYTES = 2**18
 
 _lock = threading.Lock()
 _seen: OrderedDict[tuple[FileKey, str, str], Located] = OrderedDict()
@@ -68,10 +71,38 @@ def read(located: Located, slices: Sequence[slice], context: Context) -> npt.NDA
     context : Context
         For whom, for messages.
     """
-    return netcdf.read(located.key.path, located.address, slices, context, located.group)
+    key, storage, shape = located.key, located.storage, located.header.shape
+    if isinstance(storage, Contiguous):
+        return contiguous.read(key, storage, shape, slices, context)
+    if isinstance(storage, Chunked):
+        if _bytes(located, slices) >= DIRECT_BYTES and hdf5_chunks.can_read(storage):
+            return hdf5_chunks.read(key, storage, slices, context)
+        if _builtin(storage):
+            return hdf5.read(key, storage.path, storage.dtype, slices, located.address, context)
+    return netcdf.read(key.path, located.address, slices, context, located.group)
+
+
+def _bytes(located: Located, slices: Sequence[slice]) -> int:
+    size = located.header.dtype.itemsize
+    for s in slices:
+        size *= len(range(s.start, s.stop, s.step))
+    return size
+
+
+def _builtin(storage: Chunked) -> bool:
+    """Whether every HDF5 library has the filters: checksum, shuffle, deflate."""
+    return all(number in (1, 2, 3) for number, _ in storage.filters)
 
 
 def _find(key: FileKey, address: str, context: Context, group: str) -> Located:
+    start = magic(key.path, context)
+    found = None
+    if start.startswith(netcdf.MAGIC_CLASSIC):
+        found = classic.find(key, address, context)
+    elif start == netcdf.MAGIC_HDF5:
+        found = hdf5.find(key, address, context, group)
+    if found is not None:
+        return found
     with netcdf.opened(key.path, context) as dataset:
         variable = netcdf.lookup(dataset, address, group)
         if variable is None:

@@ -5,8 +5,6 @@ Open files are kept in a pool of bounded size, the least recently used is closed
 
 from __future__ import annotations
 
-import os
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -18,68 +16,44 @@ from cfagg.errors import UnsupportedError
 from cfagg.readers import counters
 from cfagg.readers.files import CONTEXT_SOURCE, Context, FileKey, look, magic
 from cfagg.readers.locks import LIBRARY
+from cfagg.readers.pool import Pool
 
 if TYPE_CHECKING:
     import netCDF4
 
-__all__ = ["MAGIC_HDF5", "attributes_of", "dtype_of", "lookup", "open_files", "opened", "read", "set_open_files"]
+__all__ = [
+    "MAGIC_CLASSIC",
+    "MAGIC_HDF5",
+    "attribute_names",
+    "attributes_of",
+    "dtype_of",
+    "lookup",
+    "opened",
+    "read",
+]
 
 MAGIC_HDF5 = b"\x89HDF\r\n\x1a\n"
-_MAGIC_CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
+MAGIC_CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 
 #: What netCDF4-python raises about a file, a variable or its values.
 _LIBRARY_ERRORS = (OSError, RuntimeError, ValueError, KeyError, IndexError, AttributeError, TypeError, MemoryError)
 
 
-class _Pool:
-    """Open datasets, least recently used first; used only while the library lock is held."""
+def _open(path: str) -> netCDF4.Dataset:
+    import netCDF4
 
-    def __init__(self) -> None:
-        self.limit = 64
-        self.held: OrderedDict[FileKey, netCDF4.Dataset] = OrderedDict()
-        self.process = os.getpid()
-
-    def get(self, key: FileKey) -> netCDF4.Dataset:
-        import netCDF4
-
-        if self.process != os.getpid():
-            # After a fork the parent's handles share file positions with it: forget them without closing.
-            self.forgotten = self.held
-            self.held, self.process = OrderedDict(), os.getpid()
-        if key in self.held:
-            self.held.move_to_end(key)
-            return self.held[key]
-        self.shrink(self.limit - 1)
-        dataset = netCDF4.Dataset(key.path, "r")
-        dataset.set_auto_maskandscale(False)
-        dataset.set_auto_chartostring(False)
-        dataset.set_always_mask(False)
-        counters.add(files=1)
-        self.held[key] = dataset
-        return dataset
-
-    def shrink(self, limit: int) -> None:
-        while len(self.held) > max(limit, 0):
-            self.held.popitem(last=False)[1].close()
-
-    def drop(self, path: str) -> None:
-        for key in [k for k in self.held if k.path == path]:
-            self.held.pop(key).close()
+    dataset = netCDF4.Dataset(path, "r")
+    dataset.set_auto_maskandscale(False)
+    dataset.set_auto_chartostring(False)
+    dataset.set_always_mask(False)
+    return dataset
 
 
-_pool = _Pool()
+def _close(dataset: netCDF4.Dataset) -> None:
+    dataset.close()
 
 
-def set_open_files(limit: int) -> None:
-    """Set how many files are kept open between reads, 64 at first; 0 closes each at the next opening."""
-    with LIBRARY:
-        _pool.limit = max(int(limit), 1)
-        _pool.shrink(int(limit))
-
-
-def open_files() -> int:
-    """Return how many files are open now."""
-    return len(_pool.held)
+_pool = Pool(_open, _close)
 
 
 @contextmanager
@@ -95,7 +69,7 @@ def opened(path: str, context: Context = CONTEXT_SOURCE) -> Iterator[netCDF4.Dat
     with LIBRARY:
         if key not in _pool.held:
             start = magic(path, context)
-            if start != MAGIC_HDF5 and not start.startswith(_MAGIC_CLASSIC) and not _has_user_block(path, key):
+            if start != MAGIC_HDF5 and not start.startswith(MAGIC_CLASSIC) and not _has_user_block(path, key):
                 found = repr(start) if start else "an empty file"
                 raise context.broken(
                     context.said(f"{path} is not a netCDF file: it starts with {found}; expected netCDF-3 or netCDF-4")
@@ -137,6 +111,17 @@ def attributes_of(item: netCDF4.Dataset | netCDF4.Variable[Any]) -> dict[str, An
             raise UnsupportedError(
                 f"attribute {name!r} of {item.name!r} has a type that cannot be read: {error}"
             ) from error
+    return found
+
+
+def attribute_names(path: str, context: Context = CONTEXT_SOURCE) -> list[list[str]]:
+    """Return the attribute names of every variable of a file, in all its groups; values are not read."""
+    with opened(path, context) as dataset:
+        todo, found = [dataset], []
+        while todo:
+            group = todo.pop()
+            found += [list(v.ncattrs()) for v in group.variables.values()]
+            todo += group.groups.values()
     return found
 
 

@@ -1,0 +1,297 @@
+"""Finding variables in HDF5-based netCDF files through h5py's low-level interface, a few times faster than netCDF-C.
+
+What this module does not understand it leaves to the netCDF library by returning `None`.  What could lead out of the
+file is refused: external links, external storage and virtual datasets would read files that no policy has allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf.header import Header
+from cfagg.errors import AccessError
+from cfagg.readers import counters
+from cfagg.readers.files import Context, FileKey
+from cfagg.readers.located import Chunked, Contiguous, Library, Located
+from cfagg.readers.locks import LIBRARY
+from cfagg.readers.pool import Pool
+
+__all__ = ["dataset", "find", "read"]
+
+#: Attributes that are the netCDF library's own.
+_INTERNAL = frozenset(
+    {
+        b"CLASS",
+        b"NAME",
+        b"REFERENCE_LIST",
+        b"DIMENSION_LIST",
+        b"DIMENSION_LABELS",
+        b"_Netcdf4Dimid",
+        b"_Netcdf4Coordinates",
+        b"_NCProperties",
+        b"_nc3_strict",
+        b"_NCCOPY",
+        b"_NoFill",
+    }
+)
+_NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
+_NON_COORDINATE = "_nc4_non_coord_"
+
+#: What h5py raises about a damaged file.
+ERRORS = (OSError, RuntimeError, ValueError, KeyError, TypeError)
+
+
+class _UnclearError(Exception):
+    """Something that the netCDF library should interpret."""
+
+
+def _open(path: str) -> Any:
+    import h5py
+
+    return h5py.h5f.open(path.encode("utf-8", "surrogateescape"), h5py.h5f.ACC_RDONLY)
+
+
+def _close(file: Any) -> None:
+    file.close()
+
+
+_pool = Pool(_open, _close)
+
+
+def find(key: FileKey, address: str, context: Context, group: str = "/") -> Located | None:
+    """Return a variable of an HDF5-based file, or `None` where the netCDF library has to look itself.
+
+    Raises
+    ------
+    AccessError
+        If the variable's values would come from another file.
+    """
+    with LIBRARY:
+        try:
+            file = _pool.get(key)
+            found = _dataset(file, address, group)
+            if found is None:
+                return None
+            name, dataset = found
+            _check_inside(dataset, key, address, context)
+            return _located(key, file, name, dataset, address, group)
+        except (*ERRORS, _UnclearError) as error:
+            if isinstance(error, AccessError):
+                raise
+            # The netCDF library finds out what is wrong, and says it in its words.
+            return None
+
+
+def dataset(key: FileKey, name: str) -> Any:
+    """Return the open low-level dataset; the library lock is held."""
+    import h5py
+
+    return h5py.h5d.open(_pool.get(key), name.encode())
+
+
+def read(
+    key: FileKey, name: str, dtype: np.dtype[Any], slices: Sequence[slice], address: str, context: Context
+) -> npt.NDArray[Any]:
+    """Read a hyperslab through the HDF5 library, under its lock: the cheapest for a few values.
+
+    Raises
+    ------
+    FragmentReadError
+        If the library cannot read them.
+    """
+    import h5py
+
+    counts = tuple(len(range(s.start, s.stop, s.step)) for s in slices)
+    block = np.empty(counts, dtype.newbyteorder("="))
+    if block.size == 0:
+        return block
+    with LIBRARY:
+        try:
+            source = dataset(key, name)
+            space = source.get_space()
+            if counts:
+                space.select_hyperslab(tuple(s.start for s in slices), counts, tuple(s.step for s in slices))
+            memory = h5py.h5s.create_simple(counts) if counts else h5py.h5s.create(h5py.h5s.SCALAR)
+            source.read(memory, space, block)
+        except ERRORS as error:
+            raise context.broken(
+                context.said(
+                    f"variable {address!r} of {key.path} cannot be read, the library says: {error}; restore the file"
+                )
+            ) from error
+    counters.add(bytes=block.nbytes)
+    return block
+
+
+def _dataset(file: Any, address: str, group: str) -> tuple[str, Any] | None:
+    """Return the path and the low-level dataset of a variable, searched from `group` upwards."""
+    import h5py
+
+    where, _, name = address.rpartition("/")
+    start = [] if address.startswith("/") else [p for p in group.split("/") if p]
+    inner = [p for p in where.split("/") if p]
+    if "." in inner:
+        # HDF5 takes a dot for the group itself; netCDF has no such groups.
+        return None
+    for depth in range(len(start), -1, -1):
+        parent = "/".join([*start[:depth], *inner])
+        for candidate in (f"{parent}/{name}", f"{parent}/{_NON_COORDINATE}{name}"):
+            path = candidate.lstrip("/")
+            try:
+                found = h5py.h5o.open(file, path.encode())
+            except (KeyError, ValueError, OSError, RuntimeError):
+                continue
+            if isinstance(found, h5py.h5d.DatasetID) and not _is_bare_dimension(found):
+                return path, found
+    return None
+
+
+def _is_bare_dimension(dataset: Any) -> bool:
+    import h5py
+
+    if not h5py.h5a.exists(dataset, b"NAME") or not h5py.h5a.exists(dataset, b"CLASS"):
+        return False
+    value = _attribute(h5py.h5a.open(dataset, b"NAME"))
+    return isinstance(value, str) and value.encode().startswith(_NO_VARIABLE)
+
+
+def _check_inside(dataset: Any, key: FileKey, address: str, context: Context) -> None:
+    """Refuse a dataset whose values stand in another file."""
+    import h5py
+
+    plist = dataset.get_create_plist()
+    if (
+        plist.get_external_count()
+        or plist.get_layout() == h5py.h5d.VIRTUAL
+        or h5py.h5f.get_name(dataset) != key.path.encode("utf-8", "surrogateescape")
+    ):
+        raise AccessError(
+            context.said(
+                f"variable {address!r} of {key.path} takes its values from another file, by HDF5's external links, "
+                "external storage or virtual datasets; that cannot be allowed: copy the values into the file"
+            )
+        )
+
+
+def _located(key: FileKey, file: Any, name: str, dataset: Any, address: str, group: str) -> Located:
+    """Return what is known of a dataset."""
+    import h5py
+
+    dtype = dataset.dtype
+    if (
+        dtype.kind not in "iufS"
+        or (dtype.metadata and dtype.kind != "S")
+        or (dtype.kind == "S" and dtype.itemsize != 1)
+    ):
+        # Enumerations, compounds, types of variable length: rare, and full of rules.
+        raise _UnclearError
+    shape = dataset.shape
+    dtype = np.dtype(dtype.str)
+    dims = _dimensions(file, name, dataset, shape)
+    header = Header(key.path, address, dims, shape, dtype.newbyteorder("="), _attributes(dataset))
+    plist = dataset.get_create_plist()
+    fill = np.zeros((), dtype)
+    if plist.fill_value_defined() != h5py.h5d.FILL_VALUE_UNDEFINED:
+        plist.get_fill_value(fill)
+    value = fill.astype(dtype.newbyteorder("="))[()]
+    based = file.get_create_plist().get_userblock()
+    layout = plist.get_layout()
+    storage: Chunked | Contiguous | Library
+    if layout == h5py.h5d.CONTIGUOUS and not based:
+        offset = dataset.get_offset()
+        storage = Contiguous(-1 if offset is None else int(offset), 0, dtype, value)
+    elif layout == h5py.h5d.CHUNKED and not based:
+        filters = [plist.get_filter(i) for i in range(plist.get_nfilters())]
+        storage = Chunked(plist.get_chunk(), tuple((f[0], tuple(f[2])) for f in filters), dtype, value, name)
+    else:
+        storage = Library(plist.get_chunk() if layout == h5py.h5d.CHUNKED else None)
+    return Located(key, address, group, header, storage)
+
+
+def _dimensions(file: Any, name: str, dataset: Any, shape: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the names of the dimensions; the lengths are the netCDF ones where this returns."""
+    import h5py
+
+    space = dataset.get_space()
+    limits = space.get_simple_extent_dims(True) if shape else ()
+    if not shape:
+        return ()
+    if not h5py.h5a.exists(dataset, b"DIMENSION_LIST"):
+        if len(shape) != 1 or not h5py.h5a.exists(dataset, b"CLASS"):
+            raise _UnclearError
+        scales = [dataset]
+        names = [name.rpartition("/")[2]]
+    else:
+        attribute = h5py.h5a.open(dataset, b"DIMENSION_LIST")
+        lists = np.empty(attribute.shape, attribute.dtype)
+        attribute.read(lists)
+        if lists.shape != (len(shape),) or any(len(refs) != 1 for refs in lists):
+            raise _UnclearError
+        scales = [h5py.h5r.dereference(refs[0], file) for refs in lists]
+        names = [h5py.h5i.get_name(s).decode().rpartition("/")[2] for s in scales]
+    for n, most, scale in zip(shape, limits, scales, strict=True):
+        # An unlimited dimension is as long as the longest variable along it.
+        if most != n and _longest(file, scale) != n:
+            raise _UnclearError
+    return tuple(names)
+
+
+def _longest(file: Any, scale: Any) -> int:
+    """Return the length of an unlimited netCDF dimension."""
+    import h5py
+
+    longest = int(scale.shape[0])
+    if h5py.h5a.exists(scale, b"REFERENCE_LIST"):
+        attribute = h5py.h5a.open(scale, b"REFERENCE_LIST")
+        users = np.empty(attribute.shape, attribute.dtype)
+        attribute.read(users)
+        for reference, axis in users:
+            longest = max(longest, int(h5py.h5r.dereference(reference, file).shape[axis]))
+    return longest
+
+
+def _attributes(dataset: Any) -> dict[str, Any]:
+    """Return the attributes in the form in which netCDF4-python gives them."""
+    import h5py
+
+    tracked = dataset.get_create_plist().get_attr_creation_order() & h5py.h5p.CRT_ORDER_TRACKED
+    order = h5py.h5.INDEX_CRT_ORDER if tracked else h5py.h5.INDEX_NAME
+    found = {}
+    for i in range(h5py.h5a.get_num_attrs(dataset)):
+        # By creation order where it is tracked, as the netCDF library does.
+        attribute = h5py.h5a.open(dataset, index=i, index_type=order)
+        if attribute.name not in _INTERNAL:
+            found[attribute.name.decode()] = _attribute(attribute)
+    return found
+
+
+def _attribute(attribute: Any) -> Any:
+    """Return the value of an attribute."""
+    import h5py
+
+    kind = attribute.get_type()
+    if isinstance(kind, h5py.h5t.TypeStringID):
+        if kind.is_variable_str():
+            values = np.empty(attribute.shape, attribute.dtype)
+            attribute.read(values)
+            texts = [v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in values.reshape(-1)]
+            if not texts:
+                raise _UnclearError
+            return texts[0] if len(texts) == 1 else texts
+        if attribute.shape not in ((), (1,)) or attribute.get_space().get_simple_extent_type() == h5py.h5s.NULL:
+            raise _UnclearError
+        value = np.empty(attribute.shape, f"S{kind.get_size()}")
+        attribute.read(value)
+        return bytes(value.reshape(-1)[0]).decode("utf-8", "replace").replace("\0", "")
+    if not isinstance(kind, (h5py.h5t.TypeIntegerID, h5py.h5t.TypeFloatID)) or len(attribute.shape) > 1:
+        raise _UnclearError
+    if attribute.get_space().get_simple_extent_type() == h5py.h5s.NULL:
+        raise _UnclearError
+    array = np.empty(attribute.shape, attribute.dtype)
+    attribute.read(array)
+    array = array.astype(array.dtype.newbyteorder("="))
+    return array.reshape(-1)[0] if array.size == 1 else array

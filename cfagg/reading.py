@@ -1,0 +1,151 @@
+"""The functions of analysis code: `read` a file as an xarray Dataset, `open_aggregation` for its metadata alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal
+
+from cfagg.errors import SourceError
+from cfagg.model import Aggregation
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+__all__ = ["open_aggregation", "read"]
+
+#: What a directory, or a file in a directory, is called that is a Zarr store.
+_ZARR = ("zarr.json", ".zgroup", ".zattrs", ".zmetadata", ".zarray")
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    variables: str | Iterable[str] | None = None,
+    chunks: Any = None,
+    group: str | None = None,
+    allow: Iterable[str | os.PathLike[str]] = (),
+    missing: Literal["error", "fill"] = "error",
+    workers: int | None = None,
+    **options: Any,
+) -> Dataset:
+    """Open a file as one labelled, lazy dataset, however many files its values are in.
+
+    Parameters
+    ----------
+    path : str or path-like
+        An aggregation file, a plain netCDF file, or a Zarr store.
+    variables : str or iterable of str, optional
+        Variables to keep, with the coordinates that belong to them; all by default.
+    chunks : optional
+        As in `xarray.open_dataset`: `None` reads when indexed and without dask, ``{}`` gives dask arrays whose chunks
+        are the partitions.
+    group : str, optional
+        A group of the file; the root by default.
+    allow : iterable of str or path-like
+        Directories or files that partitions may be read from, besides the aggregation file's own directory.
+    missing : {"error", "fill"}
+        What to do when values are read of a partition whose file is not there: raise, or give missing values.
+    workers : int, optional
+        Threads that one read may use; by default the processors of this process, at most 8.
+    **options
+        Handed to `xarray.open_dataset`, for instance ``decode_times`` or ``mask_and_scale``.
+
+    Returns
+    -------
+    xarray.Dataset
+        Its variables are lazy: indexing them reads those partitions, and of those that hyperslab, that it needs.
+
+    Raises
+    ------
+    SourceError
+        If there is no such file, or it is neither netCDF nor Zarr.
+    ConventionError
+        If an aggregation breaks its convention.
+    FragmentNotFoundError, FragmentReadError, FragmentMismatchError, AccessError, ConformError
+        When values are read whose partition is missing, damaged, different from what the aggregation says, outside the
+        allowed places, or cannot be expressed in the master array.
+
+    Examples
+    --------
+    >>> import cfagg
+    >>> ds = cfagg.read("temperature.nca")  # doctest: +SKIP
+    >>> ds.tas.sel(time="2000-01").mean("time")  # doctest: +SKIP
+    """
+    import xarray
+
+    name = os.path.expanduser(os.fspath(path))  # noqa: PTH111
+    engine = _engine(name)
+    if engine == "cfagg":
+        from cfagg.backend import CfaggBackendEntrypoint
+
+        options = {"engine": CfaggBackendEntrypoint, "allow": allow, "missing": missing, "workers": workers, **options}
+    else:
+        options = {"engine": engine, **options}
+    dataset: Dataset = xarray.open_dataset(name, chunks=chunks, group=group, **options)
+    if variables is None:
+        return dataset
+    kept = [variables] if isinstance(variables, str) else list(variables)
+    unknown = [v for v in kept if v not in dataset.variables]
+    if unknown:
+        dataset.close()
+        known = ", ".join(map(str, dataset.variables)) or "none"
+        raise SourceError(f"{name} has no variable {', '.join(map(repr, unknown))}; its variables are: {known}")
+    return dataset[kept]
+
+
+def open_aggregation(path: str | os.PathLike[str], variable: str) -> Aggregation:
+    """Return what an aggregation variable says; no partition is opened.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The aggregation file.
+    variable : str
+        Name or path of the variable.
+
+    Raises
+    ------
+    SourceError
+        If there is no such file or variable, or the variable is not an aggregation.
+    ConventionError
+        If it breaks its convention.
+
+    Examples
+    --------
+    >>> open_aggregation("temperature.nca", "tas").grid.sizes  # doctest: +SKIP
+    ((12, 36), (64,), (128,))
+    """
+    from cfagg.source import open_source
+
+    source = open_source(os.path.expanduser(os.fspath(path)))  # noqa: PTH111
+    _, found = source.find(variable)
+    if isinstance(found, Aggregation):
+        return found
+    known = [
+        f"{g.path.rstrip('/')}/{n}"
+        for g in source.root.walk()
+        for n, v in g.variables.items()
+        if isinstance(v, Aggregation)
+    ]
+    raise SourceError(
+        f"variable {variable!r} of {source.path} is not an aggregation; those in the file are: "
+        f"{', '.join(known) or 'none'}"
+    )
+
+
+def _engine(path: str) -> str:
+    """Return the xarray engine for a path, by what is there and not by its name."""
+    from cfagg.conventions import nca
+    from cfagg.readers.files import magic
+    from cfagg.readers.netcdf import attribute_names
+
+    if os.path.isdir(path):  # noqa: PTH112
+        if any(os.path.exists(os.path.join(path, n)) for n in _ZARR):  # noqa: PTH110, PTH118
+            return "zarr"
+        raise SourceError(f"{path} is a directory and not a Zarr store; expected a netCDF file or a Zarr store")
+    if magic(path).startswith(b"PK\x03\x04"):
+        return "zarr"
+    if any(nca.is_aggregation(dict.fromkeys(n)) for n in attribute_names(path)):
+        return "cfagg"
+    return "netcdf4"

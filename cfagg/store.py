@@ -1,0 +1,100 @@
+"""One group of an aggregation file as xarray's data store: variables, attributes and encoding, nothing decoded yet."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from xarray.backends.common import AbstractDataStore
+from xarray.core import indexing
+from xarray.core.variable import Variable as XarrayVariable
+
+from cfagg.access import Access
+from cfagg.array import LazyArray
+from cfagg.execute import Reader, plain_reader
+from cfagg.model import Aggregation
+from cfagg.source import Group, Source, Variable
+
+__all__ = ["AggregationStore"]
+
+
+class AggregationStore(AbstractDataStore):
+    """The variables of one group.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+    group : Group
+        One of its groups.
+    access : Access
+        Which files its aggregations may read.
+    missing : {"error", "fill"}
+        What to do about partitions whose file is not there.
+    workers : int, optional
+        Threads per read.
+    """
+
+    def __init__(
+        self, source: Source, group: Group, access: Access, missing: Literal["error", "fill"], workers: int | None
+    ) -> None:
+        self.source = source
+        self.group = group
+        self.access = access
+        self.missing = missing
+        self.workers = workers
+
+    def get_variables(self) -> dict[str, XarrayVariable]:
+        """Return the public variables, aggregated ones in the form of the array they stand for."""
+        return {
+            name: self._aggregated(v) if isinstance(v, Aggregation) else self._plain(v)
+            for name, v in self.group.variables.items()
+        }
+
+    def get_attrs(self) -> dict[str, Any]:
+        """Return the group's attributes; the claim to be an aggregation file does not hold for what is read."""
+        return self.group.public_attributes
+
+    def get_dimensions(self) -> dict[str, int]:
+        """Return the dimensions without those of private variables."""
+        return self.group.public_dimensions
+
+    def get_encoding(self) -> dict[str, Any]:
+        """Return the unlimited dimensions and the file."""
+        return {
+            "unlimited_dims": set(self.group.unlimited) & set(self.group.public_dimensions),
+            "source": self.source.path,
+        }
+
+    def _aggregated(self, aggregation: Aggregation) -> XarrayVariable:
+        reader = Reader(aggregation, self.access, missing=self.missing, workers=self.workers, group=self.group.path)
+        attributes = dict(aggregation.attributes)
+        known = {"units": aggregation.units, "calendar": aggregation.calendar}
+        attributes.update({name: value for name, value in known.items() if value is not None})
+        encoding = self._encoding(reader)
+        # dask makes its chunks along these, so that no chunk needs a partition that another one reads too.
+        encoding["preferred_chunks"] = dict(zip(aggregation.dims, aggregation.grid.sizes, strict=True))
+        return self._variable(aggregation.dims, reader, attributes, encoding)
+
+    def _plain(self, variable: Variable) -> XarrayVariable:
+        reader = plain_reader(self.source.path, self.group.path, variable.name)
+        encoding = self._encoding(reader)
+        if reader.chunks is not None:
+            encoding["chunksizes"] = reader.chunks
+            encoding["preferred_chunks"] = dict(zip(variable.dims, reader.chunks, strict=True))
+        return self._variable(variable.dims, reader, dict(variable.attributes), encoding)
+
+    def _encoding(self, reader: Any) -> dict[str, Any]:
+        dtype = reader.dtype
+        if dtype.kind == "O" and (dtype.metadata or {}).get("element_type") is str:
+            dtype = str
+        return {"source": self.source.path, "original_shape": reader.shape, "dtype": dtype}
+
+    @staticmethod
+    def _variable(
+        dims: tuple[str, ...], reader: Any, attributes: dict[str, Any], encoding: dict[str, Any]
+    ) -> XarrayVariable:
+        if reader.dtype.kind == "S" and isinstance(attributes.get("_FillValue"), str):
+            # netCDF4 gives a character as str, and xarray compares it with bytes.
+            attributes["_FillValue"] = np.bytes_(attributes["_FillValue"])
+        return XarrayVariable(dims, indexing.LazilyIndexedArray(LazyArray(reader)), attributes, encoding)
