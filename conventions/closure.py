@@ -191,8 +191,8 @@ def _edges(
         other = first[position[i]]
         findings.problem(
             f"Partitions[{number[i]}].location[{d}]",
-            f"{ranges[i].tolist()} differs from {ranges[other].tolist()} of Partitions[{number[other]}], which has the same "
-            f"place {position[i]} along {dim!r}: the partition matrix would be ragged",
+            f"{ranges[i].tolist()} differs from {ranges[other].tolist()} of Partitions[{number[other]}], which has the "
+            f"same place {position[i]} along {dim!r}: the partition matrix would be ragged",
         )
     stops = np.concatenate([[0], span[:, 1]])
     starts = np.concatenate([span[:, 0], [size]])

@@ -140,7 +140,7 @@ def pairs_problem(value: Any, dims: Sequence[str]) -> str | None:
         return f"list of [start, stop] pairs expected, found {shorten(value)}"
     if len(value) != len(dims):
         pairs = "pair" if len(value) == 1 else "pairs"
-        return f"{len(value)} {pairs} found, {len(dims)} expected (one per dimension of the master array: {', '.join(dims)})"
+        return f"{len(value)} {pairs} found, {len(dims)} expected (one per dimension: {', '.join(dims)})"
     for dim, pair in zip(dims, value, strict=True):
         if (message := integers_problem(pair, 2, "start and stop")) is not None:
             return f"range of {dim!r}: {message}"

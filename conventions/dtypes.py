@@ -25,7 +25,9 @@ _NETCDF = {
     "real": "f4",
     "double": "f8",
 }
-_NUMPY = frozenset(["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"])
+_NUMPY = frozenset(
+    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"]
+)
 _CODE = re.compile(r"[<>=|]?(?:b1|[iu][1248]|f[248]|[SU][0-9]{1,6})").fullmatch
 
 

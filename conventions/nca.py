@@ -17,7 +17,8 @@ from cfagg.conventions.closure import close
 from cfagg.conventions.columns import MISSING, integers_problem
 from cfagg.conventions.findings import Findings, shorten
 from cfagg.conventions.nca_layouts import resolve_layouts
-from cfagg.conventions.nca_records import LATER_KEYS, Private, Records
+from cfagg.conventions.nca_records import LATER_KEYS, Records
+from cfagg.conventions.nca_shapes import Private
 from cfagg.conventions.nca_write import write
 from cfagg.errors import ConventionError, LimitError
 from cfagg.model import Aggregation, Partitions, Strings
@@ -78,15 +79,15 @@ def parse(
     name : str
         Name of the variable.
     attributes : mapping
-        All its attributes; text may be ``str``, ``numpy.str_`` or UTF-8 ``bytes``.  ``nca_array``, ``nca_dimensions`` and, where they
-        are text, ``units`` and ``calendar`` become fields of the result, the others its ``attributes``.
+        All its attributes; text may be ``str``, ``numpy.str_`` or UTF-8 ``bytes``.  ``nca_array``, ``nca_dimensions``
+        and, where they are text, ``units`` and ``calendar`` become fields of the result, the others its ``attributes``.
     dtype : dtype_like
         Data type of the variable, which is that of the master array.
     sizes : mapping of str to int
         Sizes of all dimensions that the variable can see.
     private : mapping, optional
-        ``{variable: (dims, shape)}`` of the variables in the aggregation file itself; those that partitions refer to are
-        compared with the shape given.
+        ``{variable: (dims, shape)}`` of the variables in the aggregation file itself; where partitions refer to
+        them, the shapes must agree.
     source : str, optional
         The file, for messages and for relative references.
 
@@ -128,7 +129,7 @@ def parse(
     dims, shape = _dimensions(others.pop("nca_dimensions", ""), sizes, subject)
     units = others.pop("units") if isinstance(others.get("units"), str) else None
     calendar = others.pop("calendar") if isinstance(others.get("calendar"), str) else None
-    findings, records, head = _load(text, subject, dims, shape, sizes, private or {})
+    findings, records, head = _load(text, subject, dims, sizes, private or {})
     pdims, pshape = _matrix(head, dims, records, findings)
     grid = order = None
     if pdims is not None and pshape is not None:
@@ -195,11 +196,11 @@ def _dimensions(value: Any, sizes: Mapping[str, int], subject: str) -> tuple[tup
 
 
 def _load(
-    text: str, subject: str, dims: tuple[str, ...], shape: tuple[int, ...], sizes: Mapping[str, int], private: Private
+    text: str, subject: str, dims: tuple[str, ...], sizes: Mapping[str, int], private: Private
 ) -> tuple[Findings, Records, dict[str, Any]]:
     """Return what the JSON holds, after a repair if it must be."""
     findings = Findings(subject)
-    records = Records(dims, shape, sizes, private, findings)
+    records = Records(dims, sizes, private, findings)
     try:
         try:
             return findings, records, partition_stream.load(text, records.add)
@@ -214,7 +215,7 @@ def _load(
         findings = Findings(subject)
         for repair in repairs:
             findings.repair(repair.kind, f"nca_array was repaired: {repair.message}")
-        records = Records(dims, shape, sizes, private, findings)
+        records = Records(dims, sizes, private, findings)
         return findings, records, partition_stream.load(text, records.add)
     except LimitError as error:
         raise LimitError(f"{subject}: nca_array: {error.message}") from None
@@ -237,7 +238,7 @@ def _matrix(
     for key in ("pdimensions", "pshape", "Partitions"):
         if key not in head:
             findings.problem(key, "the key is missing")
-    if "Partitions" in head and type(head["Partitions"]) is not int:
+    if "Partitions" in head and type(head["Partitions"]) is not range:
         findings.problem("Partitions", f"list expected, found {shorten(head['Partitions'])}")
     pdims, pshape = head.get("pdimensions", []), head.get("pshape", [])
     if type(pdims) is not list or not {str}.issuperset(map(type, pdims)):

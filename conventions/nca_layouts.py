@@ -61,7 +61,7 @@ def resolve_layouts(
     translation = []
     for code, (raw, number) in enumerate(zip(records.layouts, records.layout_places, strict=True)):
         where = f"Partitions[{number}]"
-        entry = _layout(raw, dims, master, known, where, findings)
+        entry = _layout(RawLayout(*raw), dims, master, known, where, findings)
         if code in nameless and is_netcdf(entry["format"]):
             first = nameless[code]
             findings.problem(
@@ -80,7 +80,7 @@ def resolve_layouts(
 
 
 def _nameless(records: Records, codes: npt.NDArray[np.int32]) -> dict[int, int]:
-    """Return the raw layouts that partitions without a variable name use, with the number of the first such partition."""
+    """Return the raw layouts of partitions without a variable name, with the number of the first such partition."""
     without = np.flatnonzero(records.column("address") < 0)
     used, first = np.unique(codes[without], return_index=True)
     return dict(zip(used.tolist(), records.column("number")[without[first]].tolist(), strict=True))
@@ -100,7 +100,7 @@ def _layout(
     if raw.dtype is not MISSING and (message := dtype_problem(raw.dtype)) is not None:
         findings.problem(f"{where}.data.dtype", message)
     format_ = _value(raw.format)
-    packing = {}
+    packing: dict[str, float | None] = {}
     for key, value in (("scale_factor", raw.scale_factor), ("add_offset", raw.add_offset)):
         packing[key] = None
         if value is MISSING:

@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.conventions import dtypes
-from cfagg.conventions import part as part_module
 from cfagg.conventions.columns import MISSING, integer_rows, integers_problem, pairs_problem, typed
 from cfagg.conventions.findings import Findings, shorten
-from cfagg.errors import ConventionError
+from cfagg.conventions.nca_shapes import Batch, Private, Shapes
 
 __all__ = ["DATA_KEYS", "LATER_KEYS", "PARTITION_KEYS", "RawLayout", "Records"]
 
@@ -22,17 +21,17 @@ PARTITION_KEYS = ("index", "location", "dimensions", "format", "directions", "un
 DATA_KEYS = ("shape", "file", "dtype", "ncvar", "file_offset", "lbpack", "scale_factor", "add_offset")
 #: Keys that later versions (NCA 0.2 to CFA 0.4) gave a meaning; leaving one out would read other data.
 LATER_KEYS = frozenset(
-    ["pmdimensions", "pmshape", "base", "sub_array", "subarray", "pdimensions", "pdirections", "punits", "pcalendar", "pshape", "pdtype", "reverse", "flip", "endian", "_FillValue", "varid"]
+    {"pmdimensions", "pmshape", "base", "sub_array", "subarray", "pdimensions", "pdirections", "punits", "pcalendar"}
+    | {"pshape", "pdtype", "reverse", "flip", "endian", "_FillValue", "varid"}
 )
 
 Int64 = npt.NDArray[np.int64]
-Private = Mapping[str, tuple[tuple[str, ...], tuple[int, ...]]]
 
-_STRING = frozenset({str, type(MISSING)})
-_LIST = frozenset({list, type(MISSING)})
-_DIRECTIONS = frozenset({dict, bool, type(MISSING)})
-_INTEGER = frozenset({int, type(MISSING)})
-_NUMBER = frozenset({int, float, type(MISSING)})
+_STRING: frozenset[type] = frozenset({str, type(MISSING)})
+_LIST: frozenset[type] = frozenset({list, type(MISSING)})
+_DIRECTIONS: frozenset[type] = frozenset({dict, bool, type(MISSING)})
+_INTEGER: frozenset[type] = frozenset({int, type(MISSING)})
+_NUMBER: frozenset[type] = frozenset({int, float, type(MISSING)})
 
 
 class RawLayout(NamedTuple):
@@ -55,8 +54,8 @@ class Records:
 
     Parameters
     ----------
-    dims, shape : sequence
-        Dimensions of the master array and their sizes.
+    dims : tuple of str
+        Dimensions of the master array.
     sizes : mapping
         Sizes of all dimensions that may be named.
     private : mapping
@@ -65,24 +64,26 @@ class Records:
         Collects problems and repairs.
     """
 
-    def __init__(
-        self, dims: Sequence[str], shape: Sequence[int], sizes: Mapping[str, int], private: Private, findings: Findings
-    ) -> None:
-        self.dims, self.shape, self.sizes, self.private, self.findings = tuple(dims), shape, sizes, private, findings
+    def __init__(self, dims: tuple[str, ...], sizes: Mapping[str, int], private: Private, findings: Findings) -> None:
+        self.dims, self.sizes, self.findings = dims, sizes, findings
         self.width: int | None = None
         self.count = 0
         self.files: dict[str, int] = {}
         self.addresses: dict[str, int] = {}
-        self.parts: dict[str, int] = {}
-        self.layouts: dict[RawLayout, int] = {}
+        self.layouts: dict[tuple[Any, ...], int] = {}
         #: First partition with each raw layout, for messages.
         self.layout_places: list[int] = []
-        self._parsed_parts: dict[tuple[str, tuple[int, ...]], tuple[int, tuple[int, ...]] | str] = {}
+        self._shapes = Shapes(self.dims, private, findings)
         self._dims_ok: dict[tuple[str, ...], bool] = {}
         self._unknown: set[str] = set()
         self._chunks: dict[str, list[npt.NDArray[Any]]] = {
             name: [] for name in ("number", "index", "location", "file", "address", "layout", "offset", "part")
         }
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """Codes of parts by their canonical text."""
+        return self._shapes.parts
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """Return one column, flat in the order of the list."""
@@ -147,7 +148,8 @@ class Records:
         dims = self._dims(check(column("dimensions"), _LIST, "dimensions", "list of strings"), number)
         directions = self._directions(check(column("directions"), _DIRECTIONS, "directions", "object"), number)
         shapes = data_column("shape") or [MISSING] * len(records)
-        part_codes, part_shapes = self._shapes(number, ok, location, dims, shapes, parts, file, address)
+        extent = location[:, :, 1] - location[:, :, 0]
+        part_codes, part_shapes = self._shapes.check(Batch(number, ok, extent, dims, shapes, parts, file, address))
         self._chunks["number"].append(number[ok])
         self._chunks["index"].append(index[ok])
         self._chunks["location"].append(location[ok])
@@ -158,24 +160,12 @@ class Records:
         self._chunks["part"].append(part_codes)
         self._chunks["offset"].append(self._offsets(offset, number))
         none: repeat[Any] = repeat(MISSING)
-        raw = map(
-            RawLayout._make,
-            zip(
-                dims or none,
-                directions or none,
-                units or none,
-                calendar or none,
-                format_ or none,
-                dtype or none,
-                lbpack or none,
-                scale or none,
-                add or none,
-                part_shapes or repeat(MISSING, len(records)),
-                strict=False,
-            ),
-        )
+        whole = part_shapes or repeat(MISSING, len(records))
+        columns = (dims, directions, units, calendar, format_, dtype, lbpack, scale, add)
+        raw = zip(*(values or none for values in columns), whole, strict=False)
         table = self.layouts
-        codes = [table.setdefault(entry, len(table)) for entry in raw]
+        intern = table.setdefault
+        codes = [intern(entry, len(table)) for entry in raw]
         for code in range(len(self.layout_places), len(table)):
             self.layout_places.append(int(number[codes.index(code)]))
         self._chunks["layout"].append(np.array(codes, np.int32))
@@ -288,164 +278,6 @@ class Records:
                     )
                 out.append(value)
         return out
-
-    def _shapes(
-        self,
-        number: Int64,
-        ok: npt.NDArray[np.bool_],
-        location: Int64,
-        dims: list[Any] | None,
-        shapes: list[Any],
-        parts: list[Any] | None,
-        file: list[Any] | None,
-        address: list[Any] | None,
-    ) -> tuple[npt.NDArray[np.int32], list[Any] | None]:
-        """Check sub-array shapes against locations and parts; return part codes and the shapes that parts need."""
-        n = len(shapes)
-        extent = location[:, :, 1] - location[:, :, 0]
-        codes = np.full(n, -1, np.int32)
-        groups: dict[Any, list[int]] = {}
-        if dims is None:
-            groups[MISSING] = list(range(n))
-        else:
-            for i, entry in enumerate(dims):
-                groups.setdefault(entry, []).append(i)
-        needed: list[Any] | None = [MISSING] * n if parts is not None else None
-        for entry, rows in groups.items():
-            if entry is None:  # a problem already
-                continue
-            names = self.dims if entry is MISSING else entry
-            taken = [self.dims.index(d) if d in self.dims else -1 for d in names]
-            chosen = rows if len(rows) < n else slice(None)
-            # An extra dimension has size 1; it reads a column of ones at the end.
-            wanted = np.concatenate([extent[chosen], np.ones((len(rows), 1), np.int64)], axis=1)
-            absent = [d for d, name in enumerate(self.dims) if name not in names]
-            for d in absent:
-                for k in np.flatnonzero((wanted[:, d] != 1) & ok[chosen]):
-                    self.findings.problem(
-                        f"Partitions[{number[rows[k]]}].dimensions",
-                        f"{self.dims[d]!r} is not among {list(names)}, but the location spans {wanted[k, d]} of it",
-                    )
-            self._compare(rows, names, wanted[:, taken], number, ok, shapes, parts, file, address, codes, needed)
-        return codes, needed
-
-    def _compare(
-        self,
-        rows: list[int],
-        names: Sequence[str],
-        wanted: Int64,
-        number: Int64,
-        ok: npt.NDArray[np.bool_],
-        shapes: list[Any],
-        parts: list[Any] | None,
-        file: list[Any] | None,
-        address: list[Any] | None,
-        codes: npt.NDArray[np.int32],
-        needed: list[Any] | None,
-    ) -> None:
-        """Compare the shapes of partitions with the same dimensions with what their locations want."""
-        width = len(names)
-        given = [shapes[i] for i in rows] if len(rows) < len(shapes) else shapes
-        absent = [k for k, value in enumerate(given) if value is MISSING] if MISSING in given else []
-        if absent:
-            given = list(given)
-            for k in absent:
-                given[k] = self._derived_shape(rows[k], wanted[k], ok, number, parts, file, address)
-        found, bad = integer_rows(given, width, 1, lambda v: integers_problem(v, width, "dimension"))
-        for k, message in bad.items():
-            if given[k] is not None:
-                self.findings.problem(f"Partitions[{number[rows[k]]}].data.shape", message)
-        good = ok[rows].copy()
-        good[list(bad)] = False
-        if (found[good] < 0).any():
-            for k in np.flatnonzero((found < 0).any(axis=1) & good):
-                self.findings.problem(
-                    f"Partitions[{number[rows[k]]}].data.shape", f"negative size in {found[k].tolist()}"
-                )
-                good[k] = False
-        if self.private and address is not None:
-            self._check_private(rows, found, good, number, file, address)
-        whole = good if parts is None else good & np.array([parts[i] is MISSING for i in rows], np.bool_)
-        for k in np.flatnonzero((found != wanted).any(axis=1) & whole):
-            self.findings.problem(
-                f"Partitions[{number[rows[k]]}].data.shape",
-                f"{found[k].tolist()} does not fit the location, which spans {wanted[k].tolist()} of {list(names)}"
-                "; a partition of a larger sub-array needs part",
-            )
-        if parts is None or needed is None:
-            return
-        for k in np.flatnonzero(good & ~whole):
-            i = rows[k]
-            code, counts = self._part(parts[i], tuple(found[k].tolist()), f"Partitions[{number[i]}].part")
-            if counts is not None and counts != tuple(wanted[k].tolist()):
-                self.findings.problem(
-                    f"Partitions[{number[i]}].part",
-                    f"{shorten(parts[i])} takes {list(counts)} of a sub-array of shape {found[k].tolist()}, "
-                    f"but the location spans {wanted[k].tolist()} of {list(names)}",
-                )
-            if code >= 0:
-                codes[i] = code
-                needed[i] = tuple(found[k].tolist())
-
-    def _derived_shape(
-        self,
-        i: int,
-        wanted: Int64,
-        ok: npt.NDArray[np.bool_],
-        number: Int64,
-        parts: list[Any] | None,
-        file: list[Any] | None,
-        address: list[Any] | None,
-    ) -> list[int] | None:
-        """Return the shape of a sub-array that does not give it, None where it cannot be known."""
-        if not ok[i]:
-            return None
-        where = f"Partitions[{number[i]}].data"
-        inside = (file is None or file[i] is MISSING) and address is not None and address[i] in self.private
-        if parts is not None and parts[i] is not MISSING and not inside:
-            self.findings.problem(
-                f"{where}.shape", "the key is missing; with part the shape does not follow from the location"
-            )
-            return None
-        self.findings.repair("shape", f"{where}.shape is missing; it follows from the location")
-        return list(self.private[address[i]][1]) if inside and address is not None else wanted.tolist()
-
-    def _check_private(
-        self,
-        rows: list[int],
-        found: Int64,
-        good: npt.NDArray[np.bool_],
-        number: Int64,
-        file: list[Any] | None,
-        address: list[Any],
-    ) -> None:
-        """Compare the shapes of sub-arrays in the aggregation file with those of its variables."""
-        for k, i in enumerate(rows):
-            if good[k] and (file is None or file[i] is MISSING) and address[i] in self.private:
-                actual = self.private[address[i]][1]
-                if tuple(found[k].tolist()) != tuple(actual):
-                    self.findings.problem(
-                        f"Partitions[{number[i]}].data.shape",
-                        f"{found[k].tolist()}, but the file's variable {address[i]!r} has shape {list(actual)}",
-                    )
-                    good[k] = False
-
-    def _part(self, text: str, shape: tuple[int, ...], where: str) -> tuple[int, tuple[int, ...] | None]:
-        """Return the code of a part (-1 for everything) and its extent, None where it is broken."""
-        known = self._parsed_parts.get((text, shape))
-        if known is None:
-            try:
-                indices = part_module.parse(text, shape)
-                canonical = part_module.canonical(indices, shape)
-                code = -1 if canonical == "[]" else self.parts.setdefault(canonical, len(self.parts))
-                known = (code, part_module.counts(indices))
-            except ConventionError as error:
-                known = error.message
-            self._parsed_parts[text, shape] = known
-        if isinstance(known, str):
-            self.findings.problem(where, known)
-            return -1, None
-        return known
 
     def _codes(
         self, values: list[Any] | None, table: dict[str, int], number: Int64, path: str

@@ -26,10 +26,10 @@ def _json(value: Any) -> str:
 
 
 def write(aggregation: Aggregation) -> dict[str, str]:
-    """Return the attributes of the NCA variable that describes an aggregation.
+    r"""Return the attributes of the NCA variable that describes an aggregation.
 
-    The JSON is canonical: strict, keys in the order of the convention's text, partitions in C order over the matrix, and
-    nothing written that says what its absence says.  Equal aggregations give equal bytes.
+    The JSON is canonical: strict, keys in the order of the convention's text, partitions in C order over the matrix,
+    and nothing written that says what its absence says.  Equal aggregations give equal bytes.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def write(aggregation: Aggregation) -> dict[str, str]:
     Returns
     -------
     dict
-        ``nca_dimensions`` and ``nca_array``.  Units, calendar and other attributes are ordinary attributes of the variable.
+        ``nca_dimensions`` and ``nca_array``.  Units, calendar and the rest are ordinary attributes of the variable.
 
     Raises
     ------
@@ -54,12 +54,13 @@ def write(aggregation: Aggregation) -> dict[str, str]:
     --------
     >>> import numpy as np
     >>> from cfagg.model import Aggregation, Grid, Layout, Partitions
-    >>> partitions = Partitions.build(2, file=[0, 1], address=0, files=["a.nc", "b.nc"], addresses=["t"], layouts=[Layout(("x",))])
-    >>> for key, text in write(Aggregation("t", ("x",), (5,), np.dtype("f4"), Grid([[0, 2, 5]]), partitions)).items():
-    ...     print(key, text.replace(', {"index', ',\\n {"index'))
-    nca_dimensions x
-    nca_array {"directions": {"x": true}, "pdimensions": ["x"], "pshape": [2], "Partitions": [{"index": [0], "location": [[0, 2]], "data": {"shape": [2], "file": "a.nc", "ncvar": "t"}},
-     {"index": [1], "location": [[2, 5]], "data": {"shape": [3], "file": "b.nc", "ncvar": "t"}}]}
+    >>> one = Partitions.build(1, file=0, address=0, files=["a.nc"], addresses=["t"], layouts=[Layout(("x",))])
+    >>> written = write(Aggregation("t", ("x",), (5,), np.dtype("f4"), Grid([[0, 5]]), one))
+    >>> written["nca_dimensions"]
+    'x'
+    >>> print(written["nca_array"].replace(' "Partitions"', '\n "Partitions"'))
+    {"directions": {"x": true}, "pdimensions": [], "pshape": [],
+     "Partitions": [{"index": [], "location": [[0, 5]], "data": {"shape": [5], "file": "a.nc", "ncvar": "t"}}]}
     """
     findings = Findings(f"variable {aggregation.name!r}")
     _check(aggregation, findings)

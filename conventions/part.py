@@ -64,7 +64,7 @@ def parse(text: str, shape: Sequence[int]) -> tuple[Indices, ...]:
     """
     if len(text) > limits.MAX_PART_LIST and text.count(",") > limits.MAX_PART_LIST:
         raise LimitError(
-            f"part {shorten(text)} lists more than {limits.MAX_PART_LIST} indices; write them as a range (start, stop, step)"
+            f"part {shorten(text)} lists more than {limits.MAX_PART_LIST} indices; write a range (start, stop, step)"
         )
     body = text.strip(_SPACE)
     if len(body) < 2 or body[0] != "[" or body[-1] != "]":

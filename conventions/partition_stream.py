@@ -60,7 +60,7 @@ def load(text: str, batch: Batch, key: str = "Partitions") -> dict[str, Any]:
     Returns
     -------
     dict
-        All keys of the object; the list is replaced by its length.
+        All keys of the object; the list is replaced by the range of its element numbers, which no JSON value is.
 
     Raises
     ------
@@ -75,57 +75,59 @@ def load(text: str, batch: Batch, key: str = "Partitions") -> dict[str, Any]:
     --------
     >>> load('{"a": 1, "Partitions": [{"b": 2}, {"b": 3}]}', lambda elements, first, head: print(elements, first, head))
     [{'b': 2}, {'b': 3}] 0 {'a': 1}
-    {'a': 1, 'Partitions': 2}
+    {'a': 1, 'Partitions': range(0, 2)}
     """
     if len(text) > limits.MAX_TEXT:
         raise LimitError(f"{len(text)} characters of JSON; at most {limits.MAX_TEXT} are read")
-    head: dict[str, Any] = {}
-    where = "the text"
-    i = _space(text).end()  # type: ignore[union-attr]
     try:
-        if text[i : i + 1] != "{":
-            value, end = _decode(text, i)
-            _expect_end(text, end)
-            raise ConventionError(f"the JSON is not an object; found {shorten(value)}")
-        i = _skip(text, i + 1)
-        first = True
-        while text[i : i + 1] != "}" or not first:
-            where = "the text"
-            if text[i : i + 1] != '"':
-                raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, i)
-            name, i = _decode(text, i)
-            where = shorten(name)
-            i = _skip(text, i)
-            if text[i : i + 1] != ":":
-                raise json.JSONDecodeError("Expecting ':' delimiter", text, i)
-            i = _skip(text, i + 1)
-            if name in head:
-                raise _DuplicateKeyError(name)
-            if name == key and text[i : i + 1] == "[":
-                head[name], i = _elements(text, i + 1, batch, dict(head), key)
-            else:
-                head[name], i = _decode(text, i)
-            i = _skip(text, i)
-            first = False
-            if text[i : i + 1] == "}":
-                break
-            if text[i : i + 1] != ",":
-                raise json.JSONDecodeError("Expecting ',' delimiter", text, i)
-            i = _skip(text, i + 1)
-        _expect_end(text, i + 1)
+        return _object_with(text, batch, key)
     except json.JSONDecodeError as error:
         raise NotJSONError(f"line {error.lineno} column {error.colno}: {error.msg}") from None
     except _DuplicateKeyError as error:
-        raise ConventionError(
-            f"the key {shorten(error.args[0])} stands twice in one JSON object (in {where})"
-        ) from None
+        raise ConventionError(f"the key {shorten(error.args[0])} stands twice in one JSON object") from None
     except RecursionError:
-        raise LimitError(f"the JSON is nested too deeply (in {where})") from None
+        raise LimitError("lists and objects are nested too deeply") from None
     except CfaggError:
         raise
     except ValueError:  # Python's own cap on the digits of one integer
-        raise LimitError(f"an integer in {where} has thousands of digits") from None
-    return head
+        raise LimitError("an integer has thousands of digits") from None
+
+
+def _object_with(text: str, batch: Batch, key: str) -> dict[str, Any]:
+    """Return the object that the text is, one list of it handed on."""
+    head: dict[str, Any] = {}
+    i = _skip(text, 0)
+    if text[i : i + 1] != "{":
+        value, end = _decode(text, i)
+        _expect_end(text, end)
+        raise ConventionError(f"the JSON is not an object; found {shorten(value)}")
+    i = _skip(text, i + 1)
+    if text[i : i + 1] == "}":
+        _expect_end(text, i + 1)
+        return head
+    while True:
+        if text[i : i + 1] != '"':
+            raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, i)
+        name, i = _decode(text, i)
+        i = _skip(text, i)
+        if text[i : i + 1] != ":":
+            raise json.JSONDecodeError("Expecting ':' delimiter", text, i)
+        i = _skip(text, i + 1)
+        if name in head:
+            raise _DuplicateKeyError(name)
+        if name == key and text[i : i + 1] == "[":
+            count, i = _elements(text, i + 1, batch, dict(head), key)
+            head[name] = range(count)
+        else:
+            head[name], i = _decode(text, i)
+        i = _skip(text, i)
+        mark = text[i : i + 1]
+        i = _skip(text, i + 1)
+        if mark == "}":
+            _expect_end(text, i)
+            return head
+        if mark != ",":
+            raise json.JSONDecodeError("Expecting ',' delimiter", text, i)
 
 
 def _elements(text: str, i: int, batch: Batch, head: dict[str, Any], key: str) -> tuple[int, int]:

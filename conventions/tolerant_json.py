@@ -1,4 +1,4 @@
-"""Repair of text that is nearly JSON, token by token, into strict JSON.
+"""Repair of text that is nearly JSON, piece by piece, into strict JSON.
 
 Exactly the misprints of the NCA document's own examples are repaired, and nothing else: names in single quotes, a
 missing opening quote (``{directions'``, ``lat'``), a comma for the colon before ``true`` or ``false``
@@ -50,9 +50,9 @@ class Repair(NamedTuple):
 
 
 def place(text: str, position: int) -> str:
-    """Return the place of a character for messages.
+    r"""Return the place of a character for messages.
 
-    >>> place("{\\n x", 3)
+    >>> place("{\n x", 3)
     'line 2 column 2'
     """
     line_start = text.rfind("\n", 0, position) + 1
@@ -60,7 +60,7 @@ def place(text: str, position: int) -> str:
 
 
 def repair(text: str) -> tuple[str, list[Repair]]:
-    """Return strict JSON for text that is JSON but for the known misprints, and what was repaired.
+    r"""Return strict JSON for text that is JSON but for the known misprints, and what was repaired.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def repair(text: str) -> tuple[str, list[Repair]]:
         if match is None:
             raise _broken(text, _skip(text, position), state)
         kind, start, position = match.lastgroup, match.start(match.lastgroup or 0), match.end()
-        token = match[kind or 0]
+        piece = match[kind or 0]
         if kind == "end":
             if state != _END:
                 raise _broken(text, start, state)
@@ -116,42 +116,42 @@ def repair(text: str) -> tuple[str, list[Repair]]:
         if kind == "single":
             singles += 1
             first_single = first_single if singles > 1 else start
-            body = token[1:-1].replace("\\'", "'")
-            token = '"' + re.sub(r'(\\.)|"', lambda m: m[1] or '\\"', body) + '"'
+            body = piece[1:-1].replace("\\'", "'")
+            piece = '"' + re.sub(r'(\\.)|"', lambda m: m[1] or '\\"', body) + '"'
         elif kind == "bare":
             repairs.append(
-                Repair("opening quote", f"the opening quote of {token[:-1]!r} is missing ({place(text, start)})")
+                Repair("opening quote", f"the opening quote of {piece[:-1]!r} is missing ({place(text, start)})")
             )
-            token = f'"{token[:-1]}"'
+            piece = f'"{piece[:-1]}"'
         is_string = kind in ("single", "double", "bare")
         if state in (_VALUE, _FIRST_VALUE) and (is_string or kind == "literal"):
             state = _AFTER if stack else _END
-        elif state in (_VALUE, _FIRST_VALUE) and token in "{[":
-            stack.append(token)
+        elif state in (_VALUE, _FIRST_VALUE) and piece in "{[":
+            stack.append(piece)
             if len(stack) > limits.MAX_DEPTH:
                 raise LimitError(f"lists and objects are nested deeper than {limits.MAX_DEPTH} ({place(text, start)})")
-            state = _FIRST_KEY if token == "{" else _FIRST_VALUE
+            state = _FIRST_KEY if piece == "{" else _FIRST_VALUE
         elif state in (_KEY, _FIRST_KEY) and is_string:
-            key = token
+            key = piece
             state = _COLON
-        elif state == _COLON and token == ":":
+        elif state == _COLON and piece == ":":
             state = _VALUE
-        elif state == _COLON and token == "," and _is_boolean(text, position):
+        elif state == _COLON and piece == "," and _is_boolean(text, position):
             repairs.append(Repair("colon", f"a comma stands for the colon after '{key[1:-1]}' ({place(text, start)})"))
-            token, state = ":", _VALUE
-        elif state == _AFTER and token == ",":
+            piece, state = ":", _VALUE
+        elif state == _AFTER and piece == ",":
             state = _KEY if stack[-1] == "{" else _VALUE
         elif (
-            token in "}]"
+            piece in "}]"
             and stack
-            and stack[-1] + token in ("{}", "[]")
+            and stack[-1] + piece in ("{}", "[]")
             and state in (_AFTER, _FIRST_KEY, _FIRST_VALUE)
         ):
             stack.pop()
             state = _AFTER if stack else _END
         else:
             raise _broken(text, start, state)
-        out.append(token)
+        out.append(piece)
         if len(out) > 65536:  # few long pieces cost less memory than millions of short ones
             done.append("".join(out))
             out.clear()
@@ -163,7 +163,7 @@ def repair(text: str) -> tuple[str, list[Repair]]:
 
 
 def _is_boolean(text: str, position: int) -> bool:
-    """Return whether the next token is ``true`` or ``false``."""
+    """Return whether the next piece is ``true`` or ``false``."""
     match = _TOKEN(text, position)
     return match is not None and match["literal"] in ("true", "false")
 
