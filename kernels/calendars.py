@@ -1,8 +1,8 @@
 """Days and dates of all CF calendars.
 
 A day is counted from 1 March of year 0 of its own calendar; in the standard calendar from that of the Gregorian rule.
-With years that start in March the leap day is the last of its year, so that a month's start does not depend on the year,
-and every calendar is told by the start of its years alone.
+With years that start in March the leap day is the last of its year, so that a month's start does not depend on the
+year, and every calendar is told by the start of its years alone.
 
 Years are numbered as CF software does: the standard and the Julian calendar have no year 0 (year -1 precedes year 1),
 all others have one.
@@ -12,9 +12,14 @@ Source: CF section 4.4.1; the arithmetic is elementary.
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from cfagg.kernels.jit import jit
 
 __all__ = ["ALL_LEAP", "DAY_360", "JULIAN", "NOLEAP", "PROLEPTIC", "STANDARD", "change", "decode", "encode"]
+
+Int64 = npt.NDArray[np.int64]
 
 STANDARD, PROLEPTIC, JULIAN, NOLEAP, ALL_LEAP, DAY_360 = range(6)
 
@@ -102,7 +107,7 @@ def _without_zero(calendar):
 
 
 @jit
-def decode(calendar, days, year, month, day):
+def decode(calendar: int, days: Int64, year: Int64, month: Int64, day: Int64) -> None:
     """Write the dates of days.
 
     Parameters
@@ -123,7 +128,7 @@ def decode(calendar, days, year, month, day):
 
 
 @jit
-def encode(calendar, year, month, day, days):
+def encode(calendar: int, year: Int64, month: Int64, day: Int64, days: Int64) -> tuple[int, int]:
     """Write the days of dates.
 
     Parameters
@@ -157,7 +162,7 @@ def encode(calendar, year, month, day, days):
 
 
 @jit
-def change(source, target, days, out):
+def change(source: int, target: int, days: Int64, out: Int64) -> tuple[int, int]:
     """Write the days of the same dates in another calendar.
 
     Parameters

@@ -4,3 +4,144 @@ Slow, obvious, and written without looking at the code they check.
 """
 
 from __future__ import annotations
+
+import functools
+import itertools
+import math
+
+import numpy as np
+
+
+# ---- gather -----------------------------------------------------------------------------------------------------------
+
+
+def gather_element(value, source, target, scale, offset, fills, valid_min, valid_max, fill):
+    """Return one gathered element of type `target`, or None where `target` cannot hold it, by Python's exact numbers."""
+    same = float if source.kind == "f" else int
+    with np.errstate(over="ignore"):
+        typed = [
+            float(source.type(f)) if source.kind == "f" else f for f in (*fills, valid_min, valid_max) if f is not None
+        ]
+    bounds = [typed.pop() if b is not None else None for b in (valid_max, valid_min)]
+    v = same(value)
+    missing = (
+        v != v or v in typed or (bounds[1] is not None and v < bounds[1]) or (bounds[0] is not None and v > bounds[0])
+    )
+    if missing:
+        return target.type(fill) if fill is not None else target.type(math.nan) if target.kind == "f" else None
+    pure = scale == 1 and offset == 0
+    result = v if pure else float(v) * scale + offset
+    if target.kind == "f":
+        with np.errstate(over="ignore"):
+            x = target.type(result)
+        if math.isfinite(v) and not math.isfinite(x):
+            return None
+        return None if pure and source.kind != "f" and int(x) != v else x
+    if not math.isfinite(result) or (pure and result != round(result)):
+        return None
+    whole = round(result)
+    exact = pure or max(abs(whole), 0 if source.kind == "f" else abs(v)) <= 2**53
+    info = np.iinfo(target)
+    return target.type(whole) if exact and info.min <= whole <= info.max else None
+
+
+def gather(source, target, scale=1.0, offset=0.0, fills=(), valid_min=None, valid_max=None, fill=None):
+    """Return the gathered array of type `target` and where it cannot hold an element, one element after the other."""
+    out, bad = np.zeros(source.shape, target), np.zeros(source.shape, bool)
+    for index in np.ndindex(source.shape):
+        x = gather_element(source[index], source.dtype, out.dtype, scale, offset, fills, valid_min, valid_max, fill)
+        bad[index] = x is None
+        out[index] = 0 if x is None else x
+    return out, bad
+
+
+def gather_whole(source, target, scale=1.0, offset=0.0, fills=(), fill=np.nan):
+    """Return the same for large arrays that have no bad element, one pass after the other."""
+    native = source.astype(source.dtype.newbyteorder("="))
+    out = native.astype(target) if (scale, offset) == (1, 0) else (native.astype("f8") * scale + offset).astype(target)
+    missing = np.isin(native, np.array(fills, native.dtype)) | (native != native)
+    out[missing] = fill if missing.any() else 0
+    return out
+
+
+# --- calendars -------------------------------------------------------------------------------------------------------
+
+
+def _leap(calendar, year):
+    if calendar == "julian" or (calendar == "standard" and year < 1582):
+        return year % 4 == 0
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+def _month_lengths(calendar, year):
+    if calendar == "360_day":
+        return [30] * 12
+    leap = {"noleap": False, "all_leap": True}.get(calendar, _leap(calendar, year))
+    return [31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+
+
+@functools.cache
+def calendar_table(calendar, first, last):
+    """Return year, month and day of every day from year `first` to `last`, counted one after another."""
+    blocks, years = {}, []
+    for year in range(first, last + 1):  # counted with a year 0
+        lengths = _month_lengths(calendar, year)
+        key = (lengths[1], calendar == "standard" and year == 1582)
+        if key not in blocks:
+            dates = [(m, d) for m, length in enumerate(lengths, 1) for d in range(1, length + 1)]
+            blocks[key] = np.array([(m, d) for m, d in dates if not (key[1] and m == 10 and 4 < d < 15)], np.int64)
+        years.append((year - 1 if year <= 0 and calendar in {"standard", "julian"} else year, blocks[key]))
+    month_day = np.concatenate([block for _, block in years])
+    return np.repeat([y for y, _ in years], [len(b) for _, b in years]), month_day[:, 0], month_day[:, 1]
+
+
+@functools.cache
+def first_day(calendar, year):
+    """Return 1 January of a year (counted with a year 0) in days since 1 March of year 0, Gregorian in `standard`."""
+    low, high = sorted((year, 0))
+    days = sum(sum(_month_lengths(calendar, y)) for y in range(low, high))
+    days -= 10 if calendar == "standard" and low <= 1582 < high else 0
+    days = -days if year < 0 else days
+    # January and February of year 0 are before the origin; the Julian 1 March is two days before the Gregorian.
+    origin = sum(_month_lengths(calendar, 0)[:2]) + (2 if calendar == "standard" else 0)
+    return days - origin
+
+
+def day_of(calendar, year, month, day):
+    """Return a date after 1582 in days since the origin of `first_day`."""
+    return first_day(calendar, year) + sum(_month_lengths(calendar, year)[: month - 1]) + day - 1
+
+
+def with_year_zero(calendar, date):
+    """Return dates with their years counted with a year 0."""
+    year, month, day = date
+    return (np.where(year < 0, year + 1, year) if calendar in {"standard", "julian"} else year), month, day
+
+
+# Projection ---------------------------------------------------------------------------------------------------------
+
+
+def select(array, selection):
+    """Return the orthogonal selection of a whole array; an integer leaves size 1."""
+    for d, entry in enumerate(selection):
+        array = np.take(array, np.atleast_1d(np.arange(array.shape[d])[entry]), axis=d)
+    return array
+
+
+def cells_of(edges, elements):
+    """Return for every touched cell, ascending, its elements in order of their values, and their output positions."""
+    found = {}
+    for position, element in sorted(enumerate(elements), key=lambda pair: pair[1]):
+        cell = max(c for c in range(len(edges)) if edges[c] <= element)
+        within, positions = found.setdefault(cell, ([], []))
+        within.append(element - edges[cell])
+        positions.append(position)
+    return sorted(found.items())
+
+
+def chunk_store(array, chunks):
+    """Return the chunks of an array at full size, flat in C order, shape (number of chunks, chunk size)."""
+    padded = np.pad(array, [(0, -n % c) for n, c in zip(array.shape, chunks, strict=True)], constant_values=-1)
+    starts = itertools.product(*(range(0, n, c) for n, c in zip(array.shape, chunks, strict=True)))
+    cut = [padded[tuple(slice(s, s + c) for s, c in zip(start, chunks, strict=True))].ravel() for start in starts]
+    return np.array(cut, array.dtype).reshape(len(cut), math.prod(chunks))

@@ -1,8 +1,8 @@
 """Reference times: their units, epochs and calendars, and what brings one to another.
 
 Within a calendar the change is a scale and an offset, found exactly.  Between calendars it goes by date: the same
-year, month, day and time of day (`cfagg.cf.dates.DateChange`).  UDUNITS' own calendar, which is always the mixed Gregorian
-one, is never asked.
+year, month, day and time of day (`cfagg.cf.dates.DateChange`).  UDUNITS' own calendar, which is always the mixed
+Gregorian one, is never asked.
 
 Years are numbered as cftime does by default: the standard and the Julian calendar have no year 0, all others do.
 

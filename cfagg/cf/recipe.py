@@ -153,7 +153,7 @@ def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: s
     stored, dtype = header.dtype.newbyteorder("="), aggregation.dtype.newbyteorder("=")
     unpack = Packing.with_layout(header.attributes, layout, where=where) if stored.kind in "iuf" else Packing()
     check_declared(layout.dtype, stored, unpack, where=where)
-    placed = {"axes": axes.axes, "flips": axes.flips, "extra": axes.extra, "dtype": aggregation.dtype}
+    placed: dict[str, Any] = {"axes": axes.axes, "flips": axes.flips, "extra": axes.extra, "dtype": aggregation.dtype}
     if stored.kind not in "iuf" or dtype.kind not in "iuf":
         if not _same_kind(stored, dtype):
             raise FragmentMismatchError(
@@ -174,7 +174,7 @@ def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: s
         fill = reinterpret(fill, dtype, target)
     elif not missing.declared and dtype.str[1:] in DEFAULT_FILLS:
         fill = reinterpret(DEFAULT_FILLS[dtype.str[1:]], dtype, target)
-    common = {**placed, "source": source, "target": target, "missing": missing, "fill": fill}
+    common: dict[str, Any] = {**placed, "source": source, "target": target, "missing": missing, "fill": fill}
     if not isinstance(change, tuple):
         return Recipe(**common, identity=False, scale=unpack.scale, offset=unpack.offset, dates=change, pack=pack)
 

@@ -74,7 +74,8 @@ def load() -> ModuleType:
                     f"units cannot be converted because cfunits does not load ({error}); install UDUNITS-2 or "
                     f"cf-units, and see that {_XML}, where it is set, names the table udunits2.xml"
                 ) from error
-        return cfunits
+        module: ModuleType = cfunits
+        return module
 
 
 @contextmanager
