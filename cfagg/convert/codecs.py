@@ -84,7 +84,7 @@ def content_checksum(block: npt.NDArray[Any]) -> int:
 
     Strings count with their lengths, so that ``["ab", "c"]`` and ``["a", "bc"]`` differ.
     """
-    if block.dtype.kind in "OT":
+    if block.dtype.kind in "OTU":
         crc = 0
         for text in block.reshape(-1):
             raw = str(text).encode("utf-8")

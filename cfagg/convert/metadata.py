@@ -73,8 +73,6 @@ def _create(store: Any, array: Array, codec: Codec, zarr_format: Any) -> None:
         fill = array.padding
     else:
         attributes["_ARRAY_DIMENSIONS"] = list(array.dims)
-        if fill is None and array.dtype.kind == "O":
-            fill = ""
     chunks: Any = [list(s) for s in array.grid.sizes] if array.rectilinear else array.chunk_shape
     try:
         with zarr.config.set({"array.rectilinear_chunks": True}):
