@@ -1,0 +1,153 @@
+"""The dimensions that a picture of a partition matrix shows, cut into the cells that are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cfagg.display.escape import printable
+from cfagg.model import Aggregation
+
+__all__ = ["Axis", "choose"]
+
+#: Most cells drawn to the right, downwards and in depth.
+_MOST = (60, 24, 10)
+#: Shortest and longest length in pixels, likewise.
+_LENGTHS = ((460.0, 460.0), (110.0, 250.0), (60.0, 150.0))
+#: Lengths where there is no such dimension.
+_ABSENT = (150.0, 70.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One direction of a picture.
+
+    Parameters
+    ----------
+    number : int or None
+        Which dimension of the array; `None` where there is none to draw in this direction.
+    name : str
+        Its name, safe to print.
+    size, partitions : int
+        Its size and number of partitions.
+    bounds : int64 array, shape (cells + 1,)
+        Partition numbers at which the drawn cells begin and end.
+    edges : int64 array, shape (cells + 1,)
+        Positions in the array at the same places.
+    pixels : float64 array, shape (cells + 1,)
+        Positions in the picture, from 0.
+    uniform : int or None
+        Size that all partitions have, but perhaps the last.
+    """
+
+    number: int | None
+    name: str
+    size: int
+    partitions: int
+    bounds: np.ndarray[Any, Any]
+    edges: np.ndarray[Any, Any]
+    pixels: np.ndarray[Any, Any]
+    uniform: int | None
+
+    @property
+    def cells(self) -> int:
+        """Number of cells drawn."""
+        return len(self.bounds) - 1
+
+    @property
+    def binned(self) -> bool:
+        """Whether a drawn cell stands for several partitions."""
+        return self.cells < self.partitions
+
+    @property
+    def length(self) -> float:
+        """Length in pixels."""
+        return float(self.pixels[-1])
+
+    @property
+    def sizes(self) -> list[int]:
+        """Sizes of the drawn cells."""
+        return [int(n) for n in np.diff(self.edges)]
+
+    @property
+    def title(self) -> str:
+        """The longest text that `described` returns."""
+        return self.described(True)
+
+    def described(self, cut: bool) -> str:
+        """Return name and size, and with `cut` how the dimension is cut."""
+        text = f"{self.name}: {self.size:,}"
+        if cut and self.partitions > 1:
+            text += f" in {self.partitions:,} partitions"
+            if self.uniform is not None:
+                text += f" of {self.uniform:,}"
+        return text
+
+    def places(self, start: float) -> Iterator[tuple[float, float]]:
+        """Yield where each drawn cell begins and ends in the picture."""
+        ends = (self.pixels + start).tolist()
+        return zip(ends[:-1], ends[1:], strict=True)
+
+    def middle(self, cell: int) -> int:
+        """Return the partition that a drawn cell stands for."""
+        return int(self.bounds[cell] + self.bounds[cell + 1] - 1) // 2
+
+    def span(self, cell: int) -> str:
+        """Return the range of the array that a drawn cell covers."""
+        return f"{self.edges[cell]}:{self.edges[cell + 1]}"
+
+
+def choose(aggregation: Aggregation) -> tuple[Axis, Axis, Axis]:
+    """Return the directions to the right, downwards and in depth.
+
+    Parameters
+    ----------
+    aggregation : Aggregation
+        Any.
+
+    Returns
+    -------
+    tuple of Axis
+        The dimension with most partitions runs to the right, the last of several; the one with next most runs
+        downwards, the first of several.  Dimensions of size 1 are only drawn where nothing else is.
+    """
+    shape, matrix = aggregation.shape, aggregation.grid.matrix_shape
+    # A dimension of size 0 has no partition: there is nothing to draw at all.
+    order = [d for d, n in enumerate(shape) if n > 1 and matrix[d] > 0] or list(range(min(1, len(shape))))
+    if 0 in matrix:
+        order = []
+    right = [max(order, key=lambda d: (matrix[d], d))] if order else []
+    others = sorted((d for d in order if d not in right), key=lambda d: (-matrix[d], d))
+    # Of the dimensions that are not cut, the last ones in their order: a map, rather than levels and rows of it.
+    whole = [d for d in others if matrix[d] == 1]
+    cut = [d for d in others if matrix[d] > 1]
+    rest = (cut + whole[-max(0, 2 - len(cut)) :])[:2] if len(cut) < 2 else cut[:2]
+    numbers = [*right, *rest, None, None, None][:3]
+    base = shape[right[0]] if right else 1
+    first, second, third = (_axis(aggregation, d, k, base) for k, d in enumerate(numbers))
+    return first, second, third
+
+
+def _axis(aggregation: Aggregation, number: int | None, direction: int, base: int) -> Axis:
+    """Return one direction; `base` is the size that the picture's width stands for."""
+    if number is None:
+        one = np.array([0, 1])
+        return Axis(None, "", 1, 1, one, one, np.array([0.0, _ABSENT[direction]]), None)
+    grid = aggregation.grid
+    edges = np.minimum(grid.edges[number], grid.shape[number])
+    count = len(edges) - 1
+    cells = min(count, _MOST[direction])
+    bounds = np.linspace(0, count, cells + 1).round().astype(np.int64)
+    shortest, longest = _LENGTHS[direction]
+    # Sizes of dimensions differ by orders of magnitude: their root tells which is longer without flattening a face.
+    length = float(np.clip(longest * (grid.shape[number] / base) ** 0.35, shortest, longest))
+    share = np.maximum(np.diff(edges[bounds]) / max(1, edges[-1]), 0.004)
+    pixels = np.concatenate([[0.0], np.cumsum(share / share.sum())]) * length
+    sizes = np.diff(edges)
+    uniform = int(sizes[0]) if count > 1 and (sizes[:-1] == sizes[0]).all() and sizes[-1] <= sizes[0] else None
+    return Axis(
+        number, printable(aggregation.dims[number]), grid.shape[number], count, bounds, edges[bounds], pixels, uniform
+    )

@@ -1,0 +1,119 @@
+"""Pictures of partition matrices in files, through matplotlib."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cfagg.display.drawing import Drawing, Text
+from cfagg.display.matrix import draw
+from cfagg.errors import UnsupportedError
+from cfagg.model import Aggregation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["FORMATS", "PANELS", "save"]
+
+#: Most aggregations in one picture.
+PANELS = 6
+
+#: Kinds of picture, by the end of the file's name.
+FORMATS = ("png", "svg", "pdf")
+
+_INK = {"ink": "#1f2328", "muted": "#656d76", "dark": "#1f2328", "light": "#ffffff"}
+#: Pixels of a drawing in an inch, and points in a pixel.
+_PER_INCH = 96
+_POINTS = 72 / _PER_INCH
+
+
+def save(aggregations: Mapping[str, Aggregation], path: str | Path) -> None:
+    """Draw partition matrices into one picture, one below the other.
+
+    Parameters
+    ----------
+    aggregations : mapping of str to Aggregation
+        By their paths; at most `PANELS` are drawn.
+    path : str or path-like
+        File to write, replaced if it exists; the end of its name tells the kind: .png, .svg or .pdf.
+
+    Raises
+    ------
+    UnsupportedError
+        If matplotlib is not installed, or the name ends otherwise.
+
+    Examples
+    --------
+    >>> save({}, "picture.bmp")
+    Traceback (most recent call last):
+    cfagg.errors.UnsupportedError: a picture picture.bmp cannot be drawn: its name must end in .png, .svg or .pdf
+    """
+    kind = Path(path).suffix.lower().removeprefix(".")
+    if kind not in FORMATS:
+        endings = f".{FORMATS[0]}, .{FORMATS[1]} or .{FORMATS[2]}"
+        raise UnsupportedError(f"a picture {Path(path).name} cannot be drawn: its name must end in {endings}")
+    try:
+        import matplotlib as mpl
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise UnsupportedError("pictures need matplotlib: pip install 'cfagg[plot]'") from error
+
+    drawings = [draw(a) for a in list(aggregations.values())[:PANELS]]
+    width, height = max(d.width for d in drawings), sum(d.height for d in drawings)
+    # Own settings, so that a user's style file or a notebook's state does not change the picture.
+    with mpl.rc_context({**mpl.rcParamsDefault, "svg.hashsalt": "cfagg", "backend": mpl.rcParams["backend"]}):
+        figure = Figure(figsize=(width / _PER_INCH, height / _PER_INCH), facecolor="white")
+        FigureCanvasAgg(figure)
+        below = height
+        for drawing in drawings:
+            below -= drawing.height
+            box = (0, below / height, drawing.width / width, drawing.height / height)
+            _paint(figure.add_axes(box), drawing)
+        with warnings.catch_warnings():
+            # A character that the font lacks shows as a box in the picture, which says it better than a line for each.
+            warnings.filterwarnings("ignore", message=r"Glyph \d+", category=UserWarning)
+            figure.savefig(str(path), format=kind, dpi=2 * _PER_INCH)
+
+
+def _paint(axes: Axes, drawing: Drawing) -> None:
+    """Draw on a part of a figure that has the drawing's size."""
+    from matplotlib.collections import LineCollection, PolyCollection
+
+    axes.set_axis_off()
+    axes.set_xlim(0, drawing.width)
+    axes.set_ylim(drawing.height, 0)
+    for edged in (True, False):
+        chosen = [p for p in drawing.patches if p.fill is not None and p.edged is edged]
+        if chosen:
+            many = len(chosen) > 400
+            style: dict[str, Any] = {"edgecolors": "white", "linewidths": 0.3 if many else 0.9} if edged else {}
+            fills = [str(p.fill) for p in chosen]
+            axes.add_collection(PolyCollection([p.points for p in chosen], facecolors=fills, **style))
+    holes = [p.points for p in drawing.patches if p.fill is None]
+    if holes:
+        axes.add_collection(
+            PolyCollection(holes, facecolors="#f6f8fa", edgecolors="#afb8c1", linewidths=0.6, hatch="////")
+        )
+    axes.add_collection(LineCollection([line.points for line in drawing.lines], colors="#afb8c1", linewidths=0.7))
+    for text in drawing.texts:
+        _write(axes, text)
+
+
+def _write(axes: Axes, text: Text) -> None:
+    axes.text(
+        text.x,
+        text.y,
+        text.text,
+        fontsize=text.size * _POINTS,
+        color=_INK[text.tone],
+        fontweight="bold" if text.bold else "normal",
+        ha={"start": "left", "middle": "center", "end": "right"}[text.anchor],
+        # Upward texts are centred on their point, as there is no base line to the side.
+        va="center" if text.upward else "baseline",
+        rotation=90 if text.upward else 0,
+        # Dollar signs of a name are no mathematics.
+        parse_math=False,
+    )

@@ -1,0 +1,58 @@
+"""A drawing as SVG that follows the light or dark theme of the page around it."""
+
+from __future__ import annotations
+
+from html import escape
+
+from cfagg.display.drawing import Drawing, Patch, Point, Text
+
+__all__ = ["svg"]
+
+
+def svg(drawing: Drawing, *, label: str = "Partition matrix") -> str:
+    """Return a drawing as an SVG element.
+
+    Parameters
+    ----------
+    drawing : Drawing
+        From `cfagg.display.matrix.draw`.
+    label : str
+        Description for readers that do not see it.
+
+    Returns
+    -------
+    str
+        One element; colours of ink and paper are the CSS variables ``--cfagg-ink``, ``--cfagg-muted`` and
+        ``--cfagg-paper``.  All text is escaped.
+    """
+    width, height = round(drawing.width), round(drawing.height)
+    parts = [
+        f'<svg class="cfagg-matrix" xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">'
+    ]
+    parts += [_patch(p) for p in drawing.patches]
+    parts += [f'<polyline class="cfagg-tick" points="{_points(line.points)}"/>' for line in drawing.lines]
+    parts += [_text(t) for t in drawing.texts]
+    return "".join([*parts, "</svg>"])
+
+
+def _patch(patch: Patch) -> str:
+    title = f"<title>{escape(patch.title)}</title>" if patch.title else ""
+    name = "cfagg-cell" if patch.fill is not None else "cfagg-hole"
+    fill = f' fill="{patch.fill}"' if patch.fill is not None else ""
+    if not patch.edged:
+        name = "cfagg-step"
+    return f'<polygon class="{name}"{fill} points="{_points(patch.points)}">{title}</polygon>'
+
+
+def _text(text: Text) -> str:
+    turn = f' transform="rotate(-90 {text.x:.1f} {text.y:.1f})"' if text.upward else ""
+    bold = ' font-weight="600"' if text.bold else ""
+    return (
+        f'<text class="cfagg-{text.tone}" x="{text.x:.1f}" y="{text.y:.1f}" font-size="{text.size:g}" '
+        f'text-anchor="{text.anchor}"{bold}{turn}>{escape(text.text)}</text>'
+    )
+
+
+def _points(points: tuple[Point, ...]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
