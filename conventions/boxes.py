@@ -199,7 +199,8 @@ def _owners(corners: npt.NDArray[np.int64], grid: Grid) -> npt.NDArray[np.int64]
     # Edges hold every corner, so that a search finds the cell that starts (or ends) there.
     cells = [np.searchsorted(e, corners[:, d]) for d, e in enumerate(grid.edges)]
     for k in range(len(corners)):
-        region = owner[*(slice(*c[k].tolist()) for c in cells), ...]
+        span: tuple[Any, ...] = tuple(slice(*c[k].tolist()) for c in cells)
+        region = owner[(*span, ...)]
         if (region >= 0).any():
             first = np.argwhere(region >= 0)[0]
             cell = [int(c[k, 0] + i) for c, i in zip(cells, first.tolist(), strict=True)]

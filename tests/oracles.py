@@ -8,25 +8,23 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import re
 
 import numpy as np
 
-
-# ---- gather -----------------------------------------------------------------------------------------------------------
+# ---- gather ----------------------------------------------------------------------------------------------------
 
 
 def gather_element(value, source, target, scale, offset, fills, valid_min, valid_max, fill):
-    """Return one gathered element of type `target`, or None where `target` cannot hold it, by Python's exact numbers."""
+    """Return one gathered element of type `target`, or None where `target` cannot hold it, in exact numbers."""
     same = float if source.kind == "f" else int
     with np.errstate(over="ignore"):
-        typed = [
-            float(source.type(f)) if source.kind == "f" else f for f in (*fills, valid_min, valid_max) if f is not None
-        ]
-    bounds = [typed.pop() if b is not None else None for b in (valid_max, valid_min)]
+        given = [f for f in (*fills, valid_min, valid_max) if f is not None]
+        typed = [float(source.type(f)) if source.kind == "f" else f for f in given]
     v = same(value)
-    missing = (
-        v != v or v in typed or (bounds[1] is not None and v < bounds[1]) or (bounds[0] is not None and v > bounds[0])
-    )
+    above = valid_max is not None and v > typed.pop()
+    below = valid_min is not None and v < typed.pop()
+    missing = math.isnan(v) or above or below or v in typed
     if missing:
         return target.type(fill) if fill is not None else target.type(math.nan) if target.kind == "f" else None
     pure = scale == 1 and offset == 0
@@ -59,7 +57,7 @@ def gather_whole(source, target, scale=1.0, offset=0.0, fills=(), fill=np.nan):
     """Return the same for large arrays that have no bad element, one pass after the other."""
     native = source.astype(source.dtype.newbyteorder("="))
     out = native.astype(target) if (scale, offset) == (1, 0) else (native.astype("f8") * scale + offset).astype(target)
-    missing = np.isin(native, np.array(fills, native.dtype)) | (native != native)
+    missing = np.isin(native, np.array(fills, native.dtype)) | np.isnan(native)
     out[missing] = fill if missing.any() else 0
     return out
 
@@ -141,7 +139,82 @@ def cells_of(edges, elements):
 
 def chunk_store(array, chunks):
     """Return the chunks of an array at full size, flat in C order, shape (number of chunks, chunk size)."""
-    padded = np.pad(array, [(0, -n % c) for n, c in zip(array.shape, chunks, strict=True)], constant_values=-1)
+    width = np.array([(0, -n % c) for n, c in zip(array.shape, chunks, strict=True)], int).reshape(-1, 2)
+    padded = np.pad(array, width, constant_values=-1)
     starts = itertools.product(*(range(0, n, c) for n, c in zip(array.shape, chunks, strict=True)))
     cut = [padded[tuple(slice(s, s + c) for s, c in zip(start, chunks, strict=True))].ravel() for start in starts]
     return np.array(cut, array.dtype).reshape(len(cut), math.prod(chunks))
+
+
+# --- conforming ------------------------------------------------------------------------------------------------------
+
+
+def conformed(block, dims, flipped, attributes, units, master_dims, master_dtype, master_attributes, fill):
+    """Return a sub-array in the master's form, one step after another in the order that the specification gives.
+
+    `units` are the scale and offset of the change of units; `fill` is the master's missing value.
+    """
+    if attributes.get("_Unsigned") == "true":
+        block = block.astype(block.dtype.str.replace("i", "u"))
+    wrap = 256**block.dtype.itemsize if attributes.get("_Unsigned") == "true" else None
+    stored = block.astype(object)
+    missing = np.zeros(block.shape, bool)
+    fills = [*np.atleast_1d(attributes.get("_FillValue", [])), *np.atleast_1d(attributes.get("missing_value", []))]
+    if not fills and block.dtype.itemsize > 1:
+        default = {"i2": -32767, "u2": 65535, "i4": -2147483647}.get(block.dtype.str[1:], 9.969209968386869e36)
+        fills = [default if wrap is None else -32767]
+    low, high = attributes.get("valid_range", [None, None])
+    for index, value in np.ndenumerate(stored):
+        same = [f if block.dtype.kind == "f" or wrap is None else int(f) % wrap for f in fills]
+        missing[index] = value != value or any(value == block.dtype.type(f) for f in same)  # noqa: PLR0124
+        if low is not None:
+            ends = [low, high] if wrap is None else [int(low) % wrap, int(high) % wrap]
+            missing[index] |= not ends[0] <= value <= ends[1]
+    values = block.astype("f8") * attributes.get("scale_factor", 1.0) + attributes.get("add_offset", 0.0)
+    values = values * units[0] + units[1]
+    for axis, flip in enumerate(flipped):
+        if flip:
+            values, missing = np.flip(values, axis), np.flip(missing, axis)
+    present = [d for d in master_dims if d in dims]
+    order = [dims.index(d) for d in present] + [k for k, d in enumerate(dims) if d not in master_dims]
+    shape = [block.shape[dims.index(d)] if d in dims else 1 for d in master_dims]
+    values, missing = (a.transpose(order).reshape(shape) for a in (values, missing))
+    values = (values - master_attributes.get("add_offset", 0.0)) / master_attributes.get("scale_factor", 1.0)
+    values = np.where(missing, 0, values)
+    out = (np.rint(values) if np.dtype(master_dtype).kind in "iu" else values).astype(master_dtype)
+    out[missing] = fill
+    return out
+
+
+# ---- NCA 0.1 ----------------------------------------------------------------------------------------------------------
+
+
+def part_indices(text, shape):
+    """The indices of a `part` as lists, by cutting the text at its brackets."""
+    out = []
+    for opening, body in re.findall(r"([\[(])([^\[\]()]*)[\])]", text.strip()[1:-1]):
+        numbers = [int(n) for n in body.split(",") if n.strip()]
+        out.append(list(range(*numbers)) if opening == "(" else numbers)
+    return out or [list(range(n)) for n in shape]
+
+
+def nca_master(document, dims, sizes, arrays):
+    """The master array of a decoded ``nca_array``, by the text's own steps; `arrays` by (file, ncvar)."""
+    out = np.full([sizes[d] for d in dims], -1)
+    master = document["directions"] if dims else {}
+    for p in document["Partitions"]:
+        data = arrays[p["data"].get("file"), p["data"]["ncvar"]]
+        data = data[np.ix_(*part_indices(p.get("part", "[]"), data.shape))] if data.ndim else data
+        names = list(p.get("dimensions", dims))
+        directions = p.get("directions", {})
+        for axis, dim in enumerate(names):
+            if dim in dims and isinstance(directions, dict) and directions.get(dim, master[dim]) != master[dim]:
+                data = np.flip(data, axis)
+        extra = [d for d in names if d not in dims]
+        data = data.reshape(data.shape + (1,) * sum(d not in names for d in dims))
+        names += [d for d in dims if d not in names]
+        data = data.transpose([names.index(d) for d in [*extra, *dims]]).reshape(data.size and [-1] if not dims else [
+            data.shape[names.index(d)] for d in dims
+        ])
+        out[tuple(slice(*r) for r in p["location"])] = data if dims else data[0]
+    return out

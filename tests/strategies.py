@@ -23,7 +23,7 @@ def slices(draw, length: int) -> slice:
     return slice(draw(bound), draw(bound), step)
 
 
-# ---- gather -----------------------------------------------------------------------------------------------------------
+# ---- gather ----------------------------------------------------------------------------------------------------
 
 REAL_TYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
 
@@ -39,8 +39,8 @@ def views(draw, shape: tuple[int, ...], dtype: str, swapped: bool = False) -> np
     steps = [draw(st.sampled_from([1, 1, -1, 2, -3])) for _ in shape]
     gaps = [draw(st.sampled_from([0, 0, 1])) for _ in shape]
     base = np.zeros([abs(steps[d]) * shape[d] + gaps[d] for d in order], kind)
-    cut = tuple(slice(0, abs(steps[d]) * shape[d], abs(steps[d])) for d in order)
-    flips = tuple(slice(None, None, 1 if step > 0 else -1) for step in steps)
+    cut = (..., *(slice(0, abs(steps[d]) * shape[d], abs(steps[d])) for d in order))
+    flips = (..., *(slice(None, None, 1 if step > 0 else -1) for step in steps))
     return base[cut].transpose([order.index(d) for d in range(len(shape))])[flips]
 
 
@@ -67,15 +67,15 @@ def telling_values(draw, shape: tuple[int, ...], dtype: str) -> np.ndarray:
 
 
 @st.composite
-def gather_arguments(draw, source: str, target: str, pure: bool | None = None, masked: bool | None = None) -> dict:
-    """Scale, offset, fills, bounds and fill for these types; `pure` and `masked` as asked for, else any."""
+def gather_arguments(draw, target: str, pure: bool | None = None, masked: bool | None = None) -> dict:
+    """Scale, offset, fills, bounds and fill for a type; `pure` and `masked` as asked for, else any."""
     out = {}
     if not (draw(st.booleans()) if pure is None else pure):
         out["scale"] = draw(st.sampled_from([0.1, -1.0, 2.0, 1000.0, 1e-5, 1e300]))
         out["offset"] = draw(st.sampled_from([0.5, -273.15, 1.0, 2.0**31, -1e18]))
     if not (draw(st.booleans()) if masked is None else masked):
         return out
-    kind, place = np.dtype(source), np.dtype(target)
+    place = np.dtype(target)
     one = st.sampled_from([0, 1, 127, 255, -1, -32768, 32767, 2**31, 2**53, 2**64 - 1, 2**63 - 1, 0.5, 1e20])
     out["fills"] = draw(st.lists(one, min_size=1, max_size=4))
     if draw(st.booleans()):
@@ -106,7 +106,7 @@ def calendar_dates(draw) -> tuple[str, int, int, int]:
 
 @st.composite
 def axes(draw, max_length: int = 14):
-    """One dimension of a grid, as (what `Grid` takes, length, edges): regular or variable, the last cell overhanging."""
+    """One dimension of a grid, as what `Grid` takes, length and edges; regular or variable, the last cell overhanging."""
     length = draw(st.integers(0, max_length))
     if draw(st.booleans()):
         chunk = draw(st.integers(1, max_length + 3))
@@ -132,3 +132,149 @@ def selected_grids(draw, max_dims: int = 4):
     """A grid of 0 to `max_dims` dimensions and one selection for each."""
     dims = draw(st.lists(axes(max_length=14 if max_dims < 4 else 9), max_size=max_dims))
     return Grid([a for a, _, _ in dims], [n for _, n, _ in dims]), [draw(selections(n)) for _, n, _ in dims]
+
+
+# --- conforming ------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def sub_arrays(draw) -> dict:
+    """A sub-array as stored (block, dims, flipped, attributes) and a master array for it.
+
+    All factors are powers of two, or whole, so that any order of computation gives the same numbers.
+    """
+    master_dims = tuple(draw(st.permutations(["t", "y", "x"]))[: draw(st.integers(0, 3))])
+    absent = {d for d in master_dims if draw(st.integers(0, 4)) == 0}
+    extra = ["z"] if draw(st.booleans()) else []
+    dims = tuple(draw(st.permutations([d for d in master_dims if d not in absent] + extra)))
+    shape = tuple(1 if d == "z" else draw(st.integers(1, 3)) for d in dims)
+    dtype = np.dtype(draw(st.sampled_from(["i1", "u1", "i2", "u2", "i4", "f4", "f8", ">i2", ">f4"])))
+    low = 0 if dtype.kind == "u" else -100
+    values = draw(st.lists(st.integers(low, 100), min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
+    attributes: dict = {}
+    if dtype.kind == "i" and dtype.itemsize < 4 and draw(st.booleans()):
+        attributes["_Unsigned"] = "true"
+    if draw(st.booleans()):
+        attributes["_FillValue"] = dtype.type(draw(st.integers(low, 100)))
+    if draw(st.booleans()):
+        attributes["missing_value"] = np.array(draw(st.lists(st.integers(low, 100), min_size=1, max_size=3)), dtype)
+    if draw(st.booleans()) and "_Unsigned" not in attributes:
+        attributes["valid_range"] = np.sort(np.array(draw(st.tuples(*[st.integers(low, 100)] * 2)), dtype))
+    if draw(st.booleans()):
+        attributes["scale_factor"] = draw(st.sampled_from([0.25, 0.5, 2.0, -1.0]))
+    if draw(st.booleans()):
+        attributes["add_offset"] = draw(st.sampled_from([-7.5, 0.25, 100.0]))
+    units = draw(st.sampled_from([("K", "K", (1, 0)), ("km", "m", (1000, 0)), ("K @ 256", "K", (1, 256))]))
+    return {
+        "block": np.array(values, dtype).reshape(shape),
+        "dims": dims,
+        "flipped": tuple(draw(st.booleans()) for _ in dims),
+        "attributes": attributes,
+        "units": units,
+        "master_dims": master_dims,
+        "master": draw(
+            st.sampled_from(
+                [
+                    ("f4", {}, np.nan),
+                    ("f8", {"_FillValue": -99999.0}, -99999.0),
+                    ("f4", {"missing_value": 1e20}, np.float32(1e20)),
+                    ("i4", {"scale_factor": 0.25, "add_offset": 1.0, "_FillValue": -(2**31)}, -(2**31)),
+                    (">f4", {"_FillValue": np.nan}, np.nan),
+                ]
+            )
+        ),
+    }
+
+
+# ---- NCA 0.1 ----------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def names(draw) -> str:
+    """A name in any script, without white space or control characters."""
+    return draw(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=6))
+
+
+@st.composite
+def takings(draw, count: int) -> tuple[list[int], int, str]:
+    """`count` indices of a dimension, in any order that a `part` can say; its size; and the text."""
+    if draw(st.booleans()):
+        step = draw(st.sampled_from([1, 2, 3, -1, -2]))
+        low = draw(st.integers(0, 2))
+        span = (count - 1) * abs(step) + 1
+        start = low if step > 0 else low + span - 1
+        stop = start + count * step
+        if step < 0 and stop < -1:
+            stop = -1
+        return list(range(start, stop, step)), low + span + draw(st.integers(0, 2)), f"({start}, {stop}, {step})"
+    indices = draw(st.lists(st.integers(0, count + 4), min_size=count, max_size=count, unique=True))
+    space = draw(st.sampled_from(["", " "]))
+    return indices, max(indices) + 1 + draw(st.integers(0, 2)), f"[{f',{space}'.join(map(str, indices))}]"
+
+
+@st.composite
+def nca_documents(draw, max_dims: int = 3):
+    """A decoded ``nca_array``, its dimensions, all sizes, the sub-arrays by (file, ncvar), and the master array.
+
+    The list of partitions and the partitioned dimensions come in any order; sub-arrays have permuted, missing, extra,
+    reversed dimensions, parts, and all optional keys.
+    """
+    dims = draw(st.lists(names(), max_size=max_dims, unique=True))
+    cuts = [draw(edges(max_cells=3, max_size=4).filter(lambda e: len(e) > 1)) for _ in dims]
+    sizes = {d: int(e[-1]) for d, e in zip(dims, cuts, strict=True)}
+    extra = [d for d in ("height", "run", "été") if d not in dims]
+    master = np.arange(int(np.prod(list(sizes.values()), dtype=int))).reshape([sizes[d] for d in dims])
+    directions = {d: draw(st.booleans()) for d in dims}
+    pdims = draw(st.permutations([d for d, e in zip(dims, cuts, strict=True) if len(e) > 2 or draw(st.booleans())]))
+    partitions, arrays = [], {}
+    for number, index in enumerate(np.ndindex(*[len(e) - 1 for e in cuts])):
+        location = [[int(e[i]), int(e[i + 1])] for e, i in zip(cuts, index, strict=True)]
+        block = master[tuple(slice(*r) for r in location)]
+        kept = [d for d, n in zip(dims, block.shape, strict=True) if n > 1 or draw(st.booleans())]
+        added = draw(st.lists(st.sampled_from(extra), max_size=2, unique=True))
+        order = draw(st.permutations([*kept, *added]))
+        block = block.reshape([n for d, n in zip(dims, block.shape, strict=True) if d in kept] + [1] * len(added))
+        block = block.transpose([[*kept, *added].index(d) for d in order])
+        p = {"index": [index[dims.index(d)] for d in pdims], "location": location}
+        own = {d: draw(st.booleans()) for d in order if d in added or draw(st.booleans())}
+        flips = [a for a, d in enumerate(order) if d in dims and own.get(d, directions[d]) != directions[d]]
+        block = np.flip(block, flips)
+        if own:
+            p["directions"] = own
+        if order != dims or draw(st.booleans()):
+            p["dimensions"] = order
+        data = {"shape": list(block.shape)}
+        if block.ndim and draw(st.booleans()):
+            taken = [draw(takings(n)) for n in block.shape]
+            whole = np.full([n for _, n, _ in taken], -7)
+            whole[np.ix_(*[i for i, _, _ in taken])] = block
+            p["part"] = f"[{', '.join(t for _, _, t in taken)}]"
+            block, data["shape"] = whole, list(whole.shape)
+        for key, values in (("format", names()), ("units", st.text(max_size=3)), ("calendar", names())):
+            if draw(st.integers(0, 3)) == 0:
+                p[key] = draw(values)
+        if draw(st.booleans()):
+            data["file"] = f"{draw(names())}{number}"
+        if draw(st.integers(0, 3)) == 0:
+            data["dtype"] = draw(st.sampled_from(["double", "float", "short", "int64", ">i2"]))
+        data["ncvar"] = f"{draw(names())}{number}"
+        for key, values in (
+            ("file_offset", st.integers(0, 2**62)),
+            ("lbpack", st.integers(0, 4)),
+            ("scale_factor", st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9)),
+            ("add_offset", st.floats(allow_nan=False, allow_infinity=False)),
+        ):
+            packed = key in ("scale_factor", "add_offset")  # says nothing of netCDF files
+            if draw(st.integers(0, 3)) == 0 and not (packed and p.get("format", "netcdf").lower().startswith("netcdf")):
+                data[key] = draw(values)
+        arrays[data.get("file"), data["ncvar"]] = block
+        p["data"] = data
+        partitions.append(p)
+    document = {
+        "directions": directions if dims else draw(st.booleans()),
+        "pdimensions": pdims,
+        "pshape": [len(cuts[dims.index(d)]) - 1 for d in pdims],
+        "Partitions": draw(st.permutations(partitions)),
+    }
+    document = {key: document[key] for key in draw(st.permutations(list(document)))}
+    return document, dims, {**sizes, **dict.fromkeys(extra, 1)}, arrays, master
