@@ -5,6 +5,7 @@ The public functions load what they need on first use; importing cfagg alone is 
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,14 @@ _HOMES = {
     "convert": "cfagg.convert",
     "open_aggregation": "cfagg.reading",
     "read": "cfagg.reading",
+    "show": "cfagg.display.shown",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from cfagg.convert import convert as convert
+    from cfagg.display.shown import show as show
     from cfagg.errors import CfaggError as CfaggError
     from cfagg.model import Aggregation as Aggregation
     from cfagg.model import Grid as Grid
@@ -35,9 +38,18 @@ if TYPE_CHECKING:
     from cfagg.reading import read as read
 
 
+def _aggregation_html(aggregation: Any) -> str:
+    from cfagg.display.html import aggregation_html
+
+    return aggregation_html(aggregation)
+
+
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)
+        if "cfagg.model" in sys.modules:
+            # The model may not know what draws it, and importing it here at once would cost NumPy's start.
+            sys.modules["cfagg.model"].html_hook = _aggregation_html  # type: ignore[attr-defined]
         globals()[name] = value
         return value
     raise AttributeError(f"module 'cfagg' has no attribute {name!r}")

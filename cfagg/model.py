@@ -10,7 +10,7 @@ Everything here is immutable and validated when it is made; an error lists every
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -21,6 +21,9 @@ import numpy.typing as npt
 from cfagg.errors import ModelError, Problem
 
 __all__ = ["Aggregation", "Grid", "Layout", "Partitions", "Regular", "Strings"]
+
+#: How notebooks show an aggregation.  The model draws nothing itself: the package fills this in with what does.
+html_hook: Callable[[Aggregation], str] | None = None
 
 Int64 = npt.NDArray[np.int64]
 
@@ -549,3 +552,7 @@ class Aggregation:
         dims = ", ".join(f"{d}: {n}" for d, n in zip(self.dims, self.shape, strict=True))
         matrix = " x ".join(map(str, self.grid.matrix_shape)) or "1"
         return f"<Aggregation {self.name!r} ({dims}) {self.dtype}, {matrix} partitions>"
+
+    def _repr_html_(self) -> str | None:
+        # Without the hook notebooks fall back to `__repr__`.
+        return None if html_hook is None else html_hook(self)

@@ -32,7 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "show",
         help="print what is in a file",
-        description="Print dimensions, variables, and of each aggregation the partition matrix, layouts and references.",
+        description="Print dimensions, variables, and each aggregation's partition matrix, layouts and references.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -131,7 +131,8 @@ def _plot(source: Source, args: argparse.Namespace) -> None:
     drawn = dict(list(found.items())[: plot.PANELS])
     if len(drawn) < len(found):
         print(
-            f"{len(found)} aggregations, the first {len(drawn)} are drawn; choose others with --variable", file=sys.stderr
+            f"{len(found)} aggregations, the first {len(drawn)} are drawn; choose others with --variable",
+            file=sys.stderr,
         )
     with output.aside(args.plot) as name:
         plot.save(drawn, name)

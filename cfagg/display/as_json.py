@@ -84,7 +84,7 @@ def encode(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         # Decimal digits of float32 as they are written, not those of its float64 neighbour.
         if value.dtype.kind == "f" and value.dtype.itemsize < 8:
-            return [encode(x) for x in value] if value.ndim else encode(float(str(value[()])))
+            return [encode(x) for x in np.asarray(value)] if value.ndim else encode(float(str(value[()])))
         return encode(value.tolist())
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from cfagg.model import Aggregation
 __all__ = ["Axis", "choose"]
 
 #: Most cells drawn to the right, downwards and in depth.
-_MOST = (60, 24, 10)
+_MOST = (60, 20, 8)
 #: Shortest and longest length in pixels, likewise.
 _LENGTHS = ((460.0, 460.0), (110.0, 250.0), (60.0, 150.0))
 #: Lengths where there is no such dimension.
@@ -88,8 +89,7 @@ class Axis:
 
     def places(self, start: float) -> Iterator[tuple[float, float]]:
         """Yield where each drawn cell begins and ends in the picture."""
-        ends = (self.pixels + start).tolist()
-        return zip(ends[:-1], ends[1:], strict=True)
+        return pairwise((self.pixels + start).tolist())
 
     def middle(self, cell: int) -> int:
         """Return the partition that a drawn cell stands for."""

@@ -35,12 +35,15 @@ _GRADIENT = ("#443a83", "#31688e", "#21908c", "#35b779", "#8fd744", "#fde725")
 
 @dataclass(frozen=True)
 class Patch:
-    """A filled polygon; `fill` of `None` is a missing partition, `title` is shown where pictures can answer a pointer."""
+    """A filled polygon; `fill` of `None` is a missing partition, `title` is shown where pictures can answer a pointer.
+
+    `edge` is how its outline is drawn: ``"clear"``, ``"fine"`` or ``"none"``.
+    """
 
     points: tuple[Point, ...]
     fill: str | None
     title: str = ""
-    edged: bool = True
+    edge: Literal["clear", "fine", "none"] = "clear"
 
 
 @dataclass(frozen=True)

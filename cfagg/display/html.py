@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from typing import Any
 
 from cfagg.display.matrix import draw
 from cfagg.display.summary import (
@@ -56,6 +57,7 @@ vertical-align:top;background:none!important;color:inherit;max-width:44em;overfl
 .cfagg-matrix{display:block;max-width:100%;height:auto;font-family:system-ui,-apple-system,"Segoe UI",sans-serif;
 background:none}
 .cfagg-matrix .cfagg-cell{stroke:var(--cfagg-paper);stroke-width:1;stroke-linejoin:round}
+.cfagg-matrix .cfagg-fine{stroke:var(--cfagg-paper);stroke-width:.35}
 .cfagg-matrix .cfagg-hole{fill:var(--cfagg-hole);stroke:var(--cfagg-muted);stroke-width:.7;stroke-dasharray:3 2}
 .cfagg-matrix .cfagg-tick{stroke:var(--cfagg-muted);fill:none;stroke-width:.8}
 .cfagg-matrix .cfagg-ink{fill:var(--cfagg-ink)}.cfagg-matrix .cfagg-muted{fill:var(--cfagg-muted)}
@@ -125,9 +127,8 @@ def _group(group: GroupSummary, aggregations: Mapping[str, Aggregation]) -> str:
         parts.append(_fold(count_text(len(ordinary), "variable"), table))
     if group.attributes:
         parts.append(_attributes(group.attributes))
-    for v in group.variables:
-        if v.aggregation is not None:
-            parts.append(_variable(v, aggregations.get(variable_path(group.path, v.name))))
+    cards = (v for v in group.variables if v.aggregation is not None)
+    parts += [_variable(v, aggregations.get(variable_path(group.path, v.name))) for v in cards]
     return "".join(parts)
 
 
@@ -145,7 +146,9 @@ def _tables(v: VariableSummary, a: AggregationSummary) -> str:
     matrix = " × ".join(f"{n:,}" for n in a.matrix_shape) or "scalar"
     missing = f", {a.missing_count:,} missing by declaration" if a.missing_count else ""
     axes = [[x.dimension, f"{x.size:,}", axis_text(x)] for x in a.axes]
-    layouts = [(layout_text(x, v), count_text(x.partitions, "partition")) for x in (*a.layouts.first, *a.layouts.last)]
+    behind = a.layouts.count - len(a.layouts.last)
+    numbered = [*enumerate(a.layouts.first), *enumerate(a.layouts.last, behind)]
+    layouts = [(str(i), layout_text(x, v), count_text(x.partitions, "partition")) for i, x in numbered]
     files = [
         (OWN_FILE if r.file is None else r.file, count_text(r.partitions, "partition"), access_text(r))
         for r in (*a.references.first, *a.references.last)
@@ -170,7 +173,7 @@ def _fold(title: str, body: str) -> str:
     return f'<details><summary>{escape(title)}</summary><div class="cfagg-body">{body}</div></details>'
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], listing: Listing[object] | None = None) -> str:
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], listing: Listing[Any] | None = None) -> str:
     """Return a table; `listing` tells after how many rows how many are left out."""
     head = "<tr>" + "".join(f"<th>{escape(h)}</th>" for h in heads) + "</tr>" if any(heads) else ""
     lines = ["<tr>" + "".join(f"<td>{escape(c)}</td>" for c in row) + "</tr>" for row in rows]

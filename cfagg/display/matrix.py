@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import Literal
 
 from cfagg.display.axes import Axis, choose
 from cfagg.display.drawing import Drawing, Line, Patch, Point, Text, fitted, is_dark, shaded, text_width
@@ -19,6 +17,9 @@ from cfagg.display.key import Key, key_of
 from cfagg.model import Aggregation
 
 __all__ = ["draw"]
+
+#: Most layers of a box that are also drawn one by one.
+_LAYERS = 4
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,13 @@ class _Scene:
 
     def patch(self, corners: tuple[Point, ...], j: int, i: int, k: int, light: float = 0.0) -> Patch:
         """Return the polygon of a drawn cell."""
+        if not len(self.aggregation.partitions):
+            return Patch(corners, None, "no partition")
         n = self.partition(j, i, k)
         present = bool(self.aggregation.partitions.present[n])
+        fill = shaded(self.key.colour(n), light) if present else None
+        if self.right.binned or self.down.binned or self.deep.binned:
+            return Patch(corners, fill, edge="fine")
         spans = [
             f"{axis.name} {axis.span(b)}"
             for axis, b in sorted(
@@ -64,11 +70,8 @@ class _Scene:
             )
             if axis.number is not None
         ]
-        binned = self.right.binned or self.down.binned or self.deep.binned
         what = self.key.name(n) if present else "missing"
-        title = " · ".join(filter(None, [", ".join(spans), f"among them {what}" if binned else what]))
-        fill = shaded(self.key.colour(n), light) if present else None
-        return Patch(corners, fill, title, edged=True)
+        return Patch(corners, fill, " · ".join(filter(None, [", ".join(spans), what])))
 
 
 def draw(aggregation: Aggregation, *, title: bool = True) -> Drawing:
@@ -106,10 +109,15 @@ def draw(aggregation: Aggregation, *, title: bool = True) -> Drawing:
         _sides(scene, out)
     _front(scene, out)
     _annotate(scene, out)
-    y = _notes(scene, out, scene.bottom + (60 if right.number is not None else 30))
+    below = scene.bottom + (60 if right.number is not None else 30)
+    if _layered(scene):
+        below = _layers(scene, out, below)
+    y = _notes(scene, out, below)
     out.height = _legend(scene, out, y) + 6
     depth_room = max(slant[0] + 8, slant[0] / 2 + 16 + text_width(deep.title, 12)) if deep.number is not None else 0.0
-    out.width = max(scene.end + depth_room + 14, *(t.x + text_width(t.text, t.size) for t in out.texts if t.anchor == "start"))
+    out.width = max(
+        scene.end + depth_room + 14, *(t.x + text_width(t.text, t.size) for t in out.texts if t.anchor == "start")
+    )
     return out
 
 
@@ -137,12 +145,38 @@ def _sides(scene: _Scene, out: Drawing) -> None:
             out.patches.append(scene.patch(corners, scene.right.cells - 1, i, k, -0.22))
 
 
+def _layered(scene: _Scene) -> bool:
+    """Tell whether the box hides partitions that there is room to draw layer by layer."""
+    drawn = (scene.right, scene.down, scene.deep)
+    return all(axis.partitions > 1 and not axis.binned for axis in drawn) and scene.deep.cells <= _LAYERS
+
+
+def _layers(scene: _Scene, out: Drawing, y: float) -> float:
+    """Draw the layers in depth side by side, the front one first; return where the next line may stand."""
+    columns = 2
+    share = (scene.end + scene.slant[0] - 12) / columns / scene.right.length - 0.04
+    high = scene.down.length * share * 0.6
+    for k in range(scene.deep.cells):
+        left = 12 + (k % columns) * scene.right.length * (share + 0.04)
+        top = y + (k // columns) * (high + 30)
+        out.texts.append(Text(left, top, f"{scene.deep.name} {scene.deep.span(k)}", 11, tone="muted"))
+        for i, (y0, y1) in enumerate(scene.down.places(0.0)):
+            for j, (x0, x1) in enumerate(scene.right.places(0.0)):
+                a, b = left + x0 * share, left + x1 * share
+                c, d = (top + 6 + v * share * 0.6 for v in (y0, y1))
+                patch = scene.patch(((a, c), (b, c), (b, d), (a, d)), j, i, k)
+                out.patches.append(patch)
+                out.texts += _label(scene, scene.partition(j, i, k), patch.fill, (a, c, b, d))
+    return y + -(-scene.deep.cells // columns) * (high + 30) + 4
+
+
 def _label(scene: _Scene, n: int, fill: str | None, box: tuple[float, float, float, float]) -> Iterator[Text]:
     """Yield what is written on a cell of the front: its name, upwards where it is narrow."""
     x0, y0, x1, y1 = box
     wide, high = x1 - x0, y1 - y0
-    name = scene.key.short(n) if fill is not None else "missing"
-    tone = "muted" if fill is None else "light" if is_dark(fill) else "dark"
+    nothing = "missing" if len(scene.aggregation.partitions) else "empty"
+    name = scene.key.short(n) if fill is not None else nothing
+    tone: Literal["muted", "light", "dark"] = "muted" if fill is None else "light" if is_dark(fill) else "dark"
     across = fitted(name, 11, wide - 10)
     if across and high >= 16:
         yield Text((x0 + x1) / 2, (y0 + y1) / 2 + 4, across, 11, "middle", tone)
@@ -160,9 +194,15 @@ def _annotate(scene: _Scene, out: Drawing) -> None:
             for n, (a, b) in zip(right.sizes, right.places(scene.left), strict=True):
                 out.texts.append(Text((a + b) / 2, scene.bottom + 15, f"{n:,}", 10, "middle", "muted"))
         out.texts.append(
-            Text((scene.left + scene.end) / 2, scene.bottom + (33 if fits and right.partitions > 1 else 20), right.described(not fits), 12, "middle")
+            Text(
+                (scene.left + scene.end) / 2,
+                scene.bottom + (33 if fits and right.partitions > 1 else 20),
+                right.described(not fits),
+                12,
+                "middle",
+            )
         )
-        for a, b in right.places(scene.left) if not right.binned else ():
+        for a, b in () if right.binned else right.places(scene.left):
             out.lines += [Line(((x, scene.bottom + 2), (x, scene.bottom + 5))) for x in (a, b)]
     if down.number is not None:
         fits = all(b - a >= 11 for a, b in down.places(0.0)) and max(text_width(f"{n:,}", 10) for n in down.sizes) < 36
@@ -173,7 +213,7 @@ def _annotate(scene: _Scene, out: Drawing) -> None:
         x = scene.left - (46 if fits and down.partitions > 1 else 16)
         described = fitted(down.described(not fits), 12, max(down.length + 40, 90))
         out.texts.append(Text(x, (scene.top + scene.bottom) / 2, described, 12, "middle", upward=True))
-        for a, b in down.places(scene.top) if not down.binned else ():
+        for a, b in () if down.binned else down.places(scene.top):
             out.lines += [Line(((scene.left - 5, y), (scene.left - 2, y))) for y in (a, b)]
     if deep.number is not None:
         x, y = scene.end + scene.slant[0] / 2 + 10, scene.bottom + scene.slant[1] / 2 + 15
@@ -202,10 +242,9 @@ def _notes(scene: _Scene, out: Drawing, y: float) -> float:
     a, drawn = scene.aggregation, (scene.right, scene.down, scene.deep)
     notes = []
     hidden = [
-        f"{printable(d)} ({n:,}, {'1 partition' if m == 1 else f'{m:,} partitions, the first is drawn'})"
-        for d, (n, m) in enumerate(zip(a.shape, a.grid.matrix_shape, strict=True))
-        for d, number in ((a.dims[d], d),)
-        if number not in {axis.number for axis in drawn}
+        f"{printable(name)} ({n:,}, {'1 partition' if m == 1 else f'{m:,} partitions, the first is drawn'})"
+        for d, (name, n, m) in enumerate(zip(a.dims, a.shape, a.grid.matrix_shape, strict=True))
+        if m and d not in {axis.number for axis in drawn}
     ]
     if hidden:
         notes.append(f"Not drawn: {', '.join(hidden)}")
@@ -214,7 +253,7 @@ def _notes(scene: _Scene, out: Drawing, y: float) -> float:
         about = " × ".join(f"{x.partitions / x.cells:,.0f}" for x in binned)
         names = " × ".join(x.name for x in binned)
         notes.append(f"A cell stands for about {about} partitions ({names}) and has the colour of one of them")
-    if all(x.partitions > 1 for x in drawn):
+    if all(x.partitions > 1 for x in drawn) and not _layered(scene):
         notes.append("Partitions inside the box are not visible")
     for note in notes:
         out.texts.append(Text(12, y, note, 11, tone="muted"))
@@ -229,7 +268,9 @@ def _legend(scene: _Scene, out: Drawing, y: float) -> float:
         wide, steps = 160.0, key.samples(32)
         for n, colour in enumerate(steps):
             x0, x1 = 12 + wide * n / len(steps), 12 + wide * (n + 1) / len(steps)
-            out.patches.append(Patch(((x0, y - 9), (x1 + 0.4, y - 9), (x1 + 0.4, y + 2), (x0, y + 2)), colour, edged=False))
+            out.patches.append(
+                Patch(((x0, y - 9), (x1 + 0.4, y - 9), (x1 + 0.4, y + 2), (x0, y + 2)), colour, edge="none")
+            )
         text = f"{key.count_text}: {fitted(key.names(0), 11, 230)} … {fitted(key.names(key.count - 1), 11, 230)}"
         out.texts.append(Text(12 + wide + 10, y, text, 11))
         return _missing_key(scene, out, y + 18)

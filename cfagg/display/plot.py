@@ -85,11 +85,10 @@ def _paint(axes: Axes, drawing: Drawing) -> None:
     axes.set_axis_off()
     axes.set_xlim(0, drawing.width)
     axes.set_ylim(drawing.height, 0)
-    for edged in (True, False):
-        chosen = [p for p in drawing.patches if p.fill is not None and p.edged is edged]
+    for edge, linewidth in (("clear", 0.9), ("fine", 0.3), ("none", 0.0)):
+        chosen = [p for p in drawing.patches if p.fill is not None and p.edge == edge]
         if chosen:
-            many = len(chosen) > 400
-            style: dict[str, Any] = {"edgecolors": "white", "linewidths": 0.3 if many else 0.9} if edged else {}
+            style: dict[str, Any] = {"edgecolors": "white", "linewidths": linewidth} if linewidth else {}
             fills = [str(p.fill) for p in chosen]
             axes.add_collection(PolyCollection([p.points for p in chosen], facecolors=fills, **style))
     holes = [p.points for p in drawing.patches if p.fill is None]

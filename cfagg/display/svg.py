@@ -26,10 +26,11 @@ def svg(drawing: Drawing, *, label: str = "Partition matrix") -> str:
         ``--cfagg-paper``.  All text is escaped.
     """
     width, height = round(drawing.width), round(drawing.height)
-    parts = [
+    head = (
         f'<svg class="cfagg-matrix" xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">'
-    ]
+    )
+    parts = [head]
     parts += [_patch(p) for p in drawing.patches]
     parts += [f'<polyline class="cfagg-tick" points="{_points(line.points)}"/>' for line in drawing.lines]
     parts += [_text(t) for t in drawing.texts]
@@ -38,11 +39,9 @@ def svg(drawing: Drawing, *, label: str = "Partition matrix") -> str:
 
 def _patch(patch: Patch) -> str:
     title = f"<title>{escape(patch.title)}</title>" if patch.title else ""
-    name = "cfagg-cell" if patch.fill is not None else "cfagg-hole"
+    name = {"clear": "cell", "fine": "fine", "none": "step"}[patch.edge] if patch.fill is not None else "hole"
     fill = f' fill="{patch.fill}"' if patch.fill is not None else ""
-    if not patch.edged:
-        name = "cfagg-step"
-    return f'<polygon class="{name}"{fill} points="{_points(patch.points)}">{title}</polygon>'
+    return f'<polygon class="cfagg-{name}"{fill} points="{_points(patch.points)}">{title}</polygon>'
 
 
 def _text(text: Text) -> str:

@@ -224,7 +224,7 @@ def _group_lines(group: GroupSummary, *, attributes: bool) -> Iterator[str]:
             if attributes:
                 yield from _attribute_lines(v.attributes, "    ")
         if group.private:
-            yield f"  (and {count_text(len(group.private), 'variable')} that only hold values of partitions)"
+            yield f"  ({count_text(len(group.private), 'private variable')}: values of partitions)"
     for v in group.variables:
         if v.aggregation is not None:
             yield ""
@@ -278,7 +278,9 @@ def _listing(listing: Listing[list[str]], indent: str, heads: Sequence[str] = ()
     yield from lines[cut:]
 
 
-def _columns(rows: Sequence[Sequence[str]], indent: str, right: frozenset[int] | set[int] = frozenset()) -> Iterator[str]:
+def _columns(
+    rows: Sequence[Sequence[str]], indent: str, right: frozenset[int] | set[int] = frozenset()
+) -> Iterator[str]:
     """Yield rows with aligned columns, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
