@@ -139,8 +139,8 @@ def cells_of(edges, elements):
 
 def chunk_store(array, chunks):
     """Return the chunks of an array at full size, flat in C order, shape (number of chunks, chunk size)."""
-    width = np.array([(0, -n % c) for n, c in zip(array.shape, chunks, strict=True)], int).reshape(-1, 2)
-    padded = np.pad(array, width, constant_values=-1)
+    padded = np.full([n + -n % c for n, c in zip(array.shape, chunks, strict=True)], -1, array.dtype)
+    padded[tuple(map(slice, array.shape))] = array
     starts = itertools.product(*(range(0, n, c) for n, c in zip(array.shape, chunks, strict=True)))
     cut = [padded[tuple(slice(s, s + c) for s, c in zip(start, chunks, strict=True))].ravel() for start in starts]
     return np.array(cut, array.dtype).reshape(len(cut), math.prod(chunks))

@@ -1,0 +1,154 @@
+"""The canonical projection kernels against a search by hand, over grids and selections of every kind."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cfagg.kernels import projection
+from tests import oracles, strategies
+
+#: The first example of a kernel pays for its compilation.
+UNTIMED = settings(deadline=None)
+
+
+@st.composite
+def progressions(draw):
+    """A regular chunk length, edges that cover the same length, and a range of either sign within it."""
+    length = draw(st.integers(1, 60))
+    e = [0]
+    while e[-1] < length:
+        e.append(e[-1] + draw(st.integers(1, 9)))
+    chosen = range(*draw(strategies.slices(length)).indices(length))
+    return draw(st.integers(1, length + 3)), np.array(e), chosen
+
+
+def arguments(chosen):
+    return (chosen.start, len(chosen), chosen.step)
+
+
+def rows(table, step):
+    """Spell the columns out: per cell its elements and their output positions, ascending."""
+    sign = 1 if step > 0 else -1
+    return [
+        (c, ([a + j * abs(step) for j in range(n)], [o + sign * j for j in range(n)]))
+        for c, a, n, o in table.T.tolist()
+    ]
+
+
+@UNTIMED
+@given(progressions())
+def test_a_slice_of_either_sign_projects_on_regular_chunks_as_by_hand(case):
+    chunk, _, chosen = case
+    edges = range(0, 70 + chunk, chunk)
+    got = projection.project_slice_regular(*arguments(chosen), chunk)
+    assert rows(got, chosen.step) == oracles.cells_of(edges, chosen)
+
+
+@UNTIMED
+@given(progressions())
+def test_a_slice_of_either_sign_projects_on_cells_of_any_lengths_as_by_hand(case):
+    _, edges, chosen = case
+    got = projection.project_slice_edges(*arguments(chosen), edges)
+    assert rows(got, chosen.step) == oracles.cells_of(edges, chosen)
+
+
+def test_regular_chunks_and_the_same_edges_give_the_same_columns_far_beyond_32_bits():
+    chunk = 10**12 + 7
+    edges = np.arange(0, 50 * chunk, chunk)
+    for step in (3, 10**11 + 1, chunk, 3 * chunk + 5, -(10**11) - 9):
+        count = 40 * chunk // abs(step) if abs(step) > 10**10 else 1000
+        first = 12345 if step > 0 else 41 * chunk
+        regular = projection.project_slice_regular(first, count, step, chunk)
+        assert np.array_equal(regular, projection.project_slice_edges(first, count, step, edges))
+        assert regular[2].sum() == count
+
+
+def test_a_stride_longer_than_the_cells_visits_only_touched_cells():
+    regular = projection.project_slice_regular(0, 5, 10**15, 7)
+    assert regular.shape == (4, 5)
+    edges = np.arange(10**5)
+    table = projection.project_slice_edges(0, 3, 40_000, edges)
+    assert table[0].tolist() == [0, 40_000, 80_000]
+
+
+def test_projections_are_int64_columns_that_are_contiguous_each():
+    for table in (
+        projection.project_slice_regular(0, 100, 1, 3),
+        projection.project_slice_edges(0, 100, 1, np.arange(0, 200, 3)),
+        projection.project_index_regular(np.arange(50), 3)[0],
+    ):
+        assert table.dtype == np.int64
+        assert all(column.flags.c_contiguous for column in table)
+
+
+@UNTIMED
+@given(st.data())
+def test_ascending_indices_with_repeats_project_as_by_hand(data):
+    chunk, edges, _ = data.draw(progressions())
+    length = int(edges[-1])
+    index = np.array(sorted(data.draw(st.lists(st.integers(0, length - 1), max_size=20))), np.int64)
+    for (columns, within), cells in (
+        (projection.project_index_regular(index, chunk), range(0, length + chunk, chunk)),
+        (projection.project_index_edges(index, edges), edges),
+    ):
+        got = [(c, (within[b : b + n].tolist(), list(range(b, b + n)))) for c, b, n in columns.T.tolist()]
+        assert got == oracles.cells_of(cells, index.tolist())
+
+
+@UNTIMED
+@given(st.data())
+def test_a_mask_projects_as_the_indices_of_its_true_elements(data):
+    chunk, edges, _ = data.draw(progressions())
+    n = int(edges[-1])
+    mask = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    for (columns, within), cells in (
+        (projection.project_mask_regular(mask, chunk), range(0, n + chunk, chunk)),
+        (projection.project_mask_edges(mask, edges), edges),
+    ):
+        got = [(c, (within[b : b + m].tolist(), list(range(b, b + m)))) for c, b, m in columns.T.tolist()]
+        assert got == oracles.cells_of(cells, np.flatnonzero(mask).tolist())
+
+
+@UNTIMED
+@given(st.lists(st.integers(0, 20) | st.integers(0, 2**63 - 1), max_size=40))
+def test_stable_order_is_the_stable_sort(values):
+    index = np.array(values, np.int64)
+    assert projection.stable_order(index).tolist() == np.argsort(index, kind="stable").tolist()
+
+
+@UNTIMED
+@given(st.lists(st.lists(st.integers(0, 99), max_size=5), max_size=4))
+def test_the_cross_product_holds_every_combination_in_c_order(columns):
+    weights = [100 ** (len(columns) - 1 - d) for d in range(len(columns))]
+    got = projection.cross_product(
+        np.array([v for c in columns for v in c], np.int64),
+        np.cumsum([0, *map(len, columns)]),
+        np.array(weights, np.int64),
+    )
+    assert got.tolist() == [
+        sum(v * w for v, w in zip(combination, weights, strict=True)) for combination in itertools.product(*columns)
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "compute_perslice_projections",
+        "compute_all_slice_projections",
+        "evaluate_slices",
+        "apply_chunk_indices",
+        "get_data",
+        "compute_linear_offset",
+        "odometer_new",
+        "odometer_more",
+        "odometer_next",
+        "odometer_indices",
+    ],
+)
+def test_a_reader_of_the_original_text_finds_the_procedure_documented(name):
+    procedure = getattr(projection, name)
+    assert name in projection.__all__
+    assert "Parameters" in procedure.py_func.__doc__
