@@ -56,7 +56,8 @@ def gather(source, target, scale=1.0, offset=0.0, fills=(), valid_min=None, vali
 def gather_whole(source, target, scale=1.0, offset=0.0, fills=(), fill=np.nan):
     """Return the same for large arrays that have no bad element, one pass after the other."""
     native = source.astype(source.dtype.newbyteorder("="))
-    out = native.astype(target) if (scale, offset) == (1, 0) else (native.astype("f8") * scale + offset).astype(target)
+    result = native if (scale, offset) == (1, 0) else native.astype("f8") * scale + offset
+    out = np.asarray(result, target)
     missing = np.isin(native, np.array(fills, native.dtype)) | np.isnan(native)
     out[missing] = fill if missing.any() else 0
     return out
@@ -181,12 +182,12 @@ def conformed(block, dims, flipped, attributes, units, master_dims, master_dtype
     values, missing = (a.transpose(order).reshape(shape) for a in (values, missing))
     values = (values - master_attributes.get("add_offset", 0.0)) / master_attributes.get("scale_factor", 1.0)
     values = np.where(missing, 0, values)
-    out = (np.rint(values) if np.dtype(master_dtype).kind in "iu" else values).astype(master_dtype)
+    out = np.array(np.rint(values) if np.dtype(master_dtype).kind in "iu" else values, master_dtype)
     out[missing] = fill
     return out
 
 
-# ---- NCA 0.1 ----------------------------------------------------------------------------------------------------------
+# ---- NCA 0.1 ---------------------------------------------------------------------------------------------------
 
 
 def part_indices(text, shape):
@@ -213,8 +214,8 @@ def nca_master(document, dims, sizes, arrays):
         extra = [d for d in names if d not in dims]
         data = data.reshape(data.shape + (1,) * sum(d not in names for d in dims))
         names += [d for d in dims if d not in names]
-        data = data.transpose([names.index(d) for d in [*extra, *dims]]).reshape(data.size and [-1] if not dims else [
-            data.shape[names.index(d)] for d in dims
-        ])
+        data = data.transpose([names.index(d) for d in [*extra, *dims]]).reshape(
+            data.size and [-1] if not dims else [data.shape[names.index(d)] for d in dims]
+        )
         out[tuple(slice(*r) for r in p["location"])] = data if dims else data[0]
     return out

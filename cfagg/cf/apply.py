@@ -148,12 +148,9 @@ def _refused(recipe: Recipe, view: npt.NDArray[Any], bad: int, first: int, where
         reason = f"is a missing value, and the aggregation, of type {recipe.dtype.name}, declares none"
         remedy = "declare a _FillValue on the aggregation"
     else:
-        result = (
-            "" if (recipe.scale, recipe.offset) == (1.0, 0.0) else f", {value * recipe.scale + recipe.offset:.17g},"
-        )
-        reason = f"{result or ' '}".strip() or ""
-        reason = f"would become {reason.strip(', ')} and " if reason else ""
-        reason = f"{reason}cannot be held by type {recipe.dtype.name} without loss"
+        becomes = value * recipe.scale + recipe.offset
+        reason = "" if becomes == value else f"would become {becomes:.15g} and "
+        reason += f"cannot be held by type {recipe.dtype.name} without loss"
         remedy = "give the aggregation a type that holds it"
     return ConformError(
         f"{where}: the value {value} at {index} of the part read {reason} ({bad} such values); {remedy}"
