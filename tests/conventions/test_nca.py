@@ -477,7 +477,8 @@ def test_100_000_partitions_take_at_most_64_bytes_each():
 # What NCA 0.1 cannot say
 
 
-def aggregation(layout=Layout(("x",)), dims=("x",), **columns):
+def aggregation(layout=None, dims=("x",), **columns):
+    layout = layout or Layout(("x",))
     columns = {"file": 0, "address": 0, **columns}
     partitions = Partitions.build(1, files=["a.nc"], addresses=["v"], layouts=[layout], **columns)
     return Aggregation("v", dims, (4,), np.dtype("f4"), Grid([[0, 4]]), partitions)
