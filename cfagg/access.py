@@ -17,8 +17,8 @@ from cfagg.errors import AccessError, UnsupportedError
 
 __all__ = ["Access"]
 
-#: Longest reference looked at; the longest path Linux takes is 4,096 bytes.
-_LONGEST = 32_768
+#: Longest reference looked at: the longest path that Linux takes.
+_LONGEST = 4096
 
 _SCHEME = re.compile(r"^(?:[A-Za-z][A-Za-z0-9+.-]*://|file:)", re.IGNORECASE)
 

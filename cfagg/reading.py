@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
@@ -81,7 +82,9 @@ def read(
 
         options = {"engine": CfaggBackendEntrypoint, "allow": allow, "missing": missing, "workers": workers, **options}
     else:
-        options = {"engine": engine, **options}
+        # A store without a consolidated table is legal, and no reason for xarray's warning.
+        known = {"consolidated": _is_consolidated(name)} if engine == "zarr" else {}
+        options = {"engine": engine, **known, **options}
     dataset: Dataset = xarray.open_dataset(name, chunks=chunks, group=group, **options)
     if variables is None:
         return dataset
@@ -132,6 +135,20 @@ def open_aggregation(path: str | os.PathLike[str], variable: str) -> Aggregation
         f"variable {variable!r} of {source.path} is not an aggregation; those in the file are: "
         f"{', '.join(known) or 'none'}"
     )
+
+
+def _is_consolidated(path: str) -> bool | None:
+    """Return whether a Zarr store in a directory has a table of all its metadata, `None` where that is not to be seen."""
+    if not os.path.isdir(path):  # noqa: PTH112
+        return None
+    if os.path.exists(os.path.join(path, ".zmetadata")):  # noqa: PTH110, PTH118
+        return True
+    try:
+        with open(os.path.join(path, "zarr.json"), "rb") as file:  # noqa: PTH118, PTH123
+            found = json.load(file)
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and found.get("consolidated_metadata") is not None
 
 
 def _engine(path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Literal
 
 import numpy as np
@@ -63,7 +64,7 @@ class AggregationStore(AbstractDataStore):
         """Return the unlimited dimensions and the file."""
         return {
             "unlimited_dims": set(self.group.unlimited) & set(self.group.public_dimensions),
-            "source": self.source.path,
+            "source": os.path.abspath(self.source.path),  # noqa: PTH100
         }
 
     def _aggregated(self, aggregation: Aggregation) -> XarrayVariable:
@@ -88,7 +89,7 @@ class AggregationStore(AbstractDataStore):
         dtype = reader.dtype
         if dtype.kind == "O" and (dtype.metadata or {}).get("element_type") is str:
             dtype = str
-        return {"source": self.source.path, "original_shape": reader.shape, "dtype": dtype}
+        return {"source": os.path.abspath(self.source.path), "original_shape": reader.shape, "dtype": dtype}  # noqa: PTH100
 
     @staticmethod
     def _variable(

@@ -1,4 +1,4 @@
-"""NCA files and their fragments written by hand with netCDF4, NumPy and json alone: an oracle that shares no code with cfagg."""
+"""NCA files and fragments written by hand with netCDF4, NumPy and json alone: an oracle without any code of cfagg."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def fragment(
     dims,
     attributes=None,
     *,
-    format="NETCDF4",
+    format="NETCDF4",  # noqa: A002
     group=None,
     fill_value=None,
     unlimited=(),
@@ -58,7 +58,7 @@ def aggregation(
     dims=None,
     coordinates=None,
     private=None,
-    format="NETCDF4",
+    format="NETCDF4",  # noqa: A002
     group=None,
     fill_value=None,
     global_attributes=None,
@@ -105,7 +105,7 @@ def array(dims, edges, describe, directions=None):
 
 
 def simple(folder, values, dims, edges, name="tas", attributes=None, *, coordinates=None, fragments="parts", **storage):
-    """Cut `values` along `edges` into plain files in a sub-directory, and write ``agg.nca`` over them; return its path."""
+    """Cut `values` along `edges` into files in a sub-directory, write ``agg.nca`` over them, and return its path."""
     folder = pathlib.Path(folder)
     (folder / fragments).mkdir(parents=True, exist_ok=True)
 
@@ -115,8 +115,15 @@ def simple(folder, values, dims, edges, name="tas", attributes=None, *, coordina
         fragment(folder / file, name, piece, dims, attributes, **storage)
         return {"data": {"file": file, "ncvar": name, "shape": list(piece.shape)}, "format": "netCDF"}
 
-    content = array(dims, edges, describe) if dims else {
-        "directions": True, "pdimensions": [], "pshape": [], "Partitions": [{"index": [], **describe((), []), "location": []}]
-    }
+    content = (
+        array(dims, edges, describe)
+        if dims
+        else {
+            "directions": True,
+            "pdimensions": [],
+            "pshape": [],
+            "Partitions": [{"index": [], **describe((), []), "location": []}],
+        }
+    )
     sizes = dict(zip(dims, values.shape, strict=True))
     return aggregation(folder / "agg.nca", name, values.dtype, sizes, content, attributes, coordinates=coordinates)

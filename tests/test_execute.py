@@ -1,7 +1,6 @@
 """Reading selections of aggregations, against NumPy arrays made by hand."""
 
 import json
-import os
 import pathlib
 import pickle
 import tempfile
@@ -15,20 +14,13 @@ from hypothesis import strategies as st
 
 from cfagg.access import Access
 from cfagg.errors import (
-    AccessError,
-    CfaggError,
     ConformError,
-    ConventionError,
     FragmentMismatchError,
     FragmentNotFoundError,
-    FragmentReadError,
-    LimitError,
     SelectionError,
     SourceError,
-    UnsupportedError,
 )
 from cfagg.execute import Reader, plain_reader
-from cfagg.pieces import split
 from cfagg.readers import counters
 from cfagg.source import open_source
 from tests import nca_files, strategies
@@ -231,8 +223,9 @@ def write_case(folder, dims, edges, stored, seed):
         for d, name in enumerate(dims):
             if name in how["flipped"]:
                 data = np.flip(data, d)
-        data = data.reshape((*data.shape, 1)).transpose([[*dims, "z"].index(d) for d in how["order"]] + [
-            len(dims)] * ("z" not in how["order"]))
+        data = data.reshape((*data.shape, 1)).transpose(
+            [[*dims, "z"].index(d) for d in how["order"]] + [len(dims)] * ("z" not in how["order"])
+        )
         data = data.reshape(data.shape[: len(how["order"])])
         if how["part"] is not None:
             whole = np.full([size for _, _, size in how["part"]], 7, how["dtype"])
@@ -241,7 +234,11 @@ def write_case(folder, dims, edges, stored, seed):
             out["part"] = "[" + ", ".join(t for t, _, _ in how["part"]) + "]"
         out["dimensions"] = list(how["order"])
         out["directions"] = {d: d not in how["flipped"] for d in how["order"]}
-        out["data"] = {"ncvar": f"v{k}", "shape": list(data.shape), "dtype": {"i2": "short", "i4": "int", "f4": "float", "f8": "double"}[how["dtype"]]}
+        out["data"] = {
+            "ncvar": f"v{k}",
+            "shape": list(data.shape),
+            "dtype": {"i2": "short", "i4": "int", "f4": "float", "f8": "double"}[how["dtype"]],
+        }
         own = [f"{d}_{k}" for d in how["order"]]
         fill = np.array(-32000, how["dtype"])
         if how["format"] == "private":
@@ -258,7 +255,14 @@ def write_case(folder, dims, edges, stored, seed):
 
     content = nca_files.array(dims, edges, describe)
     path = nca_files.aggregation(
-        folder / "agg.nca", "tas", "f4", sizes, content, {"units": "s"}, dims=dims, private=private,
+        folder / "agg.nca",
+        "tas",
+        "f4",
+        sizes,
+        content,
+        {"units": "s"},
+        dims=dims,
+        private=private,
         fill_value=np.float32(-9999),
     )
     return path, np.where(missing, np.float32(-9999), master)
@@ -273,3 +277,231 @@ def test_any_aggregation_and_any_selection_equal_numpy(case):
         reader = open_reader(path)
         np.testing.assert_array_equal(whole(reader), master)
         np.testing.assert_array_equal(reader.read(selection), outer(master, selection))
+
+
+def test_only_the_partitions_and_the_hyperslab_needed_are_read(tmp_path):
+    big = values(4, 200, 300)
+    path = nca_files.simple(tmp_path, big, ["time", "lat", "lon"], [[0, 1, 2, 3, 4], [0, 200], [0, 300]])
+    reader = open_reader(path)
+    before = counters.snapshot()
+    read_before = bytes_read_by_process()
+    found = reader.read([2, slice(50, 60), slice(None)])
+    read = bytes_read_by_process() - read_before
+    done = counters.snapshot() - before
+    np.testing.assert_array_equal(found, big[2, 50:60])
+    # The header once through the library, and the values once.
+    assert done.files <= 2
+    assert done.bytes == found.nbytes == 12_000
+    # The kernel's own count: the 240 kB of the partition were not read, let alone those of its neighbours.
+    assert read < 60_000
+
+
+def bytes_read_by_process():
+    lines = pathlib.Path("/proc/self/io").read_text().splitlines()
+    return int(dict(line.split(": ") for line in lines)["rchar"])
+
+
+def test_a_stepped_selection_of_a_classic_file_reads_its_rows_only(tmp_path):
+    nca_files.fragment(tmp_path / "a.nc", "tas", values(64, 128, 256), ["t", "y", "x"], format="NETCDF3_64BIT_OFFSET")
+
+    def describe(index, location):
+        return {"data": {"file": "a.nc", "ncvar": "tas", "shape": [64, 128, 256]}}
+
+    content = nca_files.array(["t", "y", "x"], [[0, 64], [0, 128], [0, 256]], describe)
+    path = nca_files.aggregation(tmp_path / "agg.nca", "tas", "f4", {"t": 64, "y": 128, "x": 256}, content)
+    reader = open_reader(path)
+    reader.header(0)
+    before = counters.snapshot()
+    found = reader.read([slice(None, None, 32), 7, slice(None)])
+    np.testing.assert_array_equal(found, values(64, 128, 256)[::32, 7])
+    assert (counters.snapshot() - before).bytes == found.nbytes == 2 * 256 * 4
+
+
+def test_a_reader_is_pickled_and_reads_in_the_copy(agg, master):
+    copy = pickle.loads(pickle.dumps(open_reader(agg)))
+    np.testing.assert_array_equal(whole(copy), master)
+
+
+def test_many_threads_read_the_same_values(tmp_path):
+    master = values(40, 30, 20)
+    path = nca_files.simple(tmp_path, master, ["t", "y", "x"], [range(0, 41, 2), [0, 30], [0, 20]], compression="zlib")
+    reader = open_reader(path)
+    wrong = []
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(20):
+            a, b = sorted(rng.integers(0, 41, 2))
+            if not np.array_equal(reader.read([slice(a, b), slice(None, None, -1), 3]), master[a:b, ::-1, 3]):
+                wrong.append((a, b))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert wrong == []
+
+
+def test_a_large_partition_is_read_in_pieces_that_never_fill_the_memory(tmp_path, monkeypatch):
+    import cfagg.pieces
+
+    monkeypatch.setattr(cfagg.pieces, "PIECE_BYTES", 1000)
+    monkeypatch.setattr(cfagg.pieces, "THREAD_BYTES", 0)
+    master = values(11, 13, 17)
+    largest = []
+
+    def describe(index, location):
+        nca_files.fragment(
+            tmp_path / "a.nc", "tas", master.transpose(2, 0, 1)[::-1], ["x", "t", "y"], chunksizes=[4, 3, 5], zlib=True
+        )
+        return {
+            "dimensions": ["x", "t", "y"],
+            "directions": {"x": False},
+            "data": {"file": "a.nc", "ncvar": "tas", "shape": [17, 11, 13]},
+        }
+
+    content = nca_files.array(["t", "y", "x"], [[0, 11], [0, 13], [0, 17]], describe)
+    path = nca_files.aggregation(tmp_path / "agg.nca", "tas", "f4", {"t": 11, "y": 13, "x": 17}, content)
+    reader = open_reader(path, workers=3)
+    apply = cfagg.execute.conform.apply
+
+    def measured(recipe, block, view, *, where):
+        largest.append(block.nbytes)
+        apply(recipe, block, view, where=where)
+
+    monkeypatch.setattr(cfagg.execute.conform, "apply", measured)
+    np.testing.assert_array_equal(whole(reader), master)
+    np.testing.assert_array_equal(
+        reader.read([slice(None, None, -2), np.array([12, 0, 0, 5]), slice(16, 2, -3)]),
+        outer(master, [slice(None, None, -2), np.array([12, 0, 0, 5]), slice(16, 2, -3)]),
+    )
+    assert len(largest) > 8
+    assert max(largest) <= 2000
+
+
+def test_a_missing_file_raises_when_its_values_are_read_and_says_where(agg, master):
+    (agg.parent / "parts" / "1_0_1.nc").unlink()
+    reader = open_reader(agg)
+    np.testing.assert_array_equal(reader.read([slice(0, 3), slice(None), slice(None)]), master[:3])
+    with pytest.raises(
+        FragmentNotFoundError, match=r"agg.nca, variable 'tas', partition \(1, 0, 1\).*1_0_1.nc.*missing='fill'"
+    ):
+        whole(reader)
+
+
+def test_missing_fill_fills_the_missing_file_only(agg, master):
+    (agg.parent / "parts" / "1_0_1.nc").unlink()
+    expected = master.copy()
+    expected[3:4, :, 5:8] = np.nan
+    np.testing.assert_array_equal(whole(open_reader(agg, missing="fill")), expected)
+
+
+def test_missing_fill_does_not_hide_a_missing_variable(agg):
+    file = agg.parent / "parts" / "1_0_1.nc"
+    file.unlink()
+    nca_files.fragment(file, "other", values(1, 6, 3), ["time", "lat", "lon"])
+    with pytest.raises(FragmentNotFoundError, match=r"partition \(1, 0, 1\).*no variable 'tas'.*other"):
+        whole(open_reader(agg, missing="fill"))
+
+
+def test_missing_fill_uses_the_declared_fill_of_an_integer_master_and_refuses_without(tmp_path):
+    for fill in (np.int32(-5), None):
+        folder = tmp_path / str(fill)
+        path = nca_files.simple(folder, values(4, dtype="i4"), ["t"], [[0, 2, 4]], fill_value=fill)
+        if fill is not None:
+            with netCDF4.Dataset(path) as ds:
+                content = ds["tas"].nca_array
+            path.unlink()
+            nca_files.aggregation(path, "tas", "i4", {"t": 4}, content, fill_value=fill)
+        (folder / "parts" / "1.nc").unlink()
+        reader = open_reader(path, missing="fill")
+        if fill is None:
+            with pytest.raises(ConformError, match=r"partition \(1,\).*_FillValue"):
+                whole(reader)
+        else:
+            assert whole(reader).tolist() == [0, 1, -5, -5]
+
+
+def test_an_unknown_word_for_missing_is_refused(agg):
+    with pytest.raises(SelectionError, match="'ignore'"):
+        open_reader(agg, missing="ignore")
+
+
+def test_a_sub_array_of_another_shape_is_refused(agg):
+    file = agg.parent / "parts" / "0_0_0.nc"
+    file.unlink()
+    nca_files.fragment(file, "tas", values(3, 6, 4), ["time", "lat", "lon"])
+    with pytest.raises(FragmentMismatchError, match=r"partition \(0, 0, 0\).*\(3, 6, 4\)"):
+        whole(open_reader(agg))
+
+
+def test_a_sub_array_larger_than_its_location_is_refused(agg):
+    file = agg.parent / "parts" / "0_0_0.nc"
+    file.unlink()
+    nca_files.fragment(file, "tas", values(4, 6, 5), ["time", "lat", "lon"])
+    with pytest.raises(FragmentMismatchError, match=r"partition \(0, 0, 0\).*\(4, 6, 5\)"):
+        open_reader(agg).read([0, 0, 0])
+
+
+def test_a_transposed_sub_array_whose_shape_fits_is_noticed(tmp_path):
+    path = nca_files.simple(tmp_path, values(4, 4), ["lat", "lon"], [[0, 4], [0, 4]])
+    (tmp_path / "parts" / "0_0.nc").unlink()
+    nca_files.fragment(tmp_path / "parts" / "0_0.nc", "tas", values(4, 4), ["lon", "lat"])
+    with pytest.raises(FragmentMismatchError, match=r"\('lon', 'lat'\).*'dimensions'"):
+        whole(open_reader(path))
+
+
+def test_a_sub_array_of_another_type_than_declared_is_refused(agg):
+    with netCDF4.Dataset(agg, "a") as ds:
+        content = json.loads(ds["tas"].nca_array)
+        content["Partitions"][0]["data"]["dtype"] = "double"
+        ds["tas"].nca_array = json.dumps(content)
+    with pytest.raises(FragmentMismatchError, match=r"partition \(0, 0, 0\).*float32"):
+        whole(open_reader(agg))
+
+
+def test_a_text_variable_is_no_sub_array_of_numbers(agg):
+    file = agg.parent / "parts" / "0_0_0.nc"
+    file.unlink()
+    nca_files.fragment(file, "tas", np.full((3, 6, 5), "a", "S1"), ["time", "lat", "lon"])
+    with pytest.raises((FragmentMismatchError, ConformError), match=r"partition \(0, 0, 0\)"):
+        whole(open_reader(agg))
+
+
+def test_a_plain_variable_is_read_undecoded(tmp_path):
+    nca_files.fragment(
+        tmp_path / "a.nc",
+        "t",
+        np.array([1, -9, 3], "i2"),
+        ["x"],
+        {"scale_factor": 2.0},
+        fill_value=np.int16(-9),
+        group="g",
+    )
+    reader = plain_reader(tmp_path / "a.nc", "/g", "t")
+    assert reader.read([slice(None, None, -1)]).tolist() == [3, -9, 1]
+    assert pickle.loads(pickle.dumps(reader)).read([1]) == -9
+    out = np.zeros(2, "i2")
+    reader.read_into(out, [np.array([2, 0])])
+    assert out.tolist() == [3, 1]
+
+
+def test_a_plain_variable_of_strings_is_read(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as ds:
+        ds.createDimension("x", 3)
+        ds.createVariable("s", str, ("x",))[:] = np.array(["a", "", "øæ"], object)
+        ds.createVariable("one", str, ())[...] = "alone"
+    assert plain_reader(tmp_path / "a.nc", "/", "s").read([slice(None, None, 2)]).tolist() == ["a", "øæ"]
+    assert plain_reader(tmp_path / "a.nc", "/", "one").read([]).item() == "alone"
+
+
+def test_a_plain_variable_that_is_not_there_names_those_that_are(tmp_path):
+    nca_files.fragment(tmp_path / "a.nc", "t", values(3), ["x"])
+    with pytest.raises(SourceError, match=r"no variable 'u'.*t"):
+        plain_reader(tmp_path / "a.nc", "/", "u")
+
+
+def test_an_empty_unlimited_dimension_gives_no_values(tmp_path):
+    nca_files.fragment(tmp_path / "a.nc", "t", values(0), ["x"], unlimited=["x"])
+    assert plain_reader(tmp_path / "a.nc", "/", "t").read([slice(None)]).shape == (0,)

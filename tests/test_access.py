@@ -1,0 +1,124 @@
+"""Which references of an aggregation are followed."""
+
+import os
+import pathlib
+import pickle
+
+import pytest
+
+from cfagg.access import Access
+from cfagg.errors import AccessError, CfaggError, UnsupportedError
+
+
+@pytest.fixture
+def home(tmp_path):
+    (tmp_path / "home" / "deep").mkdir(parents=True)
+    (tmp_path / "homely").mkdir()
+    for name in ("home/agg.nca", "home/deep/a.nc", "homely/a.nc", "secret.nc"):
+        (tmp_path / name).touch()
+    return tmp_path / "home"
+
+
+def resolve(home, reference, allow=()):
+    return Access(home / "agg.nca", allow).resolve(reference)
+
+
+@pytest.mark.parametrize(
+    "reference", ["deep/a.nc", "./deep/../deep/a.nc", "gone.nc", "a file: with [odd] #names%20.nc"]
+)
+def test_files_at_or_below_the_directory_are_allowed(home, reference):
+    assert resolve(home, reference) == os.path.realpath(home / reference)
+
+
+def test_no_reference_is_the_file_itself(home):
+    assert resolve(home, None) == str(home / "agg.nca")
+
+
+def test_relative_references_start_at_the_aggregation_file_and_not_at_the_working_directory(home, monkeypatch):
+    monkeypatch.chdir(home.parent)
+    access = Access("home/agg.nca")
+    monkeypatch.chdir("/")
+    assert access.resolve("deep/a.nc") == str(home / "deep" / "a.nc")
+
+
+@pytest.mark.parametrize(
+    "reference", ["../secret.nc", "../homely/a.nc", "deep/../../secret.nc", "/etc/passwd", "..", "/"]
+)
+def test_anything_else_is_refused_with_the_allow_that_admits_it(home, reference):
+    with pytest.raises(AccessError) as caught:
+        resolve(home, reference)
+    target = os.path.realpath(home / reference)
+    above = str(pathlib.Path(target).parent)
+    assert repr(reference) in str(caught.value)
+    assert f"allow=[{above!r}]" in str(caught.value)
+    assert resolve(home, reference, [above]) == target
+
+
+def test_a_prefix_ends_at_a_path_component(home):
+    with pytest.raises(AccessError):
+        resolve(home, "../homely/a.nc", [home.parent / "home"])
+    assert resolve(home, "../homely/a.nc", [home.parent / "homely"]) == str(home.parent / "homely" / "a.nc")
+
+
+def test_a_single_file_may_be_allowed(home):
+    assert resolve(home, "../secret.nc", [home.parent / "secret.nc"]) == str(home.parent / "secret.nc")
+    with pytest.raises(AccessError):
+        resolve(home, "../homely/a.nc", [home.parent / "secret.nc"])
+
+
+def test_one_prefix_may_be_given_without_a_list(home):
+    assert resolve(home, "../secret.nc", str(home.parent)) == str(home.parent / "secret.nc")
+
+
+def test_a_symbolic_link_out_of_the_directory_is_refused(home):
+    (home / "link.nc").symlink_to(home.parent / "secret.nc")
+    (home / "folder").symlink_to(home.parent)
+    for reference in ("link.nc", "folder/secret.nc"):
+        with pytest.raises(AccessError, match=r"secret\.nc"):
+            resolve(home, reference)
+
+
+def test_a_link_within_the_directory_is_followed(home):
+    (home / "link.nc").symlink_to("deep/a.nc")
+    assert resolve(home, "link.nc") == str(home / "deep" / "a.nc")
+
+
+def test_a_linked_aggregation_file_may_refer_to_either_directory(home):
+    (home.parent / "homely" / "agg.nca").symlink_to(home / "agg.nca")
+    access = Access(home.parent / "homely" / "agg.nca")
+    assert access.resolve("a.nc") == str(home.parent / "homely" / "a.nc")
+    assert access.resolve(str(home / "deep" / "a.nc")) == str(home / "deep" / "a.nc")
+
+
+@pytest.mark.parametrize(
+    "reference", ["http://host/a.nc", "s3://bucket/a.nc", "file:///etc/passwd", "FILE:a.nc", "https://localhost/x"]
+)
+def test_urls_are_refused_even_where_everything_is_allowed(home, reference):
+    with pytest.raises(UnsupportedError, match="a URL"):
+        resolve(home, reference, ["/"])
+
+
+@pytest.mark.parametrize("reference", ["a\0.nc", "", "x" * 100_000, "\ud800", "a/" * 5000 + "b"])
+def test_what_is_no_path_is_refused(home, reference):
+    with pytest.raises(CfaggError):
+        resolve(home, reference)
+
+
+def test_an_empty_prefix_is_refused(home):
+    with pytest.raises(AccessError, match="empty prefix"):
+        Access(home / "agg.nca", [""])
+
+
+def test_a_relative_prefix_starts_at_the_working_directory_of_its_making(home, monkeypatch):
+    monkeypatch.chdir(home.parent)
+    access = Access(home / "agg.nca", ["homely"])
+    monkeypatch.chdir("/")
+    assert pickle.loads(pickle.dumps(access)).resolve("../homely/a.nc") == str(home.parent / "homely" / "a.nc")
+
+
+def test_an_inner_aggregation_keeps_the_prefixes_and_gets_its_own_directory(home):
+    access = Access(home / "agg.nca", [home.parent / "homely"])
+    inner = access.nested(str(home / "deep" / "inner.nca"))
+    assert inner.resolve(str(home.parent / "homely" / "a.nc"))
+    with pytest.raises(AccessError):
+        inner.resolve("../agg.nca")

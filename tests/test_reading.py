@@ -1,0 +1,116 @@
+"""The two functions of analysis code."""
+
+import netCDF4
+import numpy as np
+import pytest
+import xarray as xr
+
+import cfagg
+from cfagg.errors import AccessError, FragmentNotFoundError, SourceError
+from tests import nca_files
+
+MASTER = np.arange(20, dtype="f4").reshape(5, 4)
+
+
+@pytest.fixture
+def path(tmp_path):
+    coordinates = {"t": (["t"], np.arange(5), {"axis": "T"}), "y": (["y"], np.arange(4), {})}
+    return nca_files.simple(tmp_path, MASTER, ["t", "y"], [[0, 2, 5], [0, 4]], coordinates=coordinates)
+
+
+def test_an_aggregation_is_read_with_its_coordinates(path):
+    ds = cfagg.read(path)
+    np.testing.assert_array_equal(ds.tas, MASTER)
+    np.testing.assert_array_equal(ds.tas.sel(t=3), MASTER[3])
+    assert list(ds.coords) == ["t", "y"]
+
+
+def test_values_are_read_when_they_are_asked_for(path):
+    ds = cfagg.read(path)
+    (path.parent / "parts" / "1_0.nc").unlink()
+    np.testing.assert_array_equal(ds.tas[:2], MASTER[:2])
+    with pytest.raises(FragmentNotFoundError, match=r"partition \(1, 0\)"):
+        ds.tas.load()
+
+
+def test_missing_partitions_are_filled_on_request(path):
+    (path.parent / "parts" / "1_0.nc").unlink()
+    found = cfagg.read(path, missing="fill").tas
+    np.testing.assert_array_equal(found[:2], MASTER[:2])
+    assert np.isnan(found[2:]).all()
+
+
+def test_chunks_give_dask_arrays_along_the_partitions(path):
+    assert cfagg.read(path, chunks={}).tas.chunks == ((2, 3), (4,))
+    assert cfagg.read(path).tas.chunks is None
+
+
+def test_variables_are_chosen_and_unknown_ones_named(path):
+    assert list(cfagg.read(path, variables="tas").variables) == ["tas", "t", "y"]
+    assert list(cfagg.read(path, variables=[]).data_vars) == []
+    with pytest.raises(SourceError, match=r"'pr'.*tas"):
+        cfagg.read(path, variables=["tas", "pr"])
+
+
+def test_allow_admits_files_elsewhere(tmp_path):
+    elsewhere = tmp_path / "archive"
+    elsewhere.mkdir()
+    nca_files.fragment(elsewhere / "a.nc", "tas", MASTER, ["t", "y"])
+    (tmp_path / "home").mkdir()
+    content = nca_files.array(
+        ["t", "y"],
+        [[0, 5], [0, 4]],
+        lambda i, box: {"data": {"file": str(elsewhere / "a.nc"), "ncvar": "tas", "shape": [5, 4]}},
+    )
+    path = nca_files.aggregation(tmp_path / "home" / "agg.nca", "tas", "f4", {"t": 5, "y": 4}, content)
+    with pytest.raises(AccessError, match="allow="):
+        cfagg.read(path).load()
+    np.testing.assert_array_equal(cfagg.read(path, allow=[elsewhere]).tas, MASTER)
+
+
+def test_options_of_xarray_are_handed_on(path):
+    assert cfagg.read(path, drop_variables=["y"]).tas.coords.keys() == {"t"}
+
+
+def test_plain_netcdf_is_read_too(tmp_path):
+    for kind in ("NETCDF3_CLASSIC", "NETCDF4"):
+        nca_files.fragment(tmp_path / f"{kind}.nc", "tas", MASTER, ["t", "y"], format=kind)
+        with cfagg.read(tmp_path / f"{kind}.nc") as ds:
+            np.testing.assert_array_equal(ds.tas, MASTER)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_zarr_stores_are_read_too(tmp_path, version):
+    xr.Dataset({"tas": (("t", "y"), MASTER)}).to_zarr(
+        tmp_path / "store", zarr_format=version, consolidated=version == 2
+    )
+    np.testing.assert_array_equal(cfagg.read(tmp_path / "store", chunks={}).tas, MASTER)
+
+
+def test_a_group_is_read(path):
+    with netCDF4.Dataset(path, "a") as ds:
+        variable = ds.createGroup("g").createVariable("other", "f4", ())
+        variable.setncatts(ds["tas"].__dict__)
+    np.testing.assert_array_equal(cfagg.read(path, group="g").other, MASTER)
+
+
+def test_what_cannot_be_read_says_what_it_is(tmp_path):
+    (tmp_path / "text").write_text("hello")
+    for name, message in (("text", "not a netCDF file"), ("gone", "no file"), (".", "not a Zarr store")):
+        with pytest.raises(SourceError, match=message):
+            cfagg.read(tmp_path / name)
+
+
+def test_open_aggregation_opens_no_partition(path):
+    for file in (path.parent / "parts").iterdir():
+        file.unlink()
+    found = cfagg.open_aggregation(path, "tas")
+    assert found.grid.sizes == ((2, 3), (4,))
+    assert found.partitions.file_name(1) == "parts/1_0.nc"
+
+
+def test_open_aggregation_refuses_an_ordinary_variable_and_names_the_others(path):
+    with pytest.raises(SourceError, match=r"'t' .*not an aggregation.*/tas"):
+        cfagg.open_aggregation(path, "t")
+    with pytest.raises(SourceError, match="'pr'"):
+        cfagg.open_aggregation(path, "pr")
