@@ -1,0 +1,36 @@
+"""The demonstration runs from any folder and fails where a value differs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+from cfagg import demo
+
+
+def test_the_demonstration_converts_compares_and_draws(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cfagg.demo", "out"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "104,976 values compared with the 54 months, 0 differ" in done.stdout
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"sst.zarr", "sst.png", "figure1.png"}
+
+
+def test_a_second_run_replaces_the_first(tmp_path: Path) -> None:
+    assert demo.main(tmp_path) == 0
+    assert demo.main(tmp_path) == 0
+
+
+def test_the_comparison_counts_a_value_that_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    demo.main(tmp_path)
+    values = np.asarray(zarr.open_group(tmp_path / "sst.zarr")["surface_temperature"])
+    values[values > 1e19] = np.nan
+    values[10, 3, 50] += 0.01
+    assert demo._compare(values, demo.sample("sst")) == 1
+    assert "1 differ" in capsys.readouterr().out
