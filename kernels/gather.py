@@ -110,7 +110,7 @@ def _fill_tile(raw, start, s_row, s_column, stage, height, width):
 
 
 @jit
-def _convert(source, target, scale, offset, low, high, first, second, more, fill, whole, real, check, top, bottom):
+def _convert(source, target, scale, offset, low, high, first, second, fill, lost, whole, real, check, top, bottom):
     """Convert one contiguous row and return whether any element is bad.
 
     Parameters
@@ -121,10 +121,10 @@ def _convert(source, target, scale, offset, low, high, first, second, more, fill
         None for a pure cast.
     low, high, first, second : source type, or low is None
         Missing is what is outside ``low..high`` (so NaN too) or equals `first` or `second`; no test where low is None.
-    more : source type array or None
-        Further missing values.
     fill : target type or None
-        What missing elements become; None where they are bad.
+        What missing elements become.
+    lost : bool or None
+        Missing elements are bad.
     whole, real : True or None
         The target's type is integer; the source's type is real.
     check : tuple or None
@@ -175,23 +175,18 @@ def _convert(source, target, scale, offset, low, high, first, second, more, fill
                 bad |= not ok
         else:
             keep = (v >= low) & (v <= high) & (v != first) & (v != second)
-            if more is not None:
-                for k in range(more.size):
-                    keep &= v != more[k]
-            if fill is None:
-                target[j] = x
-                bad |= not (keep & ok)
-            else:
-                target[j] = x if keep else fill
-                if check is not None:
-                    bad |= keep & (not ok)
+            target[j] = x if keep else fill
+            if check is not None:
+                bad |= keep & (not ok)
+            if lost is not None:
+                bad |= lost & (not keep)
     return bad
 
 
 @jit
 def _run(
     source, raw, target, values, stage, place, shape, s_step, t_step, s_start, t_start, tiled, swap,
-    scale, offset, low, high, first, second, more, fill, whole, real, check, top, bottom,
+    scale, offset, low, high, first, second, fill, lost, whole, real, check, top, bottom,
 ):  # fmt: skip
     """Gather all rows and return whether any element is bad.
 
@@ -256,7 +251,7 @@ def _run(
                 through = not direct and not (unit and (h == 1 or (joined and w == columns)))
                 out = place[:size] if through else target[b : b + size]
                 bad |= _convert(
-                    line, out, scale, offset, low, high, first, second, more, fill, whole, real, check, top, bottom
+                    line, out, scale, offset, low, high, first, second, fill, lost, whole, real, check, top, bottom
                 )
                 if through and unit:
                     for i in range(h):
@@ -281,10 +276,14 @@ def _run(
     return bad
 
 
-def can_gather(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> bool:
-    """Return whether `gather` takes these arrays: aligned, steps of whole elements, target in native byte order."""
+def can_gather(source: npt.NDArray[Any], target: npt.NDArray[Any], fills: tuple[Any, ...] = ()) -> bool:
+    """Return whether `gather` takes these.
+
+    Arrays must be aligned with steps of whole elements, the target in native byte order, and `fills` at most two.
+    """
     return (
         target.dtype.isnative
+        and len(fills) <= 2
         and all(a.flags.aligned and not any(step % a.itemsize for step in a.strides) for a in (source, target))
     )  # fmt: skip
 
@@ -309,12 +308,12 @@ def gather(
     scale, offset : float
         With 1 and 0 the values are only cast.
     fills : tuple of source type
-        Values that mean missing.
+        At most two values that mean missing.
     low, high : source type, optional
         Smallest and largest value that is not missing.  Without `low`, `high` and `fills` nothing is
         missing, NaN neither.
     fill : target type, optional
-        What missing elements become; None makes them bad.
+        What missing elements become.  By default NaN; for an integer target they are bad.
     checked : bool
         False where the caller knows that no value can be bad.
 
@@ -350,7 +349,10 @@ def gather(
     values = np.empty(_BUFFER // (native.itemsize + target.itemsize), native)
     whole, real = target.dtype.kind != "f" or None, native.kind == "f" or None
     check, top, bottom = _checks(native, target.dtype, pure) if checked else (None, 0.0, 0.0)
-    least, most, first, second, more = _missing(native, fills, low, high) if masked else (None,) * 5
+    least, most, first, second = _missing(native, fills, low, high) if masked else (None,) * 4
+    lost = fill is None if masked and whole else None
+    if fill is None:
+        fill = target.dtype.type(0 if whole else np.nan)
     return bool(
         _run(
             source_window,
@@ -372,8 +374,8 @@ def gather(
             most,
             first,
             second,
-            more,
             fill if masked else None,
+            lost,
             whole,
             real,
             check,
@@ -446,18 +448,19 @@ def _excludes(dtype: np.dtype[Any], low: Any, high: Any) -> bool:
 
 
 def _missing(dtype: np.dtype[Any], fills: tuple[Any, ...], low: Any, high: Any) -> tuple[Any, ...]:
-    """Return bounds, two missing values and the others, so that the test for missing always has the same form."""
+    """Return bounds and two missing values, so that the test for missing always has the same form."""
     if dtype.kind == "f":
         least, most = dtype.type(-np.inf if low is None else low), dtype.type(np.inf if high is None else high)
         none = dtype.type(np.nan)
     else:
         info = np.iinfo(dtype)
         least, most = dtype.type(info.min if low is None else low), dtype.type(info.max if high is None else high)
-        # Any value that is missing anyway: there is one, as a bound excludes something if there is no fill.
-        none = dtype.type(int(least) - 1 if least > info.min else min(int(most) + 1, int(info.max)))
+        # Any value that is missing anyway: where there is no fill, a bound excludes something.
+        beyond = int(least) - 1 if least > info.min else min(int(most) + 1, int(info.max))
+        none = fills[0] if fills else dtype.type(beyond)
     first = fills[0] if fills else none
     second = fills[1] if len(fills) > 1 else none
-    return least, most, first, second, np.array(fills[2:], dtype) if len(fills) > 2 else None
+    return least, most, first, second
 
 
 def _checks(source: np.dtype[Any], target: np.dtype[Any], pure: bool) -> tuple[tuple[Any, Any] | None, float, float]:

@@ -114,7 +114,7 @@ def _by_kernel(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherR
     """Gather with the compiled kernel; return whether NumPy has to do it, which also counts and finds bad elements."""
     from cfagg.kernels import gather as kernel
 
-    if not kernel.can_gather(source, target):
+    if not kernel.can_gather(source, target, rule.fills):
         return True
     low, high, fill = (rule.low, rule.high, rule.fill) if rule.masked else (None, None, None)
     return kernel.gather(

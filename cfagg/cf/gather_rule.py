@@ -161,8 +161,8 @@ def _bounds(dtype: np.dtype[Any], valid_min: Any, valid_max: Any) -> tuple[Any, 
     """Return the bounds in `dtype` and whether they exclude any value but NaN."""
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
-            low = dtype.type(-np.inf if valid_min is None or np.isnan(valid_min) else valid_min)
-            high = dtype.type(np.inf if valid_max is None or np.isnan(valid_max) else valid_max)
+            low = dtype.type(-np.inf if valid_min is None or math.isnan(valid_min) else valid_min)
+            high = dtype.type(np.inf if valid_max is None or math.isnan(valid_max) else valid_max)
         return low, high, bool(low > -np.inf or high < np.inf)
     info = np.iinfo(dtype)
     least = _round(valid_min, math.ceil, info.min)
