@@ -49,7 +49,7 @@ _VAGUE = re.compile(r"\b(months?|mon|years?|yrs?|y|a)\b", re.IGNORECASE)
 
 _SPLIT = re.compile(r"^\s*(.+?)(?:\s+(?:since|after|from|ref)\s+|\s*@\s*)(\S.*?)\s*$", re.IGNORECASE)
 _DATE = re.compile(
-    r"([-+]?\d+)-(\d{1,2})(?:-(\d{1,2}))?"
+    r"([-+]?\d+)(?:-(\d{1,2})(?:-(\d{1,2}))?)?"
     r"(?:(?:\s*T\s*|\s+)(\d{1,2})(?::(\d{1,2})(?::(\d{1,2}(?:\.\d*)?))?)?)?"
     r"\s*(Z|UTC|GMT|[-+]?\d{1,2}(?::?\d{2})?)?",
     re.IGNORECASE,
@@ -130,7 +130,7 @@ def parse(units: str, calendar: str | None) -> Reference:
         raise CalendarError(f"the date {date!r} of units {units!r} is not understood; write it as 2000-01-31 12:00:00")
     year, month, day, hour, minute, second, zone = found.groups()
     rule = "proleptic_gregorian" if name in {"tai", *_UNCOUNTED} else name
-    days, there = to_days(rule, int(year[:9]), int(month), int(day or 1))
+    days, there = to_days(rule, int(year[:9]), int(month or 1), int(day or 1))
     clock = (int(hour or 0), int(minute or 0), Fraction(second.rstrip(".") if second else 0))
     if not there or clock[0] > 23 or clock[1] > 59 or clock[2] >= 60 or len(year) > 9:
         raise CalendarError(f"the date {date!r} of units {units!r} does not exist in calendar {name}; correct it")

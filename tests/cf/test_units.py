@@ -1,0 +1,91 @@
+"""Scale and offset between units, with cfunits itself as the oracle."""
+
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from cfagg.cf import udunits, units
+from cfagg.errors import UnitsError
+
+PAIRS = [
+    ("K @ 273.15", "K"), ("degC", "K"), ("K", "Celsius"), ("degF", "K"), ("degF", "degC"), ("km", "m"), ("m", "km"),
+    ("hPa", "Pa"), ("mm day-1", "m s-1"), ("%", "1"), ("1", "%"), ("h", "d"), ("m s-1", "km h-1"), ("furlong", "m"),
+    ("degrees_north", "radian"), ("psu", "1"), ("m2 s-2", "J kg-1"), ("Sv", "m3 s-1"), ("nm", "m"), ("feet", "m"),
+    ("kg m-2 s-1", "g cm-2 h-1"), ("year", "day"), ("level", "1"), ("m s**-1", "m/s"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_scale_and_offset_convert_as_cfunits_does(source, target):
+    cfunits = udunits.load()
+    scale, offset = units.linear(source, target)
+    values = np.array([0.0, 1.0, -40.0, 273.15, 1e5, 1e-7])
+    expected = cfunits.Units.conform(values, cfunits.Units(source), cfunits.Units(target))
+    np.testing.assert_allclose(values * scale + offset, expected, rtol=2e-15, atol=1e-13 * max(1.0, abs(scale)))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        ("K @ 273.15", "K", (1.0, 273.15)),
+        ("K", "degC", (1.0, -273.15)),
+        ("degF", "degC", (5 / 9, -160 / 9)),
+        ("m", "km", (0.001, 0.0)),
+        ("m s-1", "km h-1", (3.6, 0.0)),
+        ("degC", "K @ 273.15", (1.0, 0.0)),
+        ("m s-1", "m/s", (1.0, 0.0)),
+        ("", "1", (1.0, 0.0)),
+    ],
+)
+def test_round_off_of_udunits_does_not_show(source, target, expected):
+    assert units.linear(source, target) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("m", "K"),
+        ("nonsense", "K"),
+        ("s", "Hz"),
+        ("lg(re 1 mW)", "W"),
+        ("dBZ", "m6 m-3"),
+        ("dB", "1"),
+        ("ln(re 1 Pa)", "Pa"),
+    ],
+)
+def test_units_that_do_not_convert_by_scale_and_offset_are_refused_by_name(source, target):
+    with pytest.raises(UnitsError) as caught:
+        units.linear(source, target)
+    assert repr(source) in str(caught.value)
+    assert repr(target) in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["nonsense", "dB", "furlongs per fortnight and so on"])
+def test_units_spelled_alike_are_never_looked_up(text):
+    assert units.linear(text, f" {text}") == (1.0, 0.0)
+
+
+def test_no_units_are_the_number_one():
+    assert units.transform(None, None, "1", None) == units.SAME
+    assert units.transform("%", None, None, None) == (Fraction(1, 100), 0)
+    with pytest.raises(UnitsError, match="'K'"):
+        units.transform("K", None, None, None)
+
+
+@pytest.mark.parametrize(("source", "target"), [("days since 2000-01-01", "days"), ("K", "days since 2000-01-01")])
+def test_a_reference_time_is_no_other_unit(source, target):
+    with pytest.raises(UnitsError, match="only one of them is a reference time"):
+        units.transform(source, None, target, None)
+
+
+def test_a_shifted_unit_is_no_reference_time():
+    assert units.transform("K @ 273.15", None, "K", None) == (1, Fraction("273.15"))
+
+
+def test_equal_units_do_not_load_cfunits():
+    code = "import sys; from cfagg.cf import units; units.linear('K', 'K'); print('cfunits' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "False"
