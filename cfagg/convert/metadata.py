@@ -46,7 +46,7 @@ def build_metadata(
     held: dict[str, Any] = {}
     store = MemoryStore(held)
     form: Any = zarr_format
-    with warnings.catch_warnings():
+    with zarr.config.set({"array.rectilinear_chunks": True}), warnings.catch_warnings():
         # Both are known: consolidated metadata and fixed-length bytes are not in the v3 core, and xarray uses both.
         warnings.filterwarnings("ignore", message=".*[Cc]onsolidated metadata")
         warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification")
@@ -75,20 +75,19 @@ def _create(store: Any, array: Array, codec: Codec, zarr_format: Any) -> None:
         attributes["_ARRAY_DIMENSIONS"] = list(array.dims)
     chunks: Any = [list(s) for s in array.grid.sizes] if array.rectilinear else array.chunk_shape
     try:
-        with zarr.config.set({"array.rectilinear_chunks": True}):
-            zarr.create_array(
-                store,
-                name=array.path,
-                shape=array.shape,
-                chunks=chunks,
-                dtype=_zarr_dtype(array.dtype),
-                fill_value=fill,
-                compressors=codec.for_zarr(zarr_format),
-                filters="auto" if array.dtype.kind == "O" else None,
-                attributes=attributes,
-                dimension_names=array.dims if zarr_format == 3 else None,
-                zarr_format=zarr_format,
-            )
+        zarr.create_array(
+            store,
+            name=array.path,
+            shape=array.shape,
+            chunks=chunks,
+            dtype=_zarr_dtype(array.dtype),
+            fill_value=fill,
+            compressors=codec.for_zarr(zarr_format),
+            filters="auto" if array.dtype.kind == "O" else None,
+            attributes=attributes,
+            dimension_names=array.dims if zarr_format == 3 else None,
+            zarr_format=zarr_format,
+        )
     except (TypeError, ValueError) as error:
         raise UnsupportedError(
             f"variable {array.path!r} cannot be described in Zarr v{zarr_format}: {error}; leave it out with variables="

@@ -186,7 +186,9 @@ class _Writer:
         for index, box in slabs.walk(task.slab):
             if self._stop.is_set():
                 break
-            values = block[(*box, ...)]
+            # The ellipsis keeps an element of a scalar array an array.
+            place: Any = (*box, ...)
+            values = block[place]
             encoded = self._encoded(array, values)
             path = self._root / array.key(index, self._format)
             if path.parent not in self._made:

@@ -1,0 +1,318 @@
+"""Conversions from end to end, against the values that were put into the files."""
+
+import netCDF4
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+import cfagg
+from cfagg.convert import Report, convert
+from cfagg.errors import (
+    AccessError,
+    FragmentNotFoundError,
+    LimitError,
+    SelectionError,
+    SourceError,
+    TargetError,
+    TargetExistsError,
+    UnsupportedError,
+)
+from tests.convert.conftest import LAT, LON, write_aggregation, write_fragment, write_packed
+
+FORMATS = pytest.mark.parametrize("zarr_format", [3, 2])
+
+
+@FORMATS
+@pytest.mark.parametrize("codec", ["zstd", "blosc", "gzip", "none"])
+def test_values_are_equal_bit_for_bit_with_every_codec(floats, tmp_path, zarr_format, codec):
+    path, values = floats
+    convert(path, tmp_path / "out.zarr", zarr_format=zarr_format, codec=codec, chunks={"time": 5, "lat": 3})
+    found = zarr.open_group(tmp_path / "out.zarr", mode="r")["tas"]
+    assert found.dtype == "f4"
+    assert found.chunks == (5, 3, LON)
+    expected = np.where(values == np.float32(-999), np.float32(-999), values)
+    assert found[:].tobytes() == expected.tobytes()
+
+
+@FORMATS
+def test_xarray_sees_coordinates_bounds_attributes_and_masks(floats, tmp_path, zarr_format):
+    path, values = floats
+    report = convert(path, tmp_path / "out.zarr", zarr_format=zarr_format, verify=True)
+    with xr.open_zarr(tmp_path / "out.zarr", consolidated=True) as ds:
+        assert set(ds.variables) == {"time", "time_bnds", "lat", "lon", "tas"}
+        assert ds.attrs == {"Conventions": "CF-1.5", "title": "test"}
+        assert ds.tas.dims == ("time", "lat", "lon")
+        assert ds.tas.attrs == {"units": "K", "long_name": "temperature", "cell_methods": "time: mean"}
+        assert ds.time.attrs["bounds"] == "time_bnds"
+        np.testing.assert_array_equal(ds.tas, np.where(values == -999, np.nan, values))
+        assert str(ds.time.values[0])[:13] == "2000-01-01T12"
+    assert report == Report(
+        str(tmp_path / "out.zarr"),
+        ("time", "time_bnds", "lat", "lon", "tas"),
+        values.nbytes + 8 * 12 * 3 + 8 * (LAT + LON),
+        report.stored,
+        5,
+        verified=True,
+    )
+
+
+def test_fill_value_of_floats_masks_in_xarray_for_both_formats(tmp_path):
+    values = np.ones((2, LAT, LON), "f4")
+    values[0, 0] = 1e20
+    write_fragment(tmp_path / "part0.nc", values, fill=np.float32(1e20))
+    path = tmp_path / "a.nca"
+    write_aggregation(path, [2], attributes={"missing_value": np.float32(1e20)})
+    with netCDF4.Dataset(tmp_path / "plain.nc", "w") as nc:
+        nc.createDimension("x", 3)
+        nc.createVariable("v", "f4", ("x",), fill_value=np.float32(1e20))[:] = np.ma.masked_equal([1, 2, 3], 2)
+    for zarr_format in (3, 2):
+        convert(tmp_path / "plain.nc", tmp_path / f"{zarr_format}.zarr", zarr_format=zarr_format)
+        with xr.open_zarr(tmp_path / f"{zarr_format}.zarr") as ds:
+            np.testing.assert_array_equal(ds.v, [1, np.nan, 3])
+
+
+@FORMATS
+def test_integers_that_all_partitions_pack_alike_are_copied_untouched(tmp_path, zarr_format):
+    path, stored = write_packed(tmp_path, [(0.01, 250.0)] * 3)
+    report = convert(path, tmp_path / "out.zarr", zarr_format=zarr_format)
+    found = zarr.open_group(tmp_path / "out.zarr", mode="r")["tas"]
+    assert found.dtype == "i2"
+    np.testing.assert_array_equal(found[:], stored)
+    assert (found.attrs["scale_factor"], found.attrs["add_offset"], found.fill_value) == (0.01, 250.0, -32768)
+    assert report.notes == ()
+    files = [tmp_path / f"part{i}.nc" for i in range(3)]
+    with (
+        xr.open_zarr(tmp_path / "out.zarr") as ours,
+        xr.open_mfdataset(files, combine="nested", concat_dim="time") as theirs,
+    ):
+        np.testing.assert_array_equal(ours.tas.values, theirs.tas.values)
+        assert np.isnan(ours.tas.values[1, 2, 3])
+
+
+def test_differing_packings_are_decoded_each_by_its_own_with_a_note(tmp_path):
+    path, stored = write_packed(tmp_path, [(0.01, 250.0), (0.02, 260.0)])
+    report = convert(path, tmp_path / "out.zarr")
+    expected = np.concatenate(
+        [(stored[:3].astype("f8") * 0.01 + 250).astype("f4"), (stored[3:].astype("f8") * 0.02 + 260).astype("f4")]
+    )
+    expected[1, 2, 3] = np.nan
+    found = zarr.open_group(tmp_path / "out.zarr", mode="r")["tas"]
+    assert found.dtype == "f4"
+    np.testing.assert_array_equal(found[:], expected)
+    assert "not packed alike" in report.notes[0]
+    assert "scale_factor" not in found.attrs
+
+
+def test_decode_writes_the_floats_of_shared_packing(tmp_path):
+    path, stored = write_packed(tmp_path, [(0.01, 250.0)] * 2)
+    convert(path, tmp_path / "out.zarr", packing="decode")
+    found = zarr.open_group(tmp_path / "out.zarr", mode="r")["tas"]
+    expected = (stored.astype("f8") * 0.01 + 250).astype("f4")
+    expected[1, 2, 3] = np.nan
+    np.testing.assert_array_equal(found[:], expected)
+    assert "scale_factor" not in found.attrs
+
+
+@FORMATS
+def test_decode_of_a_packed_variable_equals_xarrays_decoding(tmp_path, zarr_format):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as nc:
+        nc.createDimension("x", 6)
+        v = nc.createVariable("v", "i2", ("x",), fill_value=-9)
+        v.set_auto_maskandscale(False)
+        v.setncatts({"scale_factor": -0.1, "add_offset": 3.0, "valid_range": np.array([0, 5], "i2")})
+        v[:] = [0, 1, 2, -9, 4, 5]
+    convert(tmp_path / "a.nc", tmp_path / "out.zarr", packing="decode", zarr_format=zarr_format)
+    with xr.open_dataset(tmp_path / "a.nc") as theirs, xr.open_zarr(tmp_path / "out.zarr") as ours:
+        assert ours.v.dtype == theirs.v.dtype == np.float64
+        np.testing.assert_array_equal(ours.v, theirs.v)
+        assert ours.v.attrs["valid_range"] == [2.5, 3.0]
+        assert "scale_factor" not in ours.v.encoding
+
+
+@FORMATS
+def test_strings_characters_scalars_groups_and_empty_dimensions(tmp_path, zarr_format):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as nc:
+        nc.createDimension("n", 3)
+        nc.createDimension("length", 4)
+        nc.createDimension("never", None)
+        nc.createVariable("text", str, ("n",))[:] = np.array(["a", "", "çé"], object)
+        nc.createVariable("code", "S1", ("n", "length"))[:] = netCDF4.stringtochar(np.array([b"abcd", b"x", b""], "S4"))
+        nc.createVariable("scalar", "i8", ())[...] = 2**60
+        nc.createVariable("note", str, ())[...] = "hello"
+        nc.createVariable("nothing", "f4", ("never", "n"))
+        inner = nc.createGroup("a").createGroup("b")
+        inner.about = "inner"
+        inner.createVariable("w", "u2", ("n",))[:] = [1, 2, 65535]
+    convert(tmp_path / "a.nc", tmp_path / "out.zarr", zarr_format=zarr_format, verify=True)
+    with xr.open_dataset(tmp_path / "a.nc") as theirs, xr.open_zarr(tmp_path / "out.zarr") as ours:
+        xr.testing.assert_equal(ours.load(), theirs.load())
+        assert ours.nothing.shape == (0, 3)
+    root = zarr.open_group(tmp_path / "out.zarr", mode="r")
+    assert root["a/b"].attrs["about"] == "inner"
+    assert root["a/b/w"][:].tolist() == [1, 2, 65535]
+    with xr.open_datatree(tmp_path / "out.zarr", engine="zarr") as tree:
+        assert tree["a/b/w"].values.tolist() == [1, 2, 65535]
+
+
+def test_partitions_of_unequal_sizes_become_a_rectilinear_grid_with_a_note(tmp_path):
+    sizes = [2, 5, 3]
+    values = np.arange(10 * LAT * LON, dtype="f4").reshape(10, LAT, LON)
+    for i, (a, b) in enumerate([(0, 2), (2, 7), (7, 10)]):
+        write_fragment(tmp_path / f"part{i}.nc", values[a:b])
+    path = write_aggregation(tmp_path / "a.nca", sizes)
+    report = convert(path, tmp_path / "out.zarr", chunks="partitions", verify=True)
+    assert "rectilinear" in " ".join(report.notes)
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        found = zarr.open_group(tmp_path / "out.zarr", mode="r")["tas"]
+        assert found.metadata.to_dict()["chunk_grid"]["name"] == "rectilinear"
+        np.testing.assert_array_equal(found[:], values)
+    with pytest.raises(UnsupportedError, match="differ in size along 'time'"):
+        convert(path, tmp_path / "v2.zarr", chunks="partitions", zarr_format=2)
+    assert not (tmp_path / "v2.zarr").exists()
+
+
+def test_partitions_of_equal_sizes_become_a_regular_grid(floats, tmp_path):
+    path, _ = floats
+    assert convert(path, tmp_path / "out.zarr", chunks="partitions", zarr_format=2).notes == ()
+    assert zarr.open_group(tmp_path / "out.zarr", mode="r")["tas"].chunks == (5, LAT, LON)
+
+
+def test_chosen_variables_bring_what_they_refer_to(floats, tmp_path):
+    path, _ = floats
+    report = convert(path, tmp_path / "out.zarr", variables=["time"])
+    assert set(report.variables) == {"time", "time_bnds"}
+    with pytest.raises(SelectionError, match="there is no variable 'nope'; the variables are time"):
+        convert(path, tmp_path / "b.zarr", variables=["nope"])
+
+
+def test_missing_files_raise_or_are_filled(floats, tmp_path):
+    path, values = floats
+    (tmp_path / "part1.nc").unlink()
+    with pytest.raises(FragmentNotFoundError, match=r"part1\.nc"):
+        convert(path, tmp_path / "out.zarr")
+    assert not (tmp_path / "out.zarr").exists()
+    convert(path, tmp_path / "out.zarr", missing="fill", overwrite=True)
+    found = zarr.open_group(tmp_path / "out.zarr", mode="r")["tas"][:]
+    np.testing.assert_array_equal(found[:5], values[:5])
+    assert (found[5:10] == -999).all()
+
+
+def test_references_outside_need_allow(floats, tmp_path):
+    path, _ = floats
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    inner = path.rename(tmp_path / "inner" / "floats.nca")
+    for i in range(3):
+        (tmp_path / f"part{i}.nc").rename(tmp_path / "elsewhere" / f"part{i}.nc")
+        (tmp_path / "inner" / f"part{i}.nc").symlink_to(tmp_path / "elsewhere" / f"part{i}.nc")
+    with pytest.raises(AccessError, match="allow="):
+        convert(inner, tmp_path / "out.zarr")
+    assert convert(inner, tmp_path / "out.zarr", allow=[tmp_path / "elsewhere"]).chunks == 5
+
+
+def test_an_existing_store_is_replaced_only_when_asked(floats, tmp_path):
+    path, values = floats
+    convert(path, tmp_path / "out.zarr", zarr_format=2)
+    with pytest.raises(TargetExistsError, match="overwrite=True"):
+        convert(path, tmp_path / "out.zarr")
+    convert(path, tmp_path / "out.zarr", overwrite=True)
+    np.testing.assert_array_equal(zarr.open_group(tmp_path / "out.zarr", mode="r", zarr_format=3)["tas"][:], values)
+    assert not (tmp_path / "out.zarr" / ".zgroup").exists()
+
+
+def test_a_directory_that_is_no_store_is_never_deleted(floats, tmp_path):
+    path, _ = floats
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.tex").write_text("x")
+    (tmp_path / "file").write_text("x")
+    for name in ("precious", "file"):
+        with pytest.raises(TargetError):
+            convert(path, tmp_path / name, overwrite=True)
+    assert (tmp_path / "precious" / "thesis.tex").exists()
+    with pytest.raises(TargetError, match="no directory"):
+        convert(path, tmp_path / "no" / "such" / "out.zarr")
+
+
+def test_a_store_that_holds_the_source_is_not_replaced(floats, tmp_path):
+    path, _ = floats
+    zarr.create_group(tmp_path)
+    with pytest.raises(TargetError, match="lies within"):
+        convert(path, tmp_path, overwrite=True)
+    assert path.exists()
+
+
+def test_options_that_are_not_known_are_refused_before_anything_is_written(floats, tmp_path):
+    path, _ = floats
+    for wrong in ({"zarr_format": 4}, {"packing": "zip"}, {"codec": "lzma"}, {"chunks": "big"}, {"missing": "skip"}):
+        with pytest.raises(UnsupportedError, match="choose from"):
+            convert(path, tmp_path / "out.zarr", **wrong)
+    for wrong in ({"level": 99}, {"memory": "much"}, {"workers": 0}, {"chunks": {"time": 0}}):
+        with pytest.raises(LimitError):
+            convert(path, tmp_path / "out.zarr", **wrong)
+    with pytest.raises(SelectionError, match="'height'"):
+        convert(path, tmp_path / "out.zarr", chunks={"height": 3})
+    with pytest.raises(SourceError):
+        convert(tmp_path / "absent.nca", tmp_path / "out.zarr")
+    assert not [p for p in tmp_path.iterdir() if "out.zarr" in p.name]
+
+
+def test_a_chunk_that_does_not_fit_in_memory_is_refused(floats, tmp_path):
+    path, _ = floats
+    with pytest.raises(LimitError, match="more memory or smaller chunks"):
+        convert(path, tmp_path / "out.zarr", memory=100)
+
+
+def test_little_memory_and_odd_chunks_give_the_same_values(floats, tmp_path):
+    path, values = floats
+    convert(path, tmp_path / "out.zarr", memory=2000, workers=3, chunks={"time": 7, "lat": 3, "lon": 4}, verify=True)
+    np.testing.assert_array_equal(zarr.open_group(tmp_path / "out.zarr", mode="r")["tas"][:], values)
+
+
+def test_progress_ends_at_the_total(floats, tmp_path):
+    path, _ = floats
+    seen = []
+    report = convert(path, tmp_path / "out.zarr", progress=lambda done, total: seen.append((done, total)))
+    assert seen[0] == (0, report.bytes)
+    assert seen[-1] == (report.bytes, report.bytes)
+    assert [d for d, _ in seen] == sorted(d for d, _ in seen)
+
+
+def test_the_package_itself_is_called_as_the_function(floats, tmp_path):
+    path, _ = floats
+    assert cfagg.convert(path, tmp_path / "out.zarr").chunks == 5
+
+
+def test_names_that_lead_out_of_the_store_are_refused(tmp_path):
+    import h5py
+
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        file.create_dataset("..", data=np.arange(3))
+    with pytest.raises(UnsupportedError, match="cannot be used"):
+        convert(tmp_path / "a.nc", tmp_path / "out.zarr")
+
+
+def test_netcdf_c_reads_the_zarr_v2_store_with_equal_values(floats, tmp_path):
+    path, values = floats
+    convert(path, tmp_path / "out.zarr", zarr_format=2, codec="none", chunks={"time": 5})
+    try:
+        nc = netCDF4.Dataset(f"file://{tmp_path}/out.zarr#mode=zarr,file")
+    except OSError as error:
+        pytest.skip(f"this netCDF-C was built without NCZarr: {error}")
+    with nc:
+        nc.set_auto_maskandscale(False)
+        assert nc["tas"].dimensions == ("time", "lat", "lon")
+        np.testing.assert_array_equal(nc["tas"][:], values)
+        np.testing.assert_array_equal(nc["time"][:], np.arange(12) + 0.5)
+
+
+def test_neither_xarray_nor_dask_is_imported(floats, tmp_path):
+    import subprocess
+    import sys
+
+    path, _ = floats
+    script = (
+        "import sys; from cfagg.convert import convert; convert(sys.argv[1], sys.argv[2]);"
+        "sys.exit(bool({'xarray', 'dask', 'pandas'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", script, path, tmp_path / "out.zarr"]).returncode == 0

@@ -1,0 +1,214 @@
+"""Conversions that are killed, interrupted, or run into a full or read-only disk."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import zarr
+
+import cfagg
+from cfagg.convert import convert
+from cfagg.errors import TargetError, TargetExistsError
+from tests.convert import killing
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A source, its values, and the store that an undisturbed run makes of it."""
+    folder = tmp_path_factory.mktemp("made")
+    path, values = killing.source(folder)
+    convert(path, folder / "whole.zarr", chunks={"time": 1})
+    return path, values, killing.contents(folder / "whole.zarr")
+
+
+def test_a_killed_run_leaves_nothing_that_opens_and_is_finished_by_resume(made, tmp_path):
+    path, _, whole = made
+    target = tmp_path / "out.zarr"
+    assert killing.kill(killing.start(path, target, 0.02), slabs=9)
+    partial = tmp_path / ".out.zarr.cfagg-partial"
+    assert not target.exists()
+    assert not killing.opens(partial)
+    assert not killing.opens(partial / "store")
+    assert killing.kill(killing.start(path, target, 0.02, resume=True), slabs=7)
+    report = convert(path, target, chunks={"time": 1}, resume=True)
+    assert 10 <= report.resumed < report.chunks
+    assert killing.contents(target) == whole
+    assert not partial.exists()
+
+
+def test_an_old_store_stays_until_the_new_one_is_complete(made, tmp_path):
+    path, _, whole = made
+    target = tmp_path / "out.zarr"
+    zarr.create_group(target, attributes={"old": True})
+    assert killing.kill(killing.start(path, target, 0.02, overwrite=True), slabs=5)
+    assert zarr.open_group(target, mode="r").attrs["old"] is True
+    convert(path, target, chunks={"time": 1}, overwrite=True, resume=True)
+    assert killing.contents(target) == whole
+
+
+def test_an_unfinished_conversion_is_not_thrown_away_unasked(made, tmp_path):
+    path, _, whole = made
+    target = tmp_path / "out.zarr"
+    assert killing.kill(killing.start(path, target, 0.02), slabs=5)
+    with pytest.raises(TargetExistsError, match="finish it with resume=True"):
+        convert(path, target, chunks={"time": 1})
+    assert convert(path, target, chunks={"time": 1}, overwrite=True).resumed == 0
+    assert killing.contents(target) == whole
+
+
+def test_resume_refuses_another_source_other_options_and_another_version(made, tmp_path):
+    path, _, _ = made
+    target = tmp_path / "out.zarr"
+    assert killing.kill(killing.start(path, target, 0.02), slabs=5)
+    with pytest.raises(TargetError, match="another options"):
+        convert(path, target, chunks={"time": 2}, resume=True)
+    part = path.parent / "part3.nc"
+    before = part.stat()
+    os.utime(part, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    with pytest.raises(TargetError, match="another source"):
+        convert(path, target, chunks={"time": 1}, resume=True)
+    os.utime(part, ns=(before.st_atime_ns, before.st_mtime_ns))
+    journal = tmp_path / ".out.zarr.cfagg-partial" / "journal"
+    lines = journal.read_text().splitlines(keepends=True)
+    head = json.loads(lines[0])
+    assert head["identity"]["version"] == cfagg.__version__
+    head["identity"]["version"] = "0.0.1"
+    journal.write_text("".join([json.dumps(head) + "\n", *lines[1:]]))
+    with pytest.raises(TargetError, match="another version"):
+        convert(path, target, chunks={"time": 1}, resume=True)
+    assert journal.exists()
+
+
+def test_resume_does_not_trust_damaged_chunks_nor_a_torn_journal(made, tmp_path):
+    path, _, whole = made
+    target = tmp_path / "out.zarr"
+    assert killing.kill(killing.start(path, target, 0.02), slabs=12)
+    partial = tmp_path / ".out.zarr.cfagg-partial"
+    chunks = sorted(p for p in (partial / "store" / "tas").rglob("*") if p.is_file())
+    chunks[0].write_bytes(b"")
+    chunks[1].write_bytes(chunks[1].read_bytes()[:-1] + b"?")
+    chunks[2].unlink()
+    with (partial / "journal").open("ab") as file:
+        file.write(b"[4,[[39,10,")
+    convert(path, target, chunks={"time": 1}, resume=True)
+    assert killing.contents(target) == whole
+
+
+def test_resume_without_anything_to_resume_starts(made, tmp_path):
+    path, _, whole = made
+    assert convert(path, tmp_path / "out.zarr", chunks={"time": 1}, resume=True).resumed == 0
+    assert killing.contents(tmp_path / "out.zarr") == whole
+
+
+def test_a_run_killed_between_the_two_renames_keeps_the_old_store(made, tmp_path):
+    path, _, whole = made
+    target = tmp_path / "out.zarr"
+    assert killing.kill(killing.start(path, target, 0.02), slabs=5)
+    old = tmp_path / ".out.zarr.cfagg-partial" / "old"
+    zarr.create_group(old, attributes={"old": True})
+    with pytest.raises(TargetExistsError):
+        convert(path, target, chunks={"time": 1}, resume=True)
+    assert zarr.open_group(target, mode="r").attrs["old"] is True
+    convert(path, target, chunks={"time": 1}, resume=True, overwrite=True)
+    assert killing.contents(target) == whole
+
+
+def test_a_run_killed_after_its_store_is_in_place_is_tidied_by_resume(made, tmp_path):
+    path, _, whole = made
+    target = tmp_path / "out.zarr"
+    process = killing.start(path, target, 0.0)
+    process.communicate()
+    assert process.returncode == 0
+    assert killing.kill(killing.start(path, tmp_path / "b.zarr", 0.02), slabs=5)
+    partial = tmp_path / ".b.zarr.cfagg-partial"
+    with (partial / "journal").open("a") as file:
+        file.write('"commit"\n')
+    import shutil
+
+    shutil.rmtree(partial / "store")
+    target.rename(tmp_path / "b.zarr")
+    report = convert(path, tmp_path / "b.zarr", chunks={"time": 1}, resume=True)
+    assert report.resumed == report.chunks
+    assert killing.contents(tmp_path / "b.zarr") == whole
+    assert not partial.exists()
+
+
+def test_two_processes_do_not_write_the_same_target(made, tmp_path):
+    path, _, _ = made
+    process = killing.start(path, tmp_path / "out.zarr", 0.2)
+    process.stdout.readline()
+    with pytest.raises(TargetError, match="another process"):
+        convert(path, tmp_path / "out.zarr", overwrite=True)
+    process.kill()
+    process.communicate()
+
+
+def test_an_interrupt_is_one_sentence_and_leaves_no_store(made, tmp_path):
+    path, _, whole = made
+    target = tmp_path / "out.zarr"
+    process = killing.start(path, target, 0.05)
+    for _ in range(6):
+        process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "TargetError" in err
+    assert "interrupted" in err.splitlines()[-1]
+    assert not target.exists()
+    assert convert(path, target, chunks={"time": 1}, resume=True).resumed > 0
+    assert killing.contents(target) == whole
+
+
+def test_a_full_disk_is_one_sentence_and_resume_finishes_later(made, tmp_path):
+    path, _, whole = made
+    target = tmp_path / "out.zarr"
+    # A limit on the size of files stands in for the full disk: the system refuses the write in the same way.
+    limit = 16_000
+    process = subprocess.run(
+        [sys.executable, "-m", "cfagg", "convert", path, target, "--chunks", "time=1"],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+        capture_output=True,
+        text=True,
+    )
+    assert process.returncode == 2
+    lines = [line for line in process.stderr.splitlines() if not line.startswith("note")]
+    assert len(lines) == 1
+    assert lines[0].startswith(f"error: {target} was not written: File too large")
+    assert not target.exists()
+    convert(path, target, chunks={"time": 1}, resume=True)
+    assert killing.contents(target) == whole
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs the rights of a POSIX system")
+def test_a_target_that_cannot_be_written_is_one_sentence(made):
+    path, _, _ = made
+    with pytest.raises(TargetError, match="cannot be written"):
+        convert(path, "/proc/out.zarr")
+
+
+def test_verify_finds_a_chunk_that_changed_on_disk(made, tmp_path, monkeypatch):
+    from cfagg.convert import converting, metadata
+
+    path, _, _ = made
+    target = tmp_path / "out.zarr"
+    real = metadata.write_metadata
+
+    def damage(documents, root):
+        real(documents, root)
+        first = root / "lat" / "c" / "0"
+        raw = bytearray(first.read_bytes())
+        raw[-3] ^= 1
+        first.write_bytes(raw)
+
+    monkeypatch.setattr(metadata, "write_metadata", damage)
+    with pytest.raises(TargetError, match="variable 'lat', chunk"):
+        convert(path, target, chunks={"time": 1}, codec="none", verify=True)
+    assert not target.exists()
+    monkeypatch.setattr(metadata, "write_metadata", real)
+    assert converting.convert(path, target, chunks={"time": 1}, codec="none", verify=True, resume=True).verified
+    np.testing.assert_array_equal(zarr.open_group(target, mode="r")["lat"][:], np.linspace(-90, 90, killing.LAT))
