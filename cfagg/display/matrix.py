@@ -228,9 +228,9 @@ def _monotonous(axis: Axis) -> bool:
 def _title(scene: _Scene, out: Drawing) -> None:
     a = scene.aggregation
     said = [a.attributes.get(k) for k in ("long_name", "standard_name")]
-    long = next((s for s in said if isinstance(s, str) and s and s != a.name), "")
-    units = f" [{a.units}]" if a.units else ""
-    out.texts.append(Text(12, 24, printable((f"{a.name}: {long}" if long else a.name) + units)[:90], 15, bold=True))
+    long = [f": {s}" for s in said if isinstance(s, str) and s not in {"", a.name}][:1]
+    head = "".join([a.name, *long, f" [{a.units}]" if a.units else ""])
+    out.texts.append(Text(12, 24, printable(head)[:90], 15, bold=True))
     shape = " × ".join(f"{n:,}" for n in a.shape) or "scalar"
     count = len(a.partitions)
     line = f"{shape}, {a.dtype}, {count:,} partition{'s' * (count != 1)} in {scene.key.count_text}"

@@ -1,0 +1,57 @@
+"""Start-up: whole processes against bare Python and against importing netCDF4, in the same run.
+
+Other work on the machine makes a process late, so what is measured is the CPU time of each process.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+
+from cfagg.demo import sample
+from tests.benchmarks.table import Row
+
+
+def rows(small: bool) -> list[Row]:
+    """Measure `cfagg --version`, `import cfagg` and `cfagg show`; the bars are seconds beyond bare Python."""
+    python = sys.executable
+    # As the installed command does, without the options of `python -m` that look for the module.
+    command = [python, "-c", "import sys; from cfagg.cli.main import main; sys.exit(main())"]
+    bare, netcdf, version, imported, shown = _seconds(
+        [
+            [python, "-c", "pass"],
+            [python, "-c", "import netCDF4"],
+            [*command, "--version"],
+            [python, "-c", "import cfagg"],
+            [*command, "show", str(sample("temperature2.nca"))],
+        ],
+        runs=3 if small else 15,
+    )
+    return [
+        _beyond("start: cfagg --version", version, bare, 0.15),
+        _beyond("start: import cfagg", imported, bare, 0.1),
+        Row("start: cfagg show, 2 partitions", shown, netcdf, "import netCDF4", netcdf / shown, None),
+    ]
+
+
+def _beyond(job: str, ours: float, bare: float, limit: float) -> Row:
+    """Return a row whose ratio is how often what the job adds to bare Python fits into `limit` seconds."""
+    added = max(ours - bare, 1e-4)
+    return Row(job, ours, bare, f"bare Python + {limit:g} s", limit / added, 1.0, note=f"adds {added:.3f} s")
+
+
+def _seconds(commands: list[list[str]], runs: int) -> list[float]:
+    """Return the median CPU seconds of each command's process, the commands run in turn."""
+    seen: list[list[float]] = [[] for _ in commands]
+    for n in range(runs + 1):
+        for command, found in zip(commands, seen, strict=True):
+            before = os.times()
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            after = os.times()
+            spent = after.children_user + after.children_system - before.children_user - before.children_system
+            # The first round writes byte code and warms the disk's cache.
+            if n:
+                found.append(spent)
+    return [statistics.median(found) for found in seen]
