@@ -1,8 +1,8 @@
 """The demonstration: ``python -m cfagg.demo FOLDER``.
 
 Converts the bundled series of monthly sea surface temperatures to Zarr, reads the store back, compares every value
-with the packed months as netCDF4 reads them, and draws two partition matrices: that of the series, and that of the array
-in figure 1 of the NCA text.
+with the packed months as netCDF4 reads them, and draws two partition matrices: that of the series, and that of figure 1
+of the NCA text.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def main(folder: Path) -> int:
         print("\nNo picture: it needs matplotlib, which comes with cfagg[plot].")
         return 1 if different else 0
     for name in ("sst", "figure1"):
-        if _command("show", str(sample(f"{name}.nca")), "--plot", str(folder / f"{name}.png")):
+        if _command("show", str(sample(f"{name}.nca")), "--overwrite", "--plot", str(folder / f"{name}.png")):
             return 1
     print(f"\nThe store and the pictures are in {folder}")
     return 1 if different else 0
