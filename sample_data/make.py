@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import netCDF4
 import numpy as np
@@ -25,7 +25,9 @@ DEGREES_NORTH = {"units": "degrees_north", "standard_name": "latitude"}
 DEGREES_EAST = {"units": "degrees_east", "standard_name": "longitude"}
 
 
-def create(path: Path, file_format: str, conventions: str, **attributes: str) -> netCDF4.Dataset:
+def create(
+    path: Path, file_format: Literal["NETCDF3_CLASSIC", "NETCDF4"], conventions: str, **attributes: str
+) -> netCDF4.Dataset:
     """Return a new file that stores what it is given, without packing or masking."""
     dataset = netCDF4.Dataset(path, "w", format=file_format)
     dataset.set_auto_maskandscale(False)
@@ -47,8 +49,8 @@ def put(
             dataset.createDimension(dim, size)
     attributes = dict(attributes or {})
     fill = attributes.pop("_FillValue", None)
-    packed = {"zlib": True, "complevel": 9, "shuffle": True} if dataset.data_model == "NETCDF4" and dims else {}
-    variable = dataset.createVariable(name, values.dtype, dims, fill_value=fill, **packed)
+    deflate = dataset.data_model == "NETCDF4" and bool(dims)
+    variable = dataset.createVariable(name, values.dtype, dims, fill_value=fill, zlib=deflate, complevel=9)
     variable.set_auto_maskandscale(False)
     variable.setncatts(attributes)
     variable[...] = values
@@ -77,7 +79,9 @@ def months(count: int) -> Floats:
 
 def gaussian_latitudes(count: int) -> Floats:
     """Return Gaussian latitudes from south to north, rounded to single precision as in the text."""
-    return np.degrees(np.arcsin(np.polynomial.legendre.leggauss(count)[0])).astype("f4").astype("f8")
+    sines: Floats = np.polynomial.legendre.leggauss(count)[0]
+    degrees: Floats = np.degrees(np.arcsin(sines)).astype("f4").astype("f8")
+    return degrees
 
 
 def temperatures() -> dict[str, Floats]:
