@@ -83,7 +83,7 @@ def read(
         options = {"engine": CfaggBackendEntrypoint, "allow": allow, "missing": missing, "workers": workers, **options}
     else:
         # A store without a consolidated table is legal, and no reason for xarray's warning.
-        known = {"consolidated": _is_consolidated(name)} if engine == "zarr" else {}
+        known: dict[str, Any] = {"consolidated": _is_consolidated(name)} if engine == "zarr" else {}
         options = {"engine": engine, **known, **options}
     dataset: Dataset = xarray.open_dataset(name, chunks=chunks, group=group, **options)
     if variables is None:
@@ -92,8 +92,8 @@ def read(
     unknown = [v for v in kept if v not in dataset.variables]
     if unknown:
         dataset.close()
-        known = ", ".join(map(str, dataset.variables)) or "none"
-        raise SourceError(f"{name} has no variable {', '.join(map(repr, unknown))}; its variables are: {known}")
+        names = ", ".join(map(str, dataset.variables)) or "none"
+        raise SourceError(f"{name} has no variable {', '.join(map(repr, unknown))}; its variables are: {names}")
     return dataset[kept]
 
 
@@ -138,7 +138,7 @@ def open_aggregation(path: str | os.PathLike[str], variable: str) -> Aggregation
 
 
 def _is_consolidated(path: str) -> bool | None:
-    """Return whether a Zarr store in a directory has a table of all its metadata, `None` where that is not to be seen."""
+    """Return whether a Zarr store in a directory has a table of its metadata, `None` where that is not seen."""
     if not os.path.isdir(path):  # noqa: PTH112
         return None
     if os.path.exists(os.path.join(path, ".zmetadata")):  # noqa: PTH110, PTH118

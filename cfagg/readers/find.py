@@ -14,7 +14,7 @@ from cfagg.readers import classic, contiguous, hdf5, hdf5_chunks, netcdf
 from cfagg.readers.files import Context, FileKey, look, magic
 from cfagg.readers.located import Chunked, Contiguous, Library, Located
 
-__all__ = ["locate", "read"]
+__all__ = ["forget", "locate", "read"]
 
 #: Headers remembered, each some kilobytes.
 REMEMBERED = 2048
@@ -57,6 +57,12 @@ def locate(path: str, address: str, context: Context, group: str = "/") -> Locat
         while len(_seen) > REMEMBERED:
             _seen.popitem(last=False)
     return found
+
+
+def forget() -> None:
+    """Forget all headers, as in a new process."""
+    with _lock:
+        _seen.clear()
 
 
 def read(located: Located, slices: Sequence[slice], context: Context) -> npt.NDArray[Any]:
