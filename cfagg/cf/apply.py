@@ -12,7 +12,7 @@ from cfagg.cf.axes import Axes
 from cfagg.cf.gather import gather
 from cfagg.cf.masking import Missing
 from cfagg.cf.recipe import Recipe, inverse
-from cfagg.errors import ConformError
+from cfagg.errors import ConformError, FragmentMismatchError
 
 __all__ = ["apply"]
 
@@ -55,6 +55,11 @@ def apply(recipe: Recipe, block: npt.NDArray[Any], target: npt.NDArray[Any], *, 
     if view.dtype.kind not in "iuf" or target.dtype.kind not in "iuf":
         np.copyto(target, view)
         return
+    if view.dtype.itemsize != recipe.source.itemsize or (view.dtype.kind == "f") != (recipe.source.kind == "f"):
+        raise FragmentMismatchError(
+            f"{where}: values of type {view.dtype.name} were read where the file's header says {recipe.source.name}; "
+            "the file has changed since it was opened: read it again"
+        )
     out = target.view(recipe.target) if target.dtype.isnative else np.empty(target.shape, recipe.target)
     view = view.view(recipe.source if view.dtype.isnative else recipe.source.newbyteorder(view.dtype.byteorder))
     if recipe.identity:
@@ -112,7 +117,8 @@ def _apply_dates(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], 
         bad, first = gather(changed, out, float(scale), float(offset), fill=recipe.fill)
     else:
         whole = np.rint(changed)
-        bad, first = _count(np.abs(changed - whole) > dates.tolerance(changed))
+        # Beyond 2**53 no fraction would show.
+        bad, first = _count((np.abs(changed - whole) > dates.tolerance(changed)) | (np.abs(changed) > 2.0**53))
         if not bad:
             bad, first = gather(whole, out, fill=recipe.fill)
     if bad:

@@ -14,7 +14,7 @@ from cfagg.cf.header import Header
 from cfagg.cf.masking import DEFAULT_FILLS, Missing, declared_fill, reinterpret
 from cfagg.cf.packing import Packing, check_declared, read_as
 from cfagg.cf.units import SAME, Linear, transform
-from cfagg.errors import CalendarError, ConformError, FragmentMismatchError, UnitsError
+from cfagg.errors import CalendarError, ConformError, FragmentMismatchError, UnitsError, UnsupportedError
 from cfagg.model import Aggregation, Layout
 
 if TYPE_CHECKING:
@@ -137,6 +137,8 @@ def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: s
         Units or calendars do not convert.
     ConformError
         Attributes that make no sense.
+    UnsupportedError
+        A real type of 2 or 16 bytes.
 
     Examples
     --------
@@ -162,6 +164,9 @@ def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: s
             )
         return Recipe(**placed, identity=True, source=stored, target=dtype)
 
+    for kind, name in ((stored, header.variable), (dtype, aggregation.name)):
+        if kind.kind == "f" and kind.itemsize not in {4, 8}:
+            raise UnsupportedError(f"{where}: {name!r} has type {kind.name}; real types are float32 and float64")
     source, target = read_as(stored, header.attributes), read_as(dtype, aggregation.attributes)
     missing = Missing.of(
         header.attributes, stored, source, scale=unpack.scale, offset=unpack.offset, fill=layout.fill, where=where

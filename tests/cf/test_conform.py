@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from cfagg.cf import conform
 from cfagg.cf.header import Header
-from cfagg.errors import CalendarError, CfaggError, ConformError, FragmentMismatchError, UnitsError
+from cfagg.errors import CalendarError, CfaggError, ConformError, FragmentMismatchError, UnitsError, UnsupportedError
 from cfagg.model import Aggregation, Grid, Layout, Partitions
 from tests import oracles, strategies
 
@@ -184,6 +184,15 @@ class TestValues:
     def test_a_float_beyond_a_shorter_type_is_refused(self):
         with pytest.raises(ConformError, match="float32"):
             run(np.array([1.0, 1e300, 3.0]))
+
+    def test_values_of_another_type_than_the_header_says_are_refused(self):
+        recipe = conform.recipe(master(), Layout(("x",)), Header("frag.nc", "tas", ("x",), (3,), "i4"), where=WHERE)
+        with pytest.raises(FragmentMismatchError, match=r"float32 were read .* int32"):
+            conform.apply(recipe, np.zeros(3, "f4"), np.zeros(3, "f4"), where=WHERE)
+
+    def test_half_precision_is_refused(self):
+        with pytest.raises(UnsupportedError, match=r"partition \(0, 1\).*float16"):
+            run(np.zeros(3, "f2"))
 
     def test_text_is_copied(self):
         found = run(np.array([b"a", b"b", b"c"], "S1"), master(dtype="S1"))

@@ -1,0 +1,36 @@
+"""Packing, signs and declared types."""
+
+import numpy as np
+import pytest
+
+from cfagg.cf.packing import Packing, check_declared, read_as
+from cfagg.errors import ConformError, FragmentMismatchError
+
+
+@pytest.mark.parametrize("attributes", [{"scale_factor": 0.0}, {"scale_factor": np.inf}, {"add_offset": np.nan}])
+def test_a_packing_that_cannot_be_undone_is_refused(attributes):
+    with pytest.raises(ConformError, match=r"a.nc: scale_factor"):
+        Packing.of(attributes, where="a.nc")
+
+
+@pytest.mark.parametrize(("dtype", "flag", "expected"), [
+    ("i1", "true", "u1"), ("i2", "TRUE", "u2"), ("u2", "false", "i2"), ("i2", "false", "i2"), ("f4", "true", "f4"),
+])  # fmt: skip
+def test_unsigned_changes_the_sign_of_integers_only(dtype, flag, expected):
+    assert read_as(np.dtype(dtype), {"_Unsigned": flag}) == np.dtype(expected)
+
+
+@pytest.mark.parametrize(("name", "dtype"), [
+    ("double", "f8"), ("float", "f4"), ("float64", ">f8"), ("<i2", ">i2"), ("short", "i2"), ("byte", "i1"),
+    ("char", "S1"), ("long", "i4"), ("string", "O"), ("ubyte", "u1"),
+])  # fmt: skip
+def test_netcdf_and_numpy_names_of_types_are_understood(name, dtype):
+    check_declared(name, np.dtype(dtype), Packing(), where="")
+
+
+@pytest.mark.parametrize(("name", "dtype"), [
+    ("double", "f4"), ("i2", "u2"), ("nonsense", "f4"), ("i4,f8", "i4"), ("(2,)f4", "f4"), ("char", "i1"),
+])  # fmt: skip
+def test_other_types_are_refused_by_both_names(name, dtype):
+    with pytest.raises(FragmentMismatchError, match=f"{np.dtype(dtype).name}.*says"):
+        check_declared(name, np.dtype(dtype), Packing(), where="a.nc")
