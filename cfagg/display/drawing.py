@@ -134,7 +134,7 @@ def fitted(text: str, size: float, room: float, *, least: int = 6) -> str:
     """Return a text that fits, its middle left out where it must; empty where less than `least` characters would stay.
 
     >>> fitted("temperature_1990.nc", 10, 80), fitted("temperature_1990.nc", 10, 20)
-    ('tempe…990.nc', '')
+    ('temper…990.nc', '')
     """
     if text_width(text, size) <= room:
         return text

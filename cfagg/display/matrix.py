@@ -94,7 +94,7 @@ def draw(aggregation: Aggregation, *, title: bool = True) -> Drawing:
     >>> from cfagg.model import Grid, Layout, Partitions
     >>> partitions = Partitions.build(2, file=[0, 1], files=["a.nc", "b.nc"], layouts=[Layout(("time",))])
     >>> array = Aggregation("tas", ("time",), (48,), "f4", Grid([[0, 12, 48]]), partitions)
-    >>> [patch.title for patch in draw(array).patches]
+    >>> [patch.title for patch in draw(array).patches if patch.title]
     ['time 0:12 · a.nc', 'time 12:48 · b.nc']
     """
     right, down, deep = choose(aggregation)

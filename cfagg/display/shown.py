@@ -87,6 +87,6 @@ def show(
       x  7
     <BLANKLINE>
     variables:
-      x (x: 7) int32
+      x (x: 7) int32 column
     """
     return Shown(open_source(path), variables, rows=rows, allow=allow)

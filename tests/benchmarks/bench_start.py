@@ -5,7 +5,7 @@ Other work on the machine makes a process late, so what is measured is the CPU t
 
 from __future__ import annotations
 
-import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -47,10 +47,10 @@ def _seconds(commands: list[list[str]], runs: int) -> list[float]:
     seen: list[list[float]] = [[] for _ in commands]
     for n in range(runs + 1):
         for command, found in zip(commands, seen, strict=True):
-            before = os.times()
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-            after = os.times()
-            spent = after.children_user + after.children_system - before.children_user - before.children_system
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             # The first round writes byte code and warms the disk's cache.
             if n:
                 found.append(spent)

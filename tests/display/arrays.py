@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from cfagg.model import Aggregation, Grid, Layout, Partitions
@@ -48,6 +50,19 @@ def cube(*matrix: int, size: int = 10, present=True) -> Aggregation:
     )
     grid = Grid([np.arange(m + 1) * size for m in matrix])
     return Aggregation("cube", dims, grid.shape, "f8", grid, partitions)
+
+
+@cache
+def million() -> Partitions:
+    """A million partitions in as many files; any grid of as many cells may have them."""
+    return cube(1_000_000).partitions
+
+
+def of_a_million(*matrix: int) -> Aggregation:
+    """A million partitions as a matrix of this shape."""
+    dims = ("time", "lat", "lon")[: len(matrix)]
+    grid = Grid([np.arange(m + 1) * 10 for m in matrix])
+    return Aggregation("cube", dims, grid.shape, "f8", grid, million())
 
 
 def scalar() -> Aggregation:

@@ -51,7 +51,7 @@ def test_output_is_ascii_without_control_characters_and_names_come_back(name):
 
 
 def test_a_million_partitions_make_a_short_document():
-    text = file_json(whole(summarise_aggregation(arrays.cube(100, 100, 100))))
+    text = file_json(whole(summarise_aggregation(arrays.of_a_million(100, 100, 100))))
     assert len(text) < 20_000
     partitions = json.loads(text, parse_constant=refuse)["groups"][0]["variables"][0]["aggregation"]["partitions"]
     assert partitions["count"] == 1_000_000

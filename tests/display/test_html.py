@@ -71,7 +71,7 @@ def test_svg_is_well_formed_and_has_one_polygon_a_patch():
 
 
 def test_a_million_partitions_make_a_small_page():
-    assert len(aggregation_html(arrays.cube(100, 100, 100))) < 300_000
+    assert len(aggregation_html(arrays.of_a_million(100, 100, 100))) < 300_000
 
 
 def test_an_aggregation_shows_itself_in_notebooks():

@@ -78,7 +78,7 @@ def test_units_and_calendar_stand_among_the_attributes():
 
 
 def test_a_million_partitions_are_summarised_without_an_object_each():
-    aggregation = arrays.cube(100, 100, 100)
+    aggregation = arrays.of_a_million(100, 100, 100)
     start = time.process_time()
     a = summarise_aggregation(aggregation).aggregation
     assert len(a.partitions.first) + len(a.partitions.last) == summary.ROWS

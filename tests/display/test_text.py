@@ -11,7 +11,7 @@ def lines_of(aggregation, **options):
 
 
 def test_a_million_partitions_take_few_short_lines():
-    lines = lines_of(arrays.cube(100, 100, 100))
+    lines = lines_of(arrays.of_a_million(100, 100, 100))
     assert len(lines) < 60
     assert "    … 999,988 more …" in lines
     assert max(map(len, lines)) < 120
