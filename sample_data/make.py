@@ -71,17 +71,16 @@ def aggregation(
 
 def months(count: int) -> Floats:
     """Return the middles of months from November of year 450 in days since 0000-1-1, years of 365 days."""
-    lengths = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+    lengths = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], "f8")
     number = 450 * 12 + 10 + np.arange(count)
-    starts = 365 * (number // 12) + np.concatenate([[0], np.cumsum(lengths)])[number % 12]
-    return starts + lengths[number % 12] / 2
+    middles: Floats = 365 * (number // 12) + (np.cumsum(lengths) - lengths / 2)[number % 12]
+    return middles
 
 
 def gaussian_latitudes(count: int) -> Floats:
     """Return Gaussian latitudes from south to north, rounded to single precision as in the text."""
     sines: Floats = np.polynomial.legendre.leggauss(count)[0]
-    degrees: Floats = np.degrees(np.arcsin(sines)).astype("f4").astype("f8")
-    return degrees
+    return np.degrees(np.arcsin(sines)).astype("f4").astype("f8")
 
 
 def temperatures() -> dict[str, Floats]:
