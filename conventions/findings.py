@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import warnings
 from typing import Any
 
@@ -21,8 +22,12 @@ def shorten(value: Any, width: int = 60) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, int) and value.bit_length() > 200:
         return "an integer of more than 60 digits"
-    text = repr(value[:width] if isinstance(value, str | list | tuple) else value)
+    text = repr(value[:width]) if isinstance(value, str) else _shallow(value)
     return text if len(text) <= width else text[: width - 3] + "..."
+
+
+#: Writes no more than the first levels and entries, whatever the size.
+_shallow = reprlib.Repr(maxlevel=3, maxdict=6, maxlist=12, maxtuple=12, maxother=200).repr
 
 
 class Findings:

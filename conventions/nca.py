@@ -127,8 +127,10 @@ def parse(
     others = dict(attributes)
     text = _text(others.pop("nca_array", MISSING), "nca_array", subject)
     dims, shape = _dimensions(others.pop("nca_dimensions", ""), sizes, subject)
-    units = others.pop("units") if isinstance(others.get("units"), str) else None
-    calendar = others.pop("calendar") if isinstance(others.get("calendar"), str) else None
+    units, calendar = (
+        _text(others.pop(key), key, subject) if isinstance(others.get(key), str | bytes) else None
+        for key in ("units", "calendar")
+    )
     findings, records, head = _load(text, subject, dims, sizes, private or {})
     pdims, pshape = _matrix(head, dims, records, findings)
     grid = order = None
@@ -155,8 +157,8 @@ def parse(
         dtype=np.dtype(dtype),
         grid=grid,
         partitions=partitions,
-        units=None if units is None else str(units),
-        calendar=None if calendar is None else str(calendar),
+        units=units,
+        calendar=calendar,
         directions=directions,
         attributes=others,
         source=source,
@@ -243,6 +245,9 @@ def _matrix(
     pdims, pshape = head.get("pdimensions", []), head.get("pshape", [])
     if type(pdims) is not list or not {str}.issuperset(map(type, pdims)):
         findings.problem("pdimensions", f"list of strings expected, found {shorten(pdims)}")
+        return None, None
+    if len(pdims) > len(dims):
+        findings.problem("pdimensions", f"{len(pdims)} partitioned dimensions of an array that has {len(dims)}")
         return None, None
     for i, dim in enumerate(pdims):
         if dim not in dims:

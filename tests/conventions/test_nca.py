@@ -380,6 +380,17 @@ def test_other_attributes_stay_and_units_and_calendar_become_fields():
     assert dict(read.attributes) == {"standard_name": "air_temperature", "_FillValue": 9.0}
 
 
+def test_units_may_be_bytes():
+    attributes = {
+        "units": b"K",
+        "calendar": np.bytes_(b"noleap"),
+        "nca_array": json.dumps(two()),
+        "nca_dimensions": "time lat",
+    }
+    read = nca.parse("t", attributes, "f4", {"time": 5, "lat": 3})
+    assert (read.units, read.calendar, read.attributes) == ("K", "noleap", {})
+
+
 def test_the_source_is_kept_for_relative_references():
     assert parse_two(two(), source="/data/t.nca").source == "/data/t.nca"
 

@@ -52,6 +52,7 @@ P1 = ("Partitions", 1)
         (("pdimensions",), [1], "pdimensions", "list of strings"),
         (("pdimensions",), ["height"], "pdimensions[0]", "not among nca_dimensions"),
         (("pdimensions",), ["time", "time"], "pdimensions[1]", "twice"),
+        (("pdimensions",), ["time"] * 10**6, "pdimensions", "1000000 partitioned dimensions of an array that has 2"),
         (("pshape",), [2, 1], "pshape", "2 entries found, 1 expected"),
         (("pshape",), [True], "pshape", "not an integer: true"),
         (("pshape",), [2.0], "pshape", "not an integer: 2.0"),
@@ -219,6 +220,15 @@ def test_a_megabyte_of_brackets_is_too_deep():
     for text in ("[" * 10**6, '{"a":' * 10**6, "{'a':" + "[" * 10**6):
         with pytest.raises(LimitError, match="nested"):
             parse(text)
+
+
+@pytest.mark.parametrize("depth", [100, 900, 3000, 9000, 30_000])
+@pytest.mark.parametrize("where", ["directions", "pshape", "Partitions"])
+def test_a_deep_value_where_another_is_expected_is_refused_briefly(depth, where):
+    for deep in ("[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
+        with pytest.raises(CfaggError) as caught:
+            parse(f'{{"{where}": [{deep}], "Partitions2": 1}}')
+        assert len(str(caught.value)) < 2000
 
 
 def test_an_integer_of_10_000_digits_is_a_limit():
