@@ -23,7 +23,7 @@ examples:
 
 Only FILE itself is opened. --references prints a line per file that FILE refers to, with tabs between
 what the access policy says of it, the number of partitions in it, and its name as written.
-The JSON form is described in the documentation under "Showing aggregations".
+The JSON form is described in the documentation under "Showing".
 """
 
 
