@@ -186,10 +186,11 @@ def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: s
     scale, offset = _compose(unpack, change, pack, where)
     pure = (scale, offset) == (1.0, 0.0)
     same = source == target and pure and missing.low is missing.high is None
-    clash = _clash(source, target, scale, offset, missing, fill) if declared else None
+    identity = same and _same_missing(aggregation, missing, source, target)
+    clash = _clash(source, target, scale, offset, missing, fill) if declared and not identity else None
     return Recipe(
         **common,
-        identity=same and _same_missing(aggregation, missing, source, target),
+        identity=identity,
         scale=scale,
         offset=offset,
         clash=clash,
@@ -251,7 +252,7 @@ def _clash(
     if source.kind == "f" and not (pure or target.kind == "i"):
         return None
     width = 0.5 if target.kind in "iu" else float(np.spacing(target.type(abs(fill))))
-    if pure and target.kind in "iu":
+    if pure and (target.kind in "iu" or source.kind != "f" or source.itemsize <= target.itemsize):
         width = 0.0
     ends = (
         [(fill - width - offset) / scale, (fill + width - offset) / scale] if not pure else [fill - width, fill + width]

@@ -10,9 +10,10 @@ from __future__ import annotations
 import ctypes.util
 import importlib.util
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -66,7 +67,8 @@ def load() -> ModuleType:
     True
     """
     with _LOCK:
-        with _library_at_hand():
+        # The search may start a compiler; once is enough.
+        with nullcontext() if "cfunits" in sys.modules else _library_at_hand():
             try:
                 import cfunits
             except (ImportError, OSError, AssertionError) as error:
