@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import PurePath
 
 from cfagg.errors import AccessError, UnsupportedError
 
@@ -19,6 +18,9 @@ __all__ = ["Access"]
 
 #: Longest reference looked at: the longest path that Linux takes.
 _LONGEST = 4096
+
+#: Directories whose resolved paths are remembered.
+_DIRECTORIES = 1024
 
 _SCHEME = re.compile(r"^(?:[A-Za-z][A-Za-z0-9+.-]*://|file:)", re.IGNORECASE)
 
@@ -67,10 +69,10 @@ class Access:
         return os.path.realpath(self.parent)
 
     @cached_property
-    def _roots(self) -> tuple[PurePath, ...]:
+    def _roots(self) -> tuple[str, ...]:
         home = os.path.dirname(self._real_parent)  # noqa: PTH120
         linked = os.path.realpath(os.path.dirname(self.parent))  # noqa: PTH120
-        return tuple(PurePath(r) for r in dict.fromkeys((home, linked, *map(os.path.realpath, self.allow))))
+        return tuple(dict.fromkeys((home, linked, *map(os.path.realpath, self.allow))))
 
     def nested(self, parent: str) -> Access:
         """Return the policy for an aggregation file that is itself a partition."""
@@ -102,19 +104,41 @@ class Access:
         # Python joins an absolute reference to itself.
         joined = os.path.join(os.path.dirname(self.parent), reference)  # noqa: PTH118, PTH120
         try:
-            real = os.path.realpath(joined)
+            real = self._real(joined)
         except (OSError, ValueError) as error:
             raise AccessError(f"{self.parent} refers to {reference!r}, which cannot be resolved: {error}") from error
         if real == self._real_parent:
             return real
-        path = PurePath(real)
-        if not any(path.is_relative_to(root) for root in self._roots):
+        if not any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in self._roots):
             raise AccessError(
                 f"{self.parent} refers to {reference!r}, which is {real} and lies outside the aggregation file's "
                 f"directory; to read it, pass allow=[{os.path.dirname(real)!r}] or, on the command line, "  # noqa: PTH120
                 f"--allow {os.path.dirname(real)}"  # noqa: PTH120
             )
         return real
+
+    def _real(self, path: str) -> str:
+        """Return a path with all links resolved; directories, which many references share, are resolved once."""
+        directory, name = os.path.split(path)
+        if name in ("", ".", ".."):
+            return os.path.realpath(path)
+        known = self._directories.get(directory)
+        if known is None:
+            if len(self._directories) >= _DIRECTORIES:
+                self._directories.clear()
+            known = self._directories[directory] = os.path.realpath(directory)
+        whole = os.path.join(known, name)  # noqa: PTH118
+        return os.path.realpath(whole) if os.path.islink(whole) else whole  # noqa: PTH114
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"parent": self.parent, "allow": self.allow}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+
+    @cached_property
+    def _directories(self) -> dict[str, str]:
+        return {}
 
     def _check_text(self, reference: str) -> None:
         """Refuse what is no path at all."""

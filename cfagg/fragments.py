@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 
 from cfagg.access import Access
@@ -88,9 +87,11 @@ class Fragments:
 
     def index(self, i: int) -> tuple[int, ...]:
         """Return the index of partition `i` in the partition matrix."""
-        return tuple(int(k) for k in np.unravel_index(i, self.aggregation.grid.matrix_shape or (1,)))[
-            : self.aggregation.ndim
-        ]
+        index = []
+        for n in reversed(self.aggregation.grid.matrix_shape):
+            i, k = divmod(i, n)
+            index.append(k)
+        return tuple(reversed(index))
 
     def where(self, i: int) -> str:
         """Return the place of partition `i` for messages."""

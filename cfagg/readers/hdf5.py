@@ -20,7 +20,7 @@ from cfagg.readers.located import Chunked, Contiguous, Library, Located
 from cfagg.readers.locks import LIBRARY
 from cfagg.readers.pool import Pool
 
-__all__ = ["dataset", "find", "read"]
+__all__ = ["ERRORS", "dataset", "fill", "find", "read"]
 
 #: Attributes that are the netCDF library's own.
 _INTERNAL = frozenset(
@@ -49,14 +49,16 @@ class _UnclearError(Exception):
     """Something that the netCDF library should interpret."""
 
 
-def _open(path: str) -> Any:
+def _open(path: str) -> tuple[Any, bool]:
+    """Return the file, and whether its addresses start behind a user block."""
     import h5py
 
-    return h5py.h5f.open(path.encode("utf-8", "surrogateescape"), h5py.h5f.ACC_RDONLY)
+    file = h5py.h5f.open(path.encode("utf-8", "surrogateescape"), h5py.h5f.ACC_RDONLY)
+    return file, bool(file.get_create_plist().get_userblock())
 
 
-def _close(file: Any) -> None:
-    file.close()
+def _close(opened: tuple[Any, bool]) -> None:
+    opened[0].close()
 
 
 _pool = Pool(_open, _close)
@@ -72,13 +74,14 @@ def find(key: FileKey, address: str, context: Context, group: str = "/") -> Loca
     """
     with LIBRARY:
         try:
-            file = _pool.get(key)
+            file, based = _pool.get(key)
             found = _dataset(file, address, group)
             if found is None:
                 return None
-            name, dataset = found
-            _check_inside(dataset, key, address, context)
-            return _located(key, file, name, dataset, address, group)
+            name, opened = found
+            plist = opened.get_create_plist()
+            _check_inside(opened, plist, key, address, context)
+            return _located(key, file, based, name, opened, plist, address, group)
         except (*ERRORS, _UnclearError) as error:
             if isinstance(error, AccessError):
                 raise
@@ -90,7 +93,7 @@ def dataset(key: FileKey, name: str) -> Any:
     """Return the open low-level dataset; the library lock is held."""
     import h5py
 
-    return h5py.h5d.open(_pool.get(key), name.encode())
+    return h5py.h5d.open(_pool.get(key)[0], name.encode())
 
 
 def read(
@@ -159,11 +162,10 @@ def _is_bare_dimension(dataset: Any) -> bool:
     return isinstance(value, str) and value.encode().startswith(_NO_VARIABLE)
 
 
-def _check_inside(dataset: Any, key: FileKey, address: str, context: Context) -> None:
+def _check_inside(dataset: Any, plist: Any, key: FileKey, address: str, context: Context) -> None:
     """Refuse a dataset whose values stand in another file."""
     import h5py
 
-    plist = dataset.get_create_plist()
     if (
         plist.get_external_count()
         or plist.get_layout() == h5py.h5d.VIRTUAL
@@ -177,7 +179,9 @@ def _check_inside(dataset: Any, key: FileKey, address: str, context: Context) ->
         )
 
 
-def _located(key: FileKey, file: Any, name: str, dataset: Any, address: str, group: str) -> Located:
+def _located(
+    key: FileKey, file: Any, based: bool, name: str, dataset: Any, plist: Any, address: str, group: str
+) -> Located:
     """Return what is known of a dataset."""
     import h5py
 
@@ -189,54 +193,62 @@ def _located(key: FileKey, file: Any, name: str, dataset: Any, address: str, gro
     ):
         # Enumerations, compounds, types of variable length: rare, and full of rules.
         raise _UnclearError
-    shape = dataset.shape
     dtype = np.dtype(dtype.str)
-    dims = _dimensions(file, name, dataset, shape)
-    header = Header(key.path, address, dims, shape, dtype.newbyteorder("="), _attributes(dataset))
-    plist = dataset.get_create_plist()
-    fill = np.zeros((), dtype)
-    if plist.fill_value_defined() != h5py.h5d.FILL_VALUE_UNDEFINED:
-        plist.get_fill_value(fill)
-    value = fill.astype(dtype.newbyteorder("="))[()]
-    based = file.get_create_plist().get_userblock()
+    shape = dataset.shape
+    names = _attribute_names(dataset, plist)
+    dims = _dimensions(file, name, dataset, shape, names)
+    header = Header(key.path, address, dims, shape, dtype.newbyteorder("="), _attributes(dataset, names))
     layout = plist.get_layout()
     storage: Chunked | Contiguous | Library
     if layout == h5py.h5d.CONTIGUOUS and not based:
         offset = dataset.get_offset()
-        storage = Contiguous(-1 if offset is None else int(offset), 0, dtype, value)
+        storage = Contiguous(-1, 0, dtype, fill(dataset)) if offset is None else Contiguous(int(offset), 0, dtype)
     elif layout == h5py.h5d.CHUNKED and not based:
         filters = [plist.get_filter(i) for i in range(plist.get_nfilters())]
-        storage = Chunked(plist.get_chunk(), tuple((f[0], tuple(f[2])) for f in filters), dtype, value, name)
+        storage = Chunked(plist.get_chunk(), tuple((f[0], tuple(f[2])) for f in filters), dtype, name)
     else:
         storage = Library(plist.get_chunk() if layout == h5py.h5d.CHUNKED else None)
     return Located(key, address, group, header, storage)
 
 
-def _dimensions(file: Any, name: str, dataset: Any, shape: tuple[int, ...]) -> tuple[str, ...]:
+def fill(dataset: Any) -> Any:
+    """Return the value of what was never written, in native byte order; the library lock is held."""
+    import h5py
+
+    plist = dataset.get_create_plist()
+    value = np.zeros((), dataset.dtype)
+    if plist.fill_value_defined() != h5py.h5d.FILL_VALUE_UNDEFINED:
+        plist.get_fill_value(value)
+    return value.astype(value.dtype.newbyteorder("="))[()]
+
+
+def _dimensions(
+    file: Any, name: str, dataset: Any, shape: tuple[int, ...], attributes: Sequence[bytes]
+) -> tuple[str, ...]:
     """Return the names of the dimensions; the lengths are the netCDF ones where this returns."""
     import h5py
 
-    space = dataset.get_space()
-    limits = space.get_simple_extent_dims(True) if shape else ()
     if not shape:
         return ()
-    if not h5py.h5a.exists(dataset, b"DIMENSION_LIST"):
-        if len(shape) != 1 or not h5py.h5a.exists(dataset, b"CLASS"):
+    limits = dataset.get_space().get_simple_extent_dims(True)
+    if b"DIMENSION_LIST" not in attributes:
+        if len(shape) != 1 or b"CLASS" not in attributes:
             raise _UnclearError
-        scales = [dataset]
+        references = None
         names = [name.rpartition("/")[2]]
     else:
         attribute = h5py.h5a.open(dataset, b"DIMENSION_LIST")
-        lists = np.empty(attribute.shape, attribute.dtype)
-        attribute.read(lists)
-        if lists.shape != (len(shape),) or any(len(refs) != 1 for refs in lists):
+        references = np.empty(attribute.shape, attribute.dtype)
+        attribute.read(references)
+        if references.shape != (len(shape),) or any(len(refs) != 1 for refs in references):
             raise _UnclearError
-        scales = [h5py.h5r.dereference(refs[0], file) for refs in lists]
-        names = [h5py.h5i.get_name(s).decode().rpartition("/")[2] for s in scales]
-    for n, most, scale in zip(shape, limits, scales, strict=True):
+        names = [h5py.h5r.get_name(refs[0], file).decode().rpartition("/")[2] for refs in references]
+    for d, (n, most) in enumerate(zip(shape, limits, strict=True)):
         # An unlimited dimension is as long as the longest variable along it.
-        if most != n and _longest(file, scale) != n:
-            raise _UnclearError
+        if most != n:
+            scale = dataset if references is None else h5py.h5r.dereference(references[d][0], file)
+            if _longest(file, scale) != n:
+                raise _UnclearError
     return tuple(names)
 
 
@@ -254,19 +266,21 @@ def _longest(file: Any, scale: Any) -> int:
     return longest
 
 
-def _attributes(dataset: Any) -> dict[str, Any]:
+def _attribute_names(dataset: Any, plist: Any) -> list[bytes]:
+    """Return the names of all attributes, by creation order where it is tracked, as the netCDF library does."""
+    import h5py
+
+    tracked = plist.get_attr_creation_order() & h5py.h5p.CRT_ORDER_TRACKED
+    names: list[bytes] = []
+    h5py.h5a.iterate(dataset, names.append, index_type=h5py.h5.INDEX_CRT_ORDER if tracked else h5py.h5.INDEX_NAME)
+    return names
+
+
+def _attributes(dataset: Any, names: Sequence[bytes]) -> dict[str, Any]:
     """Return the attributes in the form in which netCDF4-python gives them."""
     import h5py
 
-    tracked = dataset.get_create_plist().get_attr_creation_order() & h5py.h5p.CRT_ORDER_TRACKED
-    order = h5py.h5.INDEX_CRT_ORDER if tracked else h5py.h5.INDEX_NAME
-    found = {}
-    for i in range(h5py.h5a.get_num_attrs(dataset)):
-        # By creation order where it is tracked, as the netCDF library does.
-        attribute = h5py.h5a.open(dataset, index=i, index_type=order)
-        if attribute.name not in _INTERNAL:
-            found[attribute.name.decode()] = _attribute(attribute)
-    return found
+    return {n.decode(): _attribute(h5py.h5a.open(dataset, n)) for n in names if n not in _INTERNAL}
 
 
 def _attribute(attribute: Any) -> Any:

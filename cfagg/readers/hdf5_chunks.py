@@ -73,10 +73,10 @@ def read(key: FileKey, storage: Chunked, slices: Sequence[slice], context: Conte
     handle = open_plain(key, context)
     try:
         while batch := list(itertools.islice(touches, _BATCH)):
-            table = _positions(key, storage, [index for index, _, _ in batch], context)
+            table, fill = _positions(key, storage, [index for index, _, _ in batch], context)
             for (index, place, within), (mask, offset, size) in zip(batch, table, strict=True):
                 if offset is None:
-                    block[place] = storage.fill
+                    block[place] = fill
                     continue
                 if offset + size > key.size:
                     raise context.broken(
@@ -120,20 +120,23 @@ def _touched(chunks: Sequence[int], slices: Sequence[slice]) -> Iterator[_Touch]
 
 def _positions(
     key: FileKey, storage: Chunked, indices: Sequence[tuple[int, ...]], context: Context
-) -> list[tuple[int, int | None, int]]:
-    """Return filter mask, byte offset (`None` where never written) and size of chunks."""
+) -> tuple[list[tuple[int, int | None, int]], Any]:
+    """Return filter mask, byte offset (`None`: never written) and size of chunks, and the value of unwritten ones."""
     found = []
+    fill = None
     with LIBRARY:
         try:
             dataset = hdf5.dataset(key, storage.path)
             for index in indices:
                 info = dataset.get_chunk_info_by_coord(tuple(i * c for i, c in zip(index, storage.chunks, strict=True)))
                 found.append((int(info.filter_mask), info.byte_offset, int(info.size)))
+            if any(offset is None for _, offset, _ in found):
+                fill = hdf5.fill(dataset)
         except hdf5.ERRORS as error:
             raise context.broken(
                 context.said(f"the chunk table of {storage.path!r} in {key.path} is damaged: {error}; restore the file")
             ) from error
-    return found
+    return found, fill
 
 
 def _decode(data: bytes, mask: int, storage: Chunked) -> npt.NDArray[Any]:

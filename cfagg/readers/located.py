@@ -47,8 +47,6 @@ class Chunked:
         Filters in the order of writing: HDF5 filter number and its parameters.
     dtype : numpy.dtype
         Type as stored, with its byte order.
-    fill : object
-        Value of chunks that were never written.
     path : str
         The dataset's path in the file.
     """
@@ -56,7 +54,6 @@ class Chunked:
     chunks: tuple[int, ...]
     filters: tuple[tuple[int, tuple[int, ...]], ...]
     dtype: np.dtype[Any]
-    fill: Any
     path: str
 
 
