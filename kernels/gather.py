@@ -14,6 +14,7 @@ neither branches nor strides.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -334,8 +335,8 @@ def gather(
     """
     if source.size == 0:
         return False
-    native = source.dtype.newbyteorder("=")
-    swap = native != source.dtype
+    swap = not source.dtype.isnative
+    native = source.dtype.newbyteorder("=") if swap else source.dtype
     pure = scale == 1.0 and offset == 0.0
     masked = bool(fills) or _excludes(native, low, high)
     if pure and not masked and native == target.dtype:  # only bits move: one signature for each size
@@ -432,19 +433,28 @@ def _window(
     array: npt.NDArray[Any], dtype: np.dtype[Any], shape: list[int], steps: list[int], start: int
 ) -> tuple[npt.NDArray[Any], int]:
     """Return the memory between the first and last element visited as a 1-D array, and where in it to start."""
-    reach = [(n - 1) * step for n, step in zip(shape, steps, strict=True)]
-    low = start + sum(r for r in reach if r < 0)
-    count = 1 + sum(map(abs, reach))
+    low, count = start, 1
+    for length, step in zip(shape, steps, strict=True):
+        reach = (length - 1) * step
+        low += min(reach, 0)
+        count += abs(reach)
     address = array.__array_interface__["data"][0] + low * array.itemsize
     return np.asarray(_Memory(array, address, dtype, count)), start - low
+
+
+@lru_cache(maxsize=64)
+def _range(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Return the smallest and largest value of an integer type; looking them up costs as much as a small block."""
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
 
 
 def _excludes(dtype: np.dtype[Any], low: Any, high: Any) -> bool:
     """Return whether bounds make anything missing; those of reals always do, NaN being outside any."""
     if dtype.kind == "f":
         return low is not None or high is not None
-    info = np.iinfo(dtype)
-    return (low is not None and low > info.min) or (high is not None and high < info.max)
+    lowest, highest = _range(dtype)
+    return (low is not None and low > lowest) or (high is not None and high < highest)
 
 
 def _missing(dtype: np.dtype[Any], fills: tuple[Any, ...], low: Any, high: Any) -> tuple[Any, ...]:
@@ -453,32 +463,29 @@ def _missing(dtype: np.dtype[Any], fills: tuple[Any, ...], low: Any, high: Any) 
         least, most = dtype.type(-np.inf if low is None else low), dtype.type(np.inf if high is None else high)
         none = dtype.type(np.nan)
     else:
-        info = np.iinfo(dtype)
-        least, most = dtype.type(info.min if low is None else low), dtype.type(info.max if high is None else high)
+        lowest, highest = _range(dtype)
+        least, most = dtype.type(lowest if low is None else low), dtype.type(highest if high is None else high)
         # Any value that is missing anyway: where there is no fill, a bound excludes something.
-        beyond = int(least) - 1 if least > info.min else min(int(most) + 1, int(info.max))
+        beyond = int(least) - 1 if least > lowest else min(int(most) + 1, highest)
         none = fills[0] if fills else dtype.type(beyond)
     first = fills[0] if fills else none
     second = fills[1] if len(fills) > 1 else none
     return least, most, first, second
 
 
+@lru_cache(maxsize=256)
 def _checks(source: np.dtype[Any], target: np.dtype[Any], pure: bool) -> tuple[tuple[Any, Any] | None, float, float]:
     """Return the source values that the target takes, and the largest and smallest result that it takes."""
     if target.kind == "f":
-        ends = (source.type(0), source.type(0))
-        return ends, float(np.iinfo(source).max + 1) if source.kind != "f" else 0.0, 0.0
-    info = np.iinfo(target)
+        return (source.type(0), source.type(0)), float(_range(source)[1] + 1) if source.kind != "f" else 0.0, 0.0
+    lowest, highest = _range(target)
     exact = 2**53
-    top, bottom = float(min(int(info.max), exact)), float(max(int(info.min), -exact))
+    top, bottom = float(min(highest, exact)), float(max(lowest, -exact))
     if source.kind == "f":
         if not pure:
             return (source.type(-np.inf), source.type(np.inf)), top, bottom
-        return (
-            (source.type(info.min), np.nextafter(source.type(2.0 ** int(info.max).bit_length()), source.type(0))),
-            top,
-            bottom,
-        )
-    least, most = (int(info.min), int(info.max)) if pure else (-exact, exact)
-    held = np.iinfo(source)
-    return (source.type(max(least, int(held.min))), source.type(min(most, int(held.max)))), top, bottom
+        last = np.nextafter(source.type(2.0 ** highest.bit_length()), source.type(0))
+        return (source.type(lowest), last), top, bottom
+    least, most = (lowest, highest) if pure else (-exact, exact)
+    held = _range(source)
+    return (source.type(max(least, held[0])), source.type(min(most, held[1]))), top, bottom

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ __all__ = ["EXACT", "GatherRule", "mantissa"]
 EXACT = 2**53
 """Largest magnitude up to which float64 holds every integer."""
 
-_KINDS = "iuf"
+_CHARACTERS = frozenset("bhilqBHILQfd")
 
 
 def mantissa(dtype: np.dtype[Any]) -> int:
@@ -108,9 +109,10 @@ class GatherRule:
         >>> rule.fills, rule.high, rule.masked, rule.checked
         ((np.int16(-1),), np.int16(9), True, False)
         """
-        source, target = source.newbyteorder("="), target.newbyteorder("=")
+        source = source if source.isnative else source.newbyteorder("=")
+        target = target if target.isnative else target.newbyteorder("=")
         for side, dtype in (("source", source), ("target", target)):
-            if dtype.kind not in _KINDS or dtype.itemsize > 8 or dtype == np.float16:
+            if dtype.char not in _CHARACTERS:
                 raise UnsupportedError(
                     f"values are gathered between integers and float32 or float64; {side} is {dtype}"
                 )
@@ -120,7 +122,7 @@ class GatherRule:
         typed = tuple(dict.fromkeys(v for f in fills for v in _fill(f, source)))
         low, high, bounded = _bounds(source, valid_min, valid_max)
         value, lost = _target_fill(fill, target)
-        plain_nan = target.kind == "f" and bool(np.isnan(value))
+        plain_nan = target.kind == "f" and math.isnan(value)
         masked = bool(typed) or bounded or (source.kind == "f" and not plain_nan)
         return cls(
             source=source,
@@ -137,6 +139,13 @@ class GatherRule:
         )
 
 
+@lru_cache(maxsize=64)
+def _range(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Return the smallest and largest value of an integer type; looking them up costs as much as a small block."""
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
 def _fill(value: Any, dtype: np.dtype[Any]) -> tuple[Any, ...]:
     """Return `value` in `dtype`, or nothing where no element can equal it."""
     if dtype.kind == "f":
@@ -145,8 +154,10 @@ def _fill(value: Any, dtype: np.dtype[Any]) -> tuple[Any, ...]:
         lost = np.isnan(typed) or (np.isinf(typed) and math.isfinite(value))
         return () if lost else (typed,)
     number = _integer(value)
-    info = np.iinfo(dtype)
-    return () if number is None or not info.min <= number <= info.max else (dtype.type(number),)
+    if number is None:
+        return ()
+    least, most = _range(dtype)
+    return (dtype.type(number),) if least <= number <= most else ()
 
 
 def _integer(value: Any) -> int | None:
@@ -164,13 +175,15 @@ def _bounds(dtype: np.dtype[Any], valid_min: Any, valid_max: Any) -> tuple[Any, 
             low = dtype.type(-np.inf if valid_min is None or math.isnan(valid_min) else valid_min)
             high = dtype.type(np.inf if valid_max is None or math.isnan(valid_max) else valid_max)
         return low, high, bool(low > -np.inf or high < np.inf)
-    info = np.iinfo(dtype)
-    least = _round(valid_min, math.ceil, info.min)
-    most = _round(valid_max, math.floor, info.max)
-    if least > info.max or most < info.min or least > most:
-        return dtype.type(info.max), dtype.type(info.min), True
-    least, most = max(least, int(info.min)), min(most, int(info.max))
-    return dtype.type(least), dtype.type(most), (least, most) != (info.min, info.max)
+    lowest, highest = _range(dtype)
+    if valid_min is None and valid_max is None:
+        return dtype.type(lowest), dtype.type(highest), False
+    least = _round(valid_min, math.ceil, lowest)
+    most = _round(valid_max, math.floor, highest)
+    if least > highest or most < lowest or least > most:
+        return dtype.type(highest), dtype.type(lowest), True
+    least, most = max(least, lowest), min(most, highest)
+    return dtype.type(least), dtype.type(most), (least, most) != (lowest, highest)
 
 
 def _round(value: Any, towards: Any, default: int) -> int:
@@ -196,11 +209,13 @@ def _target_fill(fill: Any, dtype: np.dtype[Any]) -> tuple[Any, bool]:
             raise ConformError(f"the missing value {fill!r} is beyond the range of {dtype}; declare one that it holds")
         return value, False
     number = _integer(fill)
-    if number is None or not np.iinfo(dtype).min <= number <= np.iinfo(dtype).max:
+    least, most = _range(dtype)
+    if number is None or not least <= number <= most:
         raise ConformError(f"the missing value {fill!r} is not a value of {dtype}; declare one that it holds")
     return dtype.type(number), False
 
 
+@lru_cache(maxsize=256)
 def _can_fail(source: np.dtype[Any], target: np.dtype[Any], scale: float, offset: float) -> bool:
     """Return whether any value of `source` is bad in `target`."""
     if scale == 1.0 and offset == 0.0:
@@ -210,9 +225,11 @@ def _can_fail(source: np.dtype[Any], target: np.dtype[Any], scale: float, offset
         return signed_to_unsigned or mantissa(source) > mantissa(target)
     if source.kind == "f":
         return True
-    most = float(max(-int(np.iinfo(source).min), int(np.iinfo(source).max)))
+    ends = _range(source)
+    most = float(max(-ends[0], ends[1]))
     if target.kind == "f":
         return not most * abs(scale) + abs(offset) < float(np.finfo(target).max)
-    ends = [float(v) * scale + offset for v in (int(np.iinfo(source).min), int(np.iinfo(source).max))]
-    inside = np.iinfo(target).min <= min(ends) - 1 and max(ends) + 1 <= np.iinfo(target).max
-    return not (inside and most <= EXACT and max(map(abs, ends)) < EXACT)
+    results = [float(v) * scale + offset for v in ends]
+    least, greatest = _range(target)
+    inside = least <= min(results) - 1 and max(results) + 1 <= greatest
+    return not (inside and most <= EXACT and max(map(abs, results)) < EXACT)

@@ -12,7 +12,7 @@ SCALE, OFFSET, FILL = 0.01, 273.15, -32768
 
 
 def numpy_passes(source: np.ndarray, target: np.ndarray) -> None:
-    """Unpack with NumPy in float64, which gives the same bits: astype, multiply, add, cast into place, missing values."""
+    """Unpack with NumPy in float64, which gives the same bits: astype, multiply, add, cast, missing values."""
     values = source.astype(np.float64)
     values *= SCALE
     values += OFFSET
