@@ -244,14 +244,14 @@ def _convert(
             resumed = sum(counts)
         else:
             forget_metadata(documents, place.store)
-            resumed = distrust(arrays, journal, place.store, options.zarr_format, workers)
+            resumed = distrust(arrays, journal, place.store, options.zarr_format, workers, check)
     else:
         journal = Journal.create(place.journal, identity, counts)
     with closing(journal):
         if place.finished:
             place.remove()
         else:
-            run(arrays, slabs, place.store, journal, codec, options.zarr_format, threads, progress)
+            run(arrays, slabs, place.store, journal, codec, options.zarr_format, threads, progress, checksums=check)
             write_metadata(documents, place.store)
             if check:
                 verify(arrays, slabs, journal, place.store, threads)

@@ -2,7 +2,8 @@
 
 A text file of one JSON value per line.  The first line says what is being converted; every other line holds the chunks
 of one slab: ``[array, [[chunk, bytes, crc of the stored bytes, crc of the values], ...]]`` with the chunk's number in C
-order.  A line counts once it is complete; what a killed process left of its last line is cut off.
+order; the last is -1 where the values are not going to be verified.  A line counts once it is complete; what a killed
+process left of its last line is cut off.
 """
 
 from __future__ import annotations
@@ -42,21 +43,21 @@ class Done:
         Whether the chunk is complete.
     size : int64 array
         Bytes of the stored chunk.
-    stored, content : uint32 array
-        CRC-32 of the stored bytes and of the values.
+    stored, content : int64 array
+        CRC-32 of the stored bytes and of the values; -1 where it was not taken.
     """
 
     count: int
     written: npt.NDArray[np.bool_] = field(init=False)
     size: npt.NDArray[np.int64] = field(init=False)
-    stored: npt.NDArray[np.uint32] = field(init=False)
-    content: npt.NDArray[np.uint32] = field(init=False)
+    stored: npt.NDArray[np.int64] = field(init=False)
+    content: npt.NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
         self.written = np.zeros(self.count, bool)
         self.size = np.zeros(self.count, np.int64)
-        self.stored = np.zeros(self.count, np.uint32)
-        self.content = np.zeros(self.count, np.uint32)
+        self.stored = np.zeros(self.count, np.int64)
+        self.content = np.full(self.count, -1, np.int64)
 
     def add(self, chunks: Sequence[Chunk]) -> None:
         """Take note of written chunks."""
@@ -161,7 +162,7 @@ def _is_entry(entry: Any, counts: Sequence[int]) -> bool:
         return False
     count = counts[entry[0]]
     return all(
-        isinstance(c, list) and len(c) == 4 and all(isinstance(v, int) and v >= 0 for v in c) and c[0] < count
+        isinstance(c, list) and len(c) == 4 and all(isinstance(v, int) and v >= -1 for v in c) and 0 <= c[0] < count
         for c in entry[1]
     )
 

@@ -89,8 +89,10 @@ def run(
     zarr_format: int,
     workers: int,
     progress: Progress | None,
+    *,
+    checksums: bool = False,
 ) -> None:
-    """Write every chunk that the journal does not have yet.
+    """Write every chunk that the journal does not have yet, with checksums of the values where they will be verified.
 
     Raises
     ------
@@ -105,7 +107,7 @@ def run(
         progress(written, total)
     results: queue.SimpleQueue[tuple[Task | None, list[Chunk] | BaseException]] = queue.SimpleQueue()
     drawing, stop = threading.Lock(), threading.Event()
-    writer = _Writer(arrays, slabs, root, codec, zarr_format, stop)
+    writer = _Writer(arrays, slabs, root, codec, zarr_format, stop, checksums)
 
     def work() -> None:
         try:
@@ -169,11 +171,13 @@ class _Writer:
         codec: Codec,
         zarr_format: int,
         stop: threading.Event,
+        checksums: bool,
     ) -> None:
         self._arrays, self._slabs, self._root = arrays, slabs, root
         self._encode = codec.encoder()
         self._format = zarr_format
         self._stop = stop
+        self._checksums = checksums
         self._scratch = _Scratch()
         self._made: set[Path] = set()
 
@@ -197,7 +201,8 @@ class _Writer:
             with path.open("wb", buffering=0) as file:
                 _write_all(file, encoded)
             number = int(np.ravel_multi_index(index, shape)) if index else 0
-            out.append((number, len(encoded), zlib.crc32(encoded), content_checksum(values)))
+            content = content_checksum(values) if self._checksums else -1
+            out.append((number, len(encoded), zlib.crc32(encoded), content))
         return out
 
     def _read(self, array: Array, extent: tuple[slice, ...]) -> npt.NDArray[Any]:

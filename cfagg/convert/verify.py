@@ -19,10 +19,11 @@ from cfagg.errors import TargetError
 __all__ = ["distrust", "verify"]
 
 
-def distrust(arrays: Sequence[Array], journal: Journal, root: Path, zarr_format: int, workers: int) -> int:
+def distrust(arrays: Sequence[Array], journal: Journal, root: Path, zarr_format: int, workers: int, check: bool) -> int:
     """Forget the chunks of a journal whose files are not there as they were written; return how many remain.
 
-    A machine that went down may have lost the end of files that were written shortly before.
+    A machine that went down may have lost the end of files that were written shortly before.  Where the values will be
+    verified (`check`), chunks without a checksum of their values are forgotten too.
     """
     kept = 0
     with ThreadPoolExecutor(workers) as pool:
@@ -30,6 +31,8 @@ def distrust(arrays: Sequence[Array], journal: Journal, root: Path, zarr_format:
             numbers = np.flatnonzero(done.written).tolist()
 
             def intact(i: int, array: Array = array, done: Done = done) -> bool:
+                if check and done.content[i] < 0:
+                    return False
                 path = root / array.key(_index(array, i), zarr_format)
                 try:
                     data = path.read_bytes()
