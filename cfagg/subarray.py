@@ -65,7 +65,7 @@ def compose(indices: Indices, chosen: slice | Int64, flip: bool) -> Indices:
     Examples
     --------
     >>> compose(range(10, 0, -2), slice(1, 4, 2), False)
-    range(8, 0, -4)
+    range(8, 2, -4)
     >>> compose(range(5), slice(0, 2, 1), True)
     range(3, 5)
     """
