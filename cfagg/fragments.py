@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -21,8 +21,10 @@ from cfagg.errors import (
     ConventionError,
     FragmentNotFoundError,
     LimitError,
+    SourceError,
     UnsupportedError,
 )
+from cfagg.identity import check_order, identity
 from cfagg.model import Aggregation
 from cfagg.readers import locate, read
 from cfagg.readers.files import Context, FileKey, look
@@ -132,7 +134,26 @@ class Fragments:
         located = locate(path, address, context, self.group if own else "/")
         if nca.is_aggregation(located.header.attributes):
             return self._nested(path, address, own, where)
+        layout = partitions.layout_of(i)
+        if layout.dims != located.header.dims and len(set(located.header.shape)) < len(located.header.shape):
+            check_order(
+                layout.dims,
+                located.header.dims,
+                located.header.shape,
+                self._identity,
+                partial(_identity_in, path, address, context, self.group if own else "/"),
+                where,
+            )
         return Fragment(located.header, located.chunks, lambda slices: read(located, slices, context), where)
+
+    def _identity(self, dim: str) -> str | None:
+        """Return what the coordinates of a dimension of the aggregation are."""
+        key = look(self.access.resolve(None), Context(self.access.parent))
+        try:
+            found = _source(key).find_from(self.group, dim)[1]
+        except SourceError:
+            return None
+        return identity(found.attributes)
 
     def _check_format(self, i: int, where: str) -> None:
         """Refuse formats that only later versions read."""
@@ -180,6 +201,15 @@ def _source(key: FileKey) -> Source:
     from cfagg.source import open_source
 
     return open_source(key.path)
+
+
+def _identity_in(path: str, address: str, context: Context, group: str, dim: str) -> str | None:
+    """Return what the coordinates of a dimension of a fragment are."""
+    where = address.rpartition("/")[0]
+    try:
+        return identity(locate(path, f"{where}/{dim}" if where else dim, context, group).header.attributes)
+    except FragmentNotFoundError:
+        return None
 
 
 def _join(group: str, name: str) -> str:

@@ -13,6 +13,7 @@ from cfagg.errors import (
     AccessError,
     CfaggError,
     ConventionError,
+    FragmentMismatchError,
     FragmentNotFoundError,
     FragmentReadError,
     LimitError,
@@ -283,3 +284,36 @@ def test_a_chunk_whose_filters_were_skipped_is_taken_as_it_is(tmp_path):
         file["tas"].id.write_direct_chunk((1, 0), (plain[1] * 2).tobytes(), filter_mask=0b11)
     found = whole(open_reader(refer(tmp_path, {"file": "a.nc", "ncvar": "tas"}, (3, 100_000))))
     np.testing.assert_array_equal(found, [plain[0], plain[1] * 2, plain[2]])
+
+
+def order_case(folder, coordinates):
+    """An aggregation over a square fragment whose dimensions have names of their own."""
+    nca_files.fragment(folder / "a.nc", "tas", values(4, 4), ["rows", "columns"], coordinates=coordinates)
+    content = nca_files.array(
+        ["lat", "lon"], [[0, 4], [0, 4]], lambda i, box: {"data": {"file": "a.nc", "ncvar": "tas", "shape": [4, 4]}}
+    )
+    own = {
+        "lat": (["lat"], np.arange(4.0), {"units": "degrees_north"}),
+        "lon": (["lon"], np.arange(4.0), {"standard_name": "longitude"}),
+    }
+    return nca_files.aggregation(folder / "agg.nca", "tas", "f4", {"lat": 4, "lon": 4}, content, coordinates=own)
+
+
+def test_coordinates_show_a_transposed_square_whose_dimensions_have_other_names(tmp_path):
+    path = order_case(
+        tmp_path,
+        {
+            "rows": (["rows"], np.arange(4.0), {"axis": "X"}),
+            "columns": (["columns"], np.arange(4.0), {"standard_name": "latitude"}),
+        },
+    )
+    with pytest.raises(FragmentMismatchError, match=r"'rows' of size 4, has the coordinates of 'lon'.*'lat'"):
+        whole(open_reader(path))
+
+
+def test_a_square_whose_coordinates_fit_or_are_unknown_is_read(tmp_path):
+    fitting = {"rows": (["rows"], np.arange(4.0), {"axis": "Y"}), "columns": (["columns"], np.arange(4.0), {})}
+    for i, coordinates in enumerate(({}, fitting)):
+        (tmp_path / str(i)).mkdir()
+        path = order_case(tmp_path / str(i), coordinates)
+        np.testing.assert_array_equal(whole(open_reader(path)), values(4, 4))

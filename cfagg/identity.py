@@ -1,0 +1,105 @@
+"""Noticing a sub-array whose dimensions are in another order than declared although its shape fits.
+
+Where a file names its dimensions as the aggregation does, names alone tell.  Where it does not, and two dimensions are
+of equal size, coordinates are compared: by ``standard_name``, ``axis`` and the units of latitude and longitude.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cfagg.errors import FragmentMismatchError
+
+__all__ = ["check_order", "identity"]
+
+#: Identity of a coordinate -> letter of its axis.
+_AXES = {
+    "latitude": "Y",
+    "longitude": "X",
+    "time": "T",
+    "height": "Z",
+    "altitude": "Z",
+    "air_pressure": "Z",
+    "depth": "Z",
+}
+
+#: CF's spellings of the units of latitude and longitude.
+_UNITS = {
+    f"degree{plural}{joint}{end}": axis
+    for plural in ("", "s")
+    for joint, end, axis in (
+        ("_", "north", "Y"),
+        ("_", "N", "Y"),
+        ("", "N", "Y"),
+        ("_", "east", "X"),
+        ("_", "E", "X"),
+        ("", "E", "X"),
+    )
+}
+
+
+def identity(attributes: Mapping[str, Any]) -> str | None:
+    """Return the axis that a coordinate variable with these attributes belongs to, or its standard name, or `None`.
+
+    >>> identity({"units": "degrees_north"}), identity({"standard_name": "latitude"}), identity({"axis": "y"})
+    ('Y', 'Y', 'Y')
+    >>> identity({"standard_name": "wavelength"}), identity({"units": "K"})
+    ('wavelength', None)
+    """
+    axis, name, units = (attributes.get(k) for k in ("axis", "standard_name", "units"))
+    if isinstance(axis, str) and axis.strip():
+        return axis.strip().upper()
+    if isinstance(name, str) and name.strip():
+        return _AXES.get(name.strip(), name.strip())
+    if isinstance(units, str):
+        if " since " in units:
+            return "T"
+        return _UNITS.get(units.strip())
+    return None
+
+
+def check_order(
+    declared: Sequence[str],
+    found: Sequence[str],
+    shape: Sequence[int],
+    of_master: Callable[[str], str | None],
+    of_file: Callable[[str], str | None],
+    where: str,
+) -> None:
+    """Raise where coordinates show that dimensions of equal size are interchanged.
+
+    Parameters
+    ----------
+    declared : sequence of str
+        Dimensions of the sub-array as the aggregation names them, in its order.
+    found : sequence of str
+        Dimensions as the file names them.
+    shape : sequence of int
+        Their sizes.
+    of_master, of_file : callable
+        Give the identity of a dimension's coordinates in the aggregation file and in the fragment's file.
+    where : str
+        For the message.
+
+    Raises
+    ------
+    FragmentMismatchError
+        If a dimension of the file has the coordinates of another dimension of equal size.
+    """
+    if len(declared) != len(found):
+        return
+    for k, (name, here) in enumerate(zip(declared, found, strict=True)):
+        rivals = [d for j, d in enumerate(declared) if j != k and shape[j] == shape[k]]
+        if name == here or shape[k] == 1 or not rivals:
+            continue
+        expected, actual = of_master(name), of_file(here)
+        if expected is None or actual is None or expected == actual:
+            continue
+        other = next((d for d in rivals if of_master(d) == actual), None)
+        if other is not None:
+            raise FragmentMismatchError(
+                f"{where}: dimension {k} of the sub-array, {here!r} of size {shape[k]}, has the coordinates of "
+                f"{other!r}, and the aggregation says that it is {name!r}; declare the partition's 'dimensions' in the "
+                "file's order"
+            )
