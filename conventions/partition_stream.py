@@ -20,6 +20,7 @@ __all__ = ["BATCH", "NotJSONError", "load"]
 BATCH = 4096
 
 _space = re.compile(r"[ \t\n\r]*+").match
+_comma = re.compile(r"[ \t\n\r]*+,[ \t\n\r]*+").match
 
 Batch = Callable[[list[Any], int, dict[str, Any]], None]
 
@@ -151,13 +152,13 @@ def _elements(text: str, i: int, batch: Batch, head: dict[str, Any], key: str) -
             held = []
             if count >= limits.MAX_PARTITIONS:
                 raise LimitError(f"more than {limits.MAX_PARTITIONS} elements in {key}")
+        if (comma := _comma(text, i)) is not None:
+            i = comma.end()
+            continue
         i = _skip(text, i)
-        mark = text[i : i + 1]
-        if mark == "]":
+        if text[i : i + 1] == "]":
             break
-        if mark != ",":
-            raise json.JSONDecodeError("Expecting ',' delimiter", text, i)
-        i = _skip(text, i + 1)
+        raise json.JSONDecodeError("Expecting ',' delimiter", text, i)
     if held:
         batch(held, count, head)
     return count + len(held), i + 1
