@@ -106,7 +106,7 @@ def calendar_dates(draw) -> tuple[str, int, int, int]:
 
 @st.composite
 def axes(draw, max_length: int = 14):
-    """One dimension of a grid, as what `Grid` takes, length and edges; regular or variable, the last cell overhanging."""
+    """One dimension of a grid, as `Grid` takes it, length and edges; regular or variable, the last cell overhanging."""
     length = draw(st.integers(0, max_length))
     if draw(st.booleans()):
         chunk = draw(st.integers(1, max_length + 3))
