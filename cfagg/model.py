@@ -457,6 +457,14 @@ class Partitions:
         return held + self.files.nbytes + self.addresses.nbytes + self.parts.nbytes
 
 
+def _same_value(a: Any, b: Any) -> bool:
+    """Return whether two attribute values are the same in type and content; NaN equals NaN."""
+    if isinstance(a, str) or isinstance(b, str):
+        return type(a) is type(b) and bool(a == b)
+    x, y = np.asarray(a), np.asarray(b)
+    return x.dtype == y.dtype and np.array_equal(x, y, equal_nan=x.dtype.kind in "fc")
+
+
 def _restore_partitions(count: int, values: list[Any]) -> Partitions:
     """Return the partitions that `Partitions.__reduce__` took apart."""
     whole: list[Any] = [
@@ -477,7 +485,7 @@ def _column(values: npt.ArrayLike, dtype: type, count: int) -> npt.NDArray[Any]:
     return column
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Aggregation:
     """An aggregated array: what it is (the master array) and where its partitions are.
 
@@ -534,6 +542,19 @@ class Aggregation:
             problems.append(Problem("directions", f"{len(self.directions)} directions for {len(self.dims)} dimensions"))
         if problems:
             raise ModelError(f"variable {self.name!r} is not an aggregation", problems)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare everything but where it was read from; attributes may hold arrays."""
+        if not isinstance(other, Aggregation):
+            return NotImplemented
+        names = [f.name for f in fields(self) if f.name not in ("attributes", "source")]
+        return (
+            all(getattr(self, name) == getattr(other, name) for name in names)
+            and self.attributes.keys() == other.attributes.keys()
+            and all(_same_value(v, other.attributes[k]) for k, v in self.attributes.items())
+        )
+
+    __hash__ = None  # type: ignore[assignment]
 
     @property
     def ndim(self) -> int:

@@ -197,3 +197,11 @@ def test_aggregation_survives_pickling():
     copy = pickle.loads(pickle.dumps(agg))
     assert copy == agg
     assert copy.source == "x.nca"
+
+
+def test_aggregations_with_array_attributes_compare_by_their_values():
+    one = aggregation(attributes={"valid_range": np.array([0.0, np.nan]), "long_name": "x"})
+    assert one == aggregation(attributes={"valid_range": np.array([0.0, np.nan]), "long_name": "x"})
+    assert one != aggregation(attributes={"valid_range": np.array([0.0, 2.0]), "long_name": "x"})
+    assert one != aggregation(attributes={"valid_range": np.array([0, 1], "i2"), "long_name": "x"})
+    assert one != aggregation(attributes={"long_name": "x"})
