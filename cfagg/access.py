@@ -69,6 +69,11 @@ class Access:
         return os.path.realpath(self.parent)
 
     @cached_property
+    def _is_linked(self) -> bool:
+        """Whether the aggregation file's own directory is another than that of the name it was opened by."""
+        return os.path.dirname(self._real_parent) != os.path.realpath(os.path.dirname(self.parent))  # noqa: PTH120
+
+    @cached_property
     def _roots(self) -> tuple[str, ...]:
         home = os.path.dirname(self._real_parent)  # noqa: PTH120
         linked = os.path.realpath(os.path.dirname(self.parent))  # noqa: PTH120
@@ -85,6 +90,8 @@ class Access:
         ----------
         reference : str or None
             A path as written in the aggregation, relative to the directory of its file; `None` is the file itself.
+            Where the aggregation file was opened through a symbolic link and there is no such file beside the link, it
+            is looked for beside the file that the link leads to.
 
         Returns
         -------
@@ -105,6 +112,9 @@ class Access:
         joined = os.path.join(os.path.dirname(self.parent), reference)  # noqa: PTH118, PTH120
         try:
             real = self._real(joined)
+            if self._is_linked and not os.path.lexists(real):
+                beside = self._real(os.path.join(os.path.dirname(self._real_parent), reference))  # noqa: PTH118, PTH120
+                real = beside if os.path.lexists(beside) else real
         except (OSError, ValueError) as error:
             raise AccessError(f"{self.parent} refers to {reference!r}, which cannot be resolved: {error}") from error
         if real == self._real_parent:

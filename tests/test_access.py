@@ -122,3 +122,12 @@ def test_an_inner_aggregation_keeps_the_prefixes_and_gets_its_own_directory(home
     assert inner.resolve(str(home.parent / "homely" / "a.nc"))
     with pytest.raises(AccessError):
         inner.resolve("../agg.nca")
+
+
+def test_a_relative_reference_of_a_linked_aggregation_file_is_found_beside_the_file_itself(home):
+    link = home.parent / "homely" / "agg.nca"
+    link.symlink_to(home / "agg.nca")
+    (home / "only_here.nc").write_bytes(b"")
+    assert Access(link).resolve("only_here.nc") == str(home / "only_here.nc")
+    (link.parent / "only_here.nc").write_bytes(b"")
+    assert Access(link).resolve("only_here.nc") == str(link.parent / "only_here.nc")
