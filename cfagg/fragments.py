@@ -28,6 +28,8 @@ from cfagg.identity import check_order, identity
 from cfagg.model import Aggregation
 from cfagg.readers import locate, read
 from cfagg.readers.files import Context, FileKey, look
+from cfagg.readers.netcdf import attributes_of, lookup, opened
+from cfagg.source import BOUNDS
 
 if TYPE_CHECKING:
     from cfagg.source import Source
@@ -144,7 +146,11 @@ class Fragments:
                 partial(_identity_in, path, address, context, self.group if own else "/"),
                 where,
             )
-        return Fragment(located.header, located.chunks, lambda slices: read(located, slices, context), where)
+        header = located.header
+        if self.aggregation.bounds_of is not None and layout.units is None and "units" not in header.attributes:
+            found = _units_of_coordinate(located.key, address, self.group if own else "/")
+            header = replace(header, attributes={**header.attributes, **found})
+        return Fragment(header, located.chunks, lambda slices: read(located, slices, context), where)
 
     def _identity(self, dim: str) -> str | None:
         """Return what the coordinates of a dimension of the aggregation are."""
@@ -210,6 +216,23 @@ def _identity_in(path: str, address: str, context: Context, group: str, dim: str
         return identity(locate(path, f"{where}/{dim}" if where else dim, context, group).header.attributes)
     except FragmentNotFoundError:
         return None
+
+
+@lru_cache(maxsize=2048)
+def _units_of_coordinate(key: FileKey, address: str, group: str) -> dict[str, str]:
+    """Return the units and calendar of the variable in a file whose bounds `address` is; none where nothing names it.
+
+    Bounds have the units of their coordinate variable (CF section 7.1), and every file may have its own.
+    """
+    with opened(key.path, Context(key.path)) as dataset:
+        bounds = lookup(dataset, address, group)
+        if bounds is None:
+            return {}
+        for variable in bounds.group().variables.values():
+            attributes = attributes_of(variable)
+            if bounds.name in [attributes.get(name) for name in BOUNDS]:
+                return {k: attributes[k] for k in ("units", "calendar") if isinstance(attributes.get(k), str)}
+    return {}
 
 
 def _join(group: str, name: str) -> str:

@@ -511,6 +511,9 @@ class Aggregation:
         The variable's other attributes.
     source : str, optional
         The file that the aggregation was read from; relative references start at its directory.
+    bounds_of : str, optional
+        The coordinate variable whose cell bounds this is.  Bounds need no units: they have those of their coordinate,
+        here and in the files of the sub-arrays (CF section 7.1).
     """
 
     name: str
@@ -524,6 +527,7 @@ class Aggregation:
     directions: tuple[bool, ...] | bool = True
     attributes: Mapping[str, Any] = field(default_factory=dict)
     source: str = field(default="", compare=False)
+    bounds_of: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", np.dtype(self.dtype))
@@ -547,7 +551,7 @@ class Aggregation:
         """Compare everything but where it was read from; attributes may hold arrays."""
         if not isinstance(other, Aggregation):
             return NotImplemented
-        names = [f.name for f in fields(self) if f.name not in ("attributes", "source")]
+        names = [f.name for f in fields(self) if f.compare and f.name != "attributes"]
         return (
             all(getattr(self, name) == getattr(other, name) for name in names)
             and self.attributes.keys() == other.attributes.keys()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,10 @@ from cfagg.model import Aggregation
 if TYPE_CHECKING:
     import netCDF4
 
-__all__ = ["Group", "Source", "Variable", "open_source"]
+__all__ = ["BOUNDS", "Group", "Source", "Variable", "open_source"]
+
+#: Attributes by which a coordinate variable names the variable with the bounds of its cells.
+BOUNDS = ("bounds", "climatology")
 
 
 _NCA_MARK = re.compile(r"NCA(-[0-9.]+)?")
@@ -256,6 +259,7 @@ def _group(
             )
         else:
             variables[name] = ordinary
+    _give_units_to_bounds(variables)
     return Group(
         path=group.path,
         dimensions=own,
@@ -265,3 +269,29 @@ def _group(
         private=private,
         groups={n: _group(g, file, sizes, reachable) for n, g in group.groups.items()},
     )
+
+
+def _give_units_to_bounds(variables: dict[str, Variable | Aggregation]) -> None:
+    """Let aggregated bounds without units or calendar have those of their coordinate variable (CF section 7.1)."""
+    for name, parent in variables.items():
+        for key in BOUNDS:
+            bounds = variables.get(str(parent.attributes.get(key, "")))
+            if not isinstance(bounds, Aggregation):
+                continue
+            if isinstance(parent, Aggregation):
+                units, calendar = parent.units, parent.calendar
+            else:
+                units, calendar = (_text_or_none(parent.attributes.get(k)) for k in ("units", "calendar"))
+            if "units" in bounds.attributes or "calendar" in bounds.attributes:  # not text, and never understood
+                continue
+            variables[bounds.name] = replace(
+                bounds,
+                units=bounds.units if bounds.units is not None else units,
+                calendar=bounds.calendar if bounds.calendar is not None else calendar,
+                bounds_of=name,
+            )
+
+
+def _text_or_none(value: object) -> str | None:
+    """Return an attribute's text, `None` where it is absent or no text."""
+    return value if isinstance(value, str) else None

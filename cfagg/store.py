@@ -74,7 +74,9 @@ class AggregationStore(AbstractDataStore):
         attributes.update({name: value for name, value in known.items() if value is not None})
         encoding = self._encoding(reader)
         # dask makes its chunks along these, so that no chunk needs a partition that another one reads too.
-        encoding["preferred_chunks"] = dict(zip(aggregation.dims, aggregation.grid.sizes, strict=True))
+        # An empty dimension has no partition, and dask one chunk of size 0.
+        sizes = (n or (0,) for n in aggregation.grid.sizes)
+        encoding["preferred_chunks"] = dict(zip(aggregation.dims, sizes, strict=True))
         return self._variable(aggregation.dims, reader, attributes, encoding)
 
     def _plain(self, variable: Variable) -> XarrayVariable:

@@ -114,3 +114,59 @@ def test_open_aggregation_refuses_an_ordinary_variable_and_names_the_others(path
         cfagg.open_aggregation(path, "t")
     with pytest.raises(SourceError, match="'pr'"):
         cfagg.open_aggregation(path, "pr")
+
+
+def write_bounds(folder, *, master_units, fragment_units=None):
+    """Two files with months since their own year, whose bounds have no units, as one aggregated coordinate."""
+    sizes, box = {"time": 24, "bnds": 2}, np.stack([np.arange(12) * 30.0, np.arange(12) * 30.0 + 30], 1)
+    for k, year in enumerate((2000, 2001)):
+        units = {"units": f"days since {year}-01-01", "calendar": "noleap"}
+        nca_files.fragment(
+            folder / f"{k}.nc", "t", box.mean(1), ["time"], {**units, "bounds": "edges"},
+            coordinates={"edges": (["time", "bnds"], box, fragment_units or {})},
+        )  # fmt: skip
+    for name, variable, dims in (("time", "t", ["time"]), ("time_bnds", "edges", ["time", "bnds"])):
+        content = nca_files.array(
+            dims,
+            [[0, 12, 24], [0, 2]][: len(dims)],
+            lambda i, _, variable=variable, dims=dims: {
+                "data": {"file": f"{i[0]}.nc", "ncvar": variable, "shape": [12, 2][: len(dims)]}
+            },
+        )
+        said = {**master_units, "bounds": "time_bnds"} if name == "time" else {}
+        nca_files.aggregation(folder / "agg.nca", name, "f8", sizes, content, said, dims=dims)
+    return folder / "agg.nca", np.concatenate([box, box + 365])
+
+
+def test_aggregated_bounds_without_units_are_those_of_their_coordinate_in_every_file(tmp_path):
+    units = {"units": "hours since 2000-01-01", "calendar": "noleap"}
+    path, bounds = write_bounds(tmp_path, master_units=units)
+    found = cfagg.read(path, decode_times=False)
+    np.testing.assert_array_equal(found.time_bnds, bounds * 24)
+    np.testing.assert_array_equal(found.time, bounds.mean(1) * 24)
+    np.testing.assert_array_equal(cfagg.read(path).time_bnds.dt.year[:, 0], [2000] * 12 + [2001] * 12)
+
+
+def test_bounds_of_a_file_that_have_units_are_converted_to_those_of_the_coordinate(tmp_path):
+    units = {"units": "days since 2000-01-01", "calendar": "noleap"}
+    own = {"units": "days since 1999-01-01", "calendar": "noleap"}
+    path, _ = write_bounds(tmp_path, master_units=units, fragment_units=own)
+    assert float(cfagg.read(path, decode_times=False).time_bnds[12, 0]) == -365
+
+
+def test_bounds_of_a_plain_coordinate_have_its_units(tmp_path):
+    content = nca_files.array(
+        ["z", "b"], [[0, 3], [0, 2]], lambda *_: {"data": {"file": "f.nc", "ncvar": "zb", "shape": [3, 2]}}
+    )
+    values = np.arange(6.0).reshape(3, 2)
+    nca_files.fragment(tmp_path / "f.nc", "zb", values, ["z", "b"], {"units": "km"})
+    plain = {"z": (["z"], [500.0, 2500.0, 4500.0], {"units": "m", "bounds": "zb"})}
+    path = nca_files.aggregation(tmp_path / "agg.nca", "zb", "f8", {"z": 3, "b": 2}, content, coordinates=plain)
+    np.testing.assert_array_equal(cfagg.read(path).zb, values * 1000)
+
+
+@pytest.mark.parametrize("chunks", [None, {}])
+def test_an_array_without_partitions_is_empty(tmp_path, chunks):
+    content = {"directions": {"t": True, "y": True}, "pdimensions": ["t"], "pshape": [0], "Partitions": []}
+    path = nca_files.aggregation(tmp_path / "agg.nca", "tas", "f4", {"t": None, "y": 3}, content)
+    assert cfagg.read(path, chunks=chunks).tas.load().shape == (0, 3)
