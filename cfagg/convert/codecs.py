@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.fastzlib import crc32
+
 __all__ = ["Codec", "content_checksum"]
 
 #: Level where none is asked for: zstd's fastest regular level packs packed integers and floats of this field within
@@ -88,7 +90,7 @@ def content_checksum(block: npt.NDArray[Any]) -> int:
         crc = 0
         for text in block.reshape(-1):
             raw = str(text).encode("utf-8")
-            crc = zlib.crc32(raw, zlib.crc32(len(raw).to_bytes(8, "little"), crc))
+            crc = crc32(raw, crc32(len(raw).to_bytes(8, "little"), crc))
         return crc
     packed = np.ascontiguousarray(block, dtype=block.dtype.newbyteorder("<"))
-    return zlib.crc32(packed.reshape(-1).view(np.uint8))
+    return crc32(packed.reshape(-1).view(np.uint8))

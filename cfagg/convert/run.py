@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import queue
 import threading
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ from cfagg.convert.journal import Chunk, Journal
 from cfagg.convert.plan import Array
 from cfagg.convert.slabs import Slabs, choose_slabs
 from cfagg.errors import LimitError
+from cfagg.fastzlib import crc32
 
 __all__ = ["Task", "cut", "run"]
 
@@ -202,7 +202,7 @@ class _Writer:
                 _write_all(file, encoded)
             number = int(np.ravel_multi_index(index, shape)) if index else 0
             content = content_checksum(values) if self._checksums else -1
-            out.append((number, len(encoded), zlib.crc32(encoded), content))
+            out.append((number, len(encoded), crc32(encoded), content))
         return out
 
     def _read(self, array: Array, extent: tuple[slice, ...]) -> npt.NDArray[Any]:

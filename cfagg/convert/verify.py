@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +14,7 @@ from cfagg.convert.journal import Done, Journal
 from cfagg.convert.plan import Array
 from cfagg.convert.slabs import Slabs
 from cfagg.errors import TargetError
+from cfagg.fastzlib import crc32
 
 __all__ = ["distrust", "verify"]
 
@@ -38,7 +38,7 @@ def distrust(arrays: Sequence[Array], journal: Journal, root: Path, zarr_format:
                     data = path.read_bytes()
                 except FileNotFoundError:
                     return False
-                return len(data) == int(done.size[i]) and zlib.crc32(data) == int(done.stored[i])
+                return len(data) == int(done.size[i]) and crc32(data) == int(done.stored[i])
 
             for i, good in zip(numbers, pool.map(intact, numbers), strict=True):
                 done.written[i] = good
