@@ -5,16 +5,18 @@ Both give the same bytes.  ISA-L inflates more than twice as fast, and its check
 
 from __future__ import annotations
 
+import contextlib
 import zlib
 from collections.abc import Callable
 from typing import Any
 
 __all__ = ["ERRORS", "crc32", "decompressobj"]
 
-try:
-    from isal import isal_zlib as _best
-except ImportError:
-    _best = zlib
+_best: Any = zlib
+with contextlib.suppress(ImportError):
+    from isal import isal_zlib
+
+    _best = isal_zlib
 
 #: The error of either library, for damaged input.
 ERRORS: tuple[type[Exception], ...] = tuple({zlib.error, _best.error})
