@@ -170,3 +170,15 @@ def test_an_array_without_partitions_is_empty(tmp_path, chunks):
     content = {"directions": {"t": True, "y": True}, "pdimensions": ["t"], "pshape": [0], "Partitions": []}
     path = nca_files.aggregation(tmp_path / "agg.nca", "tas", "f4", {"t": None, "y": 3}, content)
     assert cfagg.read(path, chunks=chunks).tas.load().shape == (0, 3)
+
+
+def test_an_index_of_a_dimension_that_the_sub_array_lacks_may_be_repeated(tmp_path):
+    nca_files.fragment(tmp_path / "f.nc", "tas", MASTER[0], ["y"])
+    content = nca_files.array(
+        ["t", "y"],
+        [[0, 1], [0, 4]],
+        lambda *_: {"dimensions": ["y"], "data": {"file": "f.nc", "ncvar": "tas", "shape": [4]}},
+    )
+    path = nca_files.aggregation(tmp_path / "agg.nca", "tas", "f4", {"t": 1, "y": 4}, content)
+    expected = MASTER[[0, 0, 0]][:, [3, 3, 1]]
+    np.testing.assert_array_equal(cfagg.read(path).tas[[0, 0, 0], [3, 3, 1]], expected)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.header import Header
@@ -88,6 +89,10 @@ class Axes:
         ]
         # An ellipsis keeps a view where every axis is taken by an integer.
         view = ordered[(*index, ..., *[0] * len(self.extra))]
+        if -1 in self.axes and view.ndim == len(shape):
+            # A selection may repeat the one index of a dimension that the sub-array does not have.
+            wanted = [n if k < 0 else m for k, n, m in zip(self.axes, shape, view.shape, strict=True)]
+            view = np.broadcast_to(view, wanted)
         if view.shape != shape:
             raise FragmentMismatchError(
                 f"{where}: the sub-array has shape {view.shape} in the aggregation's order of dimensions, "
