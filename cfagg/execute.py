@@ -27,7 +27,7 @@ from cfagg.fragments import Fragment, Fragments, Place
 from cfagg.model import Aggregation, Grid
 from cfagg.pieces import Piece, run, split
 from cfagg.plan import Plan, plan
-from cfagg.readers import locate, read
+from cfagg.readers import locate, read, scan
 from cfagg.readers.files import CONTEXT_SOURCE
 from cfagg.subarray import Indices, compose
 
@@ -301,7 +301,13 @@ class PlainReader(_Base):
                 f"{self.label}: it was {self.dtype} of shape {self.shape} and now is {located.header.dtype} of shape "
                 f"{located.header.shape}; open the file again"
             )
-        fragment = Fragment(located.header, located.chunks, lambda s: read(located, s, CONTEXT_SOURCE), self.label)
+        fragment = Fragment(
+            located.header,
+            located.chunks,
+            lambda s: read(located, s, CONTEXT_SOURCE),
+            self.label,
+            lambda s: scan(located, s, CONTEXT_SOURCE),
+        )
         indices = [compose(range(n), s, False) for n, s in zip(self.shape, made.source(0), strict=True)]
         feeds = [(d, False) for d in range(len(indices))]
         yield from split(indices, feeds, made.target(0), fragment, out, _copy)

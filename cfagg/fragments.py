@@ -6,7 +6,7 @@ limited depth and never in a circle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from cfagg.errors import (
 )
 from cfagg.identity import check_order, identity
 from cfagg.model import Aggregation
-from cfagg.readers import locate, read
+from cfagg.readers import locate, read, scan
 from cfagg.readers.files import Context, FileKey, look
 from cfagg.readers.netcdf import attributes_of, lookup, opened
 from cfagg.source import BOUNDS
@@ -60,12 +60,15 @@ class Fragment:
         Gives the stored values of one slice per dimension, native byte order.
     where : str
         File, variable and partition, for messages.
+    scan : callable, optional
+        Gives the same as `read` in parts, each with its place; a part is overwritten by the next.
     """
 
     header: Header
     chunks: tuple[int, ...] | None
     read: Callable[[Sequence[slice]], npt.NDArray[Any]]
     where: str
+    scan: Callable[[Sequence[slice]], Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]]] | None = None
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,13 @@ class Fragments:
         if self.aggregation.bounds_of is not None and layout.units is None and "units" not in header.attributes:
             found = _units_of_coordinate(located.key, address, self.group if own else "/")
             header = replace(header, attributes={**header.attributes, **found})
-        return Fragment(header, located.chunks, lambda slices: read(located, slices, context), where)
+        return Fragment(
+            header,
+            located.chunks,
+            lambda slices: read(located, slices, context),
+            where,
+            lambda slices: scan(located, slices, context),
+        )
 
     def _identity(self, dim: str) -> str | None:
         """Return what the coordinates of a dimension of the aggregation are."""

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -119,7 +120,7 @@ def split(
         while axis < len(wanted) and (size > PIECE_BYTES * 3 // 2) and len(wanted[axis]) == 1:
             axis += 1
         if size <= PIECE_BYTES * 3 // 2 or axis == len(wanted):
-            yield _piece(wanted, where, fragment, out, put)
+            yield _piece(wanted, feeds, where, fragment, out, put)
             continue
         cuts = _cuts(wanted[axis], chunks[axis], PIECE_BYTES * len(wanted[axis]) // size)
         d, flip = feeds[axis]
@@ -152,6 +153,7 @@ def _cuts(indices: Indices, chunk: int, most: int) -> list[int]:
 
 def _piece(
     indices: list[Indices],
+    feeds: Sequence[tuple[int, bool]],
     places: list[Places],
     fragment: Fragment,
     out: npt.NDArray[Any],
@@ -162,10 +164,24 @@ def _piece(
         for w in indices:
             whole *= len(w)
         axes = [push(w, whole // max(len(w), 1)) for w in indices]
+        if fragment.scan is not None and all(len(a.runs) == 1 and a.pick is None for a in axes):
+            for within, part in fragment.scan([a.runs[0] for a in axes]):
+                _store(out, _within(places, feeds, within), partial(put, part))
+            return
         block = assemble(axes, fragment.header.dtype, fragment.read)
         _store(out, places, lambda view: put(block, view))
 
     return Piece(work)
+
+
+def _within(places: Sequence[Places], feeds: Sequence[tuple[int, bool]], within: Sequence[slice]) -> list[Places]:
+    """Return where a part goes that stands `within` a block, per axis of the sub-array."""
+    out = list(places)
+    for (d, flip), s in zip(feeds, within, strict=True):
+        if d >= 0:
+            n = len(places[d])
+            out[d] = places[d][n - s.stop : n - s.start] if flip else places[d][s]
+    return out
 
 
 def _places(target: Any, length: int) -> Places:

@@ -7,10 +7,23 @@ import stat
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from cfagg.errors import CfaggError, FragmentNotFoundError, FragmentReadError, SourceError
 from cfagg.readers import counters
 
-__all__ = ["CONTEXT_SOURCE", "Context", "FileKey", "look", "magic", "open_plain", "read_exactly"]
+__all__ = [
+    "CONTEXT_SOURCE",
+    "Context",
+    "FileKey",
+    "look",
+    "magic",
+    "open_plain",
+    "read_exactly",
+    "read_into",
+    "read_some",
+]
 
 
 class FileKey(NamedTuple):
@@ -111,6 +124,14 @@ def open_plain(key: FileKey, context: Context) -> int:
     return handle
 
 
+def read_some(handle: int, size: int, offset: int, key: FileKey, context: Context) -> bytes:
+    """Return up to `size` bytes at `offset`, fewer where the file ends; they are not counted as values."""
+    try:
+        return os.pread(handle, size, offset)
+    except OSError as error:
+        raise context.broken(context.said(f"{key.path} cannot be read: {error.strerror}")) from error
+
+
 def read_exactly(handle: int, size: int, offset: int, key: FileKey, context: Context) -> bytes:
     """Return `size` bytes at `offset`.
 
@@ -132,3 +153,26 @@ def read_exactly(handle: int, size: int, offset: int, key: FileKey, context: Con
         data = data + more if data else more
     counters.add(bytes=size)
     return data
+
+
+def read_into(handle: int, buffer: npt.NDArray[np.uint8], offset: int, key: FileKey, context: Context) -> None:
+    """Fill `buffer` with the bytes at `offset`.
+
+    Raises
+    ------
+    CfaggError
+        ``context.broken`` where the file ends before.
+    """
+    left = memoryview(buffer)
+    while left.nbytes:
+        try:
+            count = os.preadv(handle, [left], offset)
+        except OSError as error:
+            raise context.broken(context.said(f"{key.path} cannot be read: {error.strerror}")) from error
+        if not count:
+            raise context.broken(
+                context.said(f"{key.path} is truncated: it ends before byte {offset + left.nbytes}; restore the file")
+            )
+        left = left[count:]
+        offset += count
+    counters.add(bytes=buffer.nbytes)

@@ -38,12 +38,14 @@ def known(filters: tuple[tuple[int, tuple[int, ...]], ...]) -> bool:
     return all(number in _DECODERS for number, _ in filters)
 
 
-def decode(data: bytes, mask: int, storage: Chunked, out: npt.NDArray[np.uint8] | None = None) -> npt.NDArray[Any]:
+def decode(
+    data: npt.NDArray[np.uint8], mask: int, storage: Chunked, out: npt.NDArray[np.uint8] | None = None
+) -> npt.NDArray[Any]:
     """Undo the filters of one chunk, last first, but those that the chunk's mask says were skipped.
 
     Parameters
     ----------
-    data : bytes
+    data : uint8 array
         The chunk as stored.
     mask : int
         Bit k is set where filter k was skipped.

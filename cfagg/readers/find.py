@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import math
+import os
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy.typing as npt
 
 from cfagg.cf.header import Header
-from cfagg.readers import classic, contiguous, hdf5, hdf5_chunks, netcdf
-from cfagg.readers.files import Context, FileKey, look, magic
+from cfagg.readers import classic, contiguous, hdf5, hdf5_chunks, hdf5_header, netcdf
+from cfagg.readers.files import Context, FileKey, look, open_plain, read_some
 from cfagg.readers.located import Chunked, Contiguous, Library, Located
 
-__all__ = ["forget", "locate", "read"]
+__all__ = ["forget", "locate", "read", "scan"]
 
 #: Headers remembered, each some kilobytes.
 REMEMBERED = 2048
 
 #: From so many bytes on, HDF5 chunks are read directly; for less, the library is quicker.
 DIRECT_BYTES = 2**18
+
+#: Bytes at the start of a file that are read at once: most headers of netCDF-4 files stand there.
+_HEAD = 2**13
 
 _lock = threading.Lock()
 _seen: OrderedDict[tuple[FileKey, str, str], Located] = OrderedDict()
@@ -88,6 +93,27 @@ def read(located: Located, slices: Sequence[slice], context: Context) -> npt.NDA
     return netcdf.read(key.path, located.address, slices, context, located.group)
 
 
+def scan(
+    located: Located, slices: Sequence[slice], context: Context
+) -> Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]]:
+    """Yield a hyperslab in parts as they are decoded, each with its place in the hyperslab.
+
+    Large chunks come one by one, in the file's byte order, so that no array of the whole is needed between the file and
+    the output; a part is overwritten by the next.  All else comes as one.
+    """
+    storage = located.storage
+    if (
+        isinstance(storage, Chunked)
+        and math.prod(storage.chunks) * storage.dtype.itemsize >= DIRECT_BYTES
+        and _bytes(located, slices) >= DIRECT_BYTES
+        and hdf5_chunks.can_read(storage)
+    ):
+        yield from hdf5_chunks.scan(located.key, storage, slices, context)
+        return
+    block = read(located, slices, context)
+    yield tuple(slice(0, n) for n in block.shape), block
+
+
 def _bytes(located: Located, slices: Sequence[slice]) -> int:
     size = located.header.dtype.itemsize
     for s in slices:
@@ -101,11 +127,17 @@ def _builtin(storage: Chunked) -> bool:
 
 
 def _find(key: FileKey, address: str, context: Context, group: str) -> Located:
-    start = magic(key.path, context)
     found = None
+    handle = open_plain(key, context)
+    try:
+        start = read_some(handle, _HEAD, 0, key, context)
+        if start.startswith(netcdf.MAGIC_HDF5):
+            found = hdf5_header.find(handle, start, key, address, group)
+    finally:
+        os.close(handle)
     if start.startswith(netcdf.MAGIC_CLASSIC):
         found = classic.find(key, address, context)
-    elif start == netcdf.MAGIC_HDF5:
+    elif found is None and start.startswith(netcdf.MAGIC_HDF5):
         found = hdf5.find(key, address, context, group)
     if found is not None:
         return found

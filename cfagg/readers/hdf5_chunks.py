@@ -7,7 +7,9 @@ all cores.
 from __future__ import annotations
 
 import itertools
+import math
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.readers import filters, hdf5
-from cfagg.readers.files import Context, FileKey, open_plain, read_exactly
+from cfagg.readers.files import Context, FileKey, open_plain, read_into
 from cfagg.readers.located import Chunked
 from cfagg.readers.locks import LIBRARY
 
-__all__ = ["can_read", "read"]
+__all__ = ["can_read", "read", "scan"]
 
 #: Chunks whose positions are looked up at once, and so the share of the table that is held.
 _BATCH = 1024
@@ -36,6 +38,24 @@ def can_read(storage: Chunked) -> bool:
 def read(key: FileKey, storage: Chunked, slices: Sequence[slice], context: Context) -> npt.NDArray[Any]:
     """Read a hyperslab from the chunks that it touches.
 
+    Parameters, errors: as `scan`.
+
+    Returns
+    -------
+    ndarray
+        In native byte order.
+    """
+    block = np.empty([len(range(s.start, s.stop, s.step)) for s in slices], storage.dtype.newbyteorder("="))
+    for place, values in scan(key, storage, slices, context):
+        block[place] = values
+    return block
+
+
+def scan(
+    key: FileKey, storage: Chunked, slices: Sequence[slice], context: Context
+) -> Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]]:
+    """Yield a hyperslab chunk by chunk.
+
     Parameters
     ----------
     key : FileKey
@@ -47,27 +67,29 @@ def read(key: FileKey, storage: Chunked, slices: Sequence[slice], context: Conte
     context : Context
         For messages.
 
-    Returns
-    -------
-    ndarray
-        In native byte order.
+    Yields
+    ------
+    place : tuple of slice
+        Where the values stand in the hyperslab.
+    values : ndarray
+        Values as stored, in the file's byte order.  They are overwritten by the next step.
 
     Raises
     ------
     FragmentReadError
         If the file is cut off or a chunk is damaged.
     """
-    block = np.empty([len(range(s.start, s.stop, s.step)) for s in slices], storage.dtype.newbyteorder("="))
-    if block.size == 0:
-        return block
+    if any(s.start >= s.stop for s in slices):
+        return
     touches = _touched(storage.chunks, slices)
+    scratch = _Scratch.take()
     handle = open_plain(key, context)
     try:
         while batch := list(itertools.islice(touches, _BATCH)):
             table, fill = _positions(key, storage, [index for index, _, _ in batch], context)
             for (index, place, within), (mask, offset, size) in zip(batch, table, strict=True):
                 if offset is None:
-                    block[place] = fill
+                    yield place, np.broadcast_to(fill, [p.stop - p.start for p in place])
                     continue
                 if offset + size > key.size:
                     raise context.broken(
@@ -76,19 +98,61 @@ def read(key: FileKey, storage: Chunked, slices: Sequence[slice], context: Conte
                             f"reaches to byte {offset + size}; restore the file"
                         )
                     )
-                data = read_exactly(handle, size, offset, key, context)
+                stored = scratch.stored(size)
+                read_into(handle, stored, offset, key, context)
                 try:
-                    values = filters.decode(data, mask, storage)
+                    values = filters.decode(stored, mask, storage, scratch.plain(storage))
                 except filters.ERRORS as error:
                     raise context.broken(
                         context.said(
                             f"chunk {index} of {storage.path!r} in {key.path} is damaged: {error}; restore the file"
                         )
                     ) from error
-                block[place] = values[within]
+                yield place, values[within]
     finally:
         os.close(handle)
-    return block
+        scratch.give_back()
+
+
+class _Scratch:
+    """Memory for one chunk as stored and as decoded, used again by the next read of the same thread.
+
+    The system takes about as long to provide fresh memory as the decoders take to fill it.
+    """
+
+    #: Larger memory is not kept.
+    most = 2**25
+
+    _kept = threading.local()
+
+    def __init__(self) -> None:
+        self._stored = np.empty(0, np.uint8)
+        self._plain = np.empty(0, np.uint8)
+
+    @classmethod
+    def take(cls) -> _Scratch:
+        """Return memory that nobody else uses."""
+        found = getattr(cls._kept, "scratch", None)
+        cls._kept.scratch = None
+        return found if isinstance(found, _Scratch) else cls()
+
+    def give_back(self) -> None:
+        """Keep the memory for the thread's next read."""
+        if self._stored.nbytes + self._plain.nbytes <= self.most:
+            self._kept.scratch = self
+
+    def stored(self, size: int) -> npt.NDArray[np.uint8]:
+        """Return memory for the bytes in the file."""
+        if self._stored.nbytes < size:
+            self._stored = np.empty(size, np.uint8)
+        return self._stored[:size]
+
+    def plain(self, storage: Chunked) -> npt.NDArray[np.uint8]:
+        """Return memory for the values of a chunk."""
+        size = math.prod(storage.chunks) * storage.dtype.itemsize
+        if self._plain.nbytes < size:
+            self._plain = np.empty(size, np.uint8)
+        return self._plain[:size]
 
 
 def _touched(chunks: Sequence[int], slices: Sequence[slice]) -> Iterator[_Touch]:
