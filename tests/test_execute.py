@@ -21,7 +21,7 @@ from cfagg.errors import (
     SourceError,
 )
 from cfagg.execute import Reader, plain_reader
-from cfagg.readers import counters
+from cfagg.readers import counters, find
 from cfagg.source import open_source
 from tests import nca_files, strategies
 
@@ -277,6 +277,42 @@ def test_any_aggregation_and_any_selection_equal_numpy(case):
         reader = open_reader(path)
         np.testing.assert_array_equal(whole(reader), master)
         np.testing.assert_array_equal(reader.read(selection), outer(master, selection))
+
+
+@given(
+    st.permutations(["time", "lat", "lon"]),
+    st.sets(st.sampled_from(["time", "lat", "lon"])),
+    st.tuples(*(strategies.slices(n) for n in (10, 6, 8))),
+    st.sampled_from([None, (0.5, 3.0)]),
+    st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_chunks_conformed_one_by_one_as_they_are_decoded_equal_numpy(order, flipped, selection, packing, big):
+    dims = ["time", "lat", "lon"]
+    stored = values(10, 6, 8).astype(">i2" if big else "<i2")
+    turned = stored[tuple(slice(None, None, -1) if d in flipped else slice(None) for d in dims)]
+    turned = turned.transpose([dims.index(d) for d in order])
+    attributes = {} if packing is None else {"scale_factor": packing[0], "add_offset": packing[1]}
+    chunks = [{"time": 4, "lat": 6, "lon": 3}[d] for d in order]
+    before, find.DIRECT_BYTES = find.DIRECT_BYTES, 1
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            options = {"zlib": True, "chunksizes": chunks, "endian": "big" if big else "little"}
+            nca_files.fragment(f"{folder}/a.nc", "tas", turned, order, attributes, **options)
+            one = {
+                "location": [[0, 10], [0, 6], [0, 8]],
+                "dimensions": list(order),
+                "directions": dict.fromkeys(flipped, False),
+                "data": {"file": "a.nc", "ncvar": "tas", "shape": list(turned.shape)},
+            }
+            content = nca_files.array(dims, [[0, 10], [0, 6], [0, 8]], lambda *_: one)
+            sizes = {"time": 10, "lat": 6, "lon": 8}
+            path = nca_files.aggregation(f"{folder}/agg.nca", "tas", "f8", sizes, content, dims=dims)
+            found = open_reader(path).read(selection)
+    finally:
+        find.DIRECT_BYTES = before
+    scale, offset = packing or (1.0, 0.0)
+    np.testing.assert_array_equal(found, (stored.astype("f8") * scale + offset)[selection])
 
 
 def test_only_the_partitions_and_the_hyperslab_needed_are_read(tmp_path):
