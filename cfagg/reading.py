@@ -75,7 +75,7 @@ def read(
     """
     import xarray
 
-    name = os.path.expanduser(os.fspath(path))  # noqa: PTH111
+    name = os.path.expanduser(os.fsdecode(path))  # noqa: PTH111
     engine = _engine(name)
     if engine == "cfagg":
         from cfagg.backend import CfaggBackendEntrypoint
@@ -121,7 +121,7 @@ def open_aggregation(path: str | os.PathLike[str], variable: str) -> Aggregation
     """
     from cfagg.source import open_source
 
-    source = open_source(os.path.expanduser(os.fspath(path)))  # noqa: PTH111
+    source = open_source(os.path.expanduser(os.fsdecode(path)))  # noqa: PTH111
     _, found = source.find(variable)
     if isinstance(found, Aggregation):
         return found

@@ -1,5 +1,7 @@
 """The two functions of analysis code."""
 
+import os
+
 import netCDF4
 import numpy as np
 import pytest
@@ -182,3 +184,8 @@ def test_an_index_of_a_dimension_that_the_sub_array_lacks_may_be_repeated(tmp_pa
     path = nca_files.aggregation(tmp_path / "agg.nca", "tas", "f4", {"t": 1, "y": 4}, content)
     expected = MASTER[[0, 0, 0]][:, [3, 3, 1]]
     np.testing.assert_array_equal(cfagg.read(path).tas[[0, 0, 0], [3, 3, 1]], expected)
+
+
+def test_a_path_may_be_bytes(path):
+    assert cfagg.read(os.fsencode(path)).tas.shape == (5, 4)
+    assert cfagg.open_aggregation(os.fsencode(path), "tas").shape == (5, 4)
