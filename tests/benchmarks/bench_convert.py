@@ -37,18 +37,22 @@ ds = xr.open_mfdataset(sorted(glob.glob(sys.argv[1] + "/day*.nc")), combine="nes
 ds.to_zarr(sys.argv[2])
 """
 
-# The library path to the same values without CF, checks or files to write: raw HDF5 chunks, zlib, shuffle; zstd.
+# The fastest library path to the same bytes without CF, checks or files to write: raw HDF5 chunks, inflate, shuffle; zstd.
 FLOOR = """
-import glob, os, sys, zlib
+import glob, os, sys
 from concurrent.futures import ThreadPoolExecutor
 import h5py, numcodecs, numpy as np
+try:
+    from isal import isal_zlib as zlib
+except ImportError:
+    import zlib
 level, per = 1, int(sys.argv[3])
 zstd = numcodecs.Zstd(level)
 def work(raw):
     dtype, pieces = raw
     shuffle = numcodecs.Shuffle(np.dtype(dtype).itemsize)
-    block = b"".join(bytes(shuffle.decode(zlib.decompress(p))) for p in pieces)
-    return len(zstd.encode(block))
+    blocks = [shuffle.decode(zlib.decompress(p)) for p in pieces]
+    return len(zstd.encode(np.concatenate(blocks) if len(blocks) > 1 else blocks[0]))
 def chunks():
     for name in sorted(glob.glob(sys.argv[1] + "/day*.nc")):
         with h5py.File(name) as f:
