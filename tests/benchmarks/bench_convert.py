@@ -37,7 +37,7 @@ ds = xr.open_mfdataset(sorted(glob.glob(sys.argv[1] + "/day*.nc")), combine="nes
 ds.to_zarr(sys.argv[2])
 """
 
-# The fastest library path to the same bytes without CF, checks or files to write: raw HDF5 chunks, inflate, shuffle; zstd.
+# The fastest library path to the same bytes, without CF, checks or output: raw HDF5 chunks, inflate, unshuffle; zstd.
 FLOOR = """
 import glob, os, sys
 from concurrent.futures import ThreadPoolExecutor
@@ -74,6 +74,8 @@ with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
 def rows(small: bool) -> list[Row]:
     """Return the rows of both cases."""
     out = []
+    # Of a second's work most is start-up, which the bars are not about.
+    faster, share = (None, None) if small else (3.0, 0.7)
     for name, (steps, dtype, level) in CASES.items():
         days, lat, lon = (6, 90, 180) if small else (365, 721, 1440)
         folder = _data(name, days, steps, lat, lon, dtype, level)
@@ -89,10 +91,10 @@ def rows(small: bool) -> list[Row]:
         job = f"convert {name}, {size / 1e9:.2g} GB, {days} files"
         xarray = "open_mfdataset -> to_zarr"
         out += [
-            Row(f"{job}: CPU", cpu["ours"], cpu["peer"], xarray, cpu["peer"] / cpu["ours"], 3.0),
-            Row(f"{job}: wall", wall["ours"], wall["peer"], xarray, wall["peer"] / wall["ours"], 3.0),
-            Row(f"{job}: CPU", cpu["ours"], cpu["floor"], "decode + encode", cpu["floor"] / cpu["ours"], 0.7),
-            Row(f"{job}: wall", wall["ours"], wall["floor"], "decode + encode", wall["floor"] / wall["ours"], 0.7),
+            Row(f"{job}: CPU", cpu["ours"], cpu["peer"], xarray, cpu["peer"] / cpu["ours"], faster),
+            Row(f"{job}: wall", wall["ours"], wall["peer"], xarray, wall["peer"] / wall["ours"], faster),
+            Row(f"{job}: CPU", cpu["ours"], cpu["floor"], "decode + encode", cpu["floor"] / cpu["ours"], share),
+            Row(f"{job}: wall", wall["ours"], wall["floor"], "decode + encode", wall["floor"] / wall["ours"], share),
             Row(f"{job}: peak memory", peak["ours"], 400.0, "the bar", 400.0 / peak["ours"], 1.0, "MB"),
             Row(f"{job}: peak memory", peak["ours"], peak["peer"], xarray, peak["peer"] / peak["ours"], None, "MB"),
         ]
