@@ -20,7 +20,8 @@
     └── UnsupportedError       (NotImplementedError)  legal input that this version cannot honour
 
     CfaggWarning               (UserWarning)
-    └── RepairWarning                                 text that was read after a repair
+    ├── RepairWarning                                 text that was read after a repair
+    └── UnknownConventionWarning                      a variable left out, an aggregation not understood
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ __all__ = [
     "TargetError",
     "TargetExistsError",
     "UnitsError",
+    "UnknownConventionWarning",
     "UnsupportedError",
 ]
 
@@ -162,3 +164,7 @@ class CfaggWarning(UserWarning):
 
 class RepairWarning(CfaggWarning):
     """Text that was not valid as written and was read after a repair."""
+
+
+class UnknownConventionWarning(CfaggWarning):
+    """A variable that looks like an aggregation of a convention that is not understood, and is left out."""

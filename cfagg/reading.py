@@ -163,6 +163,7 @@ def _engine(path: str) -> str:
         raise SourceError(f"{path} is a directory and not a Zarr store; expected a netCDF file or a Zarr store")
     if magic(path).startswith(b"PK\x03\x04"):
         return "zarr"
-    if any(nca.is_aggregation(dict.fromkeys(n)) for n in attribute_names(path)):
+    marked = (dict.fromkeys(names) for names in attribute_names(path))
+    if any(nca.is_aggregation(names) or nca.foreign_mark(names) for names in marked):
         return "cfagg"
     return "netcdf4"

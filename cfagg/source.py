@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.errors import SourceError
+from cfagg.errors import SourceError, UnknownConventionWarning
 from cfagg.model import Aggregation
 
 if TYPE_CHECKING:
@@ -256,6 +257,14 @@ def _group(
         if nca.is_aggregation(ordinary.attributes):
             variables[name] = nca.parse(
                 name, ordinary.attributes, ordinary.dtype, sizes, private=reachable, source=file
+            )
+        elif (mark := None if ordinary.dims else nca.foreign_mark(ordinary.attributes)) is not None:
+            # Its one value stands for an array, and means nothing.
+            warnings.warn(
+                f"{file}: variable {name!r} is left out: its attribute {mark!r} marks an aggregation, but it has no "
+                "'nca_array'; only NCA 0.1 is read",
+                UnknownConventionWarning,
+                stacklevel=2,
             )
         else:
             variables[name] = ordinary

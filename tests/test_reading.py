@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import cfagg
-from cfagg.errors import AccessError, FragmentNotFoundError, SourceError
+from cfagg.errors import AccessError, FragmentNotFoundError, SourceError, UnknownConventionWarning
 from tests import nca_files
 
 MASTER = np.arange(20, dtype="f4").reshape(5, 4)
@@ -189,3 +189,13 @@ def test_an_index_of_a_dimension_that_the_sub_array_lacks_may_be_repeated(tmp_pa
 def test_a_path_may_be_bytes(path):
     assert cfagg.read(os.fsencode(path)).tas.shape == (5, 4)
     assert cfagg.open_aggregation(os.fsencode(path), "tas").shape == (5, 4)
+
+
+@pytest.mark.parametrize("mark", ["aggregated_dimensions", "cfa_dimensions", "nca_dimensions"])
+def test_an_aggregation_of_another_convention_is_left_out_with_a_warning_and_never_read_as_a_scalar(tmp_path, mark):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as ds:
+        ds.createDimension("t", 2)
+        ds.createVariable("tas", "f4", ()).setncattr(mark, "t")
+        ds.createVariable("t", "f4", ("t",)).setncattr(mark, "t")
+    with pytest.warns(UnknownConventionWarning, match=f"a.nc: variable 'tas' .*{mark}"):
+        assert list(cfagg.read(tmp_path / "a.nc").variables) == ["t"]
