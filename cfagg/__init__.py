@@ -18,7 +18,7 @@ _HOMES = {
     "Grid": "cfagg.model",
     "Layout": "cfagg.model",
     "Partitions": "cfagg.model",
-    "convert": "cfagg.convert",
+    "convert": "cfagg.conversion",
     "open_aggregation": "cfagg.reading",
     "read": "cfagg.reading",
     "show": "cfagg.display.shown",
@@ -27,7 +27,7 @@ _HOMES = {
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
 
 if TYPE_CHECKING:
-    from cfagg.convert import convert as convert
+    from cfagg.conversion import convert as convert
     from cfagg.display.shown import show as show
     from cfagg.errors import CfaggError as CfaggError
     from cfagg.model import Aggregation as Aggregation

@@ -25,9 +25,9 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     "before",
     [
         "",
-        "import cfagg.convert",
+        "import cfagg.conversion",
         "import cfagg.cli.convert",
-        "from cfagg.convert import convert",
+        "from cfagg.conversion import convert",
         "import cfagg.reading",
     ],
 )

@@ -87,8 +87,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Convert; the target's name goes to stdout, notes to stderr."""
-    from cfagg.convert.converting import convert
-    from cfagg.convert.options import DEFAULT_MEMORY
+    from cfagg.conversion.converting import convert
+    from cfagg.conversion.options import DEFAULT_MEMORY
 
     show_bar = not args.quiet and sys.stderr.isatty()
     with _progress(show_bar) as progress:

@@ -26,7 +26,7 @@ CASES = {"int16 packed": (6, "i2", 4), "float32": (3, "f4", 1)}
 
 OURS = """
 import sys
-from cfagg.convert import convert
+from cfagg.conversion import convert
 convert(sys.argv[1] + "/year.nca", sys.argv[2])
 """
 

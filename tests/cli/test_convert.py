@@ -9,7 +9,7 @@ import pytest
 import zarr
 
 from cfagg.cli.main import main
-from tests.convert.conftest import floats, write_packed  # noqa: F401  a fixture
+from tests.conversion.conftest import floats, write_packed  # noqa: F401  a fixture
 
 
 def test_convert_prints_one_line_and_returns_0(floats, tmp_path, capsys):  # noqa: F811

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from cfagg.convert import convert
-from tests.convert import killing
+from cfagg.conversion import convert
+from tests.conversion import killing
 
 pytestmark = pytest.mark.soak
 

@@ -13,11 +13,11 @@ import time
 import numpy as np
 import zarr
 
-from tests.convert.conftest import write_aggregation, write_fragment
+from tests.conversion.conftest import write_aggregation, write_fragment
 
 SCRIPT = """
 import json, sys, time
-from cfagg.convert import convert
+from cfagg.conversion import convert
 def slowly(done, total):
     print(done, flush=True)
     time.sleep(float(sys.argv[4]))

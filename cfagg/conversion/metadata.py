@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.convert.attributes import encoded_fill
-from cfagg.convert.codecs import Codec
+from cfagg.conversion.attributes import encoded_fill
+from cfagg.conversion.codecs import Codec
 from cfagg.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from cfagg.convert.plan import Array
+    from cfagg.conversion.plan import Array
 
 __all__ = ["build_metadata", "forget_metadata", "write_metadata"]
 

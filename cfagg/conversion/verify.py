@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.convert.codecs import content_checksum
-from cfagg.convert.journal import Done, Journal
-from cfagg.convert.plan import Array
-from cfagg.convert.slabs import Slabs
+from cfagg.conversion.codecs import content_checksum
+from cfagg.conversion.journal import Done, Journal
+from cfagg.conversion.plan import Array
+from cfagg.conversion.slabs import Slabs
 from cfagg.errors import TargetError
 from cfagg.fastzlib import crc32
 
@@ -72,13 +72,13 @@ def verify(arrays: Sequence[Array], slabs: Sequence[Slabs], journal: Journal, ro
                     except (OSError, RuntimeError, ValueError) as error:
                         raise TargetError(
                             f"variable {array.path!r}, chunk {index}: what was written cannot be read back ({error}); "
-                            "check the disk, then finish with resume=True"
+                            "check the disk, then finish with resume=True (--resume)"
                         ) from error
                     number = int(np.ravel_multi_index(index, array.grid.matrix_shape)) if index else 0
                     if found != done.content[number]:
                         raise TargetError(
                             f"variable {array.path!r}, chunk {index}: checksum {found:#010x} was read back, "
-                            f"{int(done.content[number]):#010x} was written; check the disk and finish with resume=True"
+                            f"{int(done.content[number]):#010x} was written; check the disk and finish with resume=True (--resume)"
                         )
 
             for _ in pool.map(check, range(len(cuts))):

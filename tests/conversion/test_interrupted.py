@@ -12,9 +12,9 @@ import pytest
 import zarr
 
 import cfagg
-from cfagg.convert import convert
+from cfagg.conversion import convert
 from cfagg.errors import TargetError, TargetExistsError
-from tests.convert import killing
+from tests.conversion import killing
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +192,7 @@ def test_a_target_that_cannot_be_written_is_one_sentence(made):
 
 
 def test_verify_finds_a_chunk_that_changed_on_disk(made, tmp_path, monkeypatch):
-    from cfagg.convert import converting, metadata
+    from cfagg.conversion import converting, metadata
 
     path, _, _ = made
     target = tmp_path / "out.zarr"

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.convert.codecs import Codec, content_checksum
-from cfagg.convert.journal import Chunk, Journal
-from cfagg.convert.plan import Array
-from cfagg.convert.slabs import Slabs, choose_slabs
+from cfagg.conversion.codecs import Codec, content_checksum
+from cfagg.conversion.journal import Chunk, Journal
+from cfagg.conversion.plan import Array
+from cfagg.conversion.slabs import Slabs, choose_slabs
 from cfagg.errors import LimitError
 from cfagg.fastzlib import crc32
 

@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from cfagg.access import Access
 from cfagg.cf.header import Header
-from cfagg.convert import packing
-from cfagg.convert.attributes import fill_of, group_attributes, variable_attributes
-from cfagg.convert.chunks import RECTILINEAR_NOTE, check_dimensions, choose_chunks
-from cfagg.convert.options import Options
-from cfagg.convert.selection import select
-from cfagg.convert.storage import cell_edges, stored_chunks
+from cfagg.conversion import packing
+from cfagg.conversion.attributes import fill_of, group_attributes, variable_attributes
+from cfagg.conversion.chunks import RECTILINEAR_NOTE, check_dimensions, choose_chunks
+from cfagg.conversion.options import Options
+from cfagg.conversion.selection import select
+from cfagg.conversion.storage import cell_edges, stored_chunks
 from cfagg.errors import UnsupportedError
 from cfagg.model import Aggregation, Grid, Layout
 from cfagg.source import Group, Source, Variable

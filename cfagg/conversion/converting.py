@@ -13,8 +13,8 @@ import numpy as np
 
 from cfagg import __version__
 from cfagg.access import Access
-from cfagg.convert.options import DEFAULT_MEMORY, Options, parse_size, worker_count
-from cfagg.convert.workplace import Workplace, reason
+from cfagg.conversion.options import DEFAULT_MEMORY, Options, parse_size, worker_count
+from cfagg.conversion.workplace import Workplace, reason
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
 from cfagg.model import Aggregation
 from cfagg.source import Source, open_source
@@ -204,7 +204,7 @@ def _working(place: Workplace, *, resume: bool, overwrite: bool) -> Iterator[Non
 def _tidy(place: Workplace) -> str:
     """Remove a work directory in which nothing was achieved; say what remains."""
     if place.unfinished:
-        return "; what is done is kept, finish it with resume=True"
+        return "; what is done is kept, finish it with resume=True (--resume)"
     if not place.finished:
         with suppress(OSError):
             place.remove()
@@ -223,12 +223,12 @@ def _convert(
     progress: Callable[[int, int], None] | None,
 ) -> Report:
     """Do what `convert` describes, in a work directory that is held."""
-    from cfagg.convert.codecs import Codec
-    from cfagg.convert.journal import Journal
-    from cfagg.convert.metadata import build_metadata, forget_metadata, write_metadata
-    from cfagg.convert.plan import build_plan
-    from cfagg.convert.run import cut, run
-    from cfagg.convert.verify import distrust, verify
+    from cfagg.conversion.codecs import Codec
+    from cfagg.conversion.journal import Journal
+    from cfagg.conversion.metadata import build_metadata, forget_metadata, write_metadata
+    from cfagg.conversion.plan import build_plan
+    from cfagg.conversion.run import cut, run
+    from cfagg.conversion.verify import distrust, verify
 
     plan = build_plan(source, access, options, workers)
     arrays = plan.arrays

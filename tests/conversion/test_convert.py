@@ -7,7 +7,7 @@ import xarray as xr
 import zarr
 
 import cfagg
-from cfagg.convert import Report, convert
+from cfagg.conversion import Report, convert
 from cfagg.errors import (
     AccessError,
     FragmentNotFoundError,
@@ -18,7 +18,7 @@ from cfagg.errors import (
     TargetExistsError,
     UnsupportedError,
 )
-from tests.convert.conftest import LAT, LON, write_aggregation, write_fragment, write_packed
+from tests.conversion.conftest import LAT, LON, write_aggregation, write_fragment, write_packed
 
 FORMATS = pytest.mark.parametrize("zarr_format", [3, 2])
 
@@ -278,7 +278,7 @@ def test_progress_ends_at_the_total(floats, tmp_path):
     assert [d for d, _ in seen] == sorted(d for d, _ in seen)
 
 
-def test_the_package_itself_is_called_as_the_function(floats, tmp_path):
+def test_the_public_name_is_the_function(floats, tmp_path):
     path, _ = floats
     assert cfagg.convert(path, tmp_path / "out.zarr").chunks == 5
 
@@ -312,7 +312,7 @@ def test_neither_xarray_nor_dask_is_imported(floats, tmp_path):
 
     path, _ = floats
     script = (
-        "import sys; from cfagg.convert import convert; convert(sys.argv[1], sys.argv[2]);"
+        "import sys; from cfagg.conversion import convert; convert(sys.argv[1], sys.argv[2]);"
         "sys.exit(bool({'xarray', 'dask', 'pandas'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", script, path, tmp_path / "out.zarr"]).returncode == 0

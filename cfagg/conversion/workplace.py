@@ -117,7 +117,7 @@ class Workplace:
         """Refuse to throw away what an earlier conversion has achieved."""
         if self.unfinished:
             raise TargetExistsError(
-                f"an unfinished conversion to {self.target} is there ({self.root}); finish it with resume=True or "
+                f"an unfinished conversion to {self.target} is there ({self.root}); finish it with resume=True (--resume) or "
                 "start anew with overwrite=True"
             )
 
