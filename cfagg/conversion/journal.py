@@ -98,11 +98,13 @@ class Journal:
         lines = text[: text.rfind(b"\n") + 1].splitlines(keepends=True)
         head = _parsed(lines[0]) if lines else None
         if not isinstance(head, dict) or head.get("format") != FORMAT:
-            raise TargetError(f"{path} is not a journal of this version; run again with overwrite=True to start anew")
+            raise TargetError(
+                f"{path} is not a journal of this version; run again with overwrite=True (--overwrite) to start anew"
+            )
         _compare(path, head.get("identity"), identity)
         if head.get("chunks") != list(counts):
             raise TargetError(
-                f"{path.parent} was begun with other chunks or variables; run again with overwrite=True to start anew"
+                f"{path.parent} was begun with other chunks or variables; run again with overwrite=True (--overwrite) to start anew"
             )
         done = [Done(n) for n in counts]
         good, committed = len(lines[0]), False
@@ -175,5 +177,5 @@ def _compare(path: Path, found: Any, expected: dict[str, Any]) -> None:
     names = [k for k in expected if old.get(k) != expected[k]] or ["contents"]
     raise TargetError(
         f"{path.parent} was begun with another {' and '.join(names)}, so it cannot be finished as it is; repeat the "
-        "call with what it was begun with, or start anew with overwrite=True"
+        "call with what it was begun with, or start anew with overwrite=True (--overwrite)"
     )

@@ -78,7 +78,8 @@ def verify(arrays: Sequence[Array], slabs: Sequence[Slabs], journal: Journal, ro
                     if found != done.content[number]:
                         raise TargetError(
                             f"variable {array.path!r}, chunk {index}: checksum {found:#010x} was read back, "
-                            f"{int(done.content[number]):#010x} was written; check the disk and finish with resume=True (--resume)"
+                            f"{int(done.content[number]):#010x} was written; check the "
+                            "disk and finish with resume=True (--resume)"
                         )
 
             for _ in pool.map(check, range(len(cuts))):

@@ -67,7 +67,9 @@ class Workplace:
         if not os.path.lexists(self.target) or (self._resume and self.finished):
             return
         if not self._overwrite:
-            raise TargetExistsError(f"{self.target} exists; choose another name or replace it with overwrite=True")
+            raise TargetExistsError(
+                f"{self.target} exists; choose another name or replace it with overwrite=True (--overwrite)"
+            )
         if not self.target.is_dir():
             raise TargetError(f"{self.target} is not a directory and is not replaced; choose another name or remove it")
         inside = {p.name for p in self.target.iterdir()}
@@ -117,8 +119,8 @@ class Workplace:
         """Refuse to throw away what an earlier conversion has achieved."""
         if self.unfinished:
             raise TargetExistsError(
-                f"an unfinished conversion to {self.target} is there ({self.root}); finish it with resume=True (--resume) or "
-                "start anew with overwrite=True"
+                f"an unfinished conversion to {self.target} is there ({self.root}); "
+                "finish it with resume=True (--resume) or start anew with overwrite=True (--overwrite)"
             )
 
     def start_anew(self) -> None:
