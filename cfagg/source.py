@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.errors import SourceError, UnknownConventionWarning
+from cfagg.errors import ConventionError, SourceError, UnknownConventionWarning
 from cfagg.model import Aggregation
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def _group(
     found: dict[str, Variable] = {}
     for name, v in group.variables.items():
         found[name] = Variable(name, tuple(v.dimensions), tuple(map(int, v.shape)), dtype_of(v), attributes_of(v))
-    private = {name: v for name, v in found.items() if nca.is_private(v.attributes)}
+    private = {name: v for name, v in found.items() if _is_private(v, file)}
     reachable = {**private_above, **{name: (v.dims, v.shape) for name, v in private.items()}}
     variables: dict[str, Variable | Aggregation] = {}
     for name, ordinary in found.items():
@@ -278,6 +278,16 @@ def _group(
         private=private,
         groups={n: _group(g, file, sizes, reachable) for n, g in group.groups.items()},
     )
+
+
+def _is_private(variable: Variable, file: str) -> bool:
+    """Return whether a variable only holds values of partitions."""
+    from cfagg.conventions import nca
+
+    try:
+        return nca.is_private(variable.attributes)
+    except ConventionError as error:
+        raise ConventionError(f"{file}: variable {variable.name!r}: {error.message}") from None
 
 
 def _give_units_to_bounds(variables: dict[str, Variable | Aggregation]) -> None:

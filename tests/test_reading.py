@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import cfagg
-from cfagg.errors import AccessError, FragmentNotFoundError, SourceError, UnknownConventionWarning
+from cfagg.errors import AccessError, FragmentNotFoundError, SourceError, UnitsError, UnknownConventionWarning
 from tests import nca_files
 
 MASTER = np.arange(20, dtype="f4").reshape(5, 4)
@@ -199,3 +199,15 @@ def test_an_aggregation_of_another_convention_is_left_out_with_a_warning_and_nev
         ds.createVariable("t", "f4", ("t",)).setncattr(mark, "t")
     with pytest.warns(UnknownConventionWarning, match=f"a.nc: variable 'tas' .*{mark}"):
         assert list(cfagg.read(tmp_path / "a.nc").variables) == ["t"]
+
+
+@pytest.mark.parametrize(("units", "factor"), [(np.int32(1), 1), (np.int32(5), None), ("5", 5)])
+def test_units_that_are_a_number_are_not_taken_for_a_unit(tmp_path, units, factor):
+    path = nca_files.simple(tmp_path, MASTER, ["t", "y"], [[0, 5], [0, 4]])
+    with netCDF4.Dataset(tmp_path / "parts" / "0_0.nc", "a") as ds:
+        ds["tas"].units = units
+    if factor is None:
+        with pytest.raises(UnitsError, match=r"partition \(0, 0\): attribute units = .*5.* is not text"):
+            cfagg.read(path).load()
+    else:
+        np.testing.assert_array_equal(cfagg.read(path).tas, MASTER * factor)

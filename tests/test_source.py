@@ -170,3 +170,10 @@ def test_bytes_changed_anywhere_raise_nothing_but_our_errors(path):
             outcomes.add("refused")
         target.unlink()
     assert "refused" in outcomes
+
+
+def test_a_private_mark_that_is_no_integer_names_the_file_and_the_variable(path):
+    with netCDF4.Dataset(path, "a") as ds:
+        ds["time"].nca_private = "yes"
+    with pytest.raises(ConventionError, match=r"agg\.nca: variable 'time': .*nca_private"):
+        open_source(path)

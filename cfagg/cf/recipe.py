@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -200,9 +201,7 @@ def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: s
 
 def _change(aggregation: Aggregation, layout: Layout, header: Header, where: str) -> Linear | DateChange:
     """Return the change of units between sub-array and master."""
-    own, calendar = header.attributes.get("units"), header.attributes.get("calendar")
-    own = None if own is None else str(own)
-    calendar = None if calendar is None else str(calendar)
+    own, calendar = (_said(header.attributes, name, where) for name in ("units", "calendar"))
     try:
         if own is not None and layout.units is not None:
             stated = layout.calendar or calendar
@@ -217,6 +216,17 @@ def _change(aggregation: Aggregation, layout: Layout, header: Header, where: str
             f"{where}: {error.message} (aggregation {aggregation.name!r}, units {aggregation.units!r}); "
             "correct the units or calendar of the partition or of the aggregation"
         ) from error
+
+
+def _said(attributes: Mapping[str, Any], name: str, where: str) -> str | None:
+    """Return the text of an attribute, `None` where it is absent; a number 1 stands for the text."""
+    value = attributes.get(name)
+    if value is None or isinstance(value, str):
+        return value
+    if name == "units" and np.ndim(value) == 0 and value == 1:
+        return "1"
+    # Read as text, the number 5 would be a unit of five.
+    raise UnitsError(f"{where}: attribute {name} = {value!r} of the sub-array is not text; correct it in the file")
 
 
 def _contradiction(own: str, said: str) -> UnitsError:
