@@ -104,7 +104,8 @@ class Journal:
         _compare(path, head.get("identity"), identity)
         if head.get("chunks") != list(counts):
             raise TargetError(
-                f"{path.parent} was begun with other chunks or variables; run again with overwrite=True (--overwrite) to start anew"
+                f"{path.parent} was begun with other chunks or variables; "
+                "run again with overwrite=True (--overwrite) to start anew"
             )
         done = [Done(n) for n in counts]
         good, committed = len(lines[0]), False
