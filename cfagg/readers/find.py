@@ -22,7 +22,7 @@ __all__ = ["forget", "locate", "read", "scan"]
 REMEMBERED = 2048
 
 #: From so many bytes on, HDF5 chunks are read directly; for less, the library is quicker.
-DIRECT_BYTES = 2**18
+DIRECT_BYTES = 2**16
 
 #: Bytes at the start of a file that are read at once: most headers of netCDF-4 files stand there.
 _HEAD = 2**13

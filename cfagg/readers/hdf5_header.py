@@ -85,7 +85,7 @@ class _Attribute(NamedTuple):
 
 
 class _Object(NamedTuple):
-    """An object header: messages by number, the last of a kind; those of attributes, with their order; those of links."""
+    """An object header: messages by number, the last of a kind; attributes with their order; links."""
 
     messages: dict[int, bytes]
     attributes: list[tuple[int, bytes]]
