@@ -28,7 +28,7 @@ from cfagg.model import Aggregation, Grid
 from cfagg.pieces import Piece, run, split
 from cfagg.plan import Plan, plan
 from cfagg.readers import locate, read, scan
-from cfagg.readers.files import CONTEXT_SOURCE
+from cfagg.readers.files import CONTEXT_SOURCE, absent
 from cfagg.subarray import Indices, compose
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class Reader(_Base):
                 yield self._absent(i, out, target)
                 continue
             path = self._fragments.path(i)
-            if self.missing == "fill" and not os.path.exists(path):  # noqa: PTH110
+            if self.missing == "fill" and absent(path):
                 yield self._absent(i, out, target)
                 continue
             fragment = self._fragments.open(i, path)

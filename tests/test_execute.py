@@ -17,6 +17,7 @@ from cfagg.errors import (
     ConformError,
     FragmentMismatchError,
     FragmentNotFoundError,
+    FragmentReadError,
     SelectionError,
     SourceError,
 )
@@ -438,6 +439,15 @@ def test_missing_fill_does_not_hide_a_missing_variable(agg):
     file.unlink()
     nca_files.fragment(file, "other", values(1, 6, 3), ["time", "lat", "lon"])
     with pytest.raises(FragmentNotFoundError, match=r"partition \(1, 0, 1\).*no variable 'tas'.*other"):
+        whole(open_reader(agg, missing="fill"))
+
+
+def test_missing_fill_does_not_hide_a_file_that_is_out_of_reach(agg):
+    file = agg.parent / "parts" / "1_0_0.nc"
+    file.unlink()
+    # A circle of links is as out of reach as a directory without permission.
+    file.symlink_to(file.name)
+    with pytest.raises(FragmentReadError, match=r"partition \(1, 0, 0\)"):
         whole(open_reader(agg, missing="fill"))
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "CONTEXT_SOURCE",
     "Context",
     "FileKey",
+    "absent",
     "look",
     "magic",
     "open_plain",
@@ -92,6 +93,17 @@ def look(path: str, context: Context = CONTEXT_SOURCE) -> FileKey:
         kind = next((name for test, name in _KINDS if test(found.st_mode)), "not a regular file")
         raise context.broken(context.said(f"{path} is {kind}; only regular files are read"))
     return FileKey(path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def absent(path: str) -> bool:
+    """Return whether there is no such file; one that is out of reach counts as there."""
+    try:
+        os.stat(path)  # noqa: PTH116
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
 
 
 def magic(path: str, context: Context = CONTEXT_SOURCE) -> bytes:
