@@ -74,7 +74,7 @@ class _Base(ABC):
         """
         made = plan(self.grid, selection)
         out = np.empty(made.shape, self.dtype)
-        run(self._pieces(made, out), out.nbytes, self.workers)
+        run(self._pieces(made, out), out.nbytes, self.workers, len(made))
         return out.reshape([n for d, n in enumerate(out.shape) if d not in made.dropped])
 
     def read_into(self, out: npt.NDArray[Any], selection: Selection) -> None:
@@ -94,7 +94,7 @@ class _Base(ABC):
                 f"{self.label}: the selection has shape {kept} and type {self.dtype}, "
                 f"the output has {out.shape} and {out.dtype}"
             )
-        run(self._pieces(made, np.expand_dims(out, made.dropped)), out.nbytes, self.workers)
+        run(self._pieces(made, np.expand_dims(out, made.dropped)), out.nbytes, self.workers, len(made))
 
     @abstractmethod
     def _pieces(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Piece]:
@@ -113,7 +113,8 @@ class Reader(_Base):
     missing : {"error", "fill"}
         What to do about a partition whose file is not there: raise, or read missing values.
     workers : int, optional
-        Threads that one call may use; by default the processors that this process may use, at most 8.
+        Threads that one call may use; by default the processors that this process may use, at most 8, or one where
+        partitions are small.
     group : str
         Group of the aggregation variable in its file.
 

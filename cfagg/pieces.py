@@ -26,6 +26,10 @@ PIECE_BYTES = 2**25
 #: Below so many output bytes a read is not worth a thread.
 THREAD_BYTES = 2**22
 
+#: Below so many output bytes a partition, threads would wait for each other's turn at the interpreter longer than they
+#: decode at the same time.
+SHARE_BYTES = 2**19
+
 #: Places along one dimension of the output.
 Places = range | npt.NDArray[np.int64]
 
@@ -52,9 +56,24 @@ class Piece:
         return cls(work)
 
 
-def run(pieces: Iterator[Piece], out_bytes: int, workers: int | None) -> None:
-    """Do all pieces, drawn one by one as threads become free; the first error stops the rest and is raised."""
-    count = min(_processors(), 8) if workers is None else max(int(workers), 1)
+def run(pieces: Iterator[Piece], out_bytes: int, workers: int | None, partitions: int = 1) -> None:
+    """Do all pieces, drawn one by one as threads become free; the first error stops the rest and is raised.
+
+    Parameters
+    ----------
+    pieces : iterator of Piece
+        The work.
+    out_bytes : int
+        Bytes of the output.
+    workers : int, optional
+        Threads to use; by default as many as there are processors, at most 8, and one where partitions are small.
+    partitions : int
+        How many partitions the output comes from.
+    """
+    if workers is None:
+        count = min(_processors(), 8) if out_bytes >= SHARE_BYTES * partitions else 1
+    else:
+        count = max(int(workers), 1)
     if count == 1 or out_bytes < THREAD_BYTES:
         for piece in pieces:
             piece.work()

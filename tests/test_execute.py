@@ -385,6 +385,7 @@ def test_a_large_partition_is_read_in_pieces_that_never_fill_the_memory(tmp_path
 
     monkeypatch.setattr(cfagg.pieces, "PIECE_BYTES", 1000)
     monkeypatch.setattr(cfagg.pieces, "THREAD_BYTES", 0)
+    monkeypatch.setattr(cfagg.pieces, "SHARE_BYTES", 0)
     master = values(11, 13, 17)
     largest = []
 

@@ -91,3 +91,16 @@ def test_small_reads_and_one_worker_stay_in_the_thread_of_the_caller():
     run(iter([Piece(lambda: threads.append(threading.get_ident()))]), 10, 4)
     run(iter([Piece(lambda: threads.append(threading.get_ident()))]), 2**30, 1)
     assert set(threads) == {threading.get_ident()}
+
+
+def test_small_partitions_are_not_spread_over_threads_unless_asked():
+    threads = []
+
+    def pieces():
+        for _ in range(3):
+            yield Piece(lambda: threads.append(threading.current_thread()))
+
+    run(pieces(), 2**24, None, partitions=2**10)
+    assert threads == [threading.main_thread()] * 3
+    run(pieces(), 2**24, 2, partitions=2**10)
+    assert threading.main_thread() not in threads[3:]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.readers import filters, hdf5
+from cfagg.readers import filters, hdf5, hdf5_tree
 from cfagg.readers.files import Context, FileKey, open_plain, read_into
 from cfagg.readers.located import Chunked
 from cfagg.readers.locks import LIBRARY
@@ -86,7 +86,7 @@ def scan(
     handle = open_plain(key, context)
     try:
         while batch := list(itertools.islice(touches, _BATCH)):
-            table, fill = _positions(key, storage, [index for index, _, _ in batch], context)
+            table, fill = _positions(handle, key, storage, [index for index, _, _ in batch], context)
             for (index, place, within), (mask, offset, size) in zip(batch, table, strict=True):
                 if offset is None:
                     yield place, np.broadcast_to(fill, [p.stop - p.start for p in place])
@@ -174,9 +174,12 @@ def _touched(chunks: Sequence[int], slices: Sequence[slice]) -> Iterator[_Touch]
 
 
 def _positions(
-    key: FileKey, storage: Chunked, indices: Sequence[tuple[int, ...]], context: Context
+    handle: int, key: FileKey, storage: Chunked, indices: Sequence[tuple[int, ...]], context: Context
 ) -> tuple[list[tuple[int, int | None, int]], Any]:
     """Return filter mask, byte offset (`None`: never written) and size of chunks, and the value of unwritten ones."""
+    known = hdf5_tree.positions(handle, storage, indices)
+    if known is not None:
+        return known, None
     found = []
     fill = None
     with LIBRARY:

@@ -296,7 +296,9 @@ def _storage(messages: Mapping[int, bytes], shape: tuple[int, ...], dtype: np.dt
         if offset == UNDEFINED or length != size:
             raise UnusualError
         return Contiguous(offset, 0, dtype)
+    tree = None
     if version == 3 and kind == 2:
+        (tree,) = struct.unpack_from("<Q", data, 3)
         chunks = struct.unpack_from(f"<{data[2]}I", data, 11)
     elif version == 4 and kind == 2:
         width = data[4]
@@ -307,7 +309,9 @@ def _storage(messages: Mapping[int, bytes], shape: tuple[int, ...], dtype: np.dt
     # The last size is that of an element.
     if len(chunks) != len(shape) + 1 or chunks[-1] != dtype.itemsize or not all(chunks):
         raise UnusualError
-    return Chunked(chunks[:-1], tuple(_filters(messages.get(_FILTERS, b"\2\0"))), dtype, name)
+    return Chunked(
+        chunks[:-1], tuple(_filters(messages.get(_FILTERS, b"\2\0"))), dtype, name, None if tree == UNDEFINED else tree
+    )
 
 
 def _filters(data: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -49,12 +49,15 @@ class Chunked:
         Type as stored, with its byte order.
     path : str
         The dataset's path in the file.
+    tree : int, optional
+        Where the table of chunks stands, where it may be a version 1 B-tree.
     """
 
     chunks: tuple[int, ...]
     filters: tuple[tuple[int, tuple[int, ...]], ...]
     dtype: np.dtype[Any]
     path: str
+    tree: int | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import re
 
 import h5py
@@ -10,7 +11,8 @@ import netCDF4
 import numpy as np
 import pytest
 
-from cfagg.readers import hdf5, hdf5_header
+from cfagg.errors import CfaggError
+from cfagg.readers import hdf5, hdf5_chunks, hdf5_header, hdf5_tree, read
 from cfagg.readers.files import CONTEXT_SOURCE, look
 from tests import nca_files
 
@@ -153,4 +155,60 @@ def test_a_damaged_heap_of_values_ends_the_search(tmp_path):
             data[at + k] = random.integers(256)
         (tmp_path / "a.nc").write_bytes(data)
         refused += _found(path, "v0") is None
+    assert refused > 100
+
+
+def _positions(path, located, indices):
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        return hdf5_tree.positions(handle, located.storage, indices)
+    finally:
+        os.close(handle)
+
+
+def _chunked(tmp_path):
+    """Write four chunks; return the file, what is known of the variable, and the library's table of chunks."""
+    values = np.arange(48, dtype="i4").reshape(8, 6)
+    path = str(nca_files.fragment(tmp_path / "a.nc", "tas", values, ["y", "x"], chunksizes=(4, 3), zlib=True))
+    with h5py.File(path) as f:
+        infos = [f["tas"].id.get_chunk_info(k) for k in range(4)]
+    table = {tuple(np.floor_divide(i.chunk_offset, (4, 3))): (i.filter_mask, i.byte_offset, i.size) for i in infos}
+    return path, _found(path, "tas"), table
+
+
+def test_positions_of_chunks_are_those_that_the_library_finds(tmp_path):
+    path, located, table = _chunked(tmp_path)
+    assert _positions(path, located, list(table)) == list(table.values())
+
+
+def test_an_unwritten_chunk_is_left_to_the_library(tmp_path):
+    path, located, _ = _chunked(tmp_path)
+    assert _positions(path, located, [(0, 0), (2, 0)]) is None
+
+
+def test_a_table_of_more_than_one_node_is_left_to_the_library(tmp_path):
+    path = str(nca_files.fragment(tmp_path / "a.nc", "tas", np.zeros(200, "i2"), ["x"], chunksizes=(1,)))
+    located = _found(path, "tas")
+    assert _positions(path, located, [(0,)]) is None
+    np.testing.assert_array_equal(read(located, [slice(0, 200, 1)], CONTEXT_SOURCE), np.zeros(200))
+
+
+def test_damaged_tables_of_chunks_raise_or_give_stored_values(tmp_path):
+    path, located, _ = _chunked(tmp_path)
+    whole = pathlib.Path(path).read_bytes()
+    random = np.random.default_rng(5)
+    refused = 0
+    for _ in range(400):
+        data = bytearray(whole)
+        data[located.storage.tree + int(random.integers(200))] ^= int(random.integers(1, 256))
+        pathlib.Path(path).write_bytes(data)
+        found = _positions(path, located, [(0, 0), (0, 1), (1, 0), (1, 1)])
+        refused += found is None
+        if found is not None:
+            try:
+                block = hdf5_chunks.read(look(path), located.storage, [slice(0, 8, 1), slice(0, 6, 1)], CONTEXT_SOURCE)
+            except CfaggError:
+                refused += 1
+            else:
+                assert block.shape == (8, 6)
     assert refused > 100
