@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["encoded_fill", "fill_of", "group_attributes", "jsonable", "variable_attributes"]
+__all__ = ["encoded_fill", "fill_of", "group_attributes", "is_strict", "jsonable", "variable_attributes"]
 
 #: Attributes that describe the aggregation and not the array.
 _CONSUMED = frozenset({"nca_dimensions", "nca_array", "nca_private"})
@@ -37,6 +37,17 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [jsonable(v) for v in value]
     return value
+
+
+def is_strict(value: Any) -> bool:
+    """Whether a value that `jsonable` returned is JSON proper, which has neither NaN nor infinities.
+
+    >>> is_strict([0.0, math.inf]), is_strict("NaN")
+    (False, True)
+    """
+    if isinstance(value, list):
+        return all(is_strict(v) for v in value)
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def group_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:

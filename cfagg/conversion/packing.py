@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cfagg.cf.gather import gather
 from cfagg.cf.header import Header
-from cfagg.cf.masking import DEFAULT_FILLS, numbers
+from cfagg.cf.masking import DEFAULT_FILLS, numbers, reinterpret
 from cfagg.cf.packing import Packing, read_as
 from cfagg.errors import ConformError
 from cfagg.model import Aggregation, Layout
@@ -88,6 +88,7 @@ def decoded(dtype: np.dtype[Any], attributes: Mapping[str, Any], where: str) -> 
             continue
         if not isinstance(bounds[0], float) or dtype.kind == "f":
             # Packed units, by the NetCDF User's Guide; a float bound of packed integers is unpacked already.
+            bounds = [reinterpret(b, dtype, read) for b in bounds]
             bounds = [float(np.float64(b) * packing.scale + packing.offset) for b in bounds]
         values = np.asarray(bounds).astype(result)
         flipped = {"valid_min": "valid_max", "valid_max": "valid_min"}.get(name, name) if packing.scale < 0 else name
@@ -96,15 +97,17 @@ def decoded(dtype: np.dtype[Any], attributes: Mapping[str, Any], where: str) -> 
     return Unpack(result, read, packing.scale, packing.offset, fills), kept
 
 
-def shared_packing(aggregation: Aggregation, rows: Iterable[tuple[Layout, Header]]) -> tuple[Aggregation | None, str]:
+def shared_packing(
+    aggregation: Aggregation, rows: Iterable[tuple[Layout, Header | None]]
+) -> tuple[Aggregation | None, str]:
     """Return the aggregation with the packing that all its partitions share, so that integers are copied untouched.
 
     Parameters
     ----------
     aggregation : Aggregation
         An aggregation of floats without a packing of its own.
-    rows : iterable of (Layout, Header)
-        Layout and header of each partition.  Iterated only as far as needed.
+    rows : iterable of (Layout, Header or None)
+        Layout and header of each partition, None where its file is missing.  Iterated only as far as needed.
 
     Returns
     -------
@@ -118,7 +121,11 @@ def shared_packing(aggregation: Aggregation, rows: Iterable[tuple[Layout, Header
     seen: tuple[Any, ...] | None = None
     first = ""
     sample: Header | None = None
+    absent = not aggregation.partitions.present.all()
     for layout, head in rows:
+        if head is None:
+            absent = True
+            continue
         where = f"file {head.file}, variable {head.variable}"
         key = _packing_key(aggregation, layout, head, where)
         if seen is None:
@@ -142,6 +149,11 @@ def shared_packing(aggregation: Aggregation, rows: Iterable[tuple[Layout, Header
     fill = seen[-1]
     if fill is None:
         fill = DEFAULT_FILLS.get(sample.dtype.str[1:])
+    if fill is None and absent:
+        return None, (
+            f"variable {aggregation.name!r}: partitions are missing and its packed integers have no missing value: "
+            f"decoded values of type {aggregation.dtype.name} are written"
+        )
     if fill is not None:
         attributes["_FillValue"] = sample.dtype.type(fill)
     return replace(aggregation, dtype=sample.dtype, attributes=attributes), ""

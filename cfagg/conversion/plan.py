@@ -15,7 +15,7 @@ import numpy.typing as npt
 from cfagg.access import Access
 from cfagg.cf.header import Header
 from cfagg.conversion import packing
-from cfagg.conversion.attributes import fill_of, group_attributes, variable_attributes
+from cfagg.conversion.attributes import fill_of, group_attributes, is_strict, variable_attributes
 from cfagg.conversion.chunks import RECTILINEAR_NOTE, check_dimensions, choose_chunks
 from cfagg.conversion.options import Options
 from cfagg.conversion.selection import select
@@ -156,13 +156,31 @@ def build_plan(source: Source, access: Access, options: Options, workers: int) -
             arrays.append(_array(source, group, variable, access, options, workers, notes))
     if not isinstance(options.chunks, str):
         check_dimensions(dict(options.chunks), known)
-    if options.zarr_format == 3 and any(a.dtype.kind == "S" for a in arrays):
-        names = [a.path for a in arrays if a.dtype.kind == "S"]
-        notes.append(
-            f"variables of characters ({', '.join(names)}) are written as fixed-length bytes, which Zarr v3 does not "
+    notes.extend(_readers(groups, arrays, options.zarr_format))
+    return Plan(groups, tuple(arrays), tuple(notes))
+
+
+def _readers(groups: Mapping[str, Mapping[str, Any]], arrays: list[Array], zarr_format: int) -> Iterator[str]:
+    """Yield what other libraries will not read of the store."""
+    characters = ", ".join(a.path for a in arrays if a.dtype.kind == "S")
+    strings = ", ".join(a.path for a in arrays if a.dtype.kind == "O")
+    scalars = ", ".join(a.path for a in arrays if not a.shape)
+    if characters and zarr_format == 3:
+        yield (
+            f"variables of characters ({characters}) are written as fixed-length bytes, which Zarr v3 does not "
             "specify yet: zarr-python and xarray read them"
         )
-    return Plan(groups, tuple(arrays), tuple(notes))
+    if strings and zarr_format == 2:
+        yield f"variables of strings ({strings}): netCDF-C opens no Zarr store that has them; zarr-python and xarray do"
+    elif scalars and zarr_format == 2:
+        yield f"variables without dimensions ({scalars}): netCDF-C does not show them; zarr-python and xarray do"
+    odd = [f"{path or '/'}: {k}" for path, found in groups.items() for k, v in found.items() if not is_strict(v)]
+    odd += [f"{a.path}: {k}" for a in arrays for k, v in a.attributes.items() if not is_strict(v)]
+    if odd:
+        yield (
+            f"attributes that are NaN or infinite ({', '.join(odd)}) have no form in JSON proper: zarr-python, xarray "
+            "and netCDF-C read them as they are written, strict readers refuse the store"
+        )
 
 
 def _array(
@@ -225,16 +243,17 @@ def _array(
     )
 
 
-def _headers(aggregation: Aggregation, reader: Any, workers: int, missing: str) -> Iterator[tuple[Layout, Header]]:
-    """Yield layout and header of every partition, read ahead by a few threads."""
+def _headers(
+    aggregation: Aggregation, reader: Any, workers: int, missing: str
+) -> Iterator[tuple[Layout, Header | None]]:
+    """Yield layout and header of every partition, None where it is missing and may be; a few threads read ahead."""
     partitions = aggregation.partitions
     rows = (i for i in range(len(partitions)) if partitions.present[i])
     with ThreadPoolExecutor(workers) as pool:
         while batch := list(islice(rows, 64 * workers)):
             heads = pool.map(lambda i: _header(reader, i, missing), batch)
             for i, head in zip(batch, heads, strict=True):
-                if head is not None:
-                    yield partitions.layout_of(i), head
+                yield partitions.layout_of(i), head
 
 
 def _header(reader: Any, i: int, missing: str) -> Header | None:

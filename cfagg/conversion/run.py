@@ -73,7 +73,7 @@ def cut(arrays: Sequence[Array], memory: int, workers: int) -> tuple[list[Slabs]
         if size > memory:
             raise LimitError(
                 f"variable {a.path!r}: a chunk of shape {tuple(max(s, default=0) for s in a.grid.sizes)} takes "
-                f"{size >> 20} MiB to convert, more than memory={memory >> 20} MiB; give more memory or smaller chunks"
+                f"{size:,} bytes to convert, more than memory={memory:,}; give more memory or smaller chunks"
             )
         slabs.append(made)
         largest = max(largest, size)

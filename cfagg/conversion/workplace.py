@@ -52,13 +52,16 @@ class Workplace:
         if "://" in name:
             raise UnsupportedError(f"{name} is a URL; a store is written to a local directory: name one")
         self.target = Path(os.path.realpath(name))
+        # An empty name is the working directory to the system: a variable of a script that was not set.
+        if not name or not self.target.name:
+            raise TargetError(f"{name!r} cannot be the target; name a directory for the store")
         self.root = self.target.with_name(f".{self.target.name}.cfagg-partial")
         self.store = self.root / "store"
         self.journal = self.root / "journal"
         self._old = self.root / "old"
         self._overwrite, self._resume = overwrite, resume
         self._lock: IO[bytes] | None = None
-        if not self.target.name or not self.target.parent.is_dir():
+        if not self.target.parent.is_dir():
             raise TargetError(f"{name} cannot be written: there is no directory {self.target.parent}; create it first")
         self.check_target()
 

@@ -316,3 +316,53 @@ def test_neither_xarray_nor_dask_is_imported(floats, tmp_path):
         "sys.exit(bool({'xarray', 'dask', 'pandas'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", script, path, tmp_path / "out.zarr"]).returncode == 0
+
+
+def test_decode_reads_valid_ranges_of_unsigned_packed_values_as_unsigned(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as nc:
+        nc.createDimension("x", 2)
+        for name, valid in (("v", {"valid_range": np.array([0, -6], "i1")}), ("w", {"valid_max": np.int8(-6)})):
+            v = nc.createVariable(name, "i1", ("x",), fill_value=np.int8(-1))
+            v.set_auto_maskandscale(False)
+            v.setncatts({"_Unsigned": "true", "scale_factor": np.float32(0.5), "add_offset": np.float32(1), **valid})
+            v[:] = [0, -6]
+    convert(tmp_path / "a.nc", tmp_path / "out.zarr", packing="decode")
+    root = zarr.open_group(tmp_path / "out.zarr", mode="r")
+    assert root["v"][:].tolist() == root["v"].attrs["valid_range"] == [1.0, 126.0]
+    assert root["w"].attrs["valid_max"] == 126.0
+
+
+def test_notes_name_what_strict_json_readers_and_netcdf_c_do_not_read(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as nc:
+        nc.createDimension("x", 2)
+        nc.createVariable("crs", "i4", ())
+        nc.createVariable("v", "f4", ("x",)).setncattr("range", np.array([0, np.inf]))
+    (scalars, infinite) = convert(tmp_path / "a.nc", tmp_path / "v2.zarr", zarr_format=2).notes
+    assert "(crs)" in scalars
+    assert "netCDF-C" in scalars
+    assert "v: range" in infinite
+    assert len(convert(tmp_path / "a.nc", tmp_path / "v3.zarr").notes) == 1
+    with netCDF4.Dataset(tmp_path / "b.nc", "w") as nc:
+        nc.createDimension("x", 2)
+        nc.createVariable("names", str, ("x",))
+    assert "(names)" in convert(tmp_path / "b.nc", tmp_path / "s.zarr", zarr_format=2).notes[0]
+
+
+def test_missing_partitions_of_packed_bytes_without_a_fill_value_are_filled_in_decoded_values(tmp_path):
+    attributes = {"scale_factor": np.float32(0.5), "add_offset": np.float32(0)}
+    write_fragment(tmp_path / "part0.nc", np.ones((3, LAT, LON), "i1"), dtype="i1", attributes=attributes)
+    report = convert(write_aggregation(tmp_path / "a.nca", [3, 3]), tmp_path / "out.zarr", missing="fill")
+    found = zarr.open_group(tmp_path / "out.zarr", mode="r")["tas"][:]
+    assert found.dtype == "f4"
+    assert (found[:3] == 0.5).all()
+    assert np.isnan(found[3:]).all()
+    assert "no missing value" in report.notes[0]
+
+
+@pytest.mark.parametrize("target", ["", "/"])
+def test_a_name_that_cannot_be_a_store_is_refused(floats, tmp_path, target, monkeypatch):
+    path, _ = floats
+    zarr.create_group(tmp_path / "cwd.zarr")
+    monkeypatch.chdir(tmp_path / "cwd.zarr")
+    with pytest.raises(TargetError, match="name a directory"):
+        convert(path, target, overwrite=True)
