@@ -174,6 +174,9 @@ def _readers(groups: Mapping[str, Mapping[str, Any]], arrays: list[Array], zarr_
         yield f"variables of strings ({strings}): netCDF-C opens no Zarr store that has them; zarr-python and xarray do"
     elif scalars and zarr_format == 2:
         yield f"variables without dimensions ({scalars}): netCDF-C does not show them; zarr-python and xarray do"
+    text = ", ".join(a.path for a in arrays if a.dtype.kind in "OS" and a.fill is not None)
+    if text and zarr_format == 3:
+        yield f"fill values of text ({text}) are those of the Zarr v3 arrays; xarray masks text by them in v2 only"
     odd = [f"{path or '/'}: {k}" for path, found in groups.items() for k, v in found.items() if not is_strict(v)]
     odd += [f"{a.path}: {k}" for a in arrays for k, v in a.attributes.items() if not is_strict(v)]
     if odd:

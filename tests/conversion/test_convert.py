@@ -366,3 +366,15 @@ def test_a_name_that_cannot_be_a_store_is_refused(floats, tmp_path, target, monk
     monkeypatch.chdir(tmp_path / "cwd.zarr")
     with pytest.raises(TargetError, match="name a directory"):
         convert(path, target, overwrite=True)
+
+
+def test_a_fill_value_of_text_is_that_of_the_array_and_noted_where_xarray_does_not_mask(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as nc:
+        nc.createDimension("x", 2)
+        nc.createVariable("s", str, ("x",), fill_value="NA")[:] = np.array(["a", "NA"], object)
+    notes = convert(tmp_path / "a.nc", tmp_path / "3.zarr").notes
+    assert zarr.open_group(tmp_path / "3.zarr", mode="r")["s"].fill_value == "NA"
+    assert any("(s)" in n and "fill values" in n for n in notes)
+    convert(tmp_path / "a.nc", tmp_path / "2.zarr", zarr_format=2)
+    with xr.open_zarr(tmp_path / "2.zarr") as ds:
+        assert ds.s.isnull().values.tolist() == [False, True]
