@@ -17,6 +17,7 @@ from cfagg.conversion.options import DEFAULT_MEMORY, Options, parse_size, worker
 from cfagg.conversion.workplace import Workplace, reason
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
 from cfagg.model import Aggregation
+from cfagg.readers.pool import close_files
 from cfagg.source import Source, open_source
 
 __all__ = ["Report", "convert"]
@@ -198,6 +199,8 @@ def _working(place: Workplace, *, resume: bool, overwrite: bool) -> Iterator[Non
         _tidy(place)
         raise
     finally:
+        # Who converts may want to change the source next, which the libraries refuse while it is open.
+        close_files()
         place.leave()
 
 

@@ -11,7 +11,7 @@ from cfagg.readers import counters
 from cfagg.readers.files import FileKey
 from cfagg.readers.locks import LIBRARY
 
-__all__ = ["Pool", "open_files", "set_open_files"]
+__all__ = ["Pool", "close_files", "open_files", "set_open_files"]
 
 _pools: list[Pool] = []
 
@@ -61,19 +61,31 @@ class Pool:
 
 
 def set_open_files(limit: int) -> None:
-    """Set how many files each library keeps open between reads, 64 at first; 0 closes all now.
+    """Set how many files each library keeps open between reads, 64 at first and at least 1.
 
     Examples
     --------
-    >>> set_open_files(0)
-    >>> open_files()
-    0
+    >>> set_open_files(16)
     >>> set_open_files(64)
     """
     with LIBRARY:
         for pool in _pools:
             pool.limit = max(int(limit), 1)
-            pool.shrink(int(limit))
+            pool.shrink(pool.limit)
+
+
+def close_files() -> None:
+    """Close the files kept open; a later read opens them again.
+
+    Examples
+    --------
+    >>> close_files()
+    >>> open_files()
+    0
+    """
+    with LIBRARY:
+        for pool in _pools:
+            pool.shrink(0)
 
 
 def open_files() -> int:

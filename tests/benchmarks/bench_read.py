@@ -13,7 +13,7 @@ import numpy as np
 from cfagg.access import Access
 from cfagg.execute import Reader
 from cfagg.readers import find
-from cfagg.readers.pool import set_open_files
+from cfagg.readers.pool import close_files, set_open_files
 from cfagg.source import open_source
 from tests import nca_files
 from tests.benchmarks.table import Row, clock
@@ -54,7 +54,7 @@ def _reader(path: pathlib.Path) -> Reader:
 def _cold() -> None:
     """Forget open files and headers: every run starts as a new process does."""
     find.forget()
-    set_open_files(0)
+    close_files()
     set_open_files(64)
 
 

@@ -18,6 +18,7 @@ from cfagg.errors import (
     TargetExistsError,
     UnsupportedError,
 )
+from cfagg.readers.pool import open_files
 from tests.conversion.conftest import LAT, LON, write_aggregation, write_fragment, write_packed
 
 FORMATS = pytest.mark.parametrize("zarr_format", [3, 2])
@@ -378,3 +379,13 @@ def test_a_fill_value_of_text_is_that_of_the_array_and_noted_where_xarray_does_n
     convert(tmp_path / "a.nc", tmp_path / "2.zarr", zarr_format=2)
     with xr.open_zarr(tmp_path / "2.zarr") as ds:
         assert ds.s.isnull().values.tolist() == [False, True]
+
+
+def test_the_source_can_be_changed_after_its_conversion(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as nc:
+        nc.createDimension("x", 2)
+        nc.createVariable("name", str, ("x",))[:] = np.array(["a", "b"], object)
+    convert(tmp_path / "a.nc", tmp_path / "out.zarr")
+    with netCDF4.Dataset(tmp_path / "a.nc", "a") as nc:
+        nc.title = "changed"
+    assert open_files() == 0

@@ -17,7 +17,7 @@ from cfagg.errors import SourceError
 from cfagg.readers import classic, contiguous, counters, hdf5, hdf5_chunks, locate, netcdf, read
 from cfagg.readers.files import CONTEXT_SOURCE, look
 from cfagg.readers.locks import LIBRARY
-from cfagg.readers.pool import open_files, set_open_files
+from cfagg.readers.pool import close_files, open_files, set_open_files
 from tests import nca_files
 
 STORAGE = [
@@ -191,7 +191,7 @@ def test_a_scattered_hyperslab_is_walked_in_rows_where_that_reads_less(tmp_path)
 
 
 def test_open_files_are_bounded_and_can_be_closed(tmp_path):
-    set_open_files(0)
+    close_files()
     set_open_files(5)
     try:
         for i in range(12):
@@ -201,7 +201,7 @@ def test_open_files_are_bounded_and_can_be_closed(tmp_path):
             assert 0 < open_files() <= 10
         held = [str(fd.readlink()) for fd in pathlib.Path("/proc/self/fd").iterdir() if fd.is_symlink()]
         assert sum(str(tmp_path) in name for name in held) <= 10
-        set_open_files(0)
+        close_files()
         assert open_files() == 0
     finally:
         set_open_files(64)
