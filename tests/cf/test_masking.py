@@ -1,5 +1,6 @@
 """Which values attributes declare as missing."""
 
+import netCDF4
 import numpy as np
 import pytest
 
@@ -11,7 +12,6 @@ I1, U1, I2, F4 = (np.dtype(t) for t in ("i1", "u1", "i2", "f4"))
 
 @pytest.mark.parametrize("name", sorted(DEFAULT_FILLS))
 def test_default_fills_are_those_of_the_netcdf_library(name):
-    netCDF4 = pytest.importorskip("netCDF4")
     assert DEFAULT_FILLS[name] == netCDF4.default_fillvals[name]
 
 

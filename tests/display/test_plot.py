@@ -1,13 +1,12 @@
 import warnings
 
+import matplotlib.image as mpl_image
 import numpy as np
 import pytest
 
 from cfagg.display.plot import PANELS, save
 from cfagg.errors import UnsupportedError
 from tests.display import arrays
-
-mpl_image = pytest.importorskip("matplotlib.image")
 
 
 def rgb(colour):
