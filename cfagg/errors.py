@@ -14,6 +14,8 @@
     ├── ConformError           (ValueError)           values that the master array cannot hold
     │   ├── UnitsError                                units that do not convert
     │   └── CalendarError                             dates that a calendar does not have
+    ├── NotAccumulatedError    (LookupError)          an array without the accumulation that is asked for
+    ├── StaleError             (RuntimeError)         an accumulation of data that have changed since
     ├── SourceError            (OSError)              an input file that cannot be opened as asked
     ├── TargetExistsError      (FileExistsError)      an output that would be replaced
     ├── TargetError            (OSError)              an output that cannot be written
@@ -21,6 +23,7 @@
 
     CfaggWarning               (UserWarning)
     ├── RepairWarning                                 text that was read after a repair
+    ├── StaleAccumulationWarning                      an accumulation that was there and could not be used
     └── UnknownConventionWarning                      a variable left out, an aggregation not understood
 """
 
@@ -41,10 +44,13 @@ __all__ = [
     "FragmentReadError",
     "LimitError",
     "ModelError",
+    "NotAccumulatedError",
     "Problem",
     "RepairWarning",
     "SelectionError",
     "SourceError",
+    "StaleAccumulationWarning",
+    "StaleError",
     "TargetError",
     "TargetExistsError",
     "UnitsError",
@@ -142,6 +148,14 @@ class CalendarError(ConformError):
     """A date that a calendar does not have, or an unknown calendar."""
 
 
+class NotAccumulatedError(CfaggError, LookupError):
+    """An array that has no accumulation, or not the one that is asked for."""
+
+
+class StaleError(CfaggError, RuntimeError):
+    """An accumulation whose source has changed since it was built."""
+
+
 class SourceError(CfaggError, OSError):
     """An input that is not there, or not in a format that cfagg reads."""
 
@@ -164,6 +178,10 @@ class CfaggWarning(UserWarning):
 
 class RepairWarning(CfaggWarning):
     """Text that was not valid as written and was read after a repair."""
+
+
+class StaleAccumulationWarning(CfaggWarning):
+    """An accumulation that is there, does not belong to the data as they are now, and was not used."""
 
 
 class UnknownConventionWarning(CfaggWarning):

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 #: Folder or module -> packages it may import besides the standard library.
 ALLOWED = {
     "kernels": {"numpy", "numba", "llvmlite", "cfagg.kernels"},  # llvmlite is Numba's own code generator
-    "conventions": {"numpy", "cfagg.model", "cfagg.errors", "cfagg.conventions"},
+    "conventions": {"numpy", "jsonschema", "cfagg.model", "cfagg.errors", "cfagg.conventions"},
     "cfagg/model.py": {"numpy", "cfagg.errors"},
     "cfagg/errors.py": set(),
 }
