@@ -1,0 +1,141 @@
+"""Long series of global fields in Zarr stores for benchmarks, made once under ``.bench/accumulate``.
+
+The longer series repeats the shorter one: its chunk files are hard links, so ten years cost the room of one.  A scan of
+it finds the files in the machine's memory where it would have to go to the disk, which only helps the peers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pathlib
+import shutil
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parents[2] / ".bench" / "accumulate"
+
+#: Dimensions of every series.
+DIMS = ("time", "latitude", "longitude")
+
+#: Name of the variable.
+VARIABLE = "tas"
+
+
+def series(
+    steps: int, lat: int, lon: int, chunks: tuple[int, int, int], codec: str = "none", times: int = 1
+) -> pathlib.Path:
+    """Return the store of an hourly series of `steps` float32 fields, repeated `times` times.
+
+    Parameters
+    ----------
+    steps, lat, lon : int
+        Shape of what is repeated; `steps` is a multiple of ``chunks[0]`` where `times` is not 1.
+    chunks : tuple of int
+        Shape of a chunk.
+    codec : str
+        ``"none"`` or ``"zstd"`` (as zarr-python compresses by default).
+    times : int
+        Repetitions.
+    """
+    name = f"{steps}x{lat}x{lon}-{'x'.join(map(str, chunks))}-{codec}"
+    target = HERE / (f"{name}.zarr" if times == 1 else f"{name}-{times}.zarr")
+    if (target / "zarr.json").exists():
+        return target
+    part = target.with_suffix(".part")
+    shutil.rmtree(part, ignore_errors=True)
+    HERE.mkdir(parents=True, exist_ok=True)
+    array = _create(part, (steps * times, lat, lon), chunks, codec)
+    if times == 1:
+        for start in range(0, steps, chunks[0]):
+            array[start : start + chunks[0]] = _fields(start, min(chunks[0], steps - start), lat, lon)
+    else:
+        if steps % chunks[0]:
+            raise ValueError(f"{steps} steps are no multiple of a chunk's {chunks[0]}")
+        _link(series(steps, lat, lon, chunks, codec), part, steps // chunks[0], times)
+    shutil.rmtree(target, ignore_errors=True)
+    part.rename(target)
+    return target
+
+
+def _create(path: pathlib.Path, shape: tuple[int, int, int], chunks: tuple[int, int, int], codec: str):
+    """Create the store with its coordinates, and the variable without a chunk."""
+    import zarr
+
+    group = zarr.create_group(path, zarr_format=3)
+    axes = {
+        "time": (
+            np.arange(shape[0], dtype="f8"),
+            {"standard_name": "time", "units": "hours since 2001-01-01", "calendar": "standard"},
+        ),
+        "latitude": (
+            (np.arange(shape[1]) + 0.5) * 180 / shape[1] - 90,
+            {"standard_name": "latitude", "units": "degrees_north"},
+        ),
+        "longitude": (
+            (np.arange(shape[2]) + 0.5) * 360 / shape[2],
+            {"standard_name": "longitude", "units": "degrees_east"},
+        ),
+    }
+    for dim, (values, attributes) in axes.items():
+        axis = group.create_array(
+            dim, shape=values.shape, dtype="f8", chunks=values.shape, dimension_names=[dim], attributes=attributes
+        )
+        axis[:] = values
+    return group.create_array(
+        VARIABLE,
+        shape=shape,
+        dtype="f4",
+        chunks=chunks,
+        compressors="auto" if codec == "zstd" else None,
+        fill_value=np.float32(np.nan),
+        dimension_names=list(DIMS),
+        attributes={"standard_name": "air_temperature", "units": "K"},
+    )
+
+
+def _fields(start: int, count: int, lat: int, lon: int) -> np.ndarray:
+    """Return hourly temperatures: a mean state, the year, the day and the weather."""
+    random = np.random.default_rng(start)
+    phi = np.linspace(-np.pi / 2, np.pi / 2, lat, dtype="f4")[:, None]
+    around = np.linspace(0, 2 * np.pi, lon, endpoint=False, dtype="f4")[None]
+    weather = random.normal(size=(lat, lon)).astype("f4")
+    out = np.empty((count, lat, lon), "f4")
+    for step, hour in enumerate(range(start, start + count)):
+        weather = 0.97 * np.roll(weather, 1, axis=1) + 0.24 * random.standard_normal((lat, lon), "f4")
+        year = 15 * np.sin(phi) * np.float32(np.cos(2 * np.pi * hour / 8760))
+        day = 4 * np.cos(phi) * np.cos(2 * np.pi * hour / 24 + around)
+        out[step] = 288 - 45 * np.sin(phi) ** 2 - year - day + 5 * weather
+    # Model output rarely means more than some 16 bits of a float32; the others are left out, as is usual.
+    raw = out.view("u4")
+    return ((raw + np.uint32(64)) & np.uint32(0xFFFFFF80)).view("f4")
+
+
+def _link(source: pathlib.Path, target: pathlib.Path, rows: int, times: int) -> None:
+    """Link the chunk files of a series, again and again, into one of `times` times its length."""
+    folder = source / VARIABLE / "c"
+    for row, again in itertools.product(range(rows), range(times)):
+        for file in sorted((folder / str(row)).rglob("*")):
+            name = target / VARIABLE / "c" / str(again * rows + row) / file.relative_to(folder / str(row))
+            if file.is_dir():
+                name.mkdir(parents=True, exist_ok=True)
+            else:
+                name.parent.mkdir(parents=True, exist_ok=True)
+                os.link(file, name)
+
+
+def chunk_files(store: pathlib.Path) -> list[pathlib.Path]:
+    """Return the paths of all chunk files of the variable."""
+    return sorted(p for p in (store / VARIABLE / "c").rglob("*") if p.is_file())
+
+
+def values(store: pathlib.Path) -> np.ndarray:
+    """Return the whole variable in memory."""
+    import zarr
+
+    return np.asarray(zarr.open_group(store, mode="r")[VARIABLE])
+
+
+def stored_bytes(folder: pathlib.Path) -> int:
+    """Return the bytes of all files below a folder."""
+    return sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
