@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "MAX_COMBINATIONS",
     "MAX_DEPTH",
     "MAX_PARTITIONS",
     "MAX_PART_LIST",
@@ -26,3 +27,5 @@ MAX_RANK = 64
 MAX_PROBLEMS = 1000
 #: Warnings about one kind of repair; the last one counts the rest.
 MAX_REPAIR_WARNINGS = 20
+#: Objects inside one ``_ACCUMULATION_GROUP``: all combinations of fourteen dimensions.
+MAX_COMBINATIONS = 2**14

@@ -1,0 +1,238 @@
+"""What an accumulation needs to be exact and never stale, and ZEP 5 has no place for: the attribute ``cfagg``.
+
+It stands beside ``_ACCUMULATION_GROUP``: of which array the sums are (shape, chunks, type, a token of its stored
+objects), how its values are packed and masked, which weights were used, in which numbers was summed, and which further
+arrays the group has.  This is version 1; keys that a reader does not know do not change the meaning of the others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from cfagg.conventions import limits
+from cfagg.conventions.accumulation_fields import Fields, json_number
+from cfagg.conventions.accumulation_model import Combinations, Dims, Table
+from cfagg.conventions.accumulation_record import (
+    KINDS_OF_SUMS,
+    KINDS_OF_WEIGHTS,
+    STATISTICS,
+    VERSION,
+    Chunks,
+    Extra,
+    LevelNames,
+    MaskRecord,
+    Packing,
+    Source,
+    WeightsRecord,
+)
+from cfagg.conventions.accumulation_rules import check_together
+from cfagg.conventions.dtypes import is_known, numpy_dtype
+from cfagg.conventions.findings import Findings, shorten
+from cfagg.errors import ModelError, UnsupportedError
+
+__all__ = ["KEY", "parse_extra", "write_extra"]
+
+#: Name of the attribute.
+KEY = "cfagg"
+
+_TOKEN = re.compile(r"[0-9a-f]{8,128}").fullmatch
+
+
+def parse_extra(value: Any, *, combinations: Combinations | None = None, source: str = "") -> Extra:
+    """Return what the attribute ``cfagg`` of an accumulation group says.
+
+    Parameters
+    ----------
+    value : JSON value
+        Value of the attribute.
+    combinations : Combinations, optional
+        What the group attribute beside it names; both must agree.
+    source : str
+        Store and group, for messages.
+
+    Raises
+    ------
+    UnsupportedError
+        A version that this cfagg does not know.
+    ConventionError
+        A key that is missing, of the wrong type or in contradiction to another.  Lists every problem.
+
+    Examples
+    --------
+    >>> from cfagg.conventions.accumulation_record import example
+    >>> extra = parse_extra(write_extra(example()))
+    >>> extra == example(), extra.source.dims, extra.stride["time"]
+    (True, ('time', 'lat'), 2)
+    """
+    findings = Findings(source or "accumulation group")
+    top = Fields(value, (KEY,), findings)
+    findings.check("the attribute cfagg is not understood; build the accumulation anew with --overwrite")
+    version = top.values.get("version")
+    if type(version) is int and version > VERSION:
+        raise UnsupportedError(
+            f"{findings.subject}: written in version {shorten(version)} of cfagg's accumulations, this cfagg "
+            f"reads version {VERSION}; read it with a newer cfagg, or build it anew with --overwrite"
+        )
+    if top.integer("version", 1) != VERSION:
+        findings.problem(f"{KEY}.version", f"version {VERSION} expected")
+    described = _source(top.object("source"))
+    dims = described.dims
+    packing, weights, excluded = top.optional("packing"), top.optional("weights"), top.object("excluded")
+    mask = top.object("mask")
+    extra = Extra(
+        source=described,
+        packing=None if packing is None else Packing(packing.number("scale_factor", 1), packing.number("add_offset")),
+        mask=MaskRecord(mask.numbers("fills"), mask.bound("valid_min"), mask.bound("valid_max"), mask.flag("unsigned")),
+        weights=None if weights is None else _weights(weights, dims),
+        sums=top.choice("sums", KINDS_OF_SUMS),
+        stride=Table(top.integer_table("stride", 1)),
+        missing=excluded.integer("missing"),
+        nonfinite=excluded.integer("nonfinite"),
+        low=Table(top.nodes("low", limits.MAX_COMBINATIONS)),
+        counts=_counts(top, dims),
+        statistics=tuple(_level(f, dims) for f in top.objects("statistics", limits.MAX_COMBINATIONS)),
+        stamps=top.node("stamps"),
+        boundaries=Table(top.nodes("boundaries", limits.MAX_RANK)),
+        created_by=top.text("created_by"),
+    )
+    if not findings.problems:
+        # Only values of the right type can be compared with each other.
+        check_together(extra, combinations, findings)
+    findings.check("the attribute cfagg is not understood; build the accumulation anew with --overwrite")
+    return extra
+
+
+def _source(fields: Fields) -> Source:
+    """Return the description of the accumulated array."""
+    dims, shape = fields.dims("dims", None), fields.integers("shape")
+    before = len(fields.findings.problems)
+    chunks = tuple(_chunks(fields, i, v) for i, v in enumerate(fields.items("chunks", limits.MAX_RANK)))
+    dtype, token = fields.text("dtype"), fields.text("token")
+    if dtype and (not is_known(dtype) or getattr(numpy_dtype(dtype), "kind", "O") not in "iuf"):
+        fields.wrong(("dtype",), "a numeric type", dtype)
+    if token and not _TOKEN(token):
+        fields.wrong(("token",), "8 to 128 hexadecimal digits", token)
+    source = Source(fields.text("name"), dims, shape, chunks, dtype, token)
+    if not fields.broken and len(fields.findings.problems) == before:
+        if not len(dims) == len(shape) == len(chunks):
+            fields.problem((), f"{len(dims)} dims, {len(shape)} sizes in shape and {len(chunks)} chunks")
+        else:
+            try:
+                _ = source.grid
+            except ModelError as error:
+                for problem in error.problems:
+                    fields.problem(("chunks",), str(problem))
+    return source
+
+
+def _chunks(fields: Fields, axis: int, value: Any) -> Chunks:
+    """Return the chunks of one dimension: one length, or runs of lengths, whose number is bounded."""
+    if type(value) is int and 0 < value < 2**63:
+        return value
+    if not isinstance(value, list):
+        fields.wrong(("chunks", axis), "a length of at least 1 or a list of [length, run] pairs", value)
+        return 1
+    runs: list[tuple[int, int]] = []
+    count = reach = 0
+    for i, pair in enumerate(value):
+        if not (isinstance(pair, list) and len(pair) == 2 and all(type(n) is int and n > 0 for n in pair)):
+            fields.wrong(("chunks", axis, i), "a pair [length, run] of integers of at least 1", pair)
+            return 1
+        runs.append((pair[0], pair[1]))
+        count, reach = count + pair[1], reach + pair[0] * pair[1]
+        if count > limits.MAX_PARTITIONS or reach >= 2**63:
+            fields.problem(("chunks", axis), f"more than {limits.MAX_PARTITIONS} chunks or longer than 64 bits can say")
+            return 1
+    return tuple(runs)
+
+
+def _weights(fields: Fields, dims: Dims) -> WeightsRecord:
+    name = fields.get("name")
+    if name is not None and not isinstance(name, str):
+        fields.wrong(("name",), "text or null", name)
+        name = None
+    return WeightsRecord(fields.choice("kind", KINDS_OF_WEIGHTS), name, fields.node("array"), fields.dims("dims", dims))
+
+
+def _counts(fields: Fields, dims: Dims) -> Table[Dims, str]:
+    out: dict[Dims, str] = {}
+    for entry in fields.objects("counts", limits.MAX_COMBINATIONS):
+        key = entry.dims("dims", dims)
+        if key in out:
+            entry.problem(("dims",), f"counts of {list(key)} stand twice")
+        out[key] = entry.node("array")
+    return Table(out)
+
+
+def _level(fields: Fields, dims: Dims) -> LevelNames:
+    arrays = [(kind, fields.node(kind)) for kind in STATISTICS if kind in fields.values]
+    return LevelNames(fields.dims("dims", dims), fields.integer("level"), Table(arrays))
+
+
+def write_extra(extra: Extra) -> dict[str, Any]:
+    """Return the value of the attribute ``cfagg``, ready for JSON.
+
+    Parameters
+    ----------
+    extra : Extra
+        What it says.
+
+    Raises
+    ------
+    ConventionError
+        What would be written could not be read back.  Lists every problem.
+
+    Examples
+    --------
+    >>> from cfagg.conventions.accumulation_record import example
+    >>> write_extra(example())["source"]["chunks"]
+    [5, [[3, 2], [1, 1]]]
+    """
+    source, mask, weights = extra.source, extra.mask, extra.weights
+    value = {
+        "version": VERSION,
+        "source": {
+            "name": source.name,
+            "dims": list(source.dims),
+            "shape": list(source.shape),
+            "chunks": [c if isinstance(c, int) else [list(pair) for pair in c] for c in source.chunks],
+            "dtype": source.dtype,
+            "token": source.token,
+        },
+        "packing": extra.packing
+        and {"scale_factor": extra.packing.scale_factor, "add_offset": extra.packing.add_offset},
+        "mask": {
+            "fills": [json_number(v) for v in mask.fills],
+            "valid_min": None if mask.valid_min is None else json_number(mask.valid_min),
+            "valid_max": None if mask.valid_max is None else json_number(mask.valid_max),
+            "unsigned": mask.unsigned,
+        },
+        "weights": weights
+        and {"kind": weights.kind, "name": weights.name, "array": weights.array, "dims": list(weights.dims)},
+        "sums": extra.sums,
+        "stride": dict(extra.stride),
+        "excluded": {"missing": extra.missing, "nonfinite": extra.nonfinite},
+        "low": dict(extra.low),
+        "counts": [{"dims": list(key), "array": name} for key, name in extra.counts.items()],
+        "statistics": [{"dims": list(level.dims), "level": level.level, **level.arrays} for level in extra.statistics],
+        "stamps": extra.stamps,
+        "boundaries": dict(extra.boundaries),
+        "created_by": extra.created_by,
+    }
+    _plain(value)
+    parse_extra(value, source="accumulation group to be written")
+    return value
+
+
+def _plain(value: Any) -> None:
+    """Turn the numbers of NumPy in a JSON value into Python's own, in place; JSON has no others."""
+    waiting: list[Any] = [value]
+    while waiting:
+        node = waiting.pop()
+        for key, item in list(node.items() if isinstance(node, Mapping) else enumerate(node)):
+            if hasattr(item, "item") and getattr(item, "shape", None) == ():
+                node[key] = item.item()
+            elif isinstance(item, (dict, list)):
+                waiting.append(item)
