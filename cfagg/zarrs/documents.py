@@ -1,0 +1,92 @@
+"""Reading the JSON documents of a Zarr store, never consolidated ones: those may be older than the arrays."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from cfagg.errors import LimitError, SourceError
+
+__all__ = ["MAX_DOCUMENT", "Document", "node_folder", "read_document", "store_path"]
+
+#: Bytes of one metadata document; consolidated metadata of large stores stay well below.
+MAX_DOCUMENT = 2**28
+
+#: A parsed document and the identity of its file: inode, size and modification time in nanoseconds.
+Document = tuple[dict[str, Any], tuple[int, int, int]]
+
+
+def store_path(store: str | os.PathLike[str]) -> str:
+    """Return the absolute path of a store on this machine.
+
+    Raises
+    ------
+    SourceError
+        It is a URL, or no directory.
+    """
+    name = os.fspath(store)
+    if "://" in name:
+        raise SourceError(f"{name} is a URL; chunks are read from local stores only: copy the store to this machine")
+    path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")
+    if not name or not Path(path).is_dir():
+        raise SourceError(f"{name or 'the empty name'} is no Zarr store: there is no such directory")
+    return path
+
+
+def node_folder(store: str, path: str) -> str:
+    """Return the directory of a group or array within a store; a path cannot leave the store.
+
+    Raises
+    ------
+    SourceError
+        The path has a component that is no name: ``..``, a separator of another system, or a NUL character.
+
+    Examples
+    --------
+    >>> node_folder("/data/a.zarr", "/ocean/tas/")
+    '/data/a.zarr/ocean/tas'
+    """
+    parts = path.strip("/").split("/") if path.strip("/") else []
+    for part in parts:
+        if part in ("", ".", "..") or "\\" in part or "\0" in part:
+            raise SourceError(f"{store}: {path!r} is no path of a Zarr node; {part!r} cannot be a name in it")
+    return "/".join([store, *parts])
+
+
+def read_document(folder: str, name: str) -> Document | None:
+    """Return a JSON object and the identity of its file, `None` where there is no such file.
+
+    Parameters
+    ----------
+    folder, name : str
+        Directory and name of the document.
+
+    Raises
+    ------
+    SourceError
+        It cannot be read or is no JSON object.
+    LimitError
+        It is too large or too deeply nested.
+    """
+    path = f"{folder}/{name}"
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123  (Path costs as much as the read)
+            status = os.fstat(file.fileno())
+            if status.st_size > MAX_DOCUMENT:
+                raise LimitError(f"{path} has {status.st_size:,} bytes, metadata are read up to {MAX_DOCUMENT:,}")
+            text = file.read(MAX_DOCUMENT)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror or error}") from error
+    try:
+        found = json.loads(text)
+    except RecursionError as error:
+        raise LimitError(f"{path} is nested too deeply") from error
+    except ValueError as error:
+        raise SourceError(f"{path} is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise SourceError(f"{path} holds a JSON {type(found).__name__}, expected an object")
+    return found, (status.st_ino, status.st_size, status.st_mtime_ns)

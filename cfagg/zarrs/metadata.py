@@ -1,0 +1,327 @@
+"""What a Zarr array is, from its own metadata: Zarr v2 (``.zarray``) and v3 (``zarr.json``).
+
+Sources: the Zarr v2 and v3 core specifications; the extension ``rectilinear`` (and its older name ``rectangular``) of
+chunk grids; the codec ``sharding_indexed``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cfagg.conventions.findings import shorten
+from cfagg.errors import ConventionError, Problem, SourceError, UnsupportedError
+from cfagg.model import Grid
+from cfagg.zarrs.codecs import Decoder, decoder
+from cfagg.zarrs.documents import node_folder, read_document, store_path
+from cfagg.zarrs.fields import data_type, dim_names, fill_number, grid_v2, grid_v3, key_form
+
+__all__ = ["ZarrArray", "open_array", "read_attributes"]
+
+
+@dataclass(frozen=True, eq=False)
+class ZarrArray:
+    """A Zarr array on this machine: its metadata, nothing of its data.
+
+    Attributes
+    ----------
+    store, path : str
+        Absolute path of the store, and the array's path within it.
+    zarr_format : int
+        2 or 3.
+    shape : tuple of int
+        Sizes of the dimensions.
+    dtype : numpy.dtype
+        Type of the elements in native byte order.
+    dims : tuple of str
+        Names of the dimensions; ``dim_0``, … where the array names none.
+    grid : Grid
+        The chunks that are decoded one by one: those inside of shards where there are shards.
+    objects : Grid
+        What is stored, one file each: shards where there are shards, else the chunks.
+    fill_value : int, float or bool
+        What elements of absent chunks are; 0 where the metadata leave it open.
+    fill_declared : bool
+        Whether the metadata give a fill value.
+    attributes : mapping
+        Attributes as written, without dimension names of Zarr v3.
+    document : mapping
+        ``zarr.json`` or ``.zarray``.
+    identity : tuple of tuple of int
+        Inode, size and modification time of every metadata document, to notice that one was written since.
+    prefix, separator : str
+        How keys of stored objects are made.
+    """
+
+    store: str
+    path: str
+    zarr_format: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    dims: tuple[str, ...]
+    grid: Grid
+    objects: Grid
+    fill_value: Any
+    fill_declared: bool
+    attributes: Mapping[str, Any] = field(repr=False)
+    document: Mapping[str, Any] = field(repr=False)
+    identity: tuple[tuple[int, int, int], ...] = field(repr=False)
+    prefix: str = field(repr=False)
+    separator: str = field(repr=False)
+
+    def key(self, index: Sequence[int]) -> str:
+        """Return the key of a stored object, below the array's folder.
+
+        Parameters
+        ----------
+        index : sequence of int
+            Index in `objects`.
+        """
+        if not index:
+            return self.prefix or "0"
+        tail = self.separator.join(map(str, index))
+        return f"{self.prefix}{self.separator}{tail}" if self.prefix else tail
+
+    def object_of(self, index: Sequence[int]) -> tuple[int, ...]:
+        """Return the index in `objects` of what holds a chunk of `grid`."""
+        if self.objects is self.grid:
+            return tuple(index)
+        held = []
+        for inner, outer, i in zip(self.grid.axes, self.objects.edges, index, strict=True):
+            start = i * getattr(inner, "chunk", 1)
+            held.append(int(np.searchsorted(outer, start, side="right")) - 1)
+        return tuple(held)
+
+    @property
+    def name(self) -> str:
+        """Last part of the path."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        n = 1
+        for m in self.shape:
+            n *= m
+        return n
+
+    @cached_property
+    def folder(self) -> str:
+        """Absolute path of the array's directory."""
+        return node_folder(self.store, self.path)
+
+    @cached_property
+    def decoder(self) -> Decoder | None:
+        """How chunks are decoded here; `None` where zarr-python does it."""
+        return decoder(self.document, self.zarr_format, self.dtype)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Caches hold functions of C libraries and open arrays.
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+def open_array(store: str | os.PathLike[str], path: str) -> ZarrArray:
+    """Return what an array of a Zarr store is.
+
+    Only the array's own metadata are read, never consolidated ones.
+
+    Parameters
+    ----------
+    store : path
+        Directory of the store.
+    path : str
+        Path of the array within the store.
+
+    Raises
+    ------
+    SourceError
+        There is no such array, or its metadata break the specification; all problems are listed.
+    ConventionError
+        ``dimension_names`` and ``_ARRAY_DIMENSIONS`` of a Zarr v3 array disagree.
+    UnsupportedError
+        Text, records, complex numbers and other types that are no numbers, or an unknown chunk grid.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, zarr
+    >>> store = tempfile.mkdtemp()
+    >>> a = zarr.create_array(store, name="tas", shape=(10, 4), chunks=(4, 4), dtype=">f4", dimension_names=("t", "x"))
+    >>> opened = open_array(store, "tas")
+    >>> opened.shape, opened.dims, opened.dtype, opened.grid.matrix_shape, opened.key((2, 0))
+    ((10, 4), ('t', 'x'), dtype('float32'), (3, 1), 'c/2/0')
+    """
+    root = store_path(store)
+    folder = node_folder(root, path)
+    path = path.strip("/")
+    where = f"{root}: array {path!r}"
+    found = read_document(folder, "zarr.json")
+    if found is not None:
+        return _open_v3(root, path, where, *found)
+    found = read_document(folder, ".zarray")
+    if found is None:
+        raise _not_there(root, path, folder)
+    attributes = read_document(folder, ".zattrs") or ({}, (0, -1, 0))
+    return _open_v2(root, path, where, found[0], attributes[0], (found[1], attributes[1]))
+
+
+def read_attributes(store: str, path: str, zarr_format: int) -> tuple[dict[str, Any], tuple[int, int, int]] | None:
+    """Return the attributes of a group and the identity of the document that holds them, `None` for no such group.
+
+    Raises
+    ------
+    SourceError
+        A document cannot be read, or describes no group.
+    """
+    folder = node_folder(store, path)
+    if zarr_format == 2:
+        if read_document(folder, ".zgroup") is None:
+            return None
+        return read_document(folder, ".zattrs") or ({}, (0, -1, 0))
+    found = read_document(folder, "zarr.json")
+    if found is None:
+        return None
+    document, identity = found
+    attributes = document.get("attributes", {})
+    if document.get("node_type") != "group" or not isinstance(attributes, dict):
+        raise SourceError(f"{folder}/zarr.json describes no group with attributes")
+    return attributes, identity
+
+
+def _not_there(store: str, path: str, folder: str) -> SourceError:
+    """Return the error for an array that is not there, saying what is."""
+    if any(os.path.lexists(f"{folder}/{name}") for name in (".zgroup", ".zmetadata")):
+        return SourceError(f"{store}: {path!r} is a group; name an array in it")
+    inside = []
+    parent = node_folder(store, path.rpartition("/")[0])
+    if os.path.isdir(parent):  # noqa: PTH112
+        with os.scandir(parent) as entries:
+            inside = sorted(
+                e.name
+                for e in entries
+                if not e.name.startswith(".")
+                and any(os.path.lexists(f"{e.path}/{name}") for name in ("zarr.json", ".zarray"))
+            )
+    found = f"; found {', '.join(inside[:20])}{' and more' if len(inside) > 20 else ''}" if inside else ""
+    return SourceError(f"{store} has no Zarr array {path!r}{found}; name an array of the store")
+
+
+def _open_v3(store: str, path: str, where: str, document: dict[str, Any], identity: tuple[int, int, int]) -> ZarrArray:
+    """Return an array from its ``zarr.json``."""
+    if document.get("node_type") == "group":
+        raise SourceError(f"{where} is a group; name an array in it")
+    problems: list[Problem] = []
+    if document.get("zarr_format") != 3 or document.get("node_type") != "array":
+        problems.append(
+            Problem("node_type", f"expected an array of Zarr format 3, found {shorten(document.get('node_type'))}")
+        )
+    attributes = document.get("attributes", {})
+    if not isinstance(attributes, dict):
+        problems.append(Problem("attributes", f"expected an object, found {shorten(attributes)}"))
+        attributes = {}
+    _refuse_unknown(document, where)
+    shape, dtype = _shape(document, problems), data_type(document.get("data_type"), 3, where)
+    grid, objects = grid_v3(document, shape, problems, where)
+    prefix, separator = key_form(document.get("chunk_key_encoding"), problems, where)
+    fill = fill_number(document.get("fill_value"), dtype, problems)
+    dims = _dims_v3(document, attributes, len(shape), problems, where)
+    _check(where, problems)
+    shown = {k: v for k, v in attributes.items() if k != "_ARRAY_DIMENSIONS"}
+    return ZarrArray(
+        store, path, 3, shape, dtype, dims, grid, objects, fill, True, shown, document, (identity,), prefix, separator
+    )
+
+
+def _open_v2(
+    store: str,
+    path: str,
+    where: str,
+    document: dict[str, Any],
+    attributes: dict[str, Any],
+    identity: tuple[tuple[int, int, int], ...],
+) -> ZarrArray:
+    """Return an array from its ``.zarray`` and ``.zattrs``."""
+    problems: list[Problem] = []
+    if document.get("zarr_format") != 2:
+        problems.append(Problem("zarr_format", f"expected 2, found {shorten(document.get('zarr_format'))}"))
+    if document.get("order", "C") not in ("C", "F"):
+        problems.append(Problem("order", f"expected C or F, found {shorten(document['order'])}"))
+    separator = document.get("dimension_separator", ".")
+    if separator not in (".", "/"):
+        problems.append(Problem("dimension_separator", f"expected . or /, found {shorten(separator)}"))
+    shape, dtype = _shape(document, problems), data_type(document.get("dtype"), 2, where)
+    grid = grid_v2(document.get("chunks"), shape, problems)
+    fill = document.get("fill_value")
+    value = fill_number(0 if fill is None else fill, dtype, problems)
+    dims = dim_names(attributes.get("_ARRAY_DIMENSIONS"), len(shape), "_ARRAY_DIMENSIONS", problems)
+    _check(where, problems)
+    shown = {k: v for k, v in attributes.items() if k != "_ARRAY_DIMENSIONS"}
+    names = dims or tuple(f"dim_{d}" for d in range(len(shape)))
+    return ZarrArray(
+        store,
+        path,
+        2,
+        shape,
+        dtype,
+        names,
+        grid,
+        grid,
+        value,
+        fill is not None,
+        shown,
+        document,
+        identity,
+        "",
+        separator,
+    )
+
+
+def _check(where: str, problems: list[Problem]) -> None:
+    if problems:
+        raise SourceError(f"{where} has metadata that break the Zarr specification", problems)
+
+
+def _shape(document: Mapping[str, Any], problems: list[Problem]) -> tuple[int, ...]:
+    """Return the shape."""
+    shape = document.get("shape")
+    if not isinstance(shape, list) or not all(type(n) is int and 0 <= n < 2**62 for n in shape) or len(shape) > 64:
+        problems.append(Problem("shape", f"expected a list of sizes, found {shorten(shape)}"))
+        return ()
+    return tuple(shape)
+
+
+def _dims_v3(
+    document: Mapping[str, Any], attributes: Mapping[str, Any], rank: int, problems: list[Problem], where: str
+) -> tuple[str, ...]:
+    """Return the names of the dimensions, which may stand in two places that have to agree."""
+    given = document.get("dimension_names")
+    unnamed = given is None or (isinstance(given, list) and all(n is None for n in given))
+    own = None if unnamed else dim_names(given, rank, "dimension_names", problems)
+    other = dim_names(attributes.get("_ARRAY_DIMENSIONS"), rank, "attributes._ARRAY_DIMENSIONS", problems)
+    if own is not None and other is not None and own != other and not problems:
+        raise ConventionError(
+            f"{where}: dimension_names {list(own)} and _ARRAY_DIMENSIONS {list(other)} disagree; make them the same"
+        )
+    return own or other or tuple(f"dim_{d}" for d in range(rank))
+
+
+def _refuse_unknown(document: Mapping[str, Any], where: str) -> None:
+    """Refuse extensions that must be understood: unknown keys and storage transformers."""
+    known = {
+        "zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding", "codecs", "fill_value",
+        "attributes", "dimension_names", "storage_transformers", "consolidated_metadata",
+    }  # fmt: skip
+    if document.get("storage_transformers"):
+        raise UnsupportedError(f"{where} uses storage transformers, which are not supported")
+    for key, value in document.items():
+        if key not in known and not (isinstance(value, dict) and value.get("must_understand") is False):
+            raise UnsupportedError(f"{where} has the extension {key!r}, which is not supported")
