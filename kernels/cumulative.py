@@ -1,0 +1,221 @@
+r"""Sums of a chunk along any set of dimensions in one pass, and their running sums over the chunks.
+
+An accumulation is built in two steps.  `partial_sums` reduces each chunk over every wanted set of its dimensions, with
+counts of what is missing and, if asked, statistics.  `cumulate` turns the partial sums of a row of chunks into
+inclusive running sums, along one dimension after the other where a set has several (a summed-area table).
+
+Integers without weights are summed exactly in int64.  All else is summed in float64, or as a pair of float64 numbers
+("double-double").  With :math:`u = 2^{-53}`, the sum of n values has an error of at most
+:math:`(n - 1) u \sum |x|` in float64 and of about :math:`u |S| + n^2 u^2 \sum |x|` as the high part of a pair, whose
+low part holds the rest.  The running sum over chunks is kept as a pair in either case, so it adds one rounding only.
+
+With weights, what is summed is the product rounded to float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.kernels.cumulative_mask import Mask, native_block
+from cfagg.kernels.cumulative_plain import cumulate_plain, statistics_plain, summands, sums_plain
+from cfagg.kernels.statistics import Statistics, merge, pyramid
+
+__all__ = ["Partials", "Statistics", "cumulate", "merge", "partial_sums", "pyramid"]
+
+Axes = tuple[int, ...]
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Partials:
+    """What one pass over a block found; arrays lack the axes of the set that they belong to.
+
+    Parameters
+    ----------
+    sums : mapping of set of axes to int64 or float64 array
+        Sums of values that count, with weights those of the products.
+    low : same, float64, optional
+        Low parts of the sums; None without `double_double`, and for integers, whose sums are exact.
+    counts : mapping to int64 arrays, optional
+        How many values count; None where all do.
+    weights, weights_low : mapping to float64 arrays, optional
+        Sums of the weights of values that count, and their low parts; None without weights.
+    statistics : mapping to Statistics
+    missing : int
+        Values that do not count, of whatever reason.
+    nonfinite : int
+        Those of them that are infinite.
+    """
+
+    sums: Mapping[Axes, Array]
+    low: Mapping[Axes, Array] | None = None
+    counts: Mapping[Axes, npt.NDArray[np.int64]] | None = None
+    weights: Mapping[Axes, npt.NDArray[np.float64]] | None = None
+    weights_low: Mapping[Axes, npt.NDArray[np.float64]] | None = None
+    statistics: Mapping[Axes, Statistics] = field(default_factory=dict)
+    missing: int = 0
+    nonfinite: int = 0
+
+
+def partial_sums(
+    block: Array,
+    axes_sets: Iterable[Axes],
+    *,
+    fills: Iterable[Any] = (),
+    valid_min: Any = None,
+    valid_max: Any = None,
+    weights: Array | None = None,
+    double_double: bool = False,
+    statistics: Iterable[Axes] = (),
+    compiled: bool = True,
+) -> Partials:
+    """Reduce a block over several sets of its axes at once.
+
+    Elements that equal a fill, lie outside the valid range, or are NaN or infinite do not count and add nothing.
+
+    Parameters
+    ----------
+    block : array of integers or reals of at most 8 bytes
+        Of any strides and byte order.
+    axes_sets : iterable of tuple of int
+        Sets of axes to sum over, each ascending and not empty.
+    fills : iterable of numbers
+        Values that mean missing, in the units of the block.
+    valid_min, valid_max : number, optional
+        Smallest and largest value that counts.
+    weights : float64 array, optional
+        Broadcastable to the block's shape, finite and not negative.
+    double_double : bool
+        Keep the low parts of the sums of reals.
+    statistics : iterable of tuple of int
+        Sets of axes to take count, extremes, sum and centred sum of squares over.
+    compiled : bool
+        False for jobs that are done before the compiler has been loaded: some ten million elements.
+
+    Returns
+    -------
+    Partials
+
+    Raises
+    ------
+    TypeError
+        The block has another type.
+    ValueError
+        A set is empty, not ascending or names an axis that is not there, or the weights do not broadcast.
+    OverflowError
+        A sum of integers is beyond int64.
+
+    Examples
+    --------
+    >>> block = np.array([[1, 2, 3], [4, -9, 6]], "i2")
+    >>> found = partial_sums(block, [(0,), (0, 1)], fills=[-9], statistics=[(0, 1)])
+    >>> found.sums[(0,)], found.counts[(0,)], found.missing
+    (array([5, 2, 9]), array([2, 1, 2]), 1)
+    >>> found.statistics[(0, 1)].m2
+    array(14.8)
+    """
+    block = native_block(np.asarray(block))
+    sets = tuple(dict.fromkeys(_checked(t, block.ndim) for t in axes_sets))
+    wanted = tuple(dict.fromkeys(_checked(t, block.ndim) for t in statistics))
+    mask = Mask.of(block.dtype, fills, valid_min, valid_max)
+    if weights is not None:
+        weights = np.broadcast_to(np.asarray(weights, np.float64), block.shape)
+    return _plain(block, sets, mask, weights, double_double, wanted)
+
+
+def cumulate(
+    parts: Array,
+    axis: int,
+    carry: Array | None = None,
+    carry_low: Array | None = None,
+    *,
+    low: Array | None = None,
+    name: str = "the accumulation",
+    compiled: bool = True,
+) -> None:
+    """Replace partial sums by their inclusive running sums along one axis, in place.
+
+    Between calls the carry holds the sum so far, so that a long row of chunks is worked off in blocks.
+
+    Parameters
+    ----------
+    parts : int64 or float64 array
+        Partial sums; on return the running sums, each rounded once.
+    axis : int
+        Not negative.
+    carry : array of the type of `parts` without `axis`, optional
+        The sum before the first part; on return the one after the last.  By default 0.
+    carry_low : float64 array of its shape, optional
+        Low parts of the carry, for reals.  By default 0.
+    low : float64 array of the shape of `parts`, optional
+        Low parts of the partial sums; on return those of the running sums.
+    name : str
+        What is accumulated, for messages.
+    compiled : bool
+        False for small jobs, which are done before the compiler has been loaded.
+
+    Raises
+    ------
+    OverflowError
+        A sum is beyond int64 or float64.
+
+    Examples
+    --------
+    >>> parts = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]])
+    >>> carry, rest = np.array([100.0, 0.0]), np.zeros(2)
+    >>> cumulate(parts, 0, carry, rest)
+    >>> parts
+    array([[101.,  10.],
+           [103.,  30.],
+           [106.,  60.]])
+    >>> carry
+    array([106.,  60.])
+    """
+    moved = np.moveaxis(parts, axis, 0)
+    if carry is None:
+        carry = np.zeros(moved.shape[1:], parts.dtype)
+    if carry_low is None:
+        carry_low = np.zeros(moved.shape[1:])
+    below = None if low is None else np.moveaxis(low, axis, 0)
+    if cumulate_plain(moved, below, carry, carry_low):
+        raise OverflowError(f"{name}: a running sum along axis {axis} is beyond int64; weights sum in float64 instead")
+    if parts.dtype.kind == "f" and not np.isfinite(carry).all():
+        raise OverflowError(f"{name}: a running sum along axis {axis} is beyond float64")
+
+
+def _checked(axes: Iterable[int], ndim: int) -> Axes:
+    """Return a set of axes as a tuple."""
+    found = tuple(int(a) for a in axes)
+    if not found or list(found) != sorted(set(found)) or found[0] < 0 or found[-1] >= ndim:
+        raise ValueError(f"a set of axes is ascending, not empty and within {ndim} dimensions; found {found}")
+    return found
+
+
+def _plain(
+    block: Array,
+    sets: tuple[Axes, ...],
+    mask: Mask,
+    weights: Array | None,
+    double_double: bool,
+    wanted: tuple[Axes, ...],
+) -> Partials:
+    """Reduce a block in NumPy."""
+    valid, values, effective = summands(block, mask, weights)
+    missing = valid.size - int(np.count_nonzero(valid))
+    sums, low = sums_plain(values, sets, double_double)
+    heavy, heavy_low = (None, None) if effective is None else sums_plain(effective, sets, double_double)
+    return Partials(
+        sums=sums,
+        low=low,
+        counts={t: np.asarray(np.add.reduce(valid, t, np.int64)) for t in sets} if missing else None,
+        weights=heavy,
+        weights_low=heavy_low,
+        statistics={t: statistics_plain(block, valid, values, effective, t) for t in wanted},
+        missing=missing,
+        nonfinite=int(np.count_nonzero(np.isinf(block))) if block.dtype.kind == "f" and missing else 0,
+    )

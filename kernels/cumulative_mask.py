@@ -1,0 +1,119 @@
+"""Which elements count, in the type of the block, so that every kernel compares the same values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Mask", "native_block"]
+
+
+class Mask(NamedTuple):
+    """What counts: ``low <= value <= high``, equal to no fill, and neither NaN nor infinite.
+
+    Parameters
+    ----------
+    low, high : numpy scalar
+        Of the block's type; both finite, so that they exclude what is not.
+    fills : tuple of numpy scalars
+        Of the block's type.
+    """
+
+    low: Any
+    high: Any
+    fills: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, dtype: np.dtype[Any], fills: Iterable[Any] = (), valid_min: Any = None, valid_max: Any = None) -> Mask:
+        """Return the mask for blocks of a type.
+
+        Parameters
+        ----------
+        dtype : numpy.dtype
+            Native, integer or real.
+        fills : iterable of numbers
+            Values that mean missing, rounded to the type if it is real; those that no element can equal are left out.
+        valid_min, valid_max : number, optional
+            Smallest and largest valid value, rounded to the type if it is real; NaN is no bound.
+
+        Examples
+        --------
+        >>> Mask.of(np.dtype("i2"), [-1, 0.5, 99999], valid_max=9.5)
+        Mask(low=np.int16(-32768), high=np.int16(9), fills=(np.int16(-1),))
+        """
+        typed = tuple(dict.fromkeys(v for f in fills for v in _fill(f, dtype)))
+        if dtype.kind == "f":
+            most = np.finfo(dtype).max
+            with np.errstate(over="ignore"):
+                low = -most if _absent(valid_min) else max(dtype.type(valid_min), -most)
+                high = most if _absent(valid_max) else min(dtype.type(valid_max), most)
+            return cls(low, high, typed)
+        info = np.iinfo(dtype)
+        least = int(info.min) if _absent(valid_min) else _integer(valid_min, math.ceil)
+        most = int(info.max) if _absent(valid_max) else _integer(valid_max, math.floor)
+        if least > most or least > info.max or most < info.min:
+            return cls(dtype.type(info.max), dtype.type(info.min), typed)
+        return cls(dtype.type(max(least, int(info.min))), dtype.type(min(most, int(info.max))), typed)
+
+    def valid(self, block: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Return where elements count.
+
+        >>> Mask.of(np.dtype("f4"), [9.0]).valid(np.array([1, 9, np.nan, np.inf], "f4"))
+        array([ True, False, False, False])
+        """
+        valid: npt.NDArray[np.bool_] = (block >= self.low) & (block <= self.high)
+        for fill in self.fills:
+            valid &= block != fill
+        return valid
+
+
+def native_block(block: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a block in native byte order; float16 as float32, which holds every one of its values.
+
+    Raises
+    ------
+    TypeError
+        Elements that are neither integers nor reals of at most 8 bytes.
+
+    Examples
+    --------
+    >>> native_block(np.array([1, 2], ">i2")).dtype
+    dtype('int16')
+    """
+    dtype = block.dtype
+    if dtype.kind not in "iuf" or dtype.itemsize > 8:
+        raise TypeError(f"sums are taken of integers and of reals of at most 8 bytes; found {dtype}")
+    wanted = np.dtype("f4") if dtype.kind == "f" and dtype.itemsize == 2 else dtype.newbyteorder("=")
+    return block.astype(wanted, copy=False)
+
+
+def _absent(bound: Any) -> bool:
+    """Return whether there is no bound."""
+    return bound is None or bool(np.isnan(bound))
+
+
+def _integer(bound: Any, towards: Any) -> int:
+    """Return a bound as an integer, one beyond every type where it is infinite."""
+    if isinstance(bound, (int, np.integer)):
+        return int(bound)
+    number = float(bound)
+    return int(math.copysign(2**70, number)) if math.isinf(number) else int(towards(number))
+
+
+def _fill(value: Any, dtype: np.dtype[Any]) -> tuple[Any, ...]:
+    """Return a fill in a type, or nothing where no element that counts otherwise can equal it."""
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            typed = dtype.type(value)
+        return (typed,) if np.isfinite(typed) else ()
+    if not isinstance(value, (int, np.integer)):
+        number = float(value)
+        if not number.is_integer():
+            return ()
+        value = int(number)
+    info = np.iinfo(dtype)
+    return (dtype.type(int(value)),) if info.min <= value <= info.max else ()

@@ -1,0 +1,168 @@
+"""Partial sums and prefix sums in plain NumPy, for jobs that are done before a compiler has been loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.kernels.cumulative_mask import Mask
+from cfagg.kernels.statistics import Statistics, exact_sum
+
+__all__ = ["add_exactly", "cumulate_plain", "double_sum", "integer_sum", "statistics_plain", "sums_plain"]
+
+Array = npt.NDArray[Any]
+
+
+def add_exactly(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return the rounded sum of two arrays and what rounding took away (Knuth's TwoSum).
+
+    >>> add_exactly(np.array(1.0), np.array(1e-20))
+    (np.float64(1.0), np.float64(1e-20))
+    """
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def double_sum(high: Array, low: Array | None, axes: Sequence[int]) -> tuple[Array, Array]:
+    """Return sums over axes of numbers with twice the digits of float64, as high and low parts.
+
+    Parameters
+    ----------
+    high, low : float64 array
+        The numbers are ``high + low``; `low` None stands for zeros.
+    axes : sequence of int
+
+    Examples
+    --------
+    >>> double_sum(np.array([1e20, 1.0, -1e20]), None, [0])
+    (np.float64(1.0), np.float64(0.0))
+    """
+    order = [a for a in range(high.ndim) if a not in axes]
+    kept = tuple(high.shape[a] for a in order)
+    order += list(axes)
+    size = int(np.prod([high.shape[a] for a in axes]))
+    high = high.transpose(order).reshape(*kept, size)
+    low = np.zeros_like(high) if low is None else low.transpose(order).reshape(*kept, size)
+    if size == 0:
+        return np.zeros(kept), np.zeros(kept)
+    while size > 1:
+        half = size // 2
+        total, rest = add_exactly(high[..., :half], high[..., half : 2 * half])
+        rest = rest + (low[..., :half] + low[..., half : 2 * half])
+        high = np.concatenate([total, high[..., 2 * half :]], -1)
+        low = np.concatenate([rest, low[..., 2 * half :]], -1)
+        size = high.shape[-1]
+    high, low = high[..., 0], low[..., 0]
+    total = high + low
+    return total, low - (total - high)
+
+
+def integer_sum(values: Array, axes: Sequence[int]) -> Any:
+    """Return exact int64 sums over axes.
+
+    Raises
+    ------
+    OverflowError
+        A sum is beyond int64.
+    """
+    order = [a for a in range(values.ndim) if a not in axes] + list(axes)
+    kept = tuple(values.shape[a] for a in range(values.ndim) if a not in axes)
+    size = int(np.prod([values.shape[a] for a in axes]))
+    return exact_sum(values.transpose(order).reshape(*kept, size), len(kept))
+
+
+def sums_plain(values: Array, sets: Sequence[tuple[int, ...]], double_double: bool) -> tuple[dict[Any, Any], Any]:
+    """Return the sums over each set of axes, and their low parts or None."""
+    if values.dtype.kind == "i":
+        return {t: np.asarray(integer_sum(values, t)) for t in sets}, None
+    if not double_double:
+        return {t: np.asarray(np.add.reduce(values, t)) for t in sets}, None
+    pairs = {t: double_sum(values, None, t) for t in sets}
+    return {t: np.asarray(p[0]) for t, p in pairs.items()}, {t: np.asarray(p[1]) for t, p in pairs.items()}
+
+
+def statistics_plain(
+    block: Array, valid: Array, values: Array, weights: Array | None, axes: tuple[int, ...]
+) -> Statistics:
+    """Return the statistics of a block over some axes.
+
+    Parameters
+    ----------
+    block : array
+    valid : bool array of its shape
+    values : int64 or float64 array of its shape
+        What is summed: 0 where not valid, times the weight where there are weights.
+    weights : float64 array, optional
+        Broadcast to its shape, 0 where not valid.
+    axes : tuple of int
+    """
+    count = np.asarray(np.add.reduce(valid, axes, np.int64))
+    dtype = block.dtype
+    ends = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    low = np.minimum.reduce(block, axes, initial=dtype.type(ends.max), where=valid)
+    high = np.maximum.reduce(block, axes, initial=dtype.type(ends.min), where=valid)
+    none = count == 0
+    low, high = (np.where(none, dtype.type(0), x) for x in (low, high))
+    total = integer_sum(values, axes) if values.dtype.kind == "i" else np.add.reduce(values, axes)
+    sum_w = None if weights is None else np.asarray(np.add.reduce(weights, axes))
+    part = Statistics(count, low, high, np.asarray(total), np.zeros(count.shape), sum_w)
+    distance = np.where(valid, block, 0.0) - np.expand_dims(part.mean, axes)
+    with np.errstate(over="ignore"):
+        squares = np.square(distance) * (valid if weights is None else weights)
+        m2 = np.add.reduce(squares, axes)
+    return Statistics(count, low, high, part.sum, np.asarray(m2), sum_w)
+
+
+def summands(block: Array, mask: Mask, weights: Array | None) -> tuple[Array, Array, Array | None]:
+    """Return where elements count, what is summed there and 0 elsewhere, and the weights that count.
+
+    Raises
+    ------
+    OverflowError
+        An unsigned value is beyond int64.
+    """
+    valid = mask.valid(block)
+    if block.dtype == np.uint64 and weights is None and bool((valid & (block > np.uint64(2**63 - 1))).any()):
+        raise OverflowError(f"a value is beyond int64: {block[valid].max()}")
+    integer = block.dtype.kind != "f" and weights is None
+    values = np.where(valid, block, block.dtype.type(0)).astype(np.int64 if integer else np.float64)
+    if weights is None:
+        return valid, values, None
+    weights = np.where(valid, weights, 0.0)
+    return valid, values * weights, weights
+
+
+def cumulate_plain(parts: Array, low: Array | None, carry: Array, carry_low: Array) -> bool:
+    """Replace parts by their running sums along the first axis, and the carry by the last of them.
+
+    Parameters
+    ----------
+    parts : int64 or float64[n, ...]
+    low : float64[n, ...], optional
+        Low parts, which then are kept.
+    carry, carry_low : array[...]
+        What is before the first part; `carry_low` is not used for integers.
+
+    Returns
+    -------
+    bool
+        Whether a sum of integers wrapped around.
+    """
+    wrapped = False
+    for k in range(parts.shape[0]):
+        if parts.dtype.kind == "i":
+            total = carry + parts[k]
+            wrapped |= bool((((carry ^ total) & (parts[k] ^ total)) < 0).any())
+            parts[k] = carry[...] = total
+            continue
+        total, rest = add_exactly(carry, parts[k])
+        rest = carry_low + rest if low is None else carry_low + (rest + low[k])
+        parts[k] = carry[...] = total + rest
+        carry_low[...] = rest - (parts[k] - total)
+        if low is not None:
+            low[k] = carry_low
+    return wrapped
