@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cfagg.errors import LimitError, SourceError
 
-__all__ = ["MAX_DOCUMENT", "Document", "node_folder", "read_document", "store_path"]
+__all__ = ["MAX_DOCUMENT", "Document", "node_folder", "read_document", "read_group", "read_text", "store_path"]
 
 #: Bytes of one metadata document; consolidated metadata of large stores stay well below.
 MAX_DOCUMENT = 2**28
 
-#: A parsed document and the identity of its file: inode, size and modification time in nanoseconds.
-Document = tuple[dict[str, Any], tuple[int, int, int]]
+
+class Document(NamedTuple):
+    """A JSON object, the file it was in, and its text."""
+
+    content: dict[str, Any]
+    #: Inode, size and modification time in nanoseconds.
+    identity: tuple[int, int, int]
+    text: bytes
 
 
 def store_path(store: str | os.PathLike[str]) -> str:
@@ -70,6 +76,55 @@ def read_document(folder: str, name: str) -> Document | None:
     LimitError
         It is too large or too deeply nested.
     """
+    read = read_text(folder, name)
+    if read is None:
+        return None
+    text, identity = read
+    path = f"{folder}/{name}"
+    try:
+        found = json.loads(text)
+    except RecursionError as error:
+        raise LimitError(f"{path} is nested too deeply") from error
+    except ValueError as error:
+        raise SourceError(f"{path} is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise SourceError(f"{path} holds a JSON {type(found).__name__}, expected an object")
+    return Document(found, identity, text)
+
+
+def read_group(store: str, path: str, zarr_format: int) -> Document | None:
+    """Return the attributes of a group, and the document that holds them; `None` where there is no group.
+
+    Raises
+    ------
+    SourceError
+        A document cannot be read, or describes no group.
+    LimitError
+        A document is too large or too deeply nested.
+    """
+    folder = node_folder(store, path)
+    if zarr_format == 2:
+        marker = read_document(folder, ".zgroup")
+        return None if marker is None else read_document(folder, ".zattrs") or marker._replace(content={})
+    found = read_document(folder, "zarr.json")
+    if found is None:
+        return None
+    attributes = found.content.get("attributes", {})
+    if found.content.get("node_type") != "group" or not isinstance(attributes, dict):
+        raise SourceError(f"{folder}/zarr.json describes no group with attributes")
+    return found._replace(content=attributes)
+
+
+def read_text(folder: str, name: str) -> tuple[bytes, tuple[int, int, int]] | None:
+    """Return the bytes of a document and the identity of its file, `None` where there is no such file.
+
+    Raises
+    ------
+    SourceError
+        It cannot be read.
+    LimitError
+        It is too large.
+    """
     path = f"{folder}/{name}"
     try:
         with open(path, "rb") as file:  # noqa: PTH123  (Path costs as much as the read)
@@ -81,12 +136,4 @@ def read_document(folder: str, name: str) -> Document | None:
         return None
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror or error}") from error
-    try:
-        found = json.loads(text)
-    except RecursionError as error:
-        raise LimitError(f"{path} is nested too deeply") from error
-    except ValueError as error:
-        raise SourceError(f"{path} is not JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise SourceError(f"{path} holds a JSON {type(found).__name__}, expected an object")
-    return found, (status.st_ino, status.st_size, status.st_mtime_ns)
+    return text, (status.st_ino, status.st_size, status.st_mtime_ns)

@@ -6,6 +6,7 @@ chunk grids; the codec ``sharding_indexed``.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -18,10 +19,10 @@ from cfagg.conventions.findings import shorten
 from cfagg.errors import ConventionError, Problem, SourceError, UnsupportedError
 from cfagg.model import Grid
 from cfagg.zarrs.codecs import Decoder, decoder
-from cfagg.zarrs.documents import node_folder, read_document, store_path
+from cfagg.zarrs.documents import node_folder, read_document, read_text, store_path
 from cfagg.zarrs.fields import data_type, dim_names, fill_number, grid_v2, grid_v3, key_form
 
-__all__ = ["ZarrArray", "open_array", "read_attributes"]
+__all__ = ["ZarrArray", "current_signature", "open_array"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +53,8 @@ class ZarrArray:
         Attributes as written, without dimension names of Zarr v3.
     document : mapping
         ``zarr.json`` or ``.zarray``.
-    identity : tuple of tuple of int
-        Inode, size and modification time of every metadata document, to notice that one was written since.
+    signature : str
+        Digest of the metadata documents as they were read, to notice that one was written since (`current_signature`).
     prefix, separator : str
         How keys of stored objects are made.
     """
@@ -70,7 +71,7 @@ class ZarrArray:
     fill_declared: bool
     attributes: Mapping[str, Any] = field(repr=False)
     document: Mapping[str, Any] = field(repr=False)
-    identity: tuple[tuple[int, int, int], ...] = field(repr=False)
+    signature: str = field(repr=False)
     prefix: str = field(repr=False)
     separator: str = field(repr=False)
 
@@ -166,35 +167,31 @@ def open_array(store: str | os.PathLike[str], path: str) -> ZarrArray:
     where = f"{root}: array {path!r}"
     found = read_document(folder, "zarr.json")
     if found is not None:
-        return _open_v3(root, path, where, *found)
+        return _open_v3(root, path, where, found.content, _signature(found.text))
     found = read_document(folder, ".zarray")
     if found is None:
         raise _not_there(root, path, folder)
-    attributes = read_document(folder, ".zattrs") or ({}, (0, -1, 0))
-    return _open_v2(root, path, where, found[0], attributes[0], (found[1], attributes[1]))
+    more = read_document(folder, ".zattrs")
+    signature = _signature(found.text, b"" if more is None else more.text)
+    return _open_v2(root, path, where, found.content, {} if more is None else more.content, signature)
 
 
-def read_attributes(store: str, path: str, zarr_format: int) -> tuple[dict[str, Any], tuple[int, int, int]] | None:
-    """Return the attributes of a group and the identity of the document that holds them, `None` for no such group.
+def current_signature(array: ZarrArray) -> str | None:
+    """Return the digest of an array's metadata documents as they are now, `None` where the array is gone.
 
-    Raises
-    ------
-    SourceError
-        A document cannot be read, or describes no group.
+    It differs from ``array.signature`` where one of them was written with other content since `array` was opened.
     """
-    folder = node_folder(store, path)
-    if zarr_format == 2:
-        if read_document(folder, ".zgroup") is None:
-            return None
-        return read_document(folder, ".zattrs") or ({}, (0, -1, 0))
-    found = read_document(folder, "zarr.json")
-    if found is None:
-        return None
-    document, identity = found
-    attributes = document.get("attributes", {})
-    if document.get("node_type") != "group" or not isinstance(attributes, dict):
-        raise SourceError(f"{folder}/zarr.json describes no group with attributes")
-    return attributes, identity
+    names = ("zarr.json",) if array.zarr_format == 3 else (".zarray", ".zattrs")
+    texts = [read_text(array.folder, name) for name in names]
+    return None if texts[0] is None else _signature(*(b"" if t is None else t[0] for t in texts))
+
+
+def _signature(*texts: bytes) -> str:
+    """Return a digest of documents."""
+    found = hashlib.blake2b(digest_size=16)
+    for text in texts:
+        found.update(len(text).to_bytes(8, "little") + text)
+    return found.hexdigest()
 
 
 def _not_there(store: str, path: str, folder: str) -> SourceError:
@@ -215,7 +212,7 @@ def _not_there(store: str, path: str, folder: str) -> SourceError:
     return SourceError(f"{store} has no Zarr array {path!r}{found}; name an array of the store")
 
 
-def _open_v3(store: str, path: str, where: str, document: dict[str, Any], identity: tuple[int, int, int]) -> ZarrArray:
+def _open_v3(store: str, path: str, where: str, document: dict[str, Any], signature: str) -> ZarrArray:
     """Return an array from its ``zarr.json``."""
     if document.get("node_type") == "group":
         raise SourceError(f"{where} is a group; name an array in it")
@@ -237,7 +234,7 @@ def _open_v3(store: str, path: str, where: str, document: dict[str, Any], identi
     _check(where, problems)
     shown = {k: v for k, v in attributes.items() if k != "_ARRAY_DIMENSIONS"}
     return ZarrArray(
-        store, path, 3, shape, dtype, dims, grid, objects, fill, True, shown, document, (identity,), prefix, separator
+        store, path, 3, shape, dtype, dims, grid, objects, fill, True, shown, document, signature, prefix, separator
     )
 
 
@@ -247,7 +244,7 @@ def _open_v2(
     where: str,
     document: dict[str, Any],
     attributes: dict[str, Any],
-    identity: tuple[tuple[int, int, int], ...],
+    signature: str,
 ) -> ZarrArray:
     """Return an array from its ``.zarray`` and ``.zattrs``."""
     problems: list[Problem] = []
@@ -279,7 +276,7 @@ def _open_v2(
         fill is not None,
         shown,
         document,
-        identity,
+        signature,
         "",
         separator,
     )
