@@ -101,8 +101,13 @@ def parse_group(attributes: Mapping[str, Any], dims: Sequence[str], *, source: s
     Combinations({('time',): Names(unweighted='acc_time', weighted=None, weights='acc_wt_time')})
     """
     findings = Findings(source or "accumulation group")
+    return _read_group(attributes, tuple(dims), findings)
+
+
+def _read_group(attributes: Mapping[str, Any], dims: Dims | None, findings: Findings) -> Combinations:
+    """Return what a group names, or raise with every problem."""
     validate(attributes, GROUP, findings)
-    combinations = read_tree(attributes.get(KEY), tuple(dims), findings)
+    combinations = read_tree(_object(attributes).get(KEY), dims, findings)
     findings.check("the group attribute of the accumulation breaks its convention")
     return combinations
 
@@ -198,8 +203,8 @@ def parse_array(
     if named is not None and "_ARRAY_DIMENSIONS" not in attributes:
         attributes = {**attributes, "_ARRAY_DIMENSIONS": named}
     validate(attributes, ARRAY, findings)
-    found = attributes.get("_ARRAY_DIMENSIONS")
-    strides = attributes.get("_ACCUMULATION_STRIDE")
+    found = _object(attributes).get("_ARRAY_DIMENSIONS")
+    strides = _object(attributes).get("_ACCUMULATION_STRIDE")
     if isinstance(found, list):
         _check_dims(found, ndim, dims, named, findings)
     if isinstance(strides, list):
@@ -246,6 +251,11 @@ def _check_dims(
     for d in dims or ():
         if d not in seen:
             findings.problem(where, f"the dimension {shorten(d)} of the accumulated array is missing")
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    """Return an object to look into; that a value is none is the schema's affair."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def _is_integer(value: Any) -> bool:
@@ -316,10 +326,7 @@ def find_array(attributes: Mapping[str, Any], dims: Iterable[str], kind: Kind = 
     'acc_lat_lon'
     """
     wanted = frozenset([dims] if isinstance(dims, str) else dims)
-    findings = Findings("accumulation group")
-    validate(attributes, GROUP, findings)
-    combinations = read_tree(attributes.get(KEY), None, findings)
-    findings.check("the group attribute of the accumulation breaks its convention")
+    combinations = _read_group(attributes, None, Findings("accumulation group"))
     for key, names in combinations.items():
         if wanted == set(key) and kind in names.as_dict():
             return names.as_dict()[kind]

@@ -17,7 +17,7 @@ from cfagg.conventions import limits
 from cfagg.conventions.findings import Findings, shorten
 from cfagg.errors import LimitError
 
-__all__ = ["GROUP", "KINDS", "path_text", "schema", "validate"]
+__all__ = ["ARRAY", "GROUP", "KINDS", "is_dimension", "path_text", "schema", "validate"]
 
 #: Names of the two schemas.
 GROUP, ARRAY = "accumulation_group", "accumulation_array"
@@ -25,6 +25,7 @@ GROUP, ARRAY = "accumulation_group", "accumulation_array"
 #: The keys that name arrays; every other key of the group attribute is a dimension.
 KINDS = ("_DATA_UNWEIGHTED", "_DATA_WEIGHTED", "_WEIGHTS")
 
+_DIMENSION = re.compile(rf"^(?!{'|'.join(KINDS)}).*$")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*").fullmatch
 
 
@@ -126,6 +127,15 @@ def _told(error: Any, where: str) -> Iterable[tuple[str, str]]:
         yield where, f"breaks the rule {error.validator!r} of its JSON schema"
 
 
+def is_dimension(key: str) -> bool:
+    """Return whether the schema takes a key for the name of a dimension.
+
+    >>> is_dimension("time"), is_dimension("_WEIGHTS2")
+    (True, False)
+    """
+    return _DIMENSION.search(key) is not None
+
+
 def _not_a_dimension(key: str) -> str:
     kind = next((k for k in KINDS if key.startswith(k)), None)
     if kind == key:
@@ -145,7 +155,7 @@ def path_text(steps: Iterable[str | int]) -> str:
     for step in steps:
         if isinstance(step, int):
             text += f"[{step}]"
-        elif _PLAIN(step):
+        elif _PLAIN(step) and len(step) <= 60:
             text += f".{step}" if text else step
         else:
             text += f"[{shorten(step)}]"

@@ -7,7 +7,7 @@ from itertools import combinations as subsets
 from typing import Any
 
 from cfagg.conventions.accumulation_model import Combinations, Dims, Names
-from cfagg.conventions.accumulation_schema import KINDS, path_text
+from cfagg.conventions.accumulation_schema import KINDS, is_dimension, path_text
 from cfagg.conventions.findings import Findings, shorten
 
 __all__ = ["KEY", "is_node_name", "read_tree", "write_tree"]
@@ -41,7 +41,9 @@ def _walk(tree: Mapping[str, Any]) -> Iterator[tuple[Dims, dict[str, str]]]:
         path, node = waiting.pop()
         if path:
             yield path, {k: v for k, v in node.items() if k in KINDS and isinstance(v, str)}
-        inner = [(k, v) for k, v in node.items() if not k.startswith(KINDS) and isinstance(v, Mapping)]
+        if path and path[-1] in path[:-1]:
+            continue  # told where it stands; what is below it cannot be right either
+        inner = [(k, v) for k, v in node.items() if is_dimension(k) and isinstance(v, Mapping)]
         waiting.extend(((*path, k), v) for k, v in reversed(inner))
 
 
@@ -69,8 +71,6 @@ def read_tree(tree: Any, dims: Dims | None, findings: Findings) -> Combinations:
         if not named:
             continue
         names = frozenset(path)
-        if len(names) < len(path):
-            continue  # told where the repeated dimension stands
         if names in found:
             before, other = found[names]
             if other != named:
