@@ -1,0 +1,68 @@
+"""What MkDocs runs while it builds these pages: pictures are drawn, and measured tables put into their places.
+
+A page shows a picture of the folder ``made``, which exists in the built pages only, or has a line
+``<!-- made: NAME -->`` where the table NAME goes.  ``python docs/hooks.py FOLDER`` writes all of them into a folder.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+for _folder in (HERE, HERE.parent):
+    if str(_folder) not in sys.path:
+        sys.path.insert(0, str(_folder))
+
+from making import boxes, commands, costs  # noqa: E402
+
+#: The page whose commands are run.
+PAGE = "accumulation.md"
+
+
+def _numerics() -> str:
+    from tests.benchmarks.numerics import table
+
+    return table()
+
+
+#: Name of a table -> what makes it.
+TABLES: dict[str, Callable[[], str]] = {"numerics": _numerics, "costs": costs.table}
+
+
+@functools.cache
+def pictures() -> dict[str, bytes]:
+    """Return all pictures by name."""
+    drawn = commands.pictures((HERE / PAGE).read_text(encoding="utf-8"))
+    return {**drawn, "boxes.svg": boxes.draw(), "costs.svg": costs.draw()}
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pictures to the files of the pages."""
+    from mkdocs.structure.files import File
+
+    for name, content in pictures().items():
+        files.append(File.generated(config, f"made/{name}", content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Put tables into their places."""
+    return re.sub(r"^<!-- made: (\w+) -->$", lambda found: TABLES[found[1]](), markdown, flags=re.MULTILINE)
+
+
+def main(folder: Path) -> None:
+    """Write all pictures and tables into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in pictures().items():
+        (folder / name).write_bytes(content)
+    for name, make in TABLES.items():
+        (folder / f"{name}.md").write_text(make() + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "made")
