@@ -9,7 +9,16 @@ from typing import Any, NamedTuple
 
 from cfagg.errors import LimitError, SourceError
 
-__all__ = ["MAX_DOCUMENT", "Document", "node_folder", "read_document", "read_group", "read_text", "store_path"]
+__all__ = [
+    "MAX_DOCUMENT",
+    "Document",
+    "node_folder",
+    "read_document",
+    "read_group",
+    "read_identity",
+    "read_text",
+    "store_path",
+]
 
 #: Bytes of one metadata document; consolidated metadata of large stores stay well below.
 MAX_DOCUMENT = 2**28
@@ -137,3 +146,12 @@ def read_text(folder: str, name: str) -> tuple[bytes, tuple[int, int, int]] | No
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror or error}") from error
     return text, (status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def read_identity(folder: str, name: str) -> tuple[int, int, int] | None:
+    """Return the identity of a document's file, `None` where there is none."""
+    try:
+        status = os.stat(f"{folder}/{name}")  # noqa: PTH116
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns

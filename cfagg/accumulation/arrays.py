@@ -1,0 +1,299 @@
+"""The arrays of an accumulation group: opened, checked against what the group says, and read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.conventions.accumulation import Combinations, Extra, parse_array
+from cfagg.conventions.accumulation_model import Table
+from cfagg.errors import ConventionError, FragmentReadError, Problem, SourceError, UnsupportedError
+from cfagg.zarrs.chunks import read_box, read_chunk
+from cfagg.zarrs.metadata import ZarrArray, open_array
+
+__all__ = ["Level", "SumArrays", "WeightField", "find", "read_statistics", "read_stored", "read_sums", "read_whole"]
+
+Dims = tuple[str, ...]
+Positions = Mapping[str, npt.NDArray[np.int64]]
+
+_INT, _REAL = np.dtype("i8"), np.dtype("f8")
+
+
+@dataclass(frozen=True, eq=False)
+class SumArrays:
+    """The cumulative sums of one combination of dimensions.
+
+    Parameters
+    ----------
+    data : ZarrArray
+        Sums of the stored values, times their weights where there are weights.
+    weights : ZarrArray or None
+        Sums of the weights of valid cells, or their counts where there are no weights.
+    low, weights_low : ZarrArray or None
+        What is to be added to `data` and `weights`: their low parts, double-double only.
+    counts : ZarrArray or None
+        Counts of valid cells, where there are weights and something is missing.
+    axes : tuple of int
+        Axis of the source of each axis of these arrays; the same for all of them.
+    """
+
+    data: ZarrArray
+    weights: ZarrArray | None
+    low: ZarrArray | None
+    weights_low: ZarrArray | None
+    counts: ZarrArray | None
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Statistics of one combination at one level of its pyramid.
+
+    Parameters
+    ----------
+    level : int
+        Along each dimension of the combination a cell is ``8**level`` chunks of the source.
+    arrays : mapping
+        Arrays by ``count``, ``min``, ``max``, ``sum``, ``m2`` and ``weights``, as far as they are stored.
+    axes : tuple of int
+        Axis of the source of each axis of these arrays.
+    """
+
+    level: int
+    arrays: Mapping[str, ZarrArray]
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightField:
+    """The weights of the cells, which may span fewer dimensions than the source.
+
+    Parameters
+    ----------
+    stored : ZarrArray
+        Where they are kept.
+    axes : tuple of int
+        Axis of the source of each axis of the weights, ascending.
+    """
+
+    stored: ZarrArray
+    axes: tuple[int, ...]
+
+    @cached_property
+    def array(self) -> npt.NDArray[np.float64]:
+        """The weights, read when they are first asked for; read-only."""
+        return read_whole(self.stored)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"stored": self.stored, "axes": self.axes}
+
+
+def read_stored(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...] | None = None) -> npt.NDArray[Any]:
+    """Return a chunk of an array of the group, or a box of it; each chunk of a group is stored.
+
+    Parameters
+    ----------
+    array : ZarrArray
+        An array of the group.
+    index : sequence of int
+        Index of the chunk.
+    box : tuple of slice, optional
+        Part of the chunk, counted from its start, of step 1.
+
+    Raises
+    ------
+    FragmentReadError
+        The chunk is absent or damaged.
+    """
+    chunk = read_chunk(array, index) if box is None else read_box(array, index, box)
+    if chunk is None:
+        raise FragmentReadError(
+            f"{array.store}: the accumulation is damaged: {array.path!r} has no chunk {tuple(map(int, index))} "
+            f"({array.folder}/{array.key(array.object_of(index))}); build it anew with cfagg accumulate --overwrite"
+        )
+    return chunk
+
+
+def read_whole(array: ZarrArray) -> npt.NDArray[Any]:
+    """Return all elements of an array of the group; read-only.
+
+    Raises
+    ------
+    FragmentReadError
+        A chunk is absent or damaged.
+    """
+    out = np.empty(array.shape, array.dtype)
+    for index in np.ndindex(array.grid.matrix_shape):
+        out[tuple(slice(a, b) for a, b in array.grid.extent(index))] = read_stored(array, index)
+    out.flags.writeable = False
+    return out
+
+
+@dataclass(frozen=True)
+class _Finder:
+    """Opens arrays of one group, and notes what is wrong with them."""
+
+    store: str
+    path: str
+    dims: Dims
+    shape: tuple[int, ...]
+    problems: list[Problem] = field(default_factory=list)
+
+    def along(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """Return the sizes of all dimensions, these in place of the source's."""
+        return {d: sizes.get(d, n) for d, n in zip(self.dims, self.shape, strict=True)}
+
+    def open(
+        self, name: str, dtypes: Sequence[np.dtype[Any]], sizes: Mapping[str, int], order: Dims | None = None
+    ) -> ZarrArray | None:
+        """Return an array with these dimensions, in this order if one is given, else in any."""
+        array = find(self.store, self.path, name, self.problems)
+        if array is None:
+            return None
+        before = len(self.problems)
+        if array.dtype not in dtypes:
+            expected = " or ".join(dict.fromkeys(t.name for t in dtypes))
+            self.problems.append(Problem(name, f"type {expected} expected, found {array.dtype.name}"))
+        if set(array.dims) != set(sizes):
+            self.problems.append(Problem(name, f"dimensions {list(sizes)} expected, found {list(array.dims)}"))
+        elif order is not None and array.dims != order:
+            self.problems.append(
+                Problem(name, f"dimensions {list(order)} expected in this order, found {list(array.dims)}")
+            )
+        elif array.shape != (expected_shape := tuple(sizes[d] for d in array.dims)):
+            self.problems.append(Problem(name, f"shape {expected_shape} expected, found {array.shape}"))
+        return array if len(self.problems) == before else None
+
+    def check_stride(self, array: ZarrArray, combination: Dims, stride: Mapping[str, int]) -> None:
+        """Note attributes of an array of sums that disagree with the group."""
+        try:
+            parsed = parse_array(
+                {**array.attributes, "_ARRAY_DIMENSIONS": list(array.dims)},
+                ndim=array.ndim,
+                dims=self.dims,
+                combination=combination,
+                source=array.name,
+            )
+        except ConventionError as error:
+            self.problems.extend(Problem(f"{array.name}.{p.where}", p.message) for p in error.problems)
+            return
+        for d, n in zip(parsed.dims, parsed.stride, strict=True):
+            if n != (expected := stride[d] if d in combination else 0):
+                self.problems.append(Problem(array.name, f"stride {n} along {d!r}, but the group says {expected}"))
+
+
+def find(store: str, path: str, name: str, problems: list[Problem]) -> ZarrArray | None:
+    """Return an array of a group, or note why it cannot be opened."""
+    try:
+        return open_array(store, f"{path}/{name}")
+    except (SourceError, UnsupportedError, ConventionError) as error:
+        problems.append(Problem(name, str(error)))
+        return None
+
+
+def read_sums(
+    store: str,
+    path: str,
+    combinations: Combinations,
+    extra: Extra,
+    positions: Positions,
+    problems: list[Problem],
+) -> dict[Dims, SumArrays]:
+    """Return the arrays of every combination, and note those that are missing or not as they should be."""
+    finder = _Finder(store, path, extra.source.dims, extra.source.shape, problems)
+    weighted = extra.weights is not None
+    value = [_INT] if extra.sums == "int64" else [_REAL]
+    weight = [_REAL] if weighted else [_INT]
+    out = {}
+    for combination, names in combinations.items():
+        sizes = finder.along({d: len(positions[d]) for d in combination})
+        # `parse_extra` has checked that both are named.
+        data_name = str(names.weighted if weighted else names.unweighted)
+        data = finder.open(data_name, value, sizes)
+        order = None if data is None else data.dims
+        weights = finder.open(str(names.weights), weight, sizes, order)
+        for array in (data, weights):
+            if array is not None:
+                finder.check_stride(array, combination, extra.stride)
+        low, weights_low, counts = (
+            None if name is None else finder.open(name, [dtype], sizes, order)
+            for name, dtype in (
+                (extra.low.get(data_name), _REAL),
+                (extra.low.get(str(names.weights)), _REAL),
+                (extra.counts.get(combination), _INT),
+            )
+        )
+        if weighted and (extra.missing or extra.nonfinite) and combination not in extra.counts:
+            problems.append(Problem(data_name, "values are missing, and the group names no counts for these sums"))
+        if data is not None:
+            axes = tuple(extra.source.dims.index(d) for d in data.dims)
+            out[combination] = SumArrays(data, weights, low, weights_low, counts, axes)
+    return out
+
+
+def read_statistics(store: str, path: str, extra: Extra, problems: list[Problem]) -> dict[Dims, tuple[Level, ...]]:
+    """Return the levels of the statistics by combination, and note what is wrong with them."""
+    finder = _Finder(store, path, extra.source.dims, extra.source.shape, problems)
+    chunks = dict(zip(extra.source.dims, extra.source.grid.matrix_shape, strict=True))
+    source = np.dtype(extra.source.dtype)
+    values = [source, np.dtype(source.str.replace("i", "u"))] if extra.mask.unsigned else [source]
+    kinds = {
+        "count": [_INT],
+        "min": values,
+        "max": values,
+        "sum": [_INT, _REAL],
+        "m2": [_REAL],
+        "weights": [_REAL],
+    }
+    out: dict[Dims, list[Level]] = {}
+    for entry in extra.statistics:
+        combination = tuple(d for d in extra.source.dims if d in entry.dims)
+        sizes = finder.along({d: -(-chunks[d] // 8**entry.level) for d in combination})
+        order: Dims | None = None
+        arrays = {}
+        for kind, name in entry.arrays.items():
+            array = finder.open(name, kinds[kind], sizes, order)
+            if array is not None:
+                arrays[kind], order = array, array.dims
+        axes = tuple(extra.source.dims.index(d) for d in order or ())
+        out.setdefault(combination, []).append(Level(entry.level, Table(arrays), axes))
+    return {c: tuple(sorted(levels, key=lambda level: level.level)) for c, levels in out.items()}
+
+
+def read_weights(store: str, path: str, extra: Extra, problems: list[Problem]) -> WeightField | None:
+    """Return the weights, and note what is wrong with them."""
+    if extra.weights is None:
+        return None
+    finder = _Finder(store, path, extra.source.dims, extra.source.shape, problems)
+    dims = tuple(d for d in extra.source.dims if d in extra.weights.dims)
+    sizes = finder.along({})
+    stored = finder.open(extra.weights.array, [_REAL], {d: sizes[d] for d in dims}, dims)
+    return None if stored is None else WeightField(stored, tuple(extra.source.dims.index(d) for d in dims))
+
+
+def check_boundaries(store: str, path: str, extra: Extra, positions: Positions, problems: list[Problem]) -> None:
+    """Note stored boundaries that are not those of the chunks and strides that the group names."""
+    for d, name in extra.boundaries.items():
+        array = find(store, path, name, problems)
+        if array is None:
+            continue
+        if array.shape != positions[d].shape or array.dtype.kind not in "iu":
+            problems.append(Problem(name, f"{len(positions[d])} integers expected, found shape {array.shape}"))
+        elif not np.array_equal(read_whole(array), positions[d]):
+            problems.append(Problem(name, f"not the boundaries of every {extra.stride[d]} chunks along {d!r}"))
+
+
+def find_stamps(store: str, path: str, extra: Extra, problems: list[Problem]) -> ZarrArray | None:
+    """Return the array of stamps, and note what is wrong with it."""
+    array = find(store, path, extra.stamps, problems)
+    if array is not None and (array.dtype != _INT or array.ndim != 2 or array.shape[1:] != (2,)):
+        problems.append(
+            Problem(extra.stamps, f"int64 of shape (objects, 2) expected, found {array.dtype.name} of {array.shape}")
+        )
+        return None
+    return array

@@ -1,0 +1,127 @@
+"""Whether an array is still described as when its accumulation was built: dimensions, shape, chunks, type, meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cfagg.accumulation.mask import read_meaning
+from cfagg.conventions.accumulation import Extra
+from cfagg.conventions.accumulation_model import Table
+from cfagg.conventions.accumulation_record import MaskRecord, Packing
+from cfagg.conventions.findings import shorten
+from cfagg.errors import ConformError, Problem, UnsupportedError
+from cfagg.model import Grid, Regular
+from cfagg.zarrs.metadata import ZarrArray
+
+__all__ = ["Differences", "differences"]
+
+
+@dataclass(frozen=True)
+class Differences:
+    """What is described in another way than when the accumulation was built.
+
+    Parameters
+    ----------
+    problems : tuple of Problem
+        Everything, in words.
+    grown : mapping of str to (int, int)
+        Dimensions that are longer now: their size then and now.
+    other : bool
+        Whether anything but growth changed.
+    """
+
+    problems: tuple[Problem, ...] = ()
+    grown: Mapping[str, tuple[int, int]] = field(default_factory=Table)
+    other: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.problems)
+
+
+def differences(source: ZarrArray, extra: Extra) -> Differences:
+    """Return what differs between an array and the description that its accumulation keeps.
+
+    Parameters
+    ----------
+    source : ZarrArray
+        The array as it is now.
+    extra : Extra
+        What the accumulation says of it.
+    """
+    then = extra.source
+    if source.dims != then.dims:
+        return Differences((Problem("dimensions", f"{list(then.dims)}, now {list(source.dims)}"),), other=True)
+    problems, grown, other = [], {}, False
+    for d, old, new in zip(then.dims, then.shape, source.shape, strict=True):
+        if old != new:
+            problems.append(Problem("shape", f"{d!r} had size {old}, now {new}"))
+        if old < new:
+            grown[d] = (old, new)
+        other = other or old > new
+    grid = then.grid
+    changed = [
+        Problem("chunks", f"along {d!r} {_chunks(grid, i)}, now {_chunks(source.grid, i)}")
+        for i, d in enumerate(then.dims)
+        if not _same_chunks(grid, source.grid, i)
+    ]
+    if np.dtype(then.dtype) != source.dtype:
+        changed.append(Problem("type", f"{then.dtype}, now {source.dtype.name}"))
+    else:
+        changed += _meaning(source, extra)
+    return Differences(tuple(problems + changed), Table(grown), other or bool(changed))
+
+
+def _same_chunks(then: Grid, now: Grid, axis: int) -> bool:
+    """Return whether chunks are the same as far as both arrays reach."""
+    a, b = then.axes[axis], now.axes[axis]
+    if isinstance(a, Regular) and isinstance(b, Regular):
+        return a.chunk == b.chunk
+    n = min(then.shape[axis], now.shape[axis])
+    # The chunk at the common end may reach beyond it in one of them.
+    old, new = then.edges[axis], now.edges[axis]
+    return np.array_equal(old[old < n], new[new < n])
+
+
+def _chunks(grid: Grid, axis: int) -> str:
+    """Return the chunks along an axis in words."""
+    edges = grid.axes[axis]
+    if isinstance(edges, Regular):
+        return f"chunks of {edges.chunk}"
+    return f"chunks of {shorten(np.diff(edges).tolist())}"
+
+
+def _meaning(source: ZarrArray, extra: Extra) -> list[Problem]:
+    """Return what decides how stored values are read, and has changed."""
+    try:
+        now = read_meaning(source)
+    except (ConformError, UnsupportedError) as error:
+        return [Problem("attributes", str(error))]
+    problems = []
+    one = Packing(1.0, 0.0)
+    for name in ("scale_factor", "add_offset"):
+        old, new = (getattr(p or one, name) for p in (extra.packing, now.packing))
+        if old != new:
+            problems.append(Problem(name, f"{old}, now {new}"))
+    return problems + _mask(extra.mask, now.mask)
+
+
+def _mask(old: MaskRecord, new: MaskRecord) -> list[Problem]:
+    """Return what decides which values are missing, and has changed; 5 and 5.0 are the same value."""
+    problems = []
+    # NaN always means missing.
+    before, after = ({v for v in m.fills if v == v} for m in (old, new))  # noqa: PLR0124
+    if before != after:
+        problems.append(Problem("missing values", f"{_listed(before)}, now {_listed(after)}"))
+    for name in ("valid_min", "valid_max", "unsigned"):
+        a, b = getattr(old, name), getattr(new, name)
+        if a != b:
+            problems.append(Problem(name, f"{a}, now {b}"))
+    return problems
+
+
+def _listed(values: set[Any]) -> str:
+    return ", ".join(map(str, sorted(values))) or "none"

@@ -1,0 +1,297 @@
+"""Opening the accumulation group of an array: which sums, counts, weights and statistics it has, and of what.
+
+A group that is opened is complete and consistent: every array it names is there, of the right type, dimensions and
+shape, and its samples are those of the source's chunks.  Whether the source has changed since is another question,
+asked by `cfagg.accumulation.freshness` after every query.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.arrays import (
+    Level,
+    SumArrays,
+    WeightField,
+    check_boundaries,
+    find_stamps,
+    read_statistics,
+    read_sums,
+    read_weights,
+)
+from cfagg.accumulation.description import Differences, differences
+from cfagg.conventions.accumulation import (
+    Extra,
+    group_name,
+    is_accumulation,
+    parse_extra,
+    parse_group,
+    sample_positions,
+)
+from cfagg.conventions.accumulation_model import Table
+from cfagg.conventions.accumulation_record import MaskRecord
+from cfagg.errors import (
+    CfaggError,
+    ConventionError,
+    NotAccumulatedError,
+    Problem,
+    StaleAccumulationWarning,
+    StaleError,
+)
+from cfagg.zarrs.documents import Document, node_folder, read_group
+from cfagg.zarrs.metadata import ZarrArray, open_array
+
+__all__ = ["Group", "Mask", "command", "group_path", "open_group", "stale"]
+
+Dims = tuple[str, ...]
+#: Which raw values count as missing.
+Mask = MaskRecord
+#: Sample positions per axis of the source, `None` along axes that are not accumulated.
+Samples = tuple[npt.NDArray[np.int64] | None, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """The accumulation of one array, opened.
+
+    Attributes
+    ----------
+    store, variable : str
+        Absolute path of the store, and path of the array within it.
+    folder : str
+        Absolute path of the group.
+    source : ZarrArray
+        The array as it was when the group was opened.
+    dims : tuple of str
+        Its dimensions.
+    sums : mapping
+        `SumArrays` by combination: the tuple of accumulated dimensions, in the order of `dims`.
+    samples : mapping
+        By combination, per axis of the source the positions b: sample k is the sum over ``[0, b[k])``; `None` along
+        axes at full resolution.
+    statistics : mapping
+        Levels of the pyramid by combination, finest first.
+    scale, offset : float
+        Real value of a stored one x: ``scale * x + offset``.  All sums and statistics are of stored values.
+    dtype : numpy.dtype
+        Type as which stored values are read: that of `source`, or its unsigned twin where ``mask.unsigned``.
+    mask : Mask
+        Which stored values count as missing, besides NaN and infinities.
+    weights : WeightField or None
+        The weights; `None` where all are 1.
+    kind : {"float64", "int64", "double-double"}
+        In which numbers was summed.
+    complete : bool
+        Whether nothing is missing, so that counts and weights need not be read.
+    extra : Extra or None
+        The attribute ``cfagg``; `None` for a group of another writer.
+    stamps : ZarrArray or None
+        Stamps of the source's stored objects when the group was built.
+    foreign : str or None
+        What is to be known about a group of another writer.
+    identity : tuple of int
+        Inode, size and time of the group's own metadata document.
+    """
+
+    store: str
+    variable: str
+    folder: str
+    source: ZarrArray
+    dims: Dims
+    sums: Mapping[Dims, SumArrays]
+    samples: Mapping[Dims, Samples]
+    statistics: Mapping[Dims, tuple[Level, ...]]
+    scale: float
+    offset: float
+    dtype: np.dtype[Any]
+    mask: Mask
+    weights: WeightField | None
+    kind: str
+    complete: bool
+    extra: Extra | None = field(repr=False)
+    stamps: ZarrArray | None = field(repr=False)
+    foreign: str | None
+    identity: tuple[int, int, int] = field(repr=False)
+
+    @property
+    def path(self) -> str:
+        """Path of the group within the store."""
+        return group_path(self.variable)
+
+    @cached_property
+    def strides(self) -> Mapping[str, int]:
+        """Number of chunks between two samples by accumulated dimension."""
+        return Table() if self.extra is None else self.extra.stride
+
+    @cached_property
+    def differences(self) -> Differences:
+        """What `source`, as it was opened, has otherwise than when the accumulation was built; its values apart."""
+        return Differences() if self.extra is None else differences(self.source, self.extra)
+
+    def axes(self, dims: Dims) -> tuple[int, ...]:
+        """Return the axes of the source with these dimensions."""
+        return tuple(self.dims.index(d) for d in dims)
+
+
+def group_path(variable: str) -> str:
+    """Return the path of an array's accumulation group.
+
+    >>> group_path("ocean/tas")
+    'ocean/tas_accumulation_group'
+    """
+    parent, slash, name = variable.strip("/").rpartition("/")
+    return f"{parent}{slash}{group_name(name)}"
+
+
+def command(store: str, variable: str, option: str = "") -> str:
+    """Return the command that builds an accumulation.
+
+    >>> command("/data/my store.zarr", "tas", "--refresh")
+    "cfagg accumulate '/data/my store.zarr' tas --refresh"
+    """
+    return shlex.join(["cfagg", "accumulate", store, variable, *option.split()])
+
+
+def open_group(store: str | os.PathLike[str], variable: str, *, check: bool = True) -> Group:
+    """Open the accumulation of an array.
+
+    Parameters
+    ----------
+    store : path
+        Directory of the Zarr store.
+    variable : str
+        Path of the array within the store.
+    check : bool
+        Whether to refuse an accumulation of an array that has another shape, type, chunks, packing or missing values by
+        now.  Values are not looked at here; see `cfagg.accumulation.freshness`.
+
+    Raises
+    ------
+    NotAccumulatedError
+        The array has no accumulation.
+    ConventionError
+        The group is damaged or contradicts itself; every array concerned is named.
+    StaleError
+        The array has changed, with `check`.
+    SourceError, UnsupportedError
+        The array itself cannot be opened.
+
+    Warns
+    -----
+    StaleAccumulationWarning
+        The group was not written by cfagg: whether it belongs to the data as they are now cannot be checked.
+    """
+    for left in reversed(range(_ATTEMPTS)):
+        source = open_array(store, variable)
+        found = _find(source)
+        try:
+            group = _open(source, found.content, found.identity)
+        except (CfaggError, OSError):
+            # Another process may have put a new group in this one's place while it was read.
+            if not left or _find(source).identity == found.identity:
+                raise
+            continue
+        if check and group.differences:
+            raise stale(group, group.differences.problems)
+        return group
+    raise _not_accumulated(source)
+
+
+def stale(group: Group, problems: Iterable[Problem]) -> StaleError:
+    """Return the error that names what changed and the command that refreshes the accumulation."""
+    return StaleError(
+        f"{group.store}: the accumulation of {group.variable!r} does not belong to the data as they are now; refresh "
+        f"it with: {command(group.store, group.variable, '--refresh')}",
+        problems,
+    )
+
+
+#: How often a group is opened anew that is exchanged while it is read.
+_ATTEMPTS = 4
+
+
+def _find(source: ZarrArray) -> Document:
+    """Return the attributes of an array's accumulation group.
+
+    Raises
+    ------
+    NotAccumulatedError
+        There is none.
+    """
+    for left in reversed(range(_ATTEMPTS)):
+        found = read_group(source.store, group_path(source.path), source.zarr_format)
+        if found is not None and is_accumulation(found.content):
+            return found
+        if left:
+            # Where the system cannot exchange two directories, a group is away for the moment of its exchange.
+            time.sleep(0.002)
+    raise _not_accumulated(source)
+
+
+def _not_accumulated(source: ZarrArray) -> NotAccumulatedError:
+    return NotAccumulatedError(
+        f"{source.store}: {source.path!r} has no accumulation; build one with: {command(source.store, source.path)}"
+    )
+
+
+def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int, int, int]) -> Group:
+    """Return the group with these attributes."""
+    path = group_path(source.path)
+    where = f"{source.store}: group {path!r}"
+    if "cfagg" not in attributes:
+        from cfagg.accumulation.others import open_foreign  # it makes a Group
+
+        combinations = parse_group(attributes, source.dims, source=where)
+        group = open_foreign(source, path, combinations, identity)
+        warnings.warn(f"{where}: {group.foreign}", StaleAccumulationWarning, stacklevel=4)
+        return group
+    # The source may have other dimensions by now; the group is read as of its own.
+    dims = parse_extra(attributes["cfagg"], source=where).source.dims
+    combinations = parse_group(attributes, dims, source=where)
+    extra = parse_extra(attributes["cfagg"], combinations=combinations, source=where)
+    grid = extra.source.grid
+    axis = {d: i for i, d in enumerate(dims)}
+    positions = {d: sample_positions(grid.axes[axis[d]], grid.shape[axis[d]], n) for d, n in extra.stride.items()}
+    problems: list[Problem] = []
+    sums = read_sums(source.store, path, combinations, extra, positions, problems)
+    statistics = read_statistics(source.store, path, extra, problems)
+    weights = read_weights(source.store, path, extra, problems)
+    stamps = find_stamps(source.store, path, extra, problems)
+    check_boundaries(source.store, path, extra, positions, problems)
+    if problems:
+        raise ConventionError(
+            f"{where} is damaged; build it anew with: {command(source.store, source.path, '--overwrite')}", problems
+        )
+    packing = extra.packing
+    stored = np.dtype(extra.source.dtype)
+    return Group(
+        store=source.store,
+        variable=source.path,
+        folder=node_folder(source.store, path),
+        source=source,
+        dims=dims,
+        sums=Table(sums),
+        samples=Table({c: tuple(positions[d] if d in c else None for d in dims) for c in sums}),
+        statistics=Table(statistics),
+        scale=1.0 if packing is None else float(packing.scale_factor),
+        offset=0.0 if packing is None else float(packing.add_offset),
+        dtype=np.dtype(stored.str.replace("i", "u")) if extra.mask.unsigned else stored,
+        mask=extra.mask,
+        weights=weights,
+        kind=extra.sums,
+        complete=not (extra.missing or extra.nonfinite),
+        extra=extra,
+        stamps=stamps,
+        foreign=None,
+        identity=identity,
+    )
