@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cfagg.display import picture
 from cfagg.display.drawing import Drawing, Text
 from cfagg.display.matrix import draw
-from cfagg.errors import UnsupportedError
+from cfagg.display.picture import FORMATS, PER_INCH
 from cfagg.model import Aggregation
 
 if TYPE_CHECKING:
@@ -20,13 +20,9 @@ __all__ = ["FORMATS", "PANELS", "save"]
 #: Most aggregations in one picture.
 PANELS = 6
 
-#: Kinds of picture, by the end of the file's name.
-FORMATS = ("png", "svg", "pdf")
-
 _INK = {"ink": "#1f2328", "muted": "#656d76", "dark": "#1f2328", "light": "#ffffff"}
-#: Pixels of a drawing in an inch, and points in a pixel.
-_PER_INCH = 96
-_POINTS = 72 / _PER_INCH
+#: Points in a pixel.
+_POINTS = 72 / PER_INCH
 
 
 def save(aggregations: Mapping[str, Aggregation], path: str | Path) -> None:
@@ -50,32 +46,15 @@ def save(aggregations: Mapping[str, Aggregation], path: str | Path) -> None:
     Traceback (most recent call last):
     cfagg.errors.UnsupportedError: a picture picture.bmp cannot be drawn: its name must end in .png, .svg or .pdf
     """
-    kind = Path(path).suffix.lower().removeprefix(".")
-    if kind not in FORMATS:
-        endings = f".{FORMATS[0]}, .{FORMATS[1]} or .{FORMATS[2]}"
-        raise UnsupportedError(f"a picture {Path(path).name} cannot be drawn: its name must end in {endings}")
-    try:
-        import matplotlib as mpl
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise UnsupportedError("pictures need matplotlib: pip install 'cfagg[plot]'") from error
-
+    picture.kind(path)
     drawings = [draw(a) for a in list(aggregations.values())[:PANELS]]
     width, height = max(d.width for d in drawings), sum(d.height for d in drawings)
-    # Own settings, so that a user's style file or a notebook's state does not change the picture.
-    with mpl.rc_context({**mpl.rcParamsDefault, "svg.hashsalt": "cfagg", "backend": mpl.rcParams["backend"]}):
-        figure = Figure(figsize=(width / _PER_INCH, height / _PER_INCH), facecolor="white")
-        FigureCanvasAgg(figure)
+    with picture.figure(path, width / PER_INCH, height / PER_INCH) as figure:
         below = height
         for drawing in drawings:
             below -= drawing.height
             box = (0, below / height, drawing.width / width, drawing.height / height)
             _paint(figure.add_axes(box), drawing)
-        with warnings.catch_warnings():
-            # A character that the font lacks shows as a box in the picture, which says it better than a line for each.
-            warnings.filterwarnings("ignore", message=r"Glyph \d+", category=UserWarning)
-            figure.savefig(str(path), format=kind, dpi=2 * _PER_INCH)
 
 
 def _paint(axes: Axes, drawing: Drawing) -> None:

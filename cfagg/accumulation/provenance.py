@@ -1,0 +1,335 @@
+"""Where the values of a lazy xarray array come from: the proof that it is a selection of one array of a Zarr store.
+
+xarray keeps what was opened and not yet read as a chain of wrappers around the stored array: decoding functions, one
+selection, a cache.  dask adds a graph of tasks.  `trace` walks either from the outside in, and knows every link that
+leaves values as they are stored or decodes them as CF says.  Anything else (arithmetic, `where`, values in memory that
+may have been changed, links of another version of xarray) ends the walk, and the array counts as untraced.  Names,
+attributes, coordinates and ``encoding`` are never asked: they travel with copies that have other values.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from xarray import Variable
+
+__all__ = ["Decoding", "Origin", "Picked", "UntracedError", "trace"]
+
+#: What is picked along one axis of the stored array: a run of positions, listed ones, or one (an axis that is gone).
+Picked = range | int | npt.NDArray[np.int64]
+
+
+class UntracedError(Exception):
+    """An array that cannot be proved to be a selection of a stored one; its text ends "it is used because ..."."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """What xarray does to stored values, in the order of the fields.
+
+    Parameters
+    ----------
+    unsigned : bool or None
+        Whether stored integers are taken as unsigned (true) or signed (false) ones; `None` as they are.
+    fills : frozenset of number
+        Values that become NaN, among integers as `unsigned` says.
+    scale, offset : float
+        What masked values are multiplied by and what is added then.
+    """
+
+    unsigned: bool | None = None
+    fills: frozenset[float] = frozenset()
+    scale: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The stored array that values come from, and which of its values they are.
+
+    Parameters
+    ----------
+    store : str
+        Directory of the Zarr store, as an absolute path.
+    path : str
+        Path of the array in the store, without a slash at its start.
+    shape : tuple of int
+        Shape that the array had when it was opened.
+    dtype : numpy.dtype
+        Stored type, in the processor's byte order.
+    picked : tuple
+        Per axis of the stored array what is picked along it.
+    decoding : Decoding
+        What is done to stored values.
+    """
+
+    store: str
+    path: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    picked: tuple[Picked, ...]
+    decoding: Decoding = field(default_factory=Decoding)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Lengths of the axes that are left."""
+        return tuple(len(p) for p in self.picked if not isinstance(p, int))
+
+
+def trace(variable: Variable) -> Origin:
+    """Return the stored array that a variable's values are taken from unchanged.
+
+    Parameters
+    ----------
+    variable : xarray.Variable
+        As ``ds["tas"].variable``.  Nothing is read.
+
+    Returns
+    -------
+    Origin
+        Its `lengths` are the variable's shape.
+
+    Raises
+    ------
+    UntracedError
+        If that cannot be proved.
+
+    Examples
+    --------
+    >>> import xarray
+    >>> trace(xarray.Variable("x", [1, 2]))
+    Traceback (most recent call last):
+    cfagg.accumulation.provenance.UntracedError: its values are in memory
+    """
+    data = variable._data
+    origin = _graph(data) if hasattr(data, "__dask_graph__") else _chain(data)
+    if origin.lengths != variable.shape:
+        raise UntracedError(f"its shape {variable.shape} is not that of the selection {origin.lengths} it was made by")
+    return origin
+
+
+def _chain(data: Any) -> Origin:
+    """Return where a wrapper's values come from."""
+    from xarray.backends.zarr import ZarrArrayWrapper
+    from xarray.coding.common import _ElementwiseFunctionArray
+    from xarray.coding.variables import NativeEndiannessArray
+    from xarray.core import indexing
+
+    # Exact types: a derived class may do anything to values.
+    kind = type(data)
+    if kind is indexing.LazilyIndexedArray:
+        return _select(_chain(data.array), data.key.tuple)
+    if kind is _ElementwiseFunctionArray:
+        return _decoded(_chain(data.array), data.func)
+    if kind is ZarrArrayWrapper:
+        return _stored(data._array)
+    if kind in (
+        indexing.MemoryCachedArray,
+        indexing.CopyOnWriteArray,
+        indexing.ImplicitToExplicitIndexingAdapter,
+        NativeEndiannessArray,
+    ):
+        return _chain(data.array)
+    if kind is np.ndarray or kind is indexing.NumpyIndexingAdapter or kind is indexing.PandasIndexingAdapter:
+        raise UntracedError("its values are in memory")
+    if kind is indexing.LazilyVectorizedIndexedArray:
+        raise UntracedError("it is transposed or indexed point by point")
+    raise UntracedError(f"it does not come from a Zarr store ({kind.__name__})")
+
+
+def _stored(array: Any) -> Origin:
+    from zarr.storage import LocalStore
+
+    store = array.store
+    if type(store) is not LocalStore:
+        raise UntracedError(f"its store is not a directory ({type(store).__name__})")
+    return Origin(
+        str(Path(store.root).absolute()),
+        array.path.strip("/"),
+        tuple(array.shape),
+        np.dtype(array.dtype).newbyteorder("="),
+        tuple(range(n) for n in array.shape),
+    )
+
+
+def _decoded(origin: Origin, function: Any) -> Origin:
+    """Return the origin with one more step of decoding."""
+    from xarray.coding import variables
+
+    if type(function) is not partial or function.args:
+        raise UntracedError("its values went through a function")
+    done, options = origin.decoding, function.keywords
+    if function.func is np.asarray and set(options) == {"dtype"} and done == Decoding():
+        kind = np.dtype(options["dtype"]).kind
+        if origin.dtype.kind in "iu" and kind in "iu":
+            return replace(origin, decoding=Decoding(unsigned=kind == "u"))
+    elif function.func is getattr(variables, "_apply_mask", None) and done == Decoding(done.unsigned):
+        fills = options.get("encoded_fill_values")
+        if _is_nan(options.get("decoded_fill_value")) and _is_float(options.get("dtype")) and fills:
+            numbers = frozenset(np.asarray(f).item() for f in fills)
+            return replace(origin, decoding=replace(done, fills=numbers))
+    elif function.func is getattr(variables, "_scale_offset_decoding", None) and (done.scale, done.offset) == (1, 0):
+        scale, offset = options.get("scale_factor"), options.get("add_offset")
+        if _is_float(options.get("dtype")):
+            scaled = replace(done, scale=1.0 if scale is None else float(scale), offset=float(offset or 0.0))
+            return replace(origin, decoding=scaled)
+    name = getattr(function.func, "__name__", "function")
+    raise UntracedError(f"its values went through {name}")
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and math.isnan(value)
+
+
+def _is_float(dtype: Any) -> bool:
+    return dtype is not None and np.dtype(dtype).kind == "f"
+
+
+def _select(origin: Origin, key: tuple[Any, ...]) -> Origin:
+    """Return the origin with a selection of what it picks so far; one entry per axis that is left, or fewer."""
+    rest = iter(key)
+    picked = tuple(p if isinstance(p, int) else _pick(p, next(rest, slice(None))) for p in origin.picked)
+    if next(rest, None) is not None:
+        raise UntracedError("it is indexed by more dimensions than it has")
+    return replace(origin, picked=picked)
+
+
+def _pick(picked: range | npt.NDArray[np.int64], key: Any) -> Picked:
+    if isinstance(key, slice):
+        return picked[key]
+    if isinstance(key, int | np.integer) and not isinstance(key, bool):
+        return int(picked[int(key)])
+    if isinstance(key, np.ndarray) and key.ndim == 1 and key.dtype.kind in "iu":
+        return np.asarray(picked, "i8")[key]
+    raise UntracedError("it is indexed in a way that is not understood")
+
+
+def _graph(data: Any) -> Origin:
+    """Return where a dask array's values come from, which its every block must confirm."""
+    import dask.array
+
+    if type(data) is not dask.array.Array:
+        raise UntracedError(f"it is not an array of dask alone ({type(data).__name__})")
+    walk = _Walk(data.__dask_graph__())
+    origin: Origin | None = None
+    # Per axis of this array, what its blocks pick along it, in order.
+    along: list[list[Picked | None]] = [[None] * n for n in data.numblocks]
+    for index in np.ndindex(data.numblocks):
+        block = walk.origin((data.name, *index))
+        if origin is None:
+            origin = block
+        left = [a for a, p in enumerate(block.picked) if not isinstance(p, int)]
+        same = replace(block, picked=origin.picked) == origin and len(left) == len(index)
+        if not same or any(p != q for p, q in zip(block.picked, origin.picked, strict=True) if isinstance(p, int)):
+            raise UntracedError("its blocks come from several places")
+        for axis, (place, i) in enumerate(zip(left, index, strict=True)):
+            known = along[axis][i]
+            if known is None:
+                along[axis][i] = block.picked[place]
+            elif not _same(known, block.picked[place]):
+                raise UntracedError("its blocks are not a selection by dimensions")
+    if origin is None:
+        raise UntracedError("it has no blocks")
+    joined = iter([_join(parts) for parts in along])
+    return replace(origin, picked=tuple(p if isinstance(p, int) else next(joined) for p in origin.picked))
+
+
+def _same(one: Picked, other: Picked) -> bool:
+    if isinstance(one, range) and isinstance(other, range):
+        return one == other
+    return np.array_equal(np.asarray(one), np.asarray(other))
+
+
+def _join(parts: list[Any]) -> Picked:
+    """Return runs that follow each other as one run where they are one, else as positions."""
+    parts = [p for p in parts if len(p)] or parts[:1]
+    whole = np.concatenate([np.asarray(p, "i8") for p in parts])
+    if len(whole) < 2:
+        return range(int(whole[0]), int(whole[0]) + 1) if len(whole) else range(0)
+    step = int(whole[1] - whole[0])
+    if step and (np.diff(whole) == step).all():
+        return range(int(whole[0]), int(whole[-1]) + (1 if step > 0 else -1), step)
+    return whole
+
+
+class _Walk:
+    """Follows tasks of a dask graph to the wrapper they read from; each task is followed once."""
+
+    def __init__(self, graph: Any) -> None:
+        from dask.array.chunk import getitem
+        from dask.array.core import getter, getter_inline, getter_nofancy
+
+        self.graph: Mapping[Any, Any] = graph
+        self.layers: Mapping[str, Mapping[Any, Any]] = getattr(graph, "layers", {})
+        self.getters = (getter, getter_inline, getter_nofancy, getitem, operator.getitem)
+        self.known: dict[Any, Origin] = {}
+
+    def origin(self, key: Any) -> Origin:
+        if key in self.known:
+            return self.known[key]
+        # A selection of a selection is a chain of tasks as long as the user likes: no recursion.
+        keys, indexes = [key], []
+        node = self._node(key)
+        while (step := self._step(node)) is not None:
+            source, index = step
+            indexes.append(index)
+            if isinstance(source, _Data):
+                node = source.value
+                break
+            keys.append(source)
+            if source in self.known:
+                break
+            node = self._node(source)
+        if keys[-1] in self.known:
+            found = self.known[keys[-1]]
+        else:
+            found = _chain(node)
+            if len(keys) > len(indexes):
+                self.known[keys[-1]] = found
+        for place in range(len(indexes) - 1, -1, -1):
+            found = self.known[keys[place]] = _select(found, indexes[place])
+        return found
+
+    def _node(self, key: Any) -> Any:
+        name = key[0] if isinstance(key, tuple) else key
+        layer = self.layers.get(name)
+        node = layer[key] if layer is not None and key in layer else self.graph[key]
+        from dask._task_spec import DataNode
+
+        return node.value if isinstance(node, DataNode) else node
+
+    def _step(self, node: Any) -> tuple[Any, tuple[Any, ...]] | None:
+        """Return what a task reads from and which part; `None` for data."""
+        from dask._task_spec import Alias, DataNode, Task, TaskRef
+
+        if isinstance(node, Alias):
+            return node.target, ()
+        if type(node) is not Task:
+            return None
+        if node.func not in self.getters:
+            raise UntracedError(f"its values were computed ({getattr(node.func, '__name__', 'a task')})")
+        source, index = node.args[:2]
+        index = index.value if isinstance(index, DataNode) else index
+        index = index if isinstance(index, tuple) else (index,)
+        if not all(isinstance(i, slice | int | np.integer) for i in index):
+            raise UntracedError("it is indexed in a way that is not understood")
+        if isinstance(source, TaskRef):
+            return source.key, index
+        return _Data(source.value if isinstance(source, DataNode) else source), index
+
+
+@dataclass(frozen=True, slots=True)
+class _Data:
+    """What stands in a task itself, not under a key of its own."""
+
+    value: Any

@@ -1,0 +1,142 @@
+"""Pictures of results: maps, series, profiles, sections and cycles, with units on every axis."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cfagg.display import field_sections, picture
+from cfagg.display.field_axes import INK, MUTED, direct, label, positions, scale, soften
+from cfagg.display.kinds import kinds
+from cfagg.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from xarray import DataArray
+
+__all__ = ["PANELS", "label", "save"]
+
+#: Most maps or sections in one picture.
+PANELS = 12
+
+_LINE, _GRID = "#1f6feb", "#d8dee4"
+_SEASONS = ("DJF", "MAM", "JJA", "SON")
+
+
+def save(array: DataArray, path: str | Path, *, title: str = "", subtitle: str = "") -> None:
+    """Draw an array with one, two or three dimensions.
+
+    A line along time, months, seasons or any other dimension; a profile along height; a map over latitude and longitude
+    (no coastlines); a section over two other dimensions; a panel per month, season or other value of a third one.
+
+    Parameters
+    ----------
+    array : xarray.DataArray
+        Numbers; missing values are NaN.
+    path : str or path-like
+        File to write, replaced if it exists; the end of its name tells the kind: .png, .svg or .pdf.
+    title, subtitle : str
+        Written above; by default the array's name.
+
+    Raises
+    ------
+    UnsupportedError
+        If matplotlib is not installed, the file's name ends otherwise, or the array has other dimensions, is empty, or
+        has more panels than `PANELS`.
+
+    Examples
+    --------
+    >>> import xarray
+    >>> save(xarray.DataArray(280.5, name="tas"), "tas.png")
+    Traceback (most recent call last):
+    cfagg.errors.UnsupportedError: a picture of 'tas' cannot be drawn: it is a single value
+    """
+    picture.kind(path)
+    _check(array)
+    array = _in_order(array)
+    head = title or label(array, units=False)
+    if array.ndim > 1:
+        parts = field_sections.panels(array)
+        width, height = field_sections.room(parts[0][1], len(parts))
+        with picture.figure(path, width, height) as figure:
+            field_sections.draw(figure, parts, label(array))
+            _heading(figure, head, subtitle)
+        return
+    upright = "vertical" in kinds(array).values()
+    width, height = (5.6, 5.8) if upright else (8.0, 4.2)
+    left, bottom, right, top = 0.85, 0.65, 0.3, 0.75
+    with picture.figure(path, width, height) as figure:
+        box = (left / width, bottom / height, 1 - (left + right) / width, 1 - (top + bottom) / height)
+        _line(figure.add_axes(box), array, upright=upright)
+        _heading(figure, head, subtitle)
+
+
+def _check(array: DataArray) -> None:
+    name = repr(str(array.name)) if array.name is not None else "this array"
+    wrong = ""
+    if array.ndim == 0:
+        wrong = "it is a single value"
+    elif array.ndim > 3:
+        dims = ", ".join(map(str, array.dims))
+        wrong = f"it has {array.ndim} dimensions ({dims}); select one value or average over all but three of them"
+    elif not array.size:
+        wrong = "it is empty"
+    elif array.dtype.kind not in "iufb":
+        wrong = f"its values are no numbers but {array.dtype}"
+    elif array.ndim == 3:
+        along = field_sections.panel_dim(array)
+        if array.sizes[along] > PANELS:
+            wrong = (
+                f"it would have {array.sizes[along]} panels, one per {along}, and at most {PANELS} are drawn; select "
+                f"fewer, or average over {along}"
+            )
+    if wrong:
+        raise UnsupportedError(f"a picture of {name} cannot be drawn: {wrong}")
+
+
+def _in_order(array: DataArray) -> DataArray:
+    """Return an array with seasons in the order of the year; grouping sorts their names."""
+    for dim, kind in kinds(array).items():
+        if kind == "season":
+            names = [str(v) for v in array.coords[dim].values]
+            array = array.isel({dim: sorted(range(len(names)), key=lambda i: _SEASONS.index(names[i]))})
+    return array
+
+
+def _heading(figure: Figure, title: str, subtitle: str) -> None:
+    width, height = figure.get_size_inches()
+    left, top = 0.75 / width, 1 - (0.14 if subtitle else 0.3) / height
+    figure.text(left, top, title, size=12, weight="bold", color=INK, va="top", ha="left", parse_math=False)
+    if subtitle:
+        below = top - 0.26 / height
+        figure.text(left, below, subtitle, size=9, color=MUTED, va="top", ha="left", parse_math=False)
+
+
+def _line(axes: Axes, array: DataArray, *, upright: bool) -> None:
+    """Draw values along their one dimension; a profile stands upright."""
+    dim = array.dims[0]
+    kind = kinds(array)[dim]
+    where, values = positions(array, dim, kind), np.asarray(array.values, "f8")
+    finite = np.isfinite(values)
+    # Few points are seen as points, and so are those with no neighbour to draw a line to.
+    few = len(values) <= 60
+    points = finite if few else finite & ~np.append(finite[1:], False) & ~np.append(False, finite[:-1])
+    x, y = (values, where) if upright else (where, values)
+    axes.plot(x, y, color=_LINE, linewidth=1.6 if len(values) < 1000 else 0.9)
+    axes.plot(x[points], y[points], "o", color=_LINE, markersize=3.5)
+    if upright:
+        direct(axes, array, dim)
+    elif not few:
+        axes.set_xlim(where.min(), where.max())
+    scale(axes, "y" if upright else "x", array, dim, kind, wide=True)
+    # No offsets such as +2.88e2 beside the axis.
+    axes.ticklabel_format(axis="x" if upright else "y", useOffset=False)
+    (axes.set_xlabel if upright else axes.set_ylabel)(label(array), color=INK, parse_math=False)
+    if not finite.any():
+        axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center", color=MUTED)
+    axes.grid(color=_GRID, linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    soften(axes)

@@ -1,0 +1,260 @@
+"""Axes of pictures: where values stand along them, and what is written there."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.display import date_axis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from xarray import DataArray
+
+__all__ = ["INK", "MONTHS", "MUTED", "direct", "edges", "is_pressure", "label", "positions", "scale", "soften"]
+
+INK, MUTED = "#1f2328", "#656d76"
+
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
+def label(array: DataArray, *, units: bool = True) -> str:
+    """Return what an array or coordinate is called in a picture.
+
+    Parameters
+    ----------
+    array : xarray.DataArray
+        Its attributes ``long_name``, ``standard_name`` and ``units``, and its name, are used.
+    units : bool
+        Whether units stand behind in brackets.
+
+    Returns
+    -------
+    str
+        One line.
+
+    Examples
+    --------
+    >>> import xarray
+    >>> label(xarray.DataArray(1, name="tas", attrs={"standard_name": "air_temperature", "units": "K"}))
+    'air temperature (K)'
+    """
+    attributes = array.attrs
+    name = str(attributes.get("long_name") or str(attributes.get("standard_name", "")).replace("_", " ") or "")
+    name = name.strip() or ("" if array.name is None else str(array.name))
+    unit = str(attributes.get("units", "")).strip()
+    if len(name) > 60:
+        name = name[:59] + "…"
+    return f"{name} ({unit})".strip() if units and unit not in ("", "1") else name
+
+
+def positions(array: DataArray, dim: Hashable, kind: str) -> npt.NDArray[np.float64]:
+    """Return where along an axis the values of a dimension stand.
+
+    Parameters
+    ----------
+    array : xarray.DataArray
+        What is drawn.
+    dim : hashable
+        One of its dimensions.
+    kind : str
+        As of `cfagg.display.kinds.kind_of`.
+
+    Returns
+    -------
+    float64 array
+        Of the dimension's length, rising or falling throughout: the coordinate, or the values' numbers where there is
+        no coordinate of numbers or dates, or one that goes to and fro and would put cells on top of each other.
+    """
+    found = _numbers(array, dim, kind)
+    return np.arange(array.sizes[dim], dtype="f8") if found is None else found
+
+
+def _numbers(array: DataArray, dim: Hashable, kind: str) -> npt.NDArray[np.float64] | None:
+    """Return the coordinate as numbers that rise or fall throughout, `None` where it is not such."""
+    if dim not in array.coords or array.coords[dim].ndim != 1 or kind == "season":
+        return None
+    values = array.coords[dim].values
+    if kind == "time" and values.dtype.kind in "MO":
+        values = date_axis.numbers(values)
+    if values.dtype.kind not in "iuf":
+        return None
+    steps = np.diff(values.astype("f8"))
+    ordered = np.isfinite(values).all() and ((steps > 0).all() or (steps < 0).all())
+    return values.astype("f8") if ordered else None
+
+
+def edges(centres: npt.NDArray[np.float64], kind: str, *, ratios: bool = False) -> npt.NDArray[np.float64]:
+    """Return the edges of cells, half-way between centres.
+
+    Parameters
+    ----------
+    centres : float64 array
+        Rising or falling.
+    kind : str
+        Cells of ``"latitude"`` end at the poles.
+    ratios : bool
+        Whether half-way is meant in ratios, as on a scale of powers.
+
+    Returns
+    -------
+    float64 array
+        One more than centres.
+
+    Examples
+    --------
+    >>> edges(np.array([-90.0, 0.0, 90.0]), "latitude")
+    array([-90., -45.,  45.,  90.])
+    """
+    if ratios:
+        return np.asarray(np.exp(edges(np.log(centres), "")))
+    if len(centres) == 1:
+        return np.array([centres[0] - 0.5, centres[0] + 0.5])
+    middle = (centres[1:] + centres[:-1]) / 2
+    found = np.concatenate([[2 * centres[0] - middle[0]], middle, [2 * centres[-1] - middle[-1]]])
+    return np.clip(found, -90, 90) if kind == "latitude" and (np.abs(centres) <= 90).all() else found
+
+
+def is_pressure(array: DataArray, dim: Hashable) -> bool:
+    """Tell whether a dimension's coordinate is a pressure of the air, of many sizes, which is drawn by powers.
+
+    Parameters
+    ----------
+    array : xarray.DataArray
+        What is drawn.
+    dim : hashable
+        One of its dimensions.
+
+    Returns
+    -------
+    bool
+        False also where some pressure is not positive, or the largest is at most 20 times the smallest.
+    """
+    values = _numbers(array, dim, "vertical")
+    return _falls(array, dim) and values is not None and bool(values.min() > 0 and values.max() > 20 * values.min())
+
+
+def _falls(array: DataArray, dim: Hashable) -> bool:
+    """Tell whether a coordinate is a pressure, which falls upwards."""
+    attributes = array.coords[dim].attrs if dim in array.coords else {}
+    units = str(attributes.get("units", "")).lower()
+    return units in ("pa", "hpa", "mbar", "millibar", "kpa", "bar") or "pressure" in str(
+        attributes.get("standard_name", "")
+    )
+
+
+def direct(axes: Axes, array: DataArray, dim: Hashable) -> None:
+    """Let pressure and depth grow downwards, on a scale of powers where `is_pressure` says so.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        With the vertical dimension upright and drawn.
+    array : xarray.DataArray
+        What is drawn.
+    dim : hashable
+        The vertical dimension.
+    """
+    attributes = array.coords[dim].attrs if dim in array.coords else {}
+    if is_pressure(array, dim):
+        from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    low, high = sorted(axes.get_ylim())
+    down = str(attributes.get("positive", "")).lower() == "down" or attributes.get("standard_name") == "depth"
+    axes.set_ylim((high, low) if down or _falls(array, dim) else (low, high))
+
+
+def scale(axes: Axes, which: Literal["x", "y"], array: DataArray, dim: Hashable, kind: str, *, wide: bool) -> None:
+    """Put ticks and a label on the axis of a dimension.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Its limits are set.
+    which : {"x", "y"}
+        The axis.
+    array : xarray.DataArray
+        What is drawn.
+    dim : hashable
+        The dimension along the axis.
+    kind : str
+        As of `cfagg.display.kinds.kind_of`.
+    wide : bool
+        Whether there is room for months by three letters, and nothing beside the axis.
+    """
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    coordinate = array.coords[dim] if dim in array.coords and array.coords[dim].ndim == 1 else None
+    text = str(dim) if coordinate is None else label(coordinate)
+    if coordinate is None or _numbers(array, dim, kind) is None:
+        text = _number(axis, coordinate, str(dim), array.sizes[dim])
+    elif kind == "time" and coordinate.dtype.kind in "MO":
+        date_axis.label(axes, which, coordinate.values)
+        text = ""
+    elif kind == "month":
+        months = [int(v) for v in coordinate.values]
+        axis.set_ticks(months, [MONTHS[m - 1][: 3 if wide else 1] for m in months])
+        text = ""
+    elif kind in ("latitude", "longitude"):
+        _degrees(axis, kind, narrow=not wide)
+        text = ""
+    set_label = axes.set_xlabel if which == "x" else axes.set_ylabel
+    set_label(text, color=INK, parse_math=False)
+
+
+def _number(axis: Any, coordinate: DataArray | None, dim: str, size: int) -> str:
+    """Put numbers of values on an axis, or short names where the coordinate has them; return the axis's label."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    if coordinate is None or coordinate.dtype.kind not in "UOST":
+        return f"number along {dim}"
+    if size <= 16:
+        axis.set_ticks(range(size), [str(v)[:14] for v in coordinate.values])
+        for tick in axis.get_ticklabels():
+            tick.set_parse_math(False)
+        return "" if dim == "season" else dim
+    return f"number along {dim}"
+
+
+def _degrees(axis: Any, kind: str, *, narrow: bool = False) -> None:
+    """Write 30°N, 60°W and the like at round numbers of degrees."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    positive, negative = ("N", "S") if kind == "latitude" else ("E", "W")
+
+    def text(value: float, _: Any = None) -> str:
+        if kind == "longitude":
+            value = (value + 180) % 360 - 180
+            if value == -180:
+                return "180°"
+        rounded = f"{abs(value):.6g}°"
+        return rounded + (positive if value > 0 else negative if value < 0 else "")
+
+    # The last text of one narrow panel and the first of the next would touch.
+    bins, prune = (5, "upper") if narrow and kind == "longitude" else (7, None)
+    axis.set_major_locator(MaxNLocator(nbins=bins, prune=prune, steps=[1, 1.5, 2, 3, 4.5, 6, 9, 10]))
+    axis.set_major_formatter(FuncFormatter(text))
+
+
+def soften(axes: Axes) -> None:
+    """Make frame and ticks of axes thin and grey.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Its ticks are set.
+    """
+    axes.tick_params(labelsize=8, color=MUTED, labelcolor=INK)
+    for spine in axes.spines.values():
+        spine.set_color(MUTED)
+        spine.set_linewidth(0.6)

@@ -1,0 +1,212 @@
+"""Panels of pictures: maps and sections over two dimensions, with one scale of colours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.display.field_axes import INK, MONTHS, MUTED, direct, edges, is_pressure, positions, scale, soften
+from cfagg.display.kinds import kinds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from xarray import DataArray
+
+__all__ = ["draw", "panel_dim", "panels", "room"]
+
+#: What is drawn where there is no value.
+_HOLE = "#e6e8eb"
+#: Inches around panels, and between them across and upwards.
+_LEFT, _RIGHT, _TOP, _BOTTOM = 0.75, 1.25, 0.75, 0.55
+_GAP = (0.2, 0.4)
+#: Which of two dimensions stands upright: the one that comes first here; of others the first.
+_RANK = {"vertical": 0, "latitude": 1, "other": 2, "time": 3, "month": 4, "season": 4, "longitude": 5}
+
+
+def panel_dim(array: DataArray) -> Hashable:
+    """Return the dimension of three that makes the panels: months or seasons, else the shortest that is not of a map.
+
+    Parameters
+    ----------
+    array : xarray.DataArray
+        With three dimensions.
+
+    Returns
+    -------
+    hashable
+        One of them.
+
+    Examples
+    --------
+    >>> import xarray
+    >>> panel_dim(xarray.DataArray(np.zeros((2, 9, 3)), dims=("lat", "time", "lon")))
+    'time'
+    """
+    found = kinds(array)
+    rest = [d for d in array.dims if found[d] not in ("latitude", "longitude")] or list(array.dims)
+    return min(rest, key=lambda d: (found[d] not in ("month", "season"), array.sizes[d]))
+
+
+def panels(array: DataArray) -> list[tuple[str, DataArray]]:
+    """Return what each panel shows.
+
+    Parameters
+    ----------
+    array : xarray.DataArray
+        With two or three dimensions.
+
+    Returns
+    -------
+    list of (str, xarray.DataArray)
+        The text above, and an array with two dimensions, the upright one first.
+    """
+    if array.ndim == 3:
+        along = panel_dim(array)
+        parts = [(_value(array, along, i), array.isel({along: i})) for i in range(array.sizes[along])]
+    else:
+        parts = [("", array)]
+    found = kinds(parts[0][1])
+    first, second = parts[0][1].dims
+    # Time and longitude stand along the foot; where there are both, or neither, height and latitude decide.
+    swap = _RANK[found[first]] > _RANK[found[second]]
+    return [(text, part.transpose(second, first) if swap else part) for text, part in parts]
+
+
+def _value(array: DataArray, dim: Hashable, index: int) -> str:
+    """Return one value of a coordinate as text."""
+    if dim not in array.coords:
+        return f"{dim} {index}"
+    coordinate = array.coords[dim]
+    value, kind = coordinate.values[index], kinds(array)[dim]
+    if kind == "month":
+        return MONTHS[int(value) - 1]
+    if kind == "season":
+        return str(value)
+    if kind == "time":
+        return str(value)[:10]
+    units = str(coordinate.attrs.get("units", ""))
+    return f"{dim} {value:g} {units}".strip() if isinstance(value, np.number) else f"{dim} {value}"
+
+
+def room(array: DataArray, count: int) -> tuple[float, float]:
+    """Return the size of a picture.
+
+    Parameters
+    ----------
+    array : xarray.DataArray
+        One panel, the upright dimension first.
+    count : int
+        Number of panels.
+
+    Returns
+    -------
+    tuple of float
+        Width and height in inches.
+    """
+    columns, rows = _arrangement(count)
+    ratio = 0.55
+    if _is_map(array):
+        tall, wide = (abs(e[-1] - e[0]) for e in (edges(positions(array, d, k), k) for d, k in kinds(array).items()))
+        # Degrees are as long upwards as across, unless that would make a ribbon or a tower.
+        ratio = min(max(tall / wide if wide else 1.0, 0.3), 1.4)
+    panel = min(6.6, 5.2 / ratio) if columns == 1 else min(10.4 / columns, 9.0 / rows / ratio)
+    width = max(5.2, columns * panel + _LEFT + _RIGHT)
+    return width, rows * (panel * ratio + _GAP[1]) + _TOP + _BOTTOM
+
+
+def draw(figure: Figure, parts: list[tuple[str, DataArray]], measure: str) -> None:
+    """Draw panels with one scale of colours.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        Of the size that `room` says.
+    parts : list of (str, xarray.DataArray)
+        From `panels`.
+    measure : str
+        What the colours mean.
+    """
+    columns, rows = _arrangement(len(parts))
+    width, height = figure.get_size_inches()
+    top = _TOP + (0.2 if len(parts) > 1 else 0)
+    wide = (width - _LEFT - _RIGHT - _GAP[0] * (columns - 1)) / columns
+    tall = (height - top - _BOTTOM - _GAP[1] * (rows - 1)) / rows
+    values = np.stack([np.asarray(p.values, "f8") for _, p in parts])
+    colours = _colours(values)
+    mesh: Any = None
+    for number, (text, part) in enumerate(parts):
+        row, column = divmod(number, columns)
+        x, y = _LEFT + column * (wide + _GAP[0]), height - top - tall - row * (tall + _GAP[1])
+        axes = figure.add_axes((x / width, y / height, wide / width, tall / height))
+        mesh = _section(axes, part, colours, narrow=columns > 1)
+        if text:
+            axes.set_title(text, size=9, color=INK, pad=3, parse_math=False)
+        last = number + columns >= len(parts)
+        axes.tick_params(labelbottom=last, labelleft=column == 0)
+        if not last:
+            axes.set_xlabel("")
+        if column:
+            axes.set_ylabel("")
+    if not np.isfinite(values).any():
+        return
+    span = rows * tall + (rows - 1) * _GAP[1]
+    low, share = height - top - span, min(span, 5.0)
+    box = ((width - _RIGHT + 0.18) / width, (low + (span - share) / 2) / height, 0.16 / width, share / height)
+    bar = figure.colorbar(mesh, cax=figure.add_axes(box))
+    bar.set_label(measure, color=INK, parse_math=False)
+    bar.ax.ticklabel_format(useOffset=False)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=8, color=MUTED, labelcolor=INK)
+
+
+def _arrangement(count: int) -> tuple[int, int]:
+    """Return columns and rows of panels."""
+    columns = {1: 1, 2: 2, 4: 2}.get(count, 3)
+    return columns, math.ceil(count / columns)
+
+
+def _is_map(array: DataArray) -> bool:
+    return sorted(kinds(array).values()) == ["latitude", "longitude"]
+
+
+def _colours(values: npt.NDArray[np.float64]) -> dict[str, Any]:
+    """Return the colours for values: two-sided around 0 where they lie on both sides of it to a like extent."""
+    import matplotlib as mpl
+
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    if low < 0 < high and min(-low, high) >= 0.2 * max(-low, high):
+        high = max(-low, high)
+        return {"cmap": mpl.colormaps["RdBu_r"], "vmin": -high, "vmax": high}
+    if low == high:
+        # One value in the middle of a scale of its own size.
+        low, high = low - (abs(low) * 1e-3 or 1.0), high + (abs(high) * 1e-3 or 1.0)
+    return {"cmap": mpl.colormaps["viridis"], "vmin": low, "vmax": high}
+
+
+def _section(axes: Axes, array: DataArray, colours: dict[str, Any], *, narrow: bool) -> Any:
+    """Draw one array with two dimensions, the first one upright."""
+    (up, up_kind), (across, across_kind) = kinds(array).items()
+    values = np.ma.masked_invalid(np.asarray(array.values, "f8"))
+    x = edges(positions(array, across, across_kind), across_kind)
+    y = edges(positions(array, up, up_kind), up_kind, ratios=up_kind == "vertical" and is_pressure(array, up))
+    axes.set_facecolor(_HOLE)
+    # Dots also in drawings of lines: a million cells as shapes would fill files and hang viewers.
+    mesh = axes.pcolormesh(x, y, values, rasterized=True, **colours)
+    axes.set_xlim(x.min(), x.max())
+    axes.set_ylim(y.min(), y.max())
+    if up_kind == "vertical":
+        direct(axes, array, up)
+    scale(axes, "x", array, across, across_kind, wide=not narrow)
+    scale(axes, "y", array, up, up_kind, wide=True)
+    if not values.count():
+        axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center", color=MUTED)
+    if _is_map(array):
+        axes.grid(color="white", linewidth=0.4, alpha=0.35)
+    soften(axes)
+    return mesh

@@ -1,0 +1,111 @@
+"""What a dimension of a labelled array stands for: time, latitude, longitude, height, or something else."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    from xarray import DataArray
+
+__all__ = ["kind_of", "kinds"]
+
+_UNITS = {
+    **dict.fromkeys(("degrees_north", "degree_north", "degree_n", "degrees_n", "degreen", "degreesn"), "latitude"),
+    **dict.fromkeys(("degrees_east", "degree_east", "degree_e", "degrees_e", "degreee", "degreese"), "longitude"),
+}
+_STANDARD = {
+    "latitude": "latitude",
+    "longitude": "longitude",
+    "time": "time",
+    **dict.fromkeys(("air_pressure", "height", "altitude", "depth"), "vertical"),
+}
+_AXES = {"T": "time", "Y": "latitude", "X": "longitude", "Z": "vertical"}
+_NAMES = {
+    **dict.fromkeys(("time", "t"), "time"),
+    **dict.fromkeys(("lat", "latitude"), "latitude"),
+    **dict.fromkeys(("lon", "long", "longitude"), "longitude"),
+    **dict.fromkeys(("plev", "lev", "level", "height", "depth", "altitude", "pressure", "z"), "vertical"),
+}
+#: Dimensions that grouping makes, with the values they may have.
+_GROUPS = {"month": range(1, 13), "season": ("DJF", "MAM", "JJA", "SON")}
+
+
+def kind_of(array: DataArray, dim: Hashable) -> str:
+    """Return what one dimension of an array stands for.
+
+    Parameters
+    ----------
+    array : xarray.DataArray
+        Only coordinates are looked at.
+    dim : hashable
+        One of its dimensions.
+
+    Returns
+    -------
+    str
+        "time", "latitude", "longitude", "vertical", "month", "season" or "other": by the type of the coordinate, then
+        its attributes ``standard_name``, ``units``, ``axis`` and ``positive`` (CF sections 4.1 to 4.4), then its name.
+
+    Examples
+    --------
+    >>> import xarray
+    >>> kind_of(xarray.DataArray([1.0, 2.0], coords={"y": ("y", [5, 6], {"units": "degrees_north"})}, dims="y"), "y")
+    'latitude'
+    """
+    name = str(dim)
+    if dim not in array.coords or array.coords[dim].ndim != 1:
+        return _NAMES.get(name.lower(), "other")
+    coordinate = array.coords[dim]
+    if _is_time(coordinate):
+        return "time"
+    if name in _GROUPS and all(v in _GROUPS[name] for v in coordinate.values.tolist()):
+        return name
+    if coordinate.dtype.kind not in "iuf":
+        return "other"
+    return _by_attributes(coordinate.attrs) or _NAMES.get(name.lower(), "other")
+
+
+def kinds(array: DataArray) -> dict[Hashable, str]:
+    """Return what every dimension of an array stands for.
+
+    Parameters
+    ----------
+    array : xarray.DataArray
+        Only coordinates are looked at.
+
+    Returns
+    -------
+    dict
+        Kind by dimension, as of `kind_of`.
+
+    Examples
+    --------
+    >>> import xarray
+    >>> kinds(xarray.DataArray([[1.0]], dims=("lat", "member")))
+    {'lat': 'latitude', 'member': 'other'}
+    """
+    return {d: kind_of(array, d) for d in array.dims}
+
+
+def _is_time(coordinate: DataArray) -> bool:
+    if coordinate.dtype.kind == "M":
+        return True
+    if coordinate.dtype.kind != "O" or not coordinate.size:
+        return False
+    # cftime's dates derive from nothing of the standard library, but look like its dates.
+    first = coordinate.values.flat[0]
+    return isinstance(first, dt.datetime) or hasattr(first, "calendar")
+
+
+def _by_attributes(attributes: Mapping[Hashable, Any]) -> str | None:
+    standard, units, axis = (str(attributes.get(k, "")) for k in ("standard_name", "units", "axis"))
+    found = _STANDARD.get(standard) or _UNITS.get(units.strip().lower())
+    if found is None and str(attributes.get("positive", "")).lower() in ("up", "down"):
+        return "vertical"
+    # X and Y are also the axes of projections in metres, whose cells are no degrees.
+    if found is None and (axis not in ("X", "Y") or units.lower().startswith("degree")):
+        return _AXES.get(axis)
+    return found

@@ -1,0 +1,92 @@
+"""Files with pictures: their kinds, and matplotlib figures that look the same whatever the user's settings are."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cfagg.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["FORMATS", "PER_INCH", "figure", "kind"]
+
+#: Kinds of picture, by the end of the file's name.
+FORMATS = ("png", "svg", "pdf")
+
+#: Pixels of a drawing in an inch; pictures of dots have twice as many.
+PER_INCH = 96
+
+
+def kind(path: str | Path) -> str:
+    """Return the kind of picture that a file's name asks for.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Name of the file.
+
+    Returns
+    -------
+    str
+        One of `FORMATS`.
+
+    Raises
+    ------
+    UnsupportedError
+        If the name ends otherwise.
+
+    Examples
+    --------
+    >>> kind("Map.PNG")
+    'png'
+    """
+    found = Path(path).suffix.lower().removeprefix(".")
+    if found not in FORMATS:
+        endings = f".{FORMATS[0]}, .{FORMATS[1]} or .{FORMATS[2]}"
+        raise UnsupportedError(f"a picture {Path(path).name} cannot be drawn: its name must end in {endings}")
+    return found
+
+
+@contextmanager
+def figure(path: str | Path, width: float, height: float) -> Iterator[Figure]:
+    """Give an empty figure that is written when the block ends well.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File to write, replaced if it exists.
+    width, height : float
+        In inches.
+
+    Yields
+    ------
+    matplotlib.figure.Figure
+        To draw on.
+
+    Raises
+    ------
+    UnsupportedError
+        If the file's name is not that of a picture, or matplotlib is not installed.
+    """
+    form = kind(path)
+    try:
+        import matplotlib as mpl
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise UnsupportedError("pictures need matplotlib: pip install 'cfagg[plot]'") from error
+
+    # Own settings, so that a user's style file or a notebook's state does not change the picture.
+    with mpl.rc_context({**mpl.rcParamsDefault, "svg.hashsalt": "cfagg", "backend": mpl.rcParams["backend"]}):
+        drawn = Figure(figsize=(width, height), facecolor="white")
+        FigureCanvasAgg(drawn)
+        yield drawn
+        with warnings.catch_warnings():
+            # A character that the font lacks shows as a box in the picture, which says it better than a line for each.
+            warnings.filterwarnings("ignore", message=r"Glyph \d+", category=UserWarning)
+            drawn.savefig(str(path), format=form, dpi=2 * PER_INCH)

@@ -1,0 +1,267 @@
+"""Pictures of results: what is drawn where, and what is refused."""
+
+import warnings
+from contextlib import contextmanager
+
+import cftime
+import matplotlib.image as mpl_image
+import numpy as np
+import pytest
+import xarray as xr
+
+from cfagg.display import date_axis, field, field_axes, field_sections, picture
+from cfagg.display.kinds import kind_of, kinds
+from cfagg.errors import UnsupportedError
+
+LAT = xr.Variable("lat", np.arange(-85.0, 90, 10), {"units": "degrees_north"})
+LON = xr.Variable("lon", np.arange(5.0, 360, 10), {"units": "degrees_east"})
+
+
+def world(**attrs):
+    values = 280 + np.zeros((LAT.size, LON.size)) + np.cos(np.deg2rad(LAT.values))[:, None]
+    attrs = {"units": "K", "long_name": "temperature", **attrs}
+    return xr.DataArray(values, dims=("lat", "lon"), coords={"lat": LAT, "lon": LON}, name="tas", attrs=attrs)
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures as they are when they are written."""
+    figures = []
+    real = picture.figure
+
+    @contextmanager
+    def watched(*args):
+        with real(*args) as figure:
+            figures.append(figure)
+            yield figure
+
+    monkeypatch.setattr(picture, "figure", watched)
+    return figures
+
+
+def texts(figure):
+    figure.canvas.draw()
+    found = [t.get_text() for t in figure.texts]
+    for axes in figure.axes:
+        found += [axes.get_title(), axes.get_xlabel(), axes.get_ylabel()]
+        found += [t.get_text() for t in axes.get_xticklabels() + axes.get_yticklabels()]
+    return [t for t in found if t]
+
+
+@pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_the_name_tells_the_kind(tmp_path, kind, start):
+    field.save(world(), tmp_path / f"p.{kind.upper()}")
+    assert (tmp_path / f"p.{kind.upper()}").read_bytes().startswith(start)
+
+
+def test_a_map_has_degrees_on_its_axes_and_units_on_its_colours(tmp_path, drawn):
+    field.save(world().T, tmp_path / "p.png", title="temperature, mean over time", subtitle="1990 to 1999")
+    found = texts(drawn[0])
+    assert {"temperature, mean over time", "1990 to 1999", "temperature (K)"} <= set(found)
+    assert {"60°N", "30°S", "0°", "60°E", "120°W", "180°"} <= set(found)
+    axes = drawn[0].axes[0]
+    assert axes.get_ylim() == (-90, 90)
+    assert axes.get_xlim() == (0, 360)
+
+
+def test_a_map_puts_values_where_they_belong(tmp_path):
+    array = world().copy(data=np.full((LAT.size, LON.size), 1.0))
+    array[-1, 0] = 2.0  # the upper left corner, although latitudes rise
+    field.save(array, tmp_path / "p.png")
+    pixels = (mpl_image.imread(tmp_path / "p.png")[..., :3] * 255).round().astype(int)
+    yellow = np.argwhere((np.abs(pixels - (253, 231, 37)) < 3).all(-1))
+    inside = yellow[yellow[:, 1] < 0.8 * pixels.shape[1]]  # what is further right is the bar of colours
+    assert len(inside)
+    assert inside[:, 0].max() < 0.3 * pixels.shape[0]
+    assert inside[:, 1].max() < 0.3 * pixels.shape[1]
+
+
+def test_missing_values_are_grey(tmp_path):
+    field.save(world().where(LAT > 0), tmp_path / "p.png")
+    pixels = (mpl_image.imread(tmp_path / "p.png")[..., :3] * 255).round().astype(int)
+    assert (pixels == (230, 232, 235)).all(-1).mean() > 0.2
+
+
+def test_values_on_both_sides_of_zero_have_two_sided_colours(tmp_path, drawn):
+    field.save(world() - 280.5, tmp_path / "p.png")
+    mesh = drawn[0].axes[0].collections[0]
+    assert mesh.norm.vmin == -mesh.norm.vmax
+
+
+def test_nothing_but_missing_values_is_said_so(tmp_path, drawn):
+    field.save(world() * np.nan, tmp_path / "p.png")
+    field.save(world().isel(lat=0) * np.nan, tmp_path / "q.png")
+    assert all("no values" in [t.get_text() for t in f.axes[0].texts] for f in drawn)
+
+
+def test_constant_values_can_be_drawn(tmp_path, drawn):
+    field.save(world() * 0 + 5, tmp_path / "p.png")
+    assert drawn[0].axes[0].collections[0].norm.vmin < 5 < drawn[0].axes[0].collections[0].norm.vmax
+
+
+@pytest.mark.parametrize("use_cftime", [False, True])
+def test_a_series_has_dates_on_its_axis(tmp_path, drawn, use_cftime):
+    time = xr.date_range("1950-01-01", periods=1200, freq="MS", use_cftime=use_cftime)
+    series = xr.DataArray(np.arange(1200.0), dims="time", coords={"time": time}, attrs={"units": "mm"}, name="pr")
+    field.save(series, tmp_path / "p.png")
+    assert {"1960", "2000", "2040", "pr (mm)"} <= set(texts(drawn[0]))
+
+
+@pytest.mark.parametrize(("periods", "freq", "expected"), [(9, "MS", "0001-03"), (20, "D", "0001-01-09")])
+def test_short_series_of_other_calendars_have_months_and_days(tmp_path, drawn, periods, freq, expected):
+    time = xr.date_range("0001-01-01", periods=periods, freq=freq, calendar="360_day", use_cftime=True)
+    field.save(xr.DataArray(np.arange(1.0 * periods), dims="time", coords={"time": time}), tmp_path / "p.png")
+    assert expected in texts(drawn[0])
+
+
+def test_dates_of_all_calendars_become_days():
+    dates = np.array(
+        [cftime.datetime(2000, 2, 30, calendar="360_day"), cftime.datetime(2000, 3, 1, calendar="360_day")]
+    )
+    assert np.diff(date_axis.numbers(dates)) == 1
+    assert np.isnan(date_axis.numbers(np.array(["NaT"], "M8[ns]"))).all()
+
+
+def test_a_value_between_gaps_is_a_point(tmp_path, drawn):
+    values = np.arange(100.0)
+    values[10:20] = values[21:30] = np.nan
+    field.save(xr.DataArray(values, dims="time"), tmp_path / "p.png")
+    points = drawn[0].axes[0].lines[1].get_xydata()
+    assert points.tolist() == [[20.0, 20.0]]
+
+
+def test_seasons_stand_in_the_order_of_the_year(tmp_path, drawn):
+    seasons = xr.DataArray([1.0, 3, 2, 4], dims="season", coords={"season": ["DJF", "JJA", "MAM", "SON"]})
+    field.save(seasons, tmp_path / "p.png")
+    assert drawn[0].axes[0].lines[0].get_ydata().tolist() == [1, 2, 3, 4]
+    assert [t.get_text() for t in drawn[0].axes[0].get_xticklabels()] == ["DJF", "MAM", "JJA", "SON"]
+
+
+def test_months_have_names(tmp_path, drawn):
+    field.save(xr.DataArray(np.arange(12.0), dims="month", coords={"month": range(1, 13)}), tmp_path / "p.png")
+    assert {"Jan", "Dec"} <= set(texts(drawn[0]))
+
+
+def test_a_profile_stands_upright_with_pressure_growing_downwards(tmp_path, drawn):
+    plev = xr.Variable("plev", [1000.0, 500, 100, 10], {"units": "hPa"})
+    field.save(xr.DataArray([1.0, 2, 3, 4], dims="plev", coords={"plev": plev}, name="ta"), tmp_path / "p.png")
+    axes = drawn[0].axes[0]
+    low, high = axes.get_ylim()
+    assert low > high
+    assert axes.get_yscale() == "log"
+    assert axes.get_ylabel() == "plev (hPa)"
+    assert axes.get_xlabel() == "ta"
+
+
+def test_heights_grow_upwards_and_depths_downwards(tmp_path, drawn):
+    for positive in ("up", "down"):
+        z = xr.Variable("z", [0.0, 10, 20], {"units": "m", "positive": positive})
+        field.save(xr.DataArray([1.0, 2, 3], dims="z", coords={"z": z}), tmp_path / "p.png")
+    limits = [f.axes[0].get_ylim() for f in drawn]
+    assert limits[0][0] < limits[0][1]
+    assert limits[1][0] > limits[1][1]
+
+
+@pytest.mark.parametrize(
+    ("dims", "upright", "along"),
+    [
+        (("time", "lat"), "lat", "time"),
+        (("lat", "plev"), "plev", "lat"),
+        (("time", "lon"), "time", "lon"),
+        (("member", "time"), "member", "time"),
+        (("time", "plev"), "plev", "time"),
+        (("a", "b"), "a", "b"),
+    ],
+)
+def test_sections_put_height_and_latitude_upright(dims, upright, along):
+    [(text, part)] = field_sections.panels(xr.DataArray(np.zeros((2, 3)), dims=dims))
+    assert (text, part.dims) == ("", (upright, along))
+
+
+def test_three_dimensions_are_panels_with_one_scale(tmp_path, drawn):
+    months = xr.DataArray(np.arange(12.0), dims="month", coords={"month": range(1, 13)})
+    field.save(world() + months, tmp_path / "p.png")
+    *panels, bar = drawn[0].axes
+    assert [a.get_title() for a in panels[:2]] == ["January", "February"]
+    assert len(panels) == 12
+    assert len({(a.collections[0].norm.vmin, a.collections[0].norm.vmax) for a in panels}) == 1
+    assert bar.get_ylabel() == "temperature (K)"
+
+
+def test_strange_names_are_drawn_as_they_are(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        array = xr.DataArray([1.0, 2], dims="$x^{", name="$y_{", attrs={"units": "日本\x1b"})
+        field.save(array.assign_coords({"$x^{": ["$a^{", "b"]}), tmp_path / "p.png", title="$x^{2", subtitle="$")
+    assert (tmp_path / "p.png").stat().st_size > 1000
+
+
+def test_a_coordinate_that_goes_to_and_fro_counts_values(tmp_path, drawn):
+    array = xr.DataArray(np.zeros((2, 3)), dims=("x", "y"), coords={"x": [1.0, 2.0], "y": [3.0, 1.0, 2.0]})
+    field.save(array, tmp_path / "p.png")
+    assert drawn[0].axes[0].get_xlabel() == "number along y"
+
+
+def test_one_cell_can_be_drawn(tmp_path):
+    field.save(world().isel(lat=[3], lon=[4]), tmp_path / "p.png")
+    field.save(world().isel(lat=3, lon=[4]), tmp_path / "q.png")
+    assert (tmp_path / "q.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("array", "why"),
+    [
+        (xr.DataArray(1.0, name="tas"), "'tas' cannot be drawn: it is a single value"),
+        (xr.DataArray(np.zeros((1, 2, 1, 2)), dims=list("abcd")), "4 dimensions"),
+        (xr.DataArray(np.zeros((3, 0)), dims=list("ab")), "empty"),
+        (xr.DataArray(["a", "b"], dims="x"), "no numbers"),
+        (xr.DataArray(np.zeros((13, 14, 15)), dims=("a", "b", "c")), "13 panels, one per a"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(tmp_path, array, why):
+    with pytest.raises(UnsupportedError, match=why):
+        field.save(array, tmp_path / "p.png")
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_kind_is_refused(tmp_path):
+    with pytest.raises(UnsupportedError, match=r"\.png, \.svg or \.pdf"):
+        field.save(world(), tmp_path / "p.txt")
+
+
+def test_a_style_of_the_user_does_not_change_the_picture(tmp_path):
+    import matplotlib as mpl
+
+    field.save(world(), tmp_path / "a.png")
+    with mpl.rc_context({"font.size": 40, "figure.dpi": 30, "savefig.bbox": "tight", "axes.grid": True}):
+        field.save(world(), tmp_path / "b.png")
+    assert np.array_equal(mpl_image.imread(tmp_path / "a.png"), mpl_image.imread(tmp_path / "b.png"))
+
+
+@pytest.mark.parametrize(
+    ("coordinate", "expected"),
+    [
+        (("x", [1.0], {"units": "degreesN"}), "latitude"),
+        (("x", [1.0], {"standard_name": "longitude"}), "longitude"),
+        (("x", [1.0], {"axis": "Y", "units": "m"}), "other"),
+        (("x", [1.0], {"axis": "Z"}), "vertical"),
+        (("x", [1.0], {"positive": "down"}), "vertical"),
+        (("x", np.array(["2000-01-01"], "M8[ns]")), "time"),
+        (("x", [cftime.datetime(1, 1, 1, calendar="noleap")]), "time"),
+        (("x", ["a"]), "other"),
+        (("x", [1.0]), "other"),
+    ],
+)
+def test_kinds_come_from_the_coordinate(coordinate, expected):
+    assert kind_of(xr.DataArray([1.0], dims="x", coords={"x": coordinate}), "x") == expected
+
+
+def test_kinds_come_from_names_where_there_is_no_more(tmp_path):
+    array = xr.DataArray(np.zeros((1, 1, 1, 1, 1)), dims=("t", "Lat", "LONGITUDE", "lev", "run"))
+    assert list(kinds(array).values()) == ["time", "latitude", "longitude", "vertical", "other"]
+    assert kind_of(xr.DataArray([1.0], dims="month", coords={"month": [13]}), "month") == "other"
+
+
+def test_cells_of_latitude_end_at_the_poles():
+    assert field_axes.edges(np.array([-90.0, 0.0, 90.0]), "latitude").tolist() == [-90, -45, 45, 90]
+    assert field_axes.edges(np.array([4.0]), "longitude").tolist() == [3.5, 4.5]
