@@ -1,0 +1,248 @@
+"""A term of a query applied to one chunk: kept positions taken, segments summed and added to their groups."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.parts import Local
+from cfagg.kernels.cumulative_mask import Mask
+from cfagg.kernels.cumulative_plain import add_exactly, double_sum
+from cfagg.kernels.ranges import box_sums, sum_over
+
+__all__ = ["contract_pair", "contract_raw", "contract_stored", "multiply_exactly"]
+
+Array = npt.NDArray[Any]
+Axes = tuple[int, ...]
+#: From a box and the axes to sum, to arrays with these axes of length 1.
+Reduce = Callable[[tuple[slice, ...], Axes], tuple[Array, ...]]
+
+#: Up to so many pairs of segment and group, every combination of segments is summed in one go.
+_FEW = 64
+
+#: Sums over single segments are made by one call each where they are at least so long, else all in one call.
+_LONG = 2048
+
+
+def contract_raw(
+    block: Array, term: Sequence[Local], mask: Mask | None, weights: Array | None, *, integer: bool
+) -> tuple[Array, Array | None, Array]:
+    """Return what one term takes of a block of stored values.
+
+    Parameters
+    ----------
+    block : array
+        Exactly the ranges ``low..high`` of `term`.
+    term : sequence of Local
+        One per axis.
+    mask : Mask or None
+        What counts; None where everything does.
+    weights : float64 array or None
+        Of as many axes as `block`, of its length or 1 along each.
+    integer : bool
+        Sum in int64 (modulo 2**64); not with weights.
+
+    Returns
+    -------
+    total, weight, count : array
+        Of shape ``[local.width for local in term]``, as of `box_sums`.
+    """
+    block, weights, term = _take(block, weights, term)
+
+    def reduce(box: tuple[slice, ...], axes: Axes) -> tuple[Array, ...]:
+        w = None
+        if weights is not None:
+            w = weights[tuple(s if n > 1 else slice(None) for s, n in zip(box, weights.shape, strict=True))]
+        total, weight, count = box_sums(block[box], axes, mask, w, integer)
+        return (total, count) if weight is None else (total, count, weight)
+
+    total, count, *weight = _contract(reduce, block.shape, term, _by_rows(block, mask, weights, integer))
+    return total, weight[0] if weight else None, count
+
+
+def contract_stored(block: Array, term: Sequence[Local], *, integer: bool) -> Array:
+    """Return what one term takes of a block of stored sums, in int64 or float64.
+
+    Parameters
+    ----------
+    block, term, integer
+        As of `contract_raw`; nothing is missing in sums.
+    """
+    block, _, term = _take(block, None, term)
+
+    def reduce(box: tuple[slice, ...], axes: Axes) -> tuple[Array, ...]:
+        return (sum_over(block[box], axes, integer),)
+
+    kind = np.int64 if integer else np.float64
+    return _contract(reduce, block.shape, term, lambda: (block.astype(kind, copy=False),))[0]
+
+
+def contract_pair(high: Array, low: Array | None, term: Sequence[Local]) -> tuple[Array, Array]:
+    """Return what one term takes of a block of sums with twice the digits of float64, as high and low parts.
+
+    Parameters
+    ----------
+    high, low : float64 array
+        The sums are ``high + low``; `low` None stands for zeros.
+    term
+        As of `contract_raw`.
+    """
+    first, _, taken = _take(high, None, term)
+    rest = np.zeros_like(first) if low is None else _take(low, None, term)[0]
+    for axis, local in enumerate(taken):
+        if local.take is not None:
+            continue
+        shape = [*first.shape]
+        shape[axis] = local.width
+        out, out_low = np.zeros(shape), np.zeros(shape)
+        for segment, target, coefficient in local.entries:
+            cut = _at(first.ndim, axis, slice(local.starts[segment], local.stops[segment]))
+            total, more = double_sum(first[cut], rest[cut], (axis,))
+            total, error = multiply_exactly(total, float(coefficient))
+            place = _at(first.ndim, axis, target)
+            out[place], error_of_sum = add_exactly(out[place], total)
+            out_low[place] += error_of_sum + (error + more * coefficient)
+        first, rest = out, out_low
+    return first, rest
+
+
+def multiply_exactly(values: Array, factor: float) -> tuple[Array, Array]:
+    """Return rounded products and what rounding took away (Dekker's product, for a small whole factor).
+
+    >>> multiply_exactly(np.array([0.1]), 3.0)
+    (array([0.3]), array([-2.77555756e-17]))
+    """
+    total = values * factor
+    if abs(factor) in (0.0, 1.0, 2.0):
+        return total, np.zeros_like(total)
+    # Halves of the digits: their products with a factor of at most 26 bits are exact.
+    wide = values * 134217729.0
+    high = wide - (wide - values)
+    low = values - high
+    return total, (high * factor - total) + low * factor
+
+
+def _take(block: Array, weights: Array | None, term: Sequence[Local]) -> tuple[Array, Array | None, Sequence[Local]]:
+    """Apply what is kept by single positions."""
+    for axis, local in enumerate(term):
+        if local.take is None or isinstance(local.take, slice):
+            continue
+        block = block[_at(block.ndim, axis, local.take)]
+        if weights is not None and weights.shape[axis] > 1:
+            weights = weights[_at(block.ndim, axis, local.take)]
+    return block, weights, term
+
+
+def _at(ndim: int, axis: int, index: Any) -> tuple[Any, ...]:
+    return tuple(index if a == axis else slice(None) for a in range(ndim))
+
+
+def _contract(
+    reduce: Reduce, shape: tuple[int, ...], term: Sequence[Local], rows: Callable[[], tuple[Array, ...]]
+) -> tuple[Array, ...]:
+    """Return the sums of a term, one array for each that `reduce` makes."""
+    folds = tuple(a for a, local in enumerate(term) if local.take is None)
+    pairs = 1
+    for a in folds:
+        pairs *= len(term[a].entries)
+    if pairs > _FEW:
+        return _one_by_one(reduce, shape, term, folds, rows)
+    if pairs == 1:
+        factor = 1
+        for a in folds:
+            factor *= term[a].entries[0][2]
+        box = tuple(slice(t.starts[0], t.stops[0]) if t.take is None else slice(None) for t in term)
+        found = reduce(box, folds)
+        return found if factor == 1 else tuple(f * factor for f in found)
+    out: tuple[Array, ...] = ()
+    done: dict[tuple[int, ...], tuple[Array, ...]] = {}
+    for entries in itertools.product(*(term[a].entries for a in folds)):
+        segments = tuple(e[0] for e in entries)
+        if segments not in done:
+            cut = [slice(None)] * len(shape)
+            for a, s in zip(folds, segments, strict=True):
+                cut[a] = slice(term[a].starts[s], term[a].stops[s])
+            done[segments] = reduce(tuple(cut), folds)
+        found = done[segments]
+        if not out:
+            widths = [local.width if local.take is None else n for local, n in zip(term, shape, strict=True)]
+            out = tuple(np.zeros(widths, f.dtype) for f in found)
+        place: list[slice] = [slice(None)] * len(shape)
+        factor = 1
+        for a, (_, target, coefficient) in zip(folds, entries, strict=True):
+            place[a] = slice(target, target + 1)
+            factor *= coefficient
+        for o, f in zip(out, found, strict=True):
+            o[tuple(place)] += f if factor == 1 else f * factor
+    return out
+
+
+def _one_by_one(
+    reduce: Reduce,
+    shape: tuple[int, ...],
+    term: Sequence[Local],
+    folds: Axes,
+    rows: Callable[[], tuple[Array, ...]],
+) -> tuple[Array, ...]:
+    """Return the sums of a term with many segments: one axis after the other, the one that shrinks most first."""
+    first = max(folds, key=lambda a: ((term[a].high - term[a].low) / len(term[a].starts), a))
+    local = term[first]
+    cells = int(np.prod([n for a, n in enumerate(shape) if a != first], dtype=np.int64))
+    cells = cells * (local.high - local.low) // len(local.starts)
+    if cells >= _LONG or len(local.starts) == 1:
+        parts = [
+            reduce(_at(len(shape), first, slice(i, j)), (first,))
+            for i, j in zip(local.starts, local.stops, strict=True)
+        ]
+        found = tuple(np.concatenate(p, axis=first) for p in zip(*parts, strict=True))
+    else:
+        found = tuple(_segment_sums(values, first, local) for values in rows())
+    out = tuple(_distribute(values, first, local) for values in found)
+    for axis in folds:
+        if axis != first:
+            out = tuple(_distribute(_segment_sums(values, axis, term[axis]), axis, term[axis]) for values in out)
+    return out
+
+
+def _segment_sums(values: Array, axis: int, local: Local) -> Array:
+    """Return the sums of all segments along an axis, in int64 or float64."""
+    kind = np.int64 if values.dtype.kind in "iub" else np.float64
+    cuts = np.array([local.starts, local.stops]).T.reshape(-1)
+    if cuts[-1] == values.shape[axis]:
+        cuts = cuts[:-1]
+    # Between two segments that touch, NumPy gives an element instead of an empty sum; every other one is left out.
+    sums: Array = np.add.reduceat(values, cuts, axis, dtype=kind)[_at(values.ndim, axis, slice(None, None, 2))]
+    return sums
+
+
+def _distribute(sums: Array, axis: int, local: Local) -> Array:
+    """Return sums of segments times their coefficients, added to their groups."""
+    entries = np.array(local.entries, np.int64).reshape(-1, 3)
+    entries = entries[np.argsort(entries[:, 1], kind="stable")]
+    segment, target, coefficient = entries.T
+    wide = [1] * sums.ndim
+    wide[axis] = -1
+    # Integers stay integers.
+    taken = np.take(sums, segment, axis)
+    taken *= coefficient.reshape(wide)
+    begin = np.flatnonzero(np.concatenate([[True], target[1:] != target[:-1]]))
+    out: Array = np.add.reduceat(taken, begin, axis)
+    return out
+
+
+def _by_rows(block: Array, mask: Mask | None, weights: Array | None, integer: bool) -> Callable[[], tuple[Array, ...]]:
+    """Return what makes the summands of all elements of a small block: values, ones and weights."""
+
+    def rows() -> tuple[Array, ...]:
+        valid = np.ones(block.shape, bool) if mask is None else mask.valid(block)
+        values = np.where(valid, block, block.dtype.type(0))
+        values = values.astype(np.int64) if integer else values.astype(np.float64)
+        if weights is None:
+            return values, valid
+        return values * weights, valid, np.where(valid, weights, 0.0)
+
+    return rows

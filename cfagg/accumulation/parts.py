@@ -1,0 +1,234 @@
+"""What a term of a query takes along one axis of a stored array, and which chunks that touches.
+
+A term is one part per axis: a `Pick` of positions that are kept, or a `Fold` of segments that are summed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.split import Fold
+from cfagg.model import Regular
+
+__all__ = ["Extent", "Local", "Part", "Pick", "extent", "locate"]
+
+Int64 = npt.NDArray[np.int64]
+Place = slice | Int64
+Edges = Regular | Int64
+
+_WHOLE = slice(None)
+
+
+@dataclass(frozen=True, eq=False)
+class Pick:
+    """Positions along an axis that the result keeps, in any order and with repeats.
+
+    Parameters
+    ----------
+    positions : int64, shape (n,)
+        Not negative.
+    """
+
+    positions: Int64
+
+    @cached_property
+    def ascending(self) -> bool:
+        """Whether the positions increase strictly."""
+        return bool((self.positions[1:] > self.positions[:-1]).all())
+
+    @cached_property
+    def spans(self) -> tuple[Int64, Int64]:
+        """The positions as ascending, disjoint ranges."""
+        at = self.positions if self.ascending else np.unique(self.positions)
+        breaks = np.flatnonzero(at[1:] != at[:-1] + 1)
+        first = np.concatenate([at[:1], at[breaks + 1]])
+        last = np.concatenate([at[breaks], at[-1:]])
+        return first, last + 1
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+
+Part = Pick | Fold
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much of one axis of a stored array a part touches.
+
+    Parameters
+    ----------
+    chunks : int
+        Number of chunks.
+    decoded : int
+        Their lengths together.
+    boxed : int
+        The shortest ranges within these chunks that hold what is taken.
+    cells : int
+        What is taken itself.
+    """
+
+    chunks: int
+    decoded: int
+    boxed: int
+    cells: int
+
+
+def _spans(part: Part) -> tuple[Int64, Int64]:
+    return part.spans if isinstance(part, Pick) else (part.start, part.stop)
+
+
+def _chunk_of(edges: Edges, at: Int64) -> Int64:
+    if isinstance(edges, Regular):
+        return at // edges.chunk
+    return np.searchsorted(edges, at, side="right") - 1
+
+
+def _edge(edges: Edges, chunk: Int64, length: int) -> Int64:
+    """Return where chunks begin, cut at the array's end."""
+    at = chunk * edges.chunk if isinstance(edges, Regular) else edges[chunk]
+    return np.minimum(at, length)
+
+
+def extent(part: Part, edges: Edges, length: int) -> Extent:
+    """Return how much of an axis a part touches.
+
+    Parameters
+    ----------
+    part : Part
+        What is taken.
+    edges : Regular or int64 array
+        The array's chunks along the axis.
+    length : int
+        The array's length along the axis.
+
+    Examples
+    --------
+    >>> extent(Pick(np.array([1, 2, 9])), Regular(12, 4), 12)
+    Extent(chunks=2, decoded=8, boxed=3, cells=3)
+    """
+    start, stop = _spans(part)
+    if not len(start):
+        return Extent(0, 0, 0, 0)
+    first, last = _chunk_of(edges, start), _chunk_of(edges, stop - 1)
+    same = first[1:] == last[:-1]  # in one chunk with the range before
+    shared = first[1:][same]
+    decoded = (_edge(edges, last + 1, length) - _edge(edges, first, length)).sum() - (
+        _edge(edges, shared + 1, length) - _edge(edges, shared, length)
+    ).sum()
+    cells = int((stop - start).sum())
+    return Extent(
+        int((last - first + 1).sum()) - int(same.sum()),
+        int(decoded),
+        cells + int((start[1:] - stop[:-1])[same].sum()),
+        cells,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Local:
+    """What a part takes of one chunk along one axis.
+
+    Parameters
+    ----------
+    chunk : int
+        Number of the chunk along the axis.
+    low, high : int
+        The range within the chunk that is needed.
+    target : slice or int64 array
+        Positions in the result.
+    take : slice or int64 array, or None
+        For a pick: which of ``low..high - 1``, counted from `low`, in the order of `target`.
+    starts, stops : list of int
+        For a fold: segments, counted from `low`.
+    entries : list of (segment, target, coefficient)
+        For a fold: targets are indices into `target`.
+    width : int
+        Length of the result of this chunk along the axis.
+    """
+
+    chunk: int
+    low: int
+    high: int
+    target: Place
+    width: int
+    take: Place | None
+    starts: Sequence[int] = ()
+    stops: Sequence[int] = ()
+    entries: Sequence[tuple[int, int, int]] = ()
+
+
+def locate(part: Part, edges: Edges, length: int) -> list[Local]:
+    """Return what a part takes of each chunk that it touches, ascending.
+
+    Parameters
+    ----------
+    part, edges, length
+        As of `extent`.
+
+    Examples
+    --------
+    >>> [(p.chunk, p.low, p.high, p.target) for p in locate(Pick(np.arange(2, 9)), Regular(12, 4), 12)]
+    [(0, 2, 4, slice(0, 2, None)), (1, 0, 4, slice(2, 6, None)), (2, 0, 1, slice(6, 7, None))]
+    """
+    start, stop = _spans(part)
+    if not len(start):
+        return []
+    first, last = _chunk_of(edges, start), _chunk_of(edges, stop - 1)
+    chunks = (
+        np.arange(first[0], last[0] + 1)
+        if len(start) == 1
+        else np.unique(np.concatenate([np.arange(a, b + 1) for a, b in zip(first, last, strict=True)]))
+    )
+    begin, end = _edge(edges, chunks, length).tolist(), _edge(edges, chunks + 1, length).tolist()
+    each = _pick_locals if isinstance(part, Pick) else _fold_locals
+    return each(part, chunks.tolist(), begin, end)  # type: ignore[arg-type]
+
+
+def _pick_locals(part: Pick, chunks: list[int], begin: list[int], end: list[int]) -> list[Local]:
+    order = None if part.ascending else np.argsort(part.positions, kind="stable")
+    at = part.positions if order is None else part.positions[order]
+    cuts = np.searchsorted(at, begin).tolist(), np.searchsorted(at, end).tolist()
+    out = []
+    for chunk, origin, i, j in zip(chunks, begin, *cuts, strict=True):
+        low, high = int(at[i]), int(at[j - 1]) + 1
+        dense = order is None and high - low == j - i
+        out.append(
+            Local(
+                chunk,
+                low - origin,
+                high - origin,
+                slice(i, j) if order is None else order[i:j],
+                j - i,
+                _WHOLE if dense else at[i:j] - low,
+            )
+        )
+    return out
+
+
+def _fold_locals(part: Fold, chunks: list[int], begin: list[int], end: list[int]) -> list[Local]:
+    firsts = np.searchsorted(part.stop, begin, side="right")
+    lasts = np.searchsorted(part.start, end)
+    entry = np.searchsorted(part.segment, firsts).tolist(), np.searchsorted(part.segment, lasts).tolist()
+    out = []
+    for chunk, a, b, i, j, p, q in zip(chunks, begin, end, firsts.tolist(), lasts.tolist(), *entry, strict=True):
+        low, high = max(int(part.start[i]), a), min(int(part.stop[j - 1]), b)
+        starts = (np.maximum(part.start[i:j], low) - low).tolist()
+        stops = (np.minimum(part.stop[i:j], high) - low).tolist()
+        group = part.group[p:q]
+        if q - p == 1:
+            target: Place = slice(int(group[0]), int(group[0]) + 1)
+            width, local = 1, [0]
+        else:
+            used, inverse = np.unique(group, return_inverse=True)
+            width, local = len(used), inverse.tolist()
+            dense = int(used[-1]) - int(used[0]) + 1 == width
+            target = slice(int(used[0]), int(used[-1]) + 1) if dense else used
+        entries = list(zip((part.segment[p:q] - i).tolist(), local, part.coefficient[p:q].tolist(), strict=True))
+        out.append(Local(chunk, low - a, high - a, target, width, None, starts, stops, entries))
+    return out

@@ -1,0 +1,181 @@
+"""One axis of a request as signed ranges: of stored sums where possible (the core), of single cells else (the edge).
+
+Between two neighbouring samples a sum over cells is the difference of two stored sums.  So within each such interval
+one choice of groups is taken for the whole interval from the sums, and the cells that have another are corrected one
+by one.  The choice that most cells have needs the fewest corrections; for a single range this is snapping each end to
+the nearest sample.
+
+Source: ZEP 5, "Detailed description" (the one-dimensional example), extended to any ranges and groups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.runs import Runs
+
+__all__ = ["Fold", "fold", "split"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Sums over segments along an axis, and the groups to which each is added how often.
+
+    Parameters
+    ----------
+    start, stop : int64, shape (s,)
+        Segments, ascending, disjoint, none empty.
+    segment, group, coefficient : int64, shape (n,)
+        To which group the sum of a segment is added, times what; in the order of segments.
+    groups : int
+        Number of groups.
+    """
+
+    start: Int64
+    stop: Int64
+    segment: Int64
+    group: Int64
+    coefficient: Int64
+    groups: int
+
+    @cached_property
+    def cells(self) -> int:
+        """Number of positions that are read."""
+        return int((self.stop - self.start).sum())
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+def fold(runs: Runs) -> Fold:
+    """Return the ranges as they are, each cell read once.
+
+    Examples
+    --------
+    >>> whole = fold(Runs([0, 3], [5, 8], [0, 1], groups=2))  # cells 3 and 4 belong to both groups
+    >>> list(zip(whole.start.tolist(), whole.stop.tolist()))
+    [(0, 3), (3, 5), (5, 8)]
+    >>> list(zip(whole.segment.tolist(), whole.group.tolist(), whole.coefficient.tolist()))
+    [(0, 0, 1), (1, 0, 1), (1, 1, 1), (2, 1, 1)]
+    """
+    return _fold(runs.start, runs.stop, runs.group, np.ones(len(runs), np.int64), runs.groups)
+
+
+def split(runs: Runs, samples: Int64) -> tuple[Fold, Fold]:
+    """Return signed samples and signed cells whose sums together are the sums over the ranges.
+
+    Parameters
+    ----------
+    runs : Runs
+        Ranges of cells.
+    samples : int64, shape (K,)
+        Positions b_k, ascending, up to which sums are stored: sample k is the sum over cells 0 to b_k - 1.  Cells
+        behind the last one are always read singly.
+
+    Returns
+    -------
+    core : Fold
+        Of indices of samples.
+    edge : Fold
+        Of cells; empty where every range begins and ends at a sample.
+
+    Examples
+    --------
+    >>> core, edge = split(Runs([1], [9], [0]), np.array([4, 8, 12]))
+    >>> core.start.tolist(), core.coefficient.tolist()  # the sum up to 8; from 0, as 1 is near to it
+    ([1], [1])
+    >>> edge.start.tolist(), edge.stop.tolist(), edge.coefficient.tolist()  # without cell 0, with cell 8
+    ([0, 8], [1, 9], [-1, 1])
+    """
+    bounds = np.concatenate([[0], samples]).astype(np.int64)
+    chosen = _representatives(runs, bounds)
+    # A range takes part in the core of the intervals whose chosen cell it covers.
+    first, last = np.searchsorted(chosen, runs.start), np.searchsorted(chosen, runs.stop)
+    index = np.concatenate([last, first])
+    sign = np.concatenate([np.ones(len(runs), np.int64), np.full(len(runs), -1, np.int64)])
+    group = np.concatenate([runs.group, runs.group])
+    stored = index > 0  # the sum over no cells is 0
+    at = index[stored] - 1
+    core = _fold(at, at + 1, group[stored], sign[stored], runs.groups)
+    # What the core took too much or too little at either end.
+    position, end = np.concatenate([runs.stop, runs.start]), bounds[index]
+    low, high = np.minimum(position, end), np.maximum(position, end)
+    edge = _fold(low, high, group, np.where(position >= end, sign, -sign), runs.groups)
+    return core, edge
+
+
+def _representatives(runs: Runs, bounds: Int64) -> Int64:
+    """Return for each interval between bounds a cell whose groups most of the interval's cells have."""
+    out = bounds[:-1].copy()
+    if not len(runs) or not len(out):
+        return out
+    points = np.unique(np.concatenate([bounds, runs.start, runs.stop]))
+    points = points[points <= bounds[-1]]
+    interval = np.searchsorted(bounds, points[:-1], side="right") - 1
+    crowded = np.flatnonzero(np.bincount(interval, minlength=len(out))[interval] > 1)
+    if not crowded.size:
+        return out
+    # Cells with the same groups get the same number: groups are numbered at random, and the numbers added (modulo
+    # 2**64).  Two different choices with one number would cost time, not truth.
+    label = np.random.default_rng(1).integers(1, 2**63, runs.groups, np.uint64)[runs.group]
+    change = np.zeros(len(points) + 1, np.uint64)
+    np.add.at(change, np.searchsorted(points, runs.start), label)
+    np.subtract.at(change, np.minimum(np.searchsorted(points, runs.stop), len(points)), label)
+    number = np.cumsum(change, dtype=np.uint64)[crowded]
+    length = (points[1:] - points[:-1])[crowded]
+    order = np.lexsort((number, interval[crowded]))
+    owner, number, length, cell = (c[order] for c in (interval[crowded], number, length, points[:-1][crowded]))
+    new = np.ones(len(order), bool)
+    new[1:] = (owner[1:] != owner[:-1]) | (number[1:] != number[:-1])
+    begin = np.flatnonzero(new)
+    total = np.add.reduceat(length, begin)
+    best = np.lexsort((-total, owner[begin]))
+    _, first = np.unique(owner[begin][best], return_index=True)
+    winner = begin[best[first]]
+    out[owner[winner]] = cell[winner]
+    return out
+
+
+def _fold(start: Int64, stop: Int64, group: Int64, sign: Int64, groups: int) -> Fold:
+    """Return signed ranges that may overlap as disjoint segments; what cancels is gone."""
+    n = len(start)
+    position = np.concatenate([start, stop])
+    change = np.concatenate([sign, -sign])
+    owner = np.concatenate([group, group])
+    order = np.lexsort((position, owner))
+    position, change, owner = position[order], change[order], owner[order]
+    if not n:
+        empty = np.zeros(0, np.int64)
+        return Fold(empty, empty, empty, empty, empty, groups)
+    new = np.ones(2 * n, bool)
+    new[1:] = (position[1:] != position[:-1]) | (owner[1:] != owner[:-1])
+    begin = np.flatnonzero(new)
+    step = np.add.reduceat(change, begin)
+    position, owner = position[begin][step != 0], owner[begin][step != 0]
+    # Within a group the steps add up to 0, so one running sum serves all groups.
+    level = np.cumsum(step[step != 0])
+    full = np.flatnonzero(level)
+    low, high, owner, level = position[full], position[full + 1], owner[full], level[full]
+    # Segments end wherever one of any group ends.
+    points = np.unique(np.concatenate([low, high]))
+    first, last = np.searchsorted(points, low), np.searchsorted(points, high)
+    count = last - first
+    entry = np.repeat(np.arange(len(low)), count)
+    segment = np.arange(len(entry)) - np.repeat(np.cumsum(count) - count, count) + first[entry]
+    by_segment = np.lexsort((owner[entry], segment))
+    entry, segment = entry[by_segment], segment[by_segment]
+    used, renumbered = np.unique(segment, return_inverse=True)
+    return Fold(
+        points[used],
+        points[used + 1] if len(used) else points[:0],
+        renumbered.astype(np.int64),
+        owner[entry],
+        level[entry],
+        groups,
+    )
