@@ -1,0 +1,277 @@
+"""Carrying out a plan: every chunk read once, and what it gives added to the results.
+
+All terms that need a chunk are applied to it while it is in memory.  Large plans run in threads.  Results are added in
+one order whatever the number of threads, so that the same query gives the same digits.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.arrays import read_stored
+from cfagg.accumulation.contract import contract_pair, contract_raw, contract_stored
+from cfagg.accumulation.group import Group
+from cfagg.accumulation.parts import Local, Part, locate
+from cfagg.accumulation.planner import Plan, Reading
+from cfagg.kernels.cumulative_mask import Mask
+from cfagg.kernels.cumulative_plain import add_exactly
+from cfagg.zarrs import ZarrArray, read_box
+
+__all__ = ["Sum", "add_up", "chunks"]
+
+Array = npt.NDArray[Any]
+Place = tuple[slice | npt.NDArray[np.int64], ...]
+#: What a chunk gives: quantity, place in the result, what is added there, and its low part.
+Gift = tuple[str, Place, Array, Array | None]
+
+#: Plans that are estimated to take longer than this, in nanoseconds, are worth starting threads for.
+_THREADS_FROM = 3e6
+
+
+@dataclass(frozen=True, eq=False)
+class Sum:
+    """Results while they are added up.
+
+    Parameters
+    ----------
+    group : Group
+        The accumulation.
+    plan : Plan
+        What is read.
+    integer : bool
+        Values are summed in int64 (modulo 2**64), else in float64.
+    """
+
+    group: Group
+    plan: Plan
+    integer: bool
+    #: By quantity, one axis per axis of the source.
+    high: dict[str, Array] = field(default_factory=dict)
+    #: What is to be added to `high`, where sums are kept with twice the digits of float64.
+    low: dict[str, Array] = field(default_factory=dict)
+    #: Integers of at most these sizes were added, whatever cancelled.
+    bounds: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        lengths = self.plan.request.lengths
+        kinds = {
+            "data": np.int64 if self.integer else np.float64,
+            "weights": np.int64 if self.group.weights is None else np.float64,
+            "counts": np.int64,
+        }
+        for q in self.plan.summed:
+            self.high[q] = np.zeros(lengths, kinds[q])
+            if self.group.kind == "double-double" and kinds[q] is np.float64:
+                self.low[q] = np.zeros(lengths)
+
+    @property
+    def bound(self) -> float:
+        """No sum of integers is larger."""
+        return math.fsum(self.bounds)
+
+    @property
+    def mask(self) -> Mask | None:
+        """Which values count; None where all do."""
+        if self.group.complete:
+            return None
+        mask = self.group.mask
+        return Mask.of(self.group.dtype, mask.fills, mask.valid_min, mask.valid_max)
+
+    def add(self, gift: Gift) -> None:
+        """Add what a chunk gives."""
+        quantity, place, values, low = gift
+        target = self.high[quantity]
+        index: Any = place
+        if sum(not isinstance(p, slice) for p in place) > 1:
+            index = np.ix_(*(np.arange(p.start, p.stop) if isinstance(p, slice) else p for p in place))
+        if quantity not in self.low:
+            target[index] += values
+            return
+        rest = self.low[quantity]
+        target[index], error = add_exactly(target[index], values)
+        rest[index] += error if low is None else error + low
+
+
+def add_up(group: Group, plan: Plan, *, integer: bool, workers: int | None = None) -> Sum:
+    """Return the sums that a plan reads.
+
+    Parameters
+    ----------
+    group : Group
+        The accumulation.
+    plan : Plan
+        What is read.
+    integer : bool
+        Sum values in int64 (modulo 2**64) instead of float64.
+    workers : int, optional
+        Number of threads; by default one for each processor, and none for small plans.
+    """
+    out = Sum(group, plan, integer)
+    mask = out.mask
+    jobs = ((reading, *job) for reading in plan.readings for job in chunks(reading))
+    if workers is None:
+        workers = _processors() if plan.cost > _THREADS_FROM else 1
+
+    def work(job: tuple[Reading, tuple[int, ...], list[tuple[Local, ...]]]) -> tuple[list[Gift], float]:
+        reading, index, terms = job
+        if reading.quantity == "raw":
+            return _from_source(out, mask, reading, index, terms)
+        return _from_sums(out, reading, index, terms)
+
+    for gifts, bound in _ordered(work, jobs, workers):
+        out.bounds.append(bound)
+        for gift in gifts:
+            out.add(gift)
+    return out
+
+
+def _processors() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _ordered(work: Any, jobs: Iterator[Any], workers: int) -> Iterator[tuple[list[Gift], float]]:
+    """Return results in the order of the jobs, a few of which run at a time."""
+    if workers <= 1:
+        yield from map(work, jobs)
+        return
+    waiting: deque[Future[tuple[list[Gift], float]]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for job in jobs:
+                waiting.append(pool.submit(work, job))
+                if len(waiting) > 2 * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def chunks(reading: Reading) -> Iterator[tuple[tuple[int, ...], list[tuple[Local, ...]]]]:
+    """Return every chunk that is read, in C order, and what each of the terms that need it takes there.
+
+    What is taken is in the order of the stored axes.
+    """
+    array = reading.array
+    located: dict[tuple[int, int], list[Local]] = {}
+
+    def along(d: int, part: Part) -> list[Local]:
+        key = (d, id(part))
+        if key not in located:
+            located[key] = locate(part, array.grid.axes[d], array.shape[d])
+        return located[key]
+
+    def products(parts: Sequence[Part]) -> Iterator[tuple[Local, ...]]:
+        return itertools.product(*(along(d, parts[a]) for d, a in enumerate(reading.axes)))
+
+    if len(reading.terms) == 1:
+        for locals_ in products(reading.terms[0].parts):
+            yield tuple(t.chunk for t in locals_), [locals_]
+        return
+    needed: dict[tuple[int, ...], list[tuple[Local, ...]]] = {}
+    for term in reading.terms:
+        for locals_ in products(term.parts):
+            needed.setdefault(tuple(t.chunk for t in locals_), []).append(locals_)
+    for index in sorted(needed):
+        yield index, needed[index]
+
+
+def _hull(terms: Sequence[tuple[Local, ...]]) -> tuple[slice, ...]:
+    """Return the box of a chunk that holds what all terms take."""
+    return tuple(slice(min(t.low for t in axis), max(t.high for t in axis)) for axis in zip(*terms, strict=True))
+
+
+def _cut(term: Sequence[Local], box: Sequence[slice]) -> tuple[slice, ...]:
+    """Return what one term takes, counted from the start of the box that was read."""
+    return tuple(slice(t.low - b.start, t.high - b.start) for t, b in zip(term, box, strict=True))
+
+
+def _reach(term: Sequence[Local]) -> float:
+    """Return how often an element may be added at most to one of a term's results."""
+    out = 1.0
+    for local in term:
+        if local.take is None:
+            out *= sum(
+                abs(coefficient) * (local.stops[segment] - local.starts[segment])
+                for segment, _, coefficient in local.entries
+            )
+    return out
+
+
+def _largest(block: Array) -> float:
+    """Return a bound of the absolute values of integers."""
+    if block.dtype.itemsize < 8:
+        return float(np.iinfo(block.dtype).max) + 1
+    return max(abs(float(block.min(initial=0))), abs(float(block.max(initial=0))))
+
+
+def _from_source(
+    out: Sum, mask: Mask | None, reading: Reading, index: tuple[int, ...], terms: list[tuple[Local, ...]]
+) -> tuple[list[Gift], float]:
+    """Return what terms take from a chunk of the array itself."""
+    array, box = reading.array, _hull(terms)
+    block = read_box(array, index, box)
+    if block is None:
+        shape = [s.stop - s.start for s in box]
+        block = np.broadcast_to(np.asarray(array.fill_value, array.dtype), shape)
+    if block.dtype != out.group.dtype:
+        block = block.view(out.group.dtype)
+    gifts: list[Gift] = []
+    bound = 0.0
+    for term in terms:
+        part = block[_cut(term, box)]
+        weights = _weights(out.group, array, index, term)
+        total, weight, count = contract_raw(part, term, mask, weights, integer=out.integer)
+        if out.integer:
+            bound += _reach(term) * _largest(part)
+        place = tuple(t.target for t in term)
+        given = {"data": total, "weights": count if weight is None else weight, "counts": count}
+        gifts += [(q, place, given[q], None) for q in out.high]
+    return gifts, bound
+
+
+def _weights(group: Group, array: ZarrArray, index: Sequence[int], term: Sequence[Local]) -> Array | None:
+    """Return the weights of what a term takes of a chunk, of length 1 along axes that they do not span."""
+    if group.weights is None:
+        return None
+    starts = [a for a, _ in array.grid.extent(index)]
+    cut = tuple(slice(starts[a] + term[a].low, starts[a] + term[a].high) for a in group.weights.axes)
+    shape = [t.high - t.low if a in group.weights.axes else 1 for a, t in enumerate(term)]
+    return group.weights.array[cut].reshape(shape)
+
+
+def _from_sums(
+    out: Sum, reading: Reading, index: tuple[int, ...], terms: list[tuple[Local, ...]]
+) -> tuple[list[Gift], float]:
+    """Return what terms take from a chunk of stored sums."""
+    box = _hull(terms)
+    order = [reading.axes.index(a) for a in range(len(reading.axes))]
+    blocks = [read_stored(array, index, box).transpose(order) for array in reading.arrays]
+    box = tuple(box[d] for d in order)
+    quantity = reading.quantity
+    integer = out.high[quantity].dtype.kind == "i"
+    gifts: list[Gift] = []
+    bound = 0.0
+    for stored_term in terms:
+        term = [stored_term[d] for d in order]
+        high, *low = (block[_cut(term, box)] for block in blocks)
+        place = tuple(t.target for t in term)
+        if quantity in out.low:
+            gifts.append((quantity, place, *contract_pair(high, low[0] if low else None, term)))
+            continue
+        if integer and quantity == "data":
+            bound += _reach(term) * _largest(high)
+        gifts.append((quantity, place, contract_stored(high, term, integer=integer), None))
+    return gifts, bound

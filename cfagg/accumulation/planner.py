@@ -1,0 +1,288 @@
+"""Which stored sums and which cells answer a request at the least cost.
+
+Along each reduced axis the wanted ranges are either taken cell by cell ("whole"), or as signed samples of stored sums
+plus signed cells at the ends ("core" and "edge").  The product over the axes gives terms; one whose core axes are T is
+read from the sums over T, one without core axes from the array itself.  Each split of an axis is a choice of its own in
+every term, so that sums that are not stored are done without, and dear ones are avoided.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from cfagg.accumulation.arrays import SumArrays
+from cfagg.accumulation.group import Group
+from cfagg.accumulation.parts import Extent, Part, Pick, extent
+from cfagg.accumulation.request import Request
+from cfagg.accumulation.split import fold, split
+from cfagg.zarrs import ZarrArray, partial
+
+__all__ = ["Plan", "Quantity", "Reading", "Term", "make_plan", "weights_are_known"]
+
+Quantity = Literal["data", "weights", "counts"]
+Dims = tuple[str, ...]
+
+#: Cost of a chunk beyond its bytes, of a byte decoded, of one read as it is stored, and of an element summed, in
+#: nanoseconds.  Only their ratios matter, and these little: choices differ by factors.
+_CHUNK, _DECODED, _READ, _SUMMED = 40_000.0, 1.0, 0.3, 0.5
+
+#: Weights with more cells than this are not summed cell by cell where their sums are stored.
+_MANY_WEIGHTS = 1 << 22
+
+#: Beyond so many reduced axes they are split in order, as all orders are many.
+_ANY_ORDER = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """One part per axis of the source, and for reduced axes what it is: core, edge or whole."""
+
+    parts: tuple[Part, ...]
+    states: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """An array from which terms are read, each chunk once.
+
+    Parameters
+    ----------
+    array : ZarrArray
+        The source itself, or stored sums.
+    low : ZarrArray or None
+        Low parts of the sums.
+    quantity : str
+        ``"raw"`` for the source, else what the sums are of: ``"data"``, ``"weights"`` or ``"counts"``.
+    combination : tuple of str
+        Dimensions that are summed in the array; none for the source.
+    axes : tuple of int
+        Axis of the source of each of the array's axes.
+    terms : tuple of Term
+        What is taken.
+    """
+
+    array: ZarrArray
+    low: ZarrArray | None
+    quantity: str
+    combination: Dims
+    axes: tuple[int, ...]
+    terms: tuple[Term, ...]
+
+    @property
+    def arrays(self) -> tuple[ZarrArray, ...]:
+        """The array and its low parts."""
+        return (self.array,) if self.low is None else (self.array, self.low)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is read to answer a request.
+
+    Parameters
+    ----------
+    request : Request
+        The request, resolved.
+    readings : tuple of Reading
+        Arrays and what is taken of them.
+    summed : tuple of str
+        Quantities that are added up from what is read.
+    analytic : tuple of str
+        Quantities that are known without reading data: nothing is missing.
+    cost : float
+        Estimated time in nanoseconds.
+    """
+
+    request: Request
+    readings: tuple[Reading, ...]
+    summed: tuple[Quantity, ...]
+    analytic: tuple[Quantity, ...]
+    cost: float
+
+
+def weights_are_known(group: Group) -> bool:
+    """Return whether sums of weights follow from the weights alone, without the accumulation."""
+    if not group.complete:
+        return False
+    return group.weights is None or not group.sums or group.weights.stored.size <= _MANY_WEIGHTS
+
+
+def make_plan(group: Group, request: Request, wanted: Sequence[Quantity]) -> Plan:
+    """Return the cheapest way to answer a request.
+
+    Parameters
+    ----------
+    group : Group
+        The accumulation.
+    request : Request
+        What is asked for, resolved.
+    wanted : sequence of str
+        ``"data"``, ``"weights"`` (counts, where there are no weights) and ``"counts"``.
+    """
+    analytic: list[Quantity] = []
+    if group.complete:
+        analytic = [q for q in wanted if q == "counts" or (q == "weights" and weights_are_known(group))]
+    left = tuple(q for q in wanted if q not in analytic)
+    if not left or 0 in request.lengths or not all(len(runs) for runs in request.reduced.values()):
+        return Plan(request, (), left, tuple(analytic), 0.0)
+    planner = _Planner(group, request, left)
+    cost, leaves = planner.best(tuple("" if a in request.reduced else "kept" for a in range(len(group.dims))))
+    return Plan(request, planner.readings(leaves), left, tuple(analytic), cost)
+
+
+#: State of an axis: "" undecided, "kept", "whole", or "core 0", "edge 0", ... with the number of a list of samples.
+State = tuple[str, ...]
+
+
+class _Planner:
+    """The least cost of every state, found once."""
+
+    def __init__(self, group: Group, request: Request, wanted: tuple[Quantity, ...]) -> None:
+        self.group = group
+        self.request = request
+        self.wanted = wanted
+        self.found: dict[State, tuple[float, tuple[State, ...]]] = {}
+        self.extents: dict[tuple[int, int, str], Extent] = {}
+        self.parts: list[dict[str, Part]] = [{} for _ in group.dims]
+        self.usable = self._usable()
+        self.variants: list[list[str]] = [[] for _ in group.dims]
+        self.core_states: dict[Dims, State] = {}
+        self._split()
+
+    def _usable(self) -> dict[Dims, SumArrays]:
+        """Return the sums that hold all that is wanted, over reduced dimensions only."""
+        reduced = {self.group.dims[a] for a in self.request.reduced}
+        return {
+            c: arrays
+            for c, arrays in self.group.sums.items()
+            if set(c) <= reduced and all(_stored(self.group, arrays, q) is not None for q in self.wanted)
+        }
+
+    def _split(self) -> None:
+        """Cut the ranges along each axis at the samples of every list of samples that there is."""
+        for a, positions in self.request.kept.items():
+            self.parts[a]["kept"] = Pick(np.asarray(positions))
+        for a, runs in self.request.reduced.items():
+            self.parts[a]["whole"] = fold(runs)
+        lists: list[list[np.ndarray]] = [[] for _ in self.group.dims]
+        for c in self.usable:
+            core = ["" for _ in self.group.dims]
+            for a, samples in enumerate(self.group.samples[c]):
+                if samples is None:
+                    continue
+                known = lists[a]
+                number = next(
+                    (i for i, k in enumerate(known) if k is samples or np.array_equal(k, samples)), len(known)
+                )
+                if number == len(known):
+                    known.append(samples)
+                    inner, edge = split(self.request.reduced[a], samples)
+                    if len(inner):  # else the edge is the whole
+                        self.parts[a][f"core {number}"], self.parts[a][f"edge {number}"] = inner, edge
+                        self.variants[a].append(str(number))
+                core[a] = f"core {number}"
+            self.core_states[c] = tuple(core)
+
+    @cached_property
+    def cores(self) -> Mapping[State, Dims]:
+        """Combination by the states of its core axes, "" along the others."""
+        return {state: c for c, state in self.core_states.items()}
+
+    def best(self, state: State) -> tuple[float, tuple[State, ...]]:
+        """Return the least cost of what remains of a state, and its terms."""
+        if state in self.found:
+            return self.found[state]
+        if any(s.startswith("edge") and not len(self.parts[a][s]) for a, s in enumerate(state)):
+            return 0.0, ()
+        undecided = [a for a, s in enumerate(state) if not s]
+        if not undecided:
+            out = self.leaf(state)
+        else:
+            out = (np.inf, ())
+            for a in undecided if len(self.request.reduced) <= _ANY_ORDER else undecided[:1]:
+                options = [("whole",), *((f"core {v}", f"edge {v}") for v in self.variants[a])]
+                for option in options:
+                    branches = [(*state[:a], s, *state[a + 1 :]) for s in option]
+                    if not self.possible(branches[0]):
+                        continue
+                    results = [self.best(b) for b in branches]
+                    cost = sum(r[0] for r in results)
+                    if cost < out[0]:
+                        out = cost, tuple(itertools.chain.from_iterable(r[1] for r in results))
+        self.found[state] = out
+        return out
+
+    def possible(self, state: State) -> bool:
+        """Return whether some sums are stored whose core axes are at least those decided."""
+        core = [(a, s) for a, s in enumerate(state) if s.startswith("core")]
+        return not core or any(all(c[a] == s for a, s in core) for c in self.cores)
+
+    def leaf(self, state: State) -> tuple[float, tuple[State, ...]]:
+        """Return the cost of a term."""
+        core = tuple(s if s.startswith("core") else "" for s in state)
+        if not any(core):
+            return self.cost(self.group.source, tuple(range(len(state))), state), (state,)
+        if core not in self.cores:
+            return np.inf, ()
+        arrays = self.usable[self.cores[core]]
+        return sum(
+            self.cost(array, arrays.axes, state) for q in self.wanted for array in _all_stored(self.group, arrays, q)
+        ), (state,)
+
+    def cost(self, array: ZarrArray, axes: Sequence[int], state: State) -> float:
+        """Return the estimated time of reading a term from an array."""
+        chunks = decoded = boxed = cells = 1.0
+        for d, a in enumerate(axes):
+            e = self.extent(array, d, a, state[a])
+            chunks, decoded, boxed, cells = chunks * e.chunks, decoded * e.decoded, boxed * e.boxed, cells * e.cells
+        size = array.dtype.itemsize
+        bytes_ = boxed * size * _READ if partial(array) else decoded * size * _DECODED
+        return chunks * _CHUNK + bytes_ + cells * _SUMMED
+
+    def extent(self, array: ZarrArray, d: int, axis: int, state: str) -> Extent:
+        """Return how much of an axis of an array a part touches."""
+        key = (id(array), axis, state)
+        if key not in self.extents:
+            self.extents[key] = extent(self.parts[axis][state], array.grid.axes[d], array.shape[d])
+        return self.extents[key]
+
+    def readings(self, leaves: Sequence[State]) -> tuple[Reading, ...]:
+        """Return the terms by the array that they are read from."""
+        by_core: dict[State, list[Term]] = {}
+        for state in leaves:
+            core = tuple(s if s.startswith("core") else "" for s in state)
+            parts = tuple(self.parts[a][s] for a, s in enumerate(state))
+            by_core.setdefault(core, []).append(Term(parts, tuple(s.split(" ")[0] for s in state)))
+        out = []
+        for core, terms in by_core.items():
+            if not any(core):
+                axes = tuple(range(len(core)))
+                out.append(Reading(self.group.source, None, "raw", (), axes, tuple(terms)))
+                continue
+            c = self.cores[core]
+            arrays = self.usable[c]
+            for q in self.wanted:
+                array, *low = _all_stored(self.group, arrays, q)
+                out.append(Reading(array, low[0] if low else None, q, c, arrays.axes, tuple(terms)))
+        return tuple(out)
+
+
+def _stored(group: Group, arrays: SumArrays, quantity: Quantity) -> ZarrArray | None:
+    """Return the sums of a quantity, `None` where they are not stored."""
+    if quantity == "data":
+        return arrays.data
+    if quantity == "counts" and group.weights is not None:
+        return arrays.counts
+    return arrays.weights
+
+
+def _all_stored(group: Group, arrays: SumArrays, quantity: Quantity) -> tuple[ZarrArray, ...]:
+    """Return the sums of a quantity and their low parts, if they have any."""
+    array = _stored(group, arrays, quantity)
+    low = {"data": arrays.low, "weights": arrays.weights_low}.get(quantity)
+    return tuple(a for a in (array, low) if a is not None)

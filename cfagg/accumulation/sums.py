@@ -1,0 +1,221 @@
+"""Sums over any ranges along any dimensions, from stored sums and as few cells of the array itself as there can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.adding import add_up
+from cfagg.accumulation.contract import contract_raw
+from cfagg.accumulation.group import Group
+from cfagg.accumulation.parts import Pick, locate
+from cfagg.accumulation.planner import Plan, Quantity, make_plan
+from cfagg.accumulation.request import Request
+from cfagg.accumulation.split import fold
+from cfagg.errors import StaleError
+from cfagg.model import Regular
+
+__all__ = ["Totals", "counts", "plan_sums", "raw_sums", "sums"]
+
+Float = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+
+#: Numbers of this size and more do not fit into int64, whatever rounding did to them.
+_BEYOND = 2.0**63 * (1 - 1e-9)
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """Sums of stored values, each with one axis per axis of the source: kept positions or groups.
+
+    Parameters
+    ----------
+    data : int64 or float64 array, optional
+        Sums of stored (packed) values, times their weights where there are weights.
+    data_low : float64 array, optional
+        What is to be added to `data`, where sums are kept with twice the digits of float64.
+    weights : float64 or int64 array, optional
+        Sums of the weights of valid cells; counts where there are no weights.
+    counts : int64 array, optional
+        Numbers of valid cells.
+    """
+
+    data: npt.NDArray[np.float64] | npt.NDArray[np.int64] | None = None
+    data_low: Float | None = None
+    weights: npt.NDArray[np.float64] | npt.NDArray[np.int64] | None = None
+    counts: Int64 | None = None
+
+
+def sums(group: Group, request: Request, *, workers: int | None = None) -> tuple[Float, Float]:
+    """Return sums of values and of their weights over the ranges of a request, exact to rounding.
+
+    Whether the array has changed since its sums were built is not looked at here: call
+    `cfagg.accumulation.freshness.check` afterwards.
+
+    Parameters
+    ----------
+    group : Group
+        The accumulation, opened.
+    request : Request
+        Which ranges of which axes are summed, and what is kept of the others.
+    workers : int, optional
+        Number of threads; by default one for each processor, and none for small queries.
+
+    Returns
+    -------
+    total : float64 array
+        Sum of the unpacked values of valid cells, times their weights where there are weights.  One axis per axis of
+        the source, in its order, without those that are reduced to one group and need not stay.
+    weight : float64 array
+        Sum of the weights of valid cells, or their number; ``total / weight`` is the mean.  0 where nothing is valid.
+
+    Raises
+    ------
+    SelectionError
+        The request does not fit the array.
+    StaleError
+        The array has another shape than when its sums were built.
+    FragmentReadError
+        A chunk is damaged.
+    """
+    found = raw_sums(group, request, ("data", "weights"), workers=workers)
+    if found.data is None or found.weights is None:
+        raise AssertionError("sums and weights were asked for")
+    weight = found.weights.astype(np.float64)
+    total = found.data * group.scale
+    if found.data_low is not None:
+        total = total + found.data_low * group.scale
+    if group.offset:
+        total = total + group.offset * weight
+    request = request.resolve(group.source.shape)
+    return _dropped(total, request).astype(np.float64), _dropped(weight, request)
+
+
+def counts(group: Group, request: Request, *, workers: int | None = None) -> Int64:
+    """Return the numbers of valid cells in the ranges of a request.
+
+    Parameters
+    ----------
+    group, request, workers
+        As of `sums`.
+
+    Returns
+    -------
+    int64 array
+        Of the shape that `sums` returns.
+    """
+    found = raw_sums(group, request, ("counts",), workers=workers)
+    if found.counts is None:
+        raise AssertionError("counts were asked for")
+    out: Int64 = _dropped(found.counts, request.resolve(group.source.shape))
+    return out
+
+
+def plan_sums(group: Group, request: Request, wanted: Sequence[Quantity] = ("data", "weights")) -> Plan:
+    """Return what would be read to answer a request; nothing is read.
+
+    Parameters
+    ----------
+    group, request
+        As of `sums`.
+    wanted : sequence of str
+        ``"data"``, ``"weights"``, ``"counts"``.
+    """
+    _check_shape(group)
+    if group.weights is None:
+        wanted = tuple(dict.fromkeys("weights" if q == "counts" else q for q in wanted))
+    return make_plan(group, request.resolve(group.source.shape), wanted)
+
+
+def raw_sums(
+    group: Group, request: Request, wanted: Sequence[Quantity] = ("data", "weights"), *, workers: int | None = None
+) -> Totals:
+    """Return sums of stored (packed) values, of weights and of counts.
+
+    Parameters
+    ----------
+    group, request, workers
+        As of `sums`.
+    wanted : sequence of str
+        ``"data"``, ``"weights"``, ``"counts"``.
+
+    Returns
+    -------
+    Totals
+        Integers without weights are summed exactly, in int64; sums that int64 does not hold are float64.
+    """
+    plan = plan_sums(group, request, wanted)
+    found = add_up(group, plan, integer=group.kind == "int64", workers=workers)
+    totals = dict(found.high)
+    if "data" in totals and found.bound >= 2.0**63:
+        # Some sum may not fit: int64 is right modulo 2**64, and float64 says how large it is.
+        rough = add_up(group, plan, integer=False, workers=workers).high["data"]
+        beyond = np.abs(rough) >= _BEYOND
+        if beyond.any():
+            totals["data"] = np.where(beyond, rough, totals["data"].astype(np.float64))
+    for q in plan.analytic:
+        totals[q] = _known(group, plan.request, q)
+    if "counts" in wanted and group.weights is None:
+        totals["counts"] = totals["weights"]
+    return Totals(totals.get("data"), found.low.get("data"), totals.get("weights"), totals.get("counts"))
+
+
+def _check_shape(group: Group) -> None:
+    """Refuse an array of another shape than when its sums were built: positions would mean other cells."""
+    if group.extra is None or group.extra.source.shape == group.source.shape:
+        return
+    from cfagg.accumulation.freshness import check
+
+    check(group)
+    raise StaleError(
+        f"{group.store}: {group.variable!r} has shape {group.source.shape}, and {group.extra.source.shape} when its "
+        f"accumulation was built; renew it with: cfagg accumulate {group.store} {group.variable} --refresh"
+    )
+
+
+def _dropped(values: npt.NDArray[Any], request: Request) -> npt.NDArray[Any]:
+    """Return a result without the axes that do not stay."""
+    return values.reshape(request.shape)
+
+
+def _known(group: Group, request: Request, quantity: Quantity) -> npt.NDArray[np.float64] | npt.NDArray[np.int64]:
+    """Return counts or sums of weights where nothing is missing."""
+    lengths = request.lengths
+    if quantity == "counts" or group.weights is None:
+        out = np.ones(lengths, np.int64)
+        for a, runs in request.reduced.items():
+            out *= runs.sizes.reshape([-1 if b == a else 1 for b in range(len(lengths))])
+        return out
+    field = group.weights
+    shape = [group.source.shape[a] if a in field.axes else 1 for a in range(len(lengths))]
+    if 0 in lengths or 0 in shape:
+        return np.zeros(lengths)
+    # The weights as one chunk, of length 1 along the axes that they do not span.
+    term = []
+    for a, n in enumerate(shape):
+        whole = Regular(n, n)
+        if a not in field.axes:
+            term += locate(Pick(np.zeros(1, np.int64)), whole, n)
+        elif a in request.kept:
+            term += locate(Pick(np.asarray(request.kept[a])), whole, n)
+        else:
+            term += locate(fold(request.reduced[a]), whole, n)
+    if len(term) < len(shape):
+        return np.zeros(lengths)
+    block = field.array.reshape(shape)[tuple(slice(t.low, t.high) for t in term)]
+    part = contract_raw(block, term, None, None, integer=False)[0]
+    narrow = [n if a in field.axes else 1 for a, n in enumerate(lengths)]
+    total = np.zeros(narrow)
+    total[np.ix_(*(_indices(t.target) for t in term))] = part
+    for a, runs in request.reduced.items():
+        if a not in field.axes:
+            total = total * runs.sizes.reshape([-1 if b == a else 1 for b in range(len(lengths))])
+    return np.broadcast_to(total, lengths)
+
+
+def _indices(place: slice | Int64) -> Int64:
+    return np.arange(place.start, place.stop) if isinstance(place, slice) else place
