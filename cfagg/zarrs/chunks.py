@@ -1,26 +1,28 @@
 """Reading chunks of Zarr arrays one at a time, from any thread, with little work beyond decoding them.
 
-What is not decoded here (shards, transposed chunks, seldom codecs, column-major chunks of Zarr v2) is read through
-zarr-python, slower and as right.
+What is not decoded here (transposed chunks, column-major chunks of Zarr v2, seldom codecs) is read through zarr-python.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import FragmentReadError
+from cfagg.model import Regular
 from cfagg.zarrs.codecs import DamagedError
+from cfagg.zarrs.fallback import read_by_zarr
 from cfagg.zarrs.metadata import ZarrArray
 
 __all__ = ["chunk_bytes", "full_chunk", "partial", "read_box", "read_chunk"]
 
 Chunk = npt.NDArray[Any]
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 #: Reading two pieces by one call is faster than by two where at most so many bytes lie between them.
 _GAP = 16384
@@ -40,7 +42,7 @@ def read_chunk(array: ZarrArray, index: Sequence[int]) -> Chunk | None:
     -------
     numpy.ndarray or None
         In native byte order, cut at the array's end, not always contiguous or the only owner of its memory; never
-        read-only.  `None` where the object that holds the chunk is not stored: all elements are ``array.fill_value``.
+        read-only.  `None` where the chunk is not stored: all its elements are ``array.fill_value``.
 
     Raises
     ------
@@ -60,25 +62,25 @@ def read_chunk(array: ZarrArray, index: Sequence[int]) -> Chunk | None:
     """
     decoder = array.decoder
     if decoder is None:
-        return _by_zarr(array, index, None)
-    lengths = _buffer_shape(array, index)
+        return read_by_zarr(array, index, [(0, b - a) for a, b in array.grid.extent(index)])
+    lengths = _stored_shape(array, index)
     nbytes = array.dtype.itemsize
     for n in lengths:
         nbytes *= n
-    path = f"{array.folder}/{array.key(index)}"
-    if decoder.plain:
-        raw = _read_exactly(array, index, path, nbytes)
-    else:
-        stored = _read_file(array, index, path)
-        if stored is not None:
-            try:
-                raw = decoder.decode(stored, nbytes)
-            except DamagedError as error:
-                raise _damaged(array, index, path, str(error)) from error
+    with _Place(array, index) as place:
+        if not place.there:
+            return None
+        if decoder.plain:
+            place.check_size(nbytes)
+            raw = np.empty(nbytes, np.uint8)
+            place.read_into(memoryview(raw), 0)
         else:
-            raw = None
-    if raw is None:
-        return None
+            stored = place.read()
+    if not decoder.plain:
+        try:
+            raw = decoder.decode(stored, nbytes)
+        except DamagedError as error:
+            raise place.damaged(str(error)) from error
     chunk = _native(raw, array.dtype, decoder.swap).reshape(lengths)
     cut = array.grid.extent(index)
     if any(b - a != n for (a, b), n in zip(cut, lengths, strict=True)):
@@ -130,7 +132,7 @@ def read_box(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...]) -> 
         return read_chunk(array, index)
     decoder = array.decoder
     if decoder is None:
-        return _by_zarr(array, index, ranges)
+        return read_by_zarr(array, index, ranges)
     if decoder.plain:
         return _read_part(array, index, ranges, decoder.swap)
     chunk = read_chunk(array, index)
@@ -166,10 +168,10 @@ def chunk_bytes(array: ZarrArray, index: Sequence[int]) -> int:
         return 0
 
 
-def _buffer_shape(array: ZarrArray, index: Sequence[int]) -> tuple[int, ...]:
+def _stored_shape(array: ZarrArray, index: Sequence[int]) -> tuple[int, ...]:
     """Return the shape in which a chunk is stored: whole, also where it hangs over the array's end."""
     return tuple(
-        int(axis[i + 1] - axis[i]) if isinstance(axis, np.ndarray) else axis.chunk
+        axis.chunk if isinstance(axis, Regular) else int(axis[i + 1] - axis[i])
         for axis, i in zip(array.grid.axes, index, strict=True)
     )
 
@@ -183,98 +185,113 @@ def _native(raw: npt.NDArray[np.uint8], dtype: np.dtype[Any], swap: bool) -> Chu
     return chunk if chunk.flags.writeable else chunk.copy()
 
 
-def _open(array: ZarrArray, index: Sequence[int], path: str) -> int | None:
-    """Return an open file, `None` where there is none."""
-    try:
-        return os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise _unreadable(array, index, path, error) from error
+class _Place:
+    """The bytes of one chunk: a file, or a part of a shard; open while in a ``with`` block."""
 
+    __slots__ = ("_array", "_file", "_index", "_path", "offset", "size", "there")
 
-def _read_file(array: ZarrArray, index: Sequence[int], path: str) -> bytes | None:
-    """Return a whole file."""
-    file = _open(array, index, path)
-    if file is None:
-        return None
-    try:
-        size = os.fstat(file).st_size
-        stored = os.read(file, size)
-        while len(stored) < size:
-            more = os.read(file, size - len(stored))
-            if not more:
-                break
-            stored += more
-    except OSError as error:
-        raise _unreadable(array, index, path, error) from error
-    finally:
-        os.close(file)
-    return stored
+    def __init__(self, array: ZarrArray, index: Sequence[int]) -> None:
+        self._array, self._index = array, index
+        held = array.object_of(index)
+        self._path = f"{array.folder}/{array.key(held)}"
+        self.offset, self.size, self.there = 0, 0, False
+        self._file = -1
+        try:
+            self._file = os.open(self._path, _FLAGS)
+            status = os.fstat(self._file)
+            place: tuple[int, int] | None = (0, status.st_size)
+            if array.shards is not None:
+                place = array.shards.locate(self._file, status, array.objects, held, index)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except DamagedError as error:
+            self._close()
+            raise self.damaged(str(error)) from error
+        except OSError as error:
+            self._close()
+            raise self._unreadable(error) from error
+        if place is not None:
+            self.there, (self.offset, self.size) = True, place
 
+    def __enter__(self) -> Self:
+        return self
 
-def _read_exactly(array: ZarrArray, index: Sequence[int], path: str, nbytes: int) -> npt.NDArray[np.uint8] | None:
-    """Return a whole file that must have this size."""
-    file = _open(array, index, path)
-    if file is None:
-        return None
-    try:
-        _check_size(array, index, path, os.fstat(file).st_size, nbytes)
-        out = np.empty(nbytes, np.uint8)
-        _fill(array, index, path, file, memoryview(out), 0)
-    except OSError as error:
-        raise error if isinstance(error, FragmentReadError) else _unreadable(array, index, path, error) from error
-    finally:
-        os.close(file)
-    return out
+    def __exit__(self, *_: object) -> None:
+        self._close()
 
+    def _close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
 
-def _fill(array: ZarrArray, index: Sequence[int], path: str, file: int, into: memoryview, offset: int) -> None:
-    """Read bytes until the memory is full."""
-    while len(into):
-        count = os.preadv(file, [into], offset)
-        if not count:
-            raise _damaged(array, index, path, f"it ends before byte {offset + len(into):,}")
-        into, offset = into[count:], offset + count
+    def check_size(self, expected: int) -> None:
+        """Raise if the chunk has another number of bytes."""
+        if self.size != expected:
+            raise self.damaged(f"it has {self.size:,} bytes, expected {expected:,}")
 
+    def read(self) -> bytes:
+        """Return all bytes; fewer where the file was cut since it was opened, which does not decode."""
+        try:
+            stored = os.pread(self._file, self.size, self.offset)
+            while len(stored) < self.size:
+                more = os.pread(self._file, self.size - len(stored), self.offset + len(stored))
+                if not more:
+                    break
+                stored += more
+        except OSError as error:
+            raise self._unreadable(error) from error
+        return stored
 
-def _check_size(array: ZarrArray, index: Sequence[int], path: str, found: int, expected: int) -> None:
-    if found != expected:
-        raise _damaged(array, index, path, f"it has {found:,} bytes, expected {expected:,}")
+    def read_into(self, memory: memoryview, start: int) -> None:
+        """Fill memory with the bytes from `start` on."""
+        try:
+            while len(memory):
+                count = os.preadv(self._file, [memory], self.offset + start)
+                if not count:
+                    raise self.damaged(f"it ends before byte {start + len(memory):,}")
+                memory, start = memory[count:], start + count
+        except FragmentReadError:
+            raise
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def damaged(self, problem: str) -> FragmentReadError:
+        """Return the error for bytes that are not those of the chunk."""
+        return FragmentReadError(f"{self._where} is damaged: {problem}; write the chunk again")
+
+    def _unreadable(self, error: OSError) -> FragmentReadError:
+        return FragmentReadError(f"{self._where} cannot be read: {error.strerror or error}")
+
+    @property
+    def _where(self) -> str:
+        array = self._array
+        return f"{array.store}: array {array.path!r}, chunk {tuple(map(int, self._index))} ({self._path})"
 
 
 def _read_part(array: ZarrArray, index: Sequence[int], ranges: list[tuple[int, int]], swap: bool) -> Chunk | None:
     """Return a box of a chunk whose elements are stored as they are, by few reads of few bytes."""
-    path = f"{array.folder}/{array.key(index)}"
-    lengths = _buffer_shape(array, index)
-    itemsize = array.dtype.itemsize
+    lengths = _stored_shape(array, index)
     # Bytes from one index to the next along each dimension, and after the last the element itself.
-    strides = [itemsize] * (len(lengths) + 1)
+    strides = [array.dtype.itemsize] * (len(lengths) + 1)
     for d in reversed(range(len(lengths))):
         strides[d] = strides[d + 1] * lengths[d]
     counts = [b - a for a, b in ranges]
     depth = _read_depth(strides, counts)
-    file = _open(array, index, path)
-    if file is None:
-        return None
-    try:
-        _check_size(array, index, path, os.fstat(file).st_size, strides[0])
+    within = (slice(None),) * (depth + 1) + tuple(slice(a, b) for a, b in ranges[depth + 1 :])
+    with _Place(array, index) as place:
+        if not place.there:
+            return None
+        place.check_size(strides[0])
         out = np.empty((*counts[: depth + 1], *lengths[depth + 1 :]), array.dtype)
-        if 0 in counts:
-            return out[(slice(None),) * (depth + 1) + tuple(slice(a, b) for a, b in ranges[depth + 1 :])]
-        view = memoryview(out.reshape(-1).view(np.uint8))
-        length = counts[depth] * strides[depth + 1]
-        starts = np.zeros(1, np.int64)
-        for d in range(depth):
-            starts = (starts[:, None] + np.arange(*ranges[d]) * strides[d + 1]).reshape(-1)
-        starts += ranges[depth][0] * strides[depth + 1]
-        for k, start in enumerate(starts.tolist()):
-            _fill(array, index, path, file, view[k * length : (k + 1) * length], start)
-    except OSError as error:
-        raise error if isinstance(error, FragmentReadError) else _unreadable(array, index, path, error) from error
-    finally:
-        os.close(file)
-    part = out[(slice(None),) * (depth + 1) + tuple(slice(a, b) for a, b in ranges[depth + 1 :])]
+        if 0 not in counts:
+            view = memoryview(out.reshape(-1).view(np.uint8))
+            length = counts[depth] * strides[depth + 1]
+            starts = np.array([ranges[depth][0] * strides[depth + 1]], np.int64)
+            for d in range(depth):
+                starts = (starts[:, None] + np.arange(*ranges[d]) * strides[d + 1]).reshape(-1)
+            for k, start in enumerate(starts.tolist()):
+                place.read_into(view[k * length : (k + 1) * length], start)
+    part = out[within]
     return part.byteswap() if swap else part
 
 
@@ -288,55 +305,3 @@ def _read_depth(strides: list[int], counts: list[int]) -> int:
             best, depth = cost, d
         reads *= count
     return depth
-
-
-def _by_zarr(array: ZarrArray, index: Sequence[int], ranges: list[tuple[int, int]] | None) -> Chunk | None:
-    """Return a chunk or a box of it by zarr-python."""
-    held = array.object_of(index)
-    path = f"{array.folder}/{array.key(held)}"
-    if not os.path.lexists(path):
-        return None
-    extent = array.grid.extent(index)
-    boxes = (
-        extent if ranges is None else [(a + low, a + high) for (a, _), (low, high) in zip(extent, ranges, strict=True)]
-    )
-    try:
-        read = np.asarray(_opened(array)[tuple(slice(a, b) for a, b in boxes)], array.dtype)
-    except FragmentReadError:
-        raise
-    except Exception as error:  # codecs raise whatever they like on damaged bytes
-        raise _damaged(array, index, path, f"zarr-python says {type(error).__name__}: {error}") from error
-    return read.reshape([b - a for a, b in boxes])
-
-
-_opening = threading.Lock()
-
-
-def _opened(array: ZarrArray) -> Any:
-    """Return the array as zarr-python has it, opened once."""
-    opened = array.__dict__.get("_by_zarr_python")
-    if opened is None:
-        import zarr
-
-        with _opening, zarr.config.set({"array.rectilinear_chunks": True}):
-            form: Any = array.zarr_format
-            opened = zarr.open_array(array.folder, mode="r", zarr_format=form)
-        if opened.shape != array.shape:
-            raise FragmentReadError(
-                f"{array.folder} has changed from shape {array.shape} to {opened.shape} since it was opened; "
-                "open it again"
-            )
-        array.__dict__["_by_zarr_python"] = opened
-    return opened
-
-
-def _where(array: ZarrArray, index: Sequence[int], path: str) -> str:
-    return f"{array.store}: array {array.path!r}, chunk {tuple(int(i) for i in index)} ({path})"
-
-
-def _damaged(array: ZarrArray, index: Sequence[int], path: str, problem: str) -> FragmentReadError:
-    return FragmentReadError(f"{_where(array, index, path)} is damaged: {problem}; write the chunk again")
-
-
-def _unreadable(array: ZarrArray, index: Sequence[int], path: str, error: OSError) -> FragmentReadError:
-    return FragmentReadError(f"{_where(array, index, path)} cannot be read: {error.strerror or error}")

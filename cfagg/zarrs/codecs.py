@@ -7,7 +7,7 @@ decodes to another size than the chunk's, or that ends early, is an error; so ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from cfagg import fastzlib
 
-__all__ = ["DamagedError", "Decoder", "decoder"]
+__all__ = ["DamagedError", "Decoder", "chain", "decoder", "named", "strip_crc32c"]
 
 Bytes = npt.NDArray[np.uint8]
 #: From stored bytes, and the number of bytes that must come out (-1: not known here), to decoded bytes.
@@ -95,7 +95,7 @@ def decoder(document: Mapping[str, Any], zarr_format: int, dtype: np.dtype[Any])
     >>> decoder({"codecs": ["bytes", {"name": "packbits"}]}, 3, np.dtype("u1")) is None
     True
     """
-    return _v2(document, dtype) if zarr_format == 2 else _v3(document, dtype)
+    return _v2(document, dtype) if zarr_format == 2 else chain(document["codecs"], dtype)
 
 
 def _v2(document: Mapping[str, Any], dtype: np.dtype[Any]) -> Decoder | None:
@@ -117,22 +117,34 @@ def _v2(document: Mapping[str, Any], dtype: np.dtype[Any]) -> Decoder | None:
     return Decoder(tuple(steps), np.dtype(document["dtype"]) != dtype)
 
 
-def _v3(document: Mapping[str, Any], dtype: np.dtype[Any]) -> Decoder | None:
-    """Return the decoder of a Zarr v3 array."""
-    named = [c if isinstance(c, dict) else {"name": c} for c in document["codecs"]]
-    if named[0].get("name") != "bytes" or dtype.itemsize == 0:
+def chain(codecs: Sequence[Any], dtype: np.dtype[Any]) -> Decoder | None:
+    """Return the decoder for a list of codecs of Zarr v3, `None` where one of them is not done here."""
+    (first, configuration), *rest = [named(c) for c in codecs]
+    endian = configuration.get("endian")
+    if first != "bytes" or (endian not in ("little", "big") and (dtype.itemsize > 1 or endian is not None)):
         return None
-    endian = (named[0].get("configuration") or {}).get("endian")
-    if endian not in ("little", "big") and (dtype.itemsize > 1 or endian is not None):
-        return None
-    steps = [_STEPS.get(c.get("name", "") if c.get("name") in _V3_NAMES else "") for c in reversed(named[1:])]
+    steps = [_STEPS.get(name) if name in _V3_NAMES else None for name, _ in reversed(rest)]
     if any(step is None for step in steps):
         return None
     stored = dtype.newbyteorder("<" if endian == "little" else ">")
     return Decoder(tuple(s for s in steps if s is not None), dtype.itemsize > 1 and stored != dtype)
 
 
-def _crc32c(stored: Any, expected: int) -> Any:  # noqa: ARG001
+def named(given: Any) -> tuple[str, Mapping[str, Any]]:
+    """Return name and configuration of an extension point of Zarr v3, which may be written as its name alone.
+
+    >>> named("bytes"), named({"name": "gzip", "configuration": {"level": 1}}), named(None)
+    (('bytes', {}), ('gzip', {'level': 1}), ('', {}))
+    """
+    if isinstance(given, str):
+        return given, {}
+    if isinstance(given, dict) and isinstance(given.get("name"), str):
+        configuration = given.get("configuration", {})
+        return given["name"], configuration if isinstance(configuration, dict) else {}
+    return "", {}
+
+
+def strip_crc32c(stored: Any, expected: int) -> Any:  # noqa: ARG001
     """Check and remove the checksum at the end."""
     import google_crc32c
 
@@ -247,6 +259,6 @@ _STEPS: Mapping[str, Step] = {
     "lz4": _lz4,
     "gzip": _inflate,
     "zlib": _inflate,
-    "crc32c": _crc32c,
+    "crc32c": strip_crc32c,
 }
 _V3_NAMES = frozenset({"zstd", "blosc", "gzip", "crc32c"})

@@ -13,6 +13,7 @@ from cfagg.conventions import limits
 from cfagg.conventions.findings import shorten
 from cfagg.errors import LimitError, ModelError, Problem, UnsupportedError
 from cfagg.model import Grid, Regular
+from cfagg.zarrs.codecs import named
 
 __all__ = ["data_type", "dim_names", "fill_number", "grid_v2", "grid_v3", "key_form"]
 
@@ -85,7 +86,7 @@ def dim_names(given: Any, rank: int, where: str, problems: list[Problem]) -> tup
 
 def key_form(given: Any, problems: list[Problem], where: str) -> tuple[str, str]:
     """Return prefix and separator of the keys of a Zarr v3 array."""
-    name, configuration = _named(given)
+    name, configuration = named(given)
     separator = configuration.get("separator", "/" if name == "default" else ".")
     if name not in ("default", "v2"):
         raise UnsupportedError(f"{where} has the chunk keys {shorten(given)}; 'default' and 'v2' are read")
@@ -103,7 +104,7 @@ def grid_v3(
     document: Mapping[str, Any], shape: tuple[int, ...], problems: list[Problem], where: str
 ) -> tuple[Grid, Grid]:
     """Return the chunks to decode and the objects that are stored; they are one and the same without shards."""
-    name, configuration = _named(document.get("chunk_grid"))
+    name, configuration = named(document.get("chunk_grid"))
     if name == "regular":
         objects = _regular(configuration.get("chunk_shape"), shape, "chunk_grid", problems)
     elif name in ("rectilinear", "rectangular"):
@@ -114,10 +115,10 @@ def grid_v3(
     else:
         raise UnsupportedError(f"{where} has the chunk grid {shorten(name)}; regular and rectilinear grids are read")
     codecs = document.get("codecs")
-    if not isinstance(codecs, list) or not codecs or not all(_named(c)[0] for c in codecs):
+    if not isinstance(codecs, list) or not codecs or not all(named(c)[0] for c in codecs):
         problems.append(Problem("codecs", f"expected a list of codecs, found {shorten(codecs)}"))
         return objects, objects
-    shards = [_named(c)[1] for c in codecs if _named(c)[0] == "sharding_indexed"]
+    shards = [named(c)[1] for c in codecs if named(c)[0] == "sharding_indexed"]
     if not shards or len(codecs) > 1:
         # Codecs around the shards turn or compress them whole: then a shard is what can be decoded.
         return objects, objects
@@ -130,16 +131,6 @@ def grid_v3(
         if any(n % chunk for n in lengths):
             problems.append(Problem(f"codecs.sharding_indexed.chunk_shape[{d}]", f"{chunk} does not divide the shards"))
     return inner, objects
-
-
-def _named(given: Any) -> tuple[str, Mapping[str, Any]]:
-    """Return name and configuration of an extension point, which may be written as its name alone."""
-    if isinstance(given, str):
-        return given, {}
-    if isinstance(given, dict) and isinstance(given.get("name"), str):
-        configuration = given.get("configuration", {})
-        return given["name"], configuration if isinstance(configuration, dict) else {}
-    return "", {}
 
 
 def _regular(chunks: Any, shape: tuple[int, ...], where: str, problems: list[Problem]) -> Grid:

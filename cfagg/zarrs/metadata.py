@@ -21,6 +21,7 @@ from cfagg.model import Grid
 from cfagg.zarrs.codecs import Decoder, decoder
 from cfagg.zarrs.documents import node_folder, read_document, read_text, store_path
 from cfagg.zarrs.fields import data_type, dim_names, fill_number, grid_v2, grid_v3, key_form
+from cfagg.zarrs.shards import Shards, find_shards
 
 __all__ = ["ZarrArray", "current_signature", "open_array"]
 
@@ -94,6 +95,7 @@ class ZarrArray:
             return tuple(index)
         held = []
         for inner, outer, i in zip(self.grid.axes, self.objects.edges, index, strict=True):
+            # Chunks within shards are all of one length.
             start = i * getattr(inner, "chunk", 1)
             held.append(int(np.searchsorted(outer, start, side="right")) - 1)
         return tuple(held)
@@ -122,9 +124,16 @@ class ZarrArray:
         return node_folder(self.store, self.path)
 
     @cached_property
+    def shards(self) -> Shards | None:
+        """How shards are laid out; `None` where there are none, or zarr-python reads them."""
+        return None if self.objects is self.grid else find_shards(self.document, self.dtype)
+
+    @cached_property
     def decoder(self) -> Decoder | None:
         """How chunks are decoded here; `None` where zarr-python does it."""
-        return decoder(self.document, self.zarr_format, self.dtype)
+        if self.objects is self.grid:
+            return decoder(self.document, self.zarr_format, self.dtype)
+        return None if self.shards is None else self.shards.decoder
 
     def __getstate__(self) -> dict[str, Any]:
         # Caches hold functions of C libraries and open arrays.
@@ -255,6 +264,11 @@ def _open_v2(
     separator = document.get("dimension_separator", ".")
     if separator not in (".", "/"):
         problems.append(Problem("dimension_separator", f"expected . or /, found {shorten(separator)}"))
+    filters, compressor = document.get("filters"), document.get("compressor")
+    if not (filters is None or isinstance(filters, list)):
+        problems.append(Problem("filters", f"expected a list or null, found {shorten(filters)}"))
+    if not (compressor is None or isinstance(compressor, dict)):
+        problems.append(Problem("compressor", f"expected an object or null, found {shorten(compressor)}"))
     shape, dtype = _shape(document, problems), data_type(document.get("dtype"), 2, where)
     grid = grid_v2(document.get("chunks"), shape, problems)
     fill = document.get("fill_value")

@@ -15,6 +15,9 @@ __all__ = ["compare", "digest", "stamps"]
 
 Stamps = npt.NDArray[np.int64]
 
+#: Names of so many objects are kept between calls, some tens of bytes each.
+_KEPT = 2**18
+
 
 def stamps(array: ZarrArray) -> Stamps:
     """Return size in bytes and modification time of each stored object.
@@ -29,29 +32,53 @@ def stamps(array: ZarrArray) -> Stamps:
     FragmentReadError
         A directory cannot be read.
     """
-    shape = array.objects.matrix_shape
-    out = np.empty((array.objects.size, 2), np.int64)
-    names = [array.key(index) for index in np.ndindex(shape)]
-    stat = os.stat
     try:
         folder = os.open(array.folder, os.O_RDONLY)
     except OSError as error:
         raise FragmentReadError(f"{array.folder} cannot be read: {error.strerror or error}") from error
     try:
-        flat: list[int] = []
-        for name in names:
-            try:
-                status = stat(name, dir_fd=folder)
-            except (FileNotFoundError, NotADirectoryError):
-                flat += (-1, 0)
-            else:
-                flat += (status.st_size, status.st_mtime_ns)
-        out[:] = np.array(flat, np.int64).reshape(-1, 2)
+        flat = _found(array, folder)
     except OSError as error:
-        raise FragmentReadError(f"{array.folder}: {error}") from error
+        raise FragmentReadError(f"{array.folder}: {error.strerror or error} ({error.filename})") from error
     finally:
         os.close(folder)
-    return out
+    return np.array(flat, np.int64).reshape(-1, 2)
+
+
+def _found(array: ZarrArray, folder: int) -> list[int]:
+    """Return size and time of each object in one list.
+
+    One call of the system for each object is nearly all of the cost, so the loop does nothing else.
+    """
+    stat = os.stat
+    flat: list[int] = []
+    add = flat.append
+    for name in _names(array):
+        try:
+            status = stat(name, dir_fd=folder)
+        except (FileNotFoundError, NotADirectoryError):
+            add(-1)
+            add(0)
+        else:
+            add(status.st_size)
+            add(status.st_mtime_ns)
+    return flat
+
+
+def _names(array: ZarrArray) -> list[str]:
+    """Return the keys of all objects in C order; they are kept with the array, as every query asks for them."""
+    known: list[str] | None = array.__dict__.get("_object_names")
+    if known is not None:
+        return known
+    names = [array.prefix] if array.prefix else [""]
+    for n in array.objects.matrix_shape:
+        tails = [str(i) for i in range(n)]
+        names = [f"{head}{array.separator}{tail}" if head else tail for head in names for tail in tails]
+    if not array.objects.ndim:
+        names = [array.key(())]
+    if len(names) <= _KEPT:
+        array.__dict__["_object_names"] = names
+    return names
 
 
 def digest(found: Stamps) -> str:
