@@ -249,10 +249,9 @@ def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int,
     path = group_path(source.path)
     where = f"{source.store}: group {path!r}"
     if "cfagg" not in attributes:
-        from cfagg.accumulation.others import open_foreign  # it makes a Group
+        from cfagg.accumulation.foreign import open_foreign  # it makes a Group
 
-        combinations = parse_group(attributes, source.dims, source=where)
-        group = open_foreign(source, path, combinations, identity)
+        group = open_foreign(source, path, attributes, identity)
         warnings.warn(f"{where}: {group.foreign}", StaleAccumulationWarning, stacklevel=4)
         return group
     # The source may have other dimensions by now; the group is read as of its own.

@@ -1,0 +1,412 @@
+"""Accumulation groups of other writers: those that follow the convention alone, as NASA's published generator does.
+
+Such a group does not say which cells it counted, what its weights are, or of which data it is.  It is opened as far as
+a few chunks of the data confirm it (`foreign_check`), and what is known to be wrong with it is named.  What that
+generator does otherwise than the convention would have it:
+
+- it drops the part of a dimension behind the last whole stride of whole chunks; that part is read from the data;
+- it counts every value not below the array's fill value, the fill value itself included, and lets NaN into its sums;
+- it keeps sums in the type of the data, and some of them as differences under a filter of its own (`foreign_deltas`);
+- along time, the first sum is always that over two chunks, whatever the stride;
+- it names the array's dimensions nowhere but in the group.
+
+Source: ``nasa/zarr-accumulation-generation`` as published in 2023, read and run, for its format.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.arrays import SumArrays, WeightField, find
+from cfagg.accumulation.foreign_check import Terms, check_sums, holds, read_region
+from cfagg.accumulation.foreign_deltas import has_deltas, stored_type, undo_deltas
+from cfagg.accumulation.group import Group, command
+from cfagg.accumulation.mask import Meaning, read_meaning
+from cfagg.conventions.accumulation import Combinations, Names, parse_array, parse_group, sample_positions
+from cfagg.conventions.accumulation_model import Dims, Table
+from cfagg.conventions.accumulation_record import MaskRecord
+from cfagg.conventions.accumulation_tree import KEY
+from cfagg.errors import (
+    ConventionError,
+    FragmentReadError,
+    NotAccumulatedError,
+    Problem,
+    SourceError,
+    UnsupportedError,
+)
+from cfagg.zarrs.documents import node_folder
+from cfagg.zarrs.metadata import ZarrArray, open_array
+from cfagg.zarrs.stamps import stamps
+
+__all__ = ["CosineWeights", "open_foreign"]
+
+Samples = tuple[npt.NDArray[np.int64] | None, ...]
+
+_UNSURE = (
+    "it was not written by cfagg: a few chunks agree with the data, but whether all of its sums belong to the data as "
+    "they are now cannot be checked"
+)
+
+#: An array of no more bytes is read whole where its masks can be told apart in no other way.
+_SCANNED = 2**28
+
+
+@dataclass(frozen=True, eq=False)
+class CosineWeights(WeightField):
+    """Weights that are the cosine of a latitude; `stored` is the latitude in degrees."""
+
+    @cached_property
+    def array(self) -> npt.NDArray[np.float64]:
+        """The weights, float64, read when they are first asked for; read-only."""
+        degrees = read_region(self.stored, [(0, n) for n in self.stored.shape])
+        weights: npt.NDArray[np.float64] = np.cos(np.deg2rad(degrees.astype(np.float64)))
+        weights.flags.writeable = False
+        return weights
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """The sums of one combination that are well formed, with the places where its samples may be, likeliest first."""
+
+    arrays: SumArrays
+    places: tuple[Samples, ...]
+
+
+def open_foreign(source: ZarrArray, path: str, attributes: Mapping[str, Any], identity: tuple[int, int, int]) -> Group:
+    """Return an accumulation group that another program wrote, as far as it can be used.
+
+    Parameters
+    ----------
+    source : ZarrArray
+        The array.
+    path : str
+        Path of the group.
+    attributes : mapping
+        Attributes of the group.
+    identity : tuple of int
+        Identity of the group's metadata document.
+
+    Returns
+    -------
+    Group
+        Without statistics; ``foreign`` says what is to be known of it.
+
+    Raises
+    ------
+    ConventionError
+        The attributes of the group break the convention.
+    NotAccumulatedError
+        None of its sums can be used; says why for each.
+    """
+    where = f"{source.store}: group {path!r}"
+    source = _with_dims(source, attributes)
+    combinations = parse_group(attributes, source.dims, source=where)
+    meaning = read_meaning(source)
+    problems: list[Problem] = []
+    weighted = any(names.weighted for names in combinations.values())
+    found = {}
+    for combination, names in combinations.items():
+        sums = _read(source, path, combination, names, weighted, problems)
+        if sums is not None:
+            found[combination] = sums
+    weights = _find_latitude(source) if weighted else None
+    generated = any(has_deltas(s.arrays.data) for s in found.values()) or _has_leftovers(source, path, combinations)
+    if found and weighted and weights is None:
+        problems.append(
+            Problem("weights", "sums of weighted data, but no latitude whose cosine could have been the weights")
+        )
+        found = {}
+    mask, samples = _confirm(source, found, meaning, weights, generated, problems)
+    remarks = [*_remarks(source, mask, meaning, weights, generated), *_roundings(source, found, samples)]
+    if samples and mask != meaning.mask and (counted := _counts_missing(source, meaning, mask)):
+        problems.append(Problem("missing values", counted))
+        samples = {}
+    if not samples:
+        raise NotAccumulatedError(
+            f"{source.store}: the accumulation of {source.path!r} was not written by cfagg and cannot be used; build "
+            f"one with: {command(source.store, source.path, '--overwrite')}",
+            problems,
+        )
+    remarks += [f"left out: {p}" for p in problems]
+    packing = meaning.packing
+    kinds = {a.dtype.kind for c in samples for a in (found[c].arrays.data, found[c].arrays.weights) if a is not None}
+    return Group(
+        store=source.store,
+        variable=source.path,
+        folder=node_folder(source.store, path),
+        source=source,
+        dims=source.dims,
+        sums=Table({c: found[c].arrays for c in samples}),
+        samples=Table(samples),
+        statistics=Table(),
+        scale=1.0 if packing is None else float(packing.scale_factor),
+        offset=0.0 if packing is None else float(packing.add_offset),
+        dtype=meaning.dtype,
+        mask=mask,
+        weights=weights,
+        kind="int64" if kinds <= set("iu") else "float64",
+        complete=False,
+        extra=None,
+        stamps=None,
+        foreign="; ".join([_UNSURE, *remarks]),
+        identity=identity,
+    )
+
+
+def _with_dims(source: ZarrArray, attributes: Mapping[str, Any]) -> ZarrArray:
+    """Return the array with the dimensions that the group lists in its order, where the array itself names none."""
+    if source.dims != tuple(f"dim_{d}" for d in range(source.ndim)) or "_ARRAY_DIMENSIONS" in source.attributes:
+        return source
+    tree = attributes.get(KEY)
+    names = tuple(tree) if isinstance(tree, Mapping) else ()
+    if len(names) != source.ndim or set(names) & set(source.dims):
+        return source
+    for name, length in zip(names, source.shape, strict=True):
+        coordinate = _coordinate(source, name)
+        if coordinate is not None and coordinate.shape != (length,):
+            raise ConventionError(
+                f"{source.store}: {source.path!r} names no dimensions, and those of its accumulation, {list(names)}, "
+                f"do not fit its shape {source.shape}: {name!r} has shape {coordinate.shape}; add _ARRAY_DIMENSIONS to "
+                "the array"
+            )
+    return replace(source, dims=names)
+
+
+def _coordinate(source: ZarrArray, name: str) -> ZarrArray | None:
+    """Return the array beside the source that has the name of a dimension, `None` where there is none of numbers."""
+    parent, slash, _ = source.path.rpartition("/")
+    try:
+        return open_array(source.store, f"{parent}{slash}{name}")
+    except (SourceError, UnsupportedError, ConventionError):
+        return None
+
+
+def _has_leftovers(source: ZarrArray, path: str, combinations: Combinations) -> bool:
+    """Return whether arrays stand in the group that only NASA's generator leaves there."""
+    folder = node_folder(source.store, path)
+    return any(os.path.lexists(f"{folder}/{name}_temp/.zarray") for name in combinations.arrays)
+
+
+def _read(
+    source: ZarrArray, path: str, combination: Dims, names: Names, weighted: bool, problems: list[Problem]
+) -> _Sums | None:
+    """Return the arrays of one combination and where their samples may be, or note why they cannot be used."""
+    label = "+".join(combination)
+    data_name = names.weighted if weighted else names.unweighted
+    if data_name is None or names.weights is None:
+        kinds = f"{'_DATA_WEIGHTED' if weighted else '_DATA_UNWEIGHTED'} and _WEIGHTS"
+        problems.append(Problem(label, f"{kinds} expected, found {' and '.join(names.as_dict())}"))
+        return None
+    before = len(problems)
+    data, counts = (_open(source, path, combination, name, problems) for name in (data_name, names.weights))
+    if data is None or counts is None or len(problems) > before:
+        return None
+    strides = [parse_array({**a.attributes, "_ARRAY_DIMENSIONS": list(a.dims)}).stride for a in (data, counts)]
+    if data.dims != counts.dims or data.shape != counts.shape or strides[0] != strides[1]:
+        problems.append(
+            Problem(names.weights, f"dimensions {counts.dims}, shape {counts.shape} and strides {strides[1]}, not "
+                    f"{data.dims}, {data.shape} and {strides[0]} as of {data_name!r}")
+        )  # fmt: skip
+        return None
+    if weighted and "i" in data.dtype.kind + counts.dtype.kind:
+        problems.append(Problem(label, f"weighted sums that were cut to whole numbers ({data.dtype.name}): no use"))
+        return None
+    if data.dtype.kind in "iu" and _may_overflow(source, data):
+        problems.append(Problem(data_name, f"sums that {data.dtype.name} may not hold: an overflow would not show"))
+        return None
+    axes = tuple(source.dims.index(d) for d in data.dims)
+    places = _places(source, axes, data, strides[0], problems)
+    return None if places is None else _Sums(SumArrays(data, counts, None, None, None, axes), places)
+
+
+def _open(source: ZarrArray, path: str, combination: Dims, name: str, problems: list[Problem]) -> ZarrArray | None:
+    """Return one array of sums, whole and with attributes that fit the group, or note why not."""
+    array = find(source.store, path, name, problems)
+    if array is None:
+        return None
+    try:
+        array = undo_deltas(array)
+        parse_array(
+            {**array.attributes, "_ARRAY_DIMENSIONS": list(array.dims)}, dims=source.dims, combination=combination
+        )
+    except ConventionError as error:
+        problems.extend(Problem(f"{name}.{p.where}", p.message) for p in error.problems)
+        return None
+    except UnsupportedError as error:
+        problems.append(Problem(name, str(error)))
+        return None
+    if array.dtype.kind not in "iuf":
+        problems.append(Problem(name, f"numbers expected, found {array.dtype.name}"))
+        return None
+    if absent := int((stamps(array)[:, 0] < 0).sum()):
+        problems.append(Problem(name, f"{absent} of {array.objects.size} chunks are absent: never written, or zeros"))
+        return None
+    return array
+
+
+def _may_overflow(source: ZarrArray, data: ZarrArray) -> bool:
+    """Return whether sums of all of the data may be larger than the type of the sums can hold."""
+    if source.dtype.kind not in "iu":
+        return True
+    largest = max(abs(int(np.iinfo(source.dtype).min)), int(np.iinfo(source.dtype).max))
+    return data.dtype.kind == "u" or source.size * largest > np.iinfo(data.dtype).max
+
+
+def _places(
+    source: ZarrArray, axes: tuple[int, ...], data: ZarrArray, strides: tuple[int, ...], problems: list[Problem]
+) -> tuple[Samples, ...] | None:
+    """Return where samples stand by the convention, and where the generator puts them, or note a wrong shape."""
+    before = len(problems)
+    regular: list[npt.NDArray[np.int64] | None] = [None] * source.ndim
+    early: list[npt.NDArray[np.int64] | None] = [None] * source.ndim
+    for axis, size, stride in zip(axes, data.shape, strides, strict=True):
+        length, dim = source.shape[axis], source.dims[axis]
+        if not stride:
+            if size != length:
+                problems.append(Problem(data.name, f"size {length} along {dim!r} expected, found {size}"))
+            continue
+        whole = sample_positions(source.grid.axes[axis], length, stride)
+        fewest = source.grid.matrix_shape[axis] // stride
+        if not max(fewest, 1) <= size <= len(whole):
+            expected = f"{fewest} to {len(whole)}" if fewest < len(whole) else str(fewest)
+            problems.append(Problem(data.name, f"{expected} samples along {dim!r} expected, found {size}"))
+            continue
+        regular[axis] = whole[:size]
+        # Over the first two chunks, then one more stride each.
+        index = 2 + stride * np.arange(size)
+        edges = source.grid.edges[axis]
+        if index[-1] < len(edges) and stride > 2:
+            early[axis] = np.minimum(edges[index], length)
+        else:
+            early[axis] = whole[:size]
+    if len(problems) > before:
+        return None
+    return (tuple(regular), tuple(early)) if _differ(regular, early) else (tuple(regular),)
+
+
+def _differ(one: list[Any], other: list[Any]) -> bool:
+    return any(a is not None and not np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def _find_latitude(source: ZarrArray) -> CosineWeights | None:
+    """Return the cosine of the latitude along one of the dimensions."""
+    for axis, (name, length) in enumerate(zip(source.dims, source.shape, strict=True)):
+        coordinate = _coordinate(source, name)
+        if coordinate is None or coordinate.shape != (length,) or coordinate.dtype.kind not in "iuf":
+            continue
+        attributes = coordinate.attributes
+        known = (
+            name.lower() in ("lat", "latitude")
+            or attributes.get("standard_name") == "latitude"
+            or str(attributes.get("units")).lower() in ("degrees_north", "degree_north", "degrees_n", "degree_n")
+        )
+        if known and "scale_factor" not in attributes:
+            weights = CosineWeights(coordinate, (axis,))
+            # A pole may be a little below 0 by rounding; a longitude is far below.
+            if np.isfinite(weights.array).all() and (weights.array >= -1e-7).all():
+                return weights
+    return None
+
+
+def _confirm(
+    source: ZarrArray,
+    found: Mapping[Dims, _Sums],
+    meaning: Meaning,
+    weights: CosineWeights | None,
+    generated: bool,
+    problems: list[Problem],
+) -> tuple[MaskRecord, dict[Dims, Samples]]:
+    """Return the mask that the data confirm, and per combination the places of the samples under it."""
+    masks = [] if generated else [meaning.mask]
+    if source.fill_declared and np.isfinite(source.fill_value):
+        masks.append(MaskRecord(valid_min=source.fill_value, unsigned=meaning.mask.unsigned))
+    best: tuple[MaskRecord, dict[Dims, Samples], list[Problem]] = (meaning.mask, {}, [])
+    for mask in dict.fromkeys(masks or [meaning.mask]):
+        values = None if weights is None else weights.array
+        terms = Terms(meaning.dtype, mask, values, 0 if weights is None else weights.axes[0])
+        confirmed: dict[Dims, Samples] = {}
+        wrong = []
+        for combination, sums in found.items():
+            reasons = []
+            for places in sums.places:
+                try:
+                    reason = check_sums(source, sums.arrays, places, terms)
+                except FragmentReadError as error:
+                    reason = str(error)
+                if reason is None:
+                    confirmed[combination] = places
+                    break
+                reasons.append(reason)
+            else:
+                wrong.append(Problem("+".join(combination), reasons[0]))
+        if len(confirmed) > len(best[1]) or not best[2]:
+            best = mask, confirmed, wrong
+        if not wrong:
+            break
+    problems.extend(best[2])
+    return best[0], best[1]
+
+
+def _counts_missing(source: ZarrArray, meaning: Meaning, counted: MaskRecord) -> str | None:
+    """Return what is wrong where cells that the array declares missing were counted by "not below the fill value"."""
+    declared = meaning.mask
+    fill = source.fill_value
+    if fill == 0:
+        # Zarr's own default: nobody chose it to mean missing.
+        declared = replace(declared, fills=tuple(f for f in declared.fills if f != 0))
+    marks = [f for f in declared.fills if f >= fill]
+    bounded = declared.valid_max is not None or (declared.valid_min is not None and declared.valid_min > fill)
+    if not marks and not bounded:
+        return None
+    what = f"{', '.join(map(str, marks))} mean{'s' if len(marks) == 1 else ''} missing" if marks else "the valid range"
+    if source.size * source.dtype.itemsize <= _SCANNED:
+        if not holds(source, meaning.dtype, counted, declared):
+            return None
+        return f"cells that are missing were counted as data ({what})"
+    return (
+        f"every cell not below the fill value {fill} was counted as data, also missing ones ({what}); whether "
+        f"there are any was not looked up in {source.size * source.dtype.itemsize / 2**30:.1f} GiB"
+    )
+
+
+def _remarks(
+    source: ZarrArray, mask: MaskRecord, meaning: Meaning, weights: CosineWeights | None, generated: bool
+) -> list[str]:
+    """Return what is to be known of how values were counted."""
+    out = ["NASA's generator seems to have written it"] if generated else []
+    if weights is not None:
+        out.append(f"weights are taken to be the cosine of {weights.stored.name!r}")
+    if mask != meaning.mask:
+        out.append(f"values of {source.fill_value} and above count, lower ones and NaN are missing")
+    return out
+
+
+def _roundings(source: ZarrArray, found: Mapping[Dims, _Sums], samples: Mapping[Dims, Samples]) -> list[str]:
+    """Return what the numbers and places of the samples cost."""
+    out = []
+    worst: dict[str, float] = {}
+    for combination, places in samples.items():
+        label = "+".join(combination)
+        data = found[combination].arrays.data
+        if places is not found[combination].places[0]:
+            out.append(f"sums along {label} begin with that over two chunks, whatever the stride")
+        for d, positions in zip(source.dims, places, strict=True):
+            length = source.shape[source.dims.index(d)]
+            if positions is not None and positions[-1] < length:
+                out.append(f"the last {length - int(positions[-1])} of {d!r} are not in the sums along {label}")
+        stored = stored_type(data)
+        if stored.kind == "f" and stored.itemsize < 8:
+            count = max(len(p) for p in places if p is not None)
+            worst[stored.name] = max(worst.get(stored.name, 0.0), 2 * count * float(np.finfo(stored).eps))
+    out += [
+        f"sums are kept as {name}: a mean over one stride may be off by {part:.1g} of the mean over all"
+        for name, part in worst.items()
+    ]
+    return out

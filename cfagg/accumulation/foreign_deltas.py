@@ -1,0 +1,94 @@
+"""Sums that are stored as differences along the accumulated dimension, by the filter ``accumulation_delta_filter``.
+
+NASA's generator of accumulations writes some of its arrays through this filter, which no Zarr library knows; its own
+decoder needs the shape of a chunk, which a filter of Zarr v2 is not told.  The array's metadata have it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cfagg.conventions.findings import shorten
+from cfagg.errors import UnsupportedError
+from cfagg.zarrs.codecs import Decoder, decoder
+from cfagg.zarrs.metadata import ZarrArray
+
+__all__ = ["FILTER", "DeltaArray", "has_deltas", "stored_type", "undo_deltas"]
+
+#: The filter's name in ``.zarray``.
+FILTER = "accumulation_delta_filter"
+
+
+@dataclass(frozen=True, eq=False)
+class DeltaArray(ZarrArray):
+    """An array of sums that is stored as differences and read as sums, in float64 or int64."""
+
+    @cached_property
+    def decoder(self) -> Decoder | None:
+        """How chunks are decoded: the other codecs undone, then the differences added up."""
+        first, *others = self.document["filters"]
+        stored = np.dtype(self.document["dtype"])
+        inner = decoder({**self.document, "filters": others}, 2, stored)
+        if inner is None:  # `undo_deltas` has made sure that there is one
+            return None
+        axis = _axis(first)
+        shape = tuple(self.document["chunks"])
+
+        def add_up(raw: Any, expected: int) -> Any:  # noqa: ARG001
+            deltas = np.frombuffer(raw, stored).reshape(shape)
+            # In more digits than stored: adding up does not round once more.
+            return np.cumsum(deltas, axis=axis, dtype=self.dtype).view(np.uint8).reshape(-1)
+
+        return Decoder((*inner.steps, add_up), swap=False)
+
+
+def has_deltas(array: ZarrArray) -> bool:
+    """Return whether an array is stored through the filter."""
+    filters = array.document.get("filters")
+    return array.zarr_format == 2 and any(isinstance(f, dict) and f.get("id") == FILTER for f in filters or ())
+
+
+def stored_type(array: ZarrArray) -> np.dtype[Any]:
+    """Return the type in which the elements of an array are stored, also where they are read in another."""
+    return np.dtype(array.document["dtype"]) if isinstance(array, DeltaArray) else array.dtype
+
+
+def undo_deltas(array: ZarrArray) -> ZarrArray:
+    """Return an array that reads as sums where it is stored as their differences, any other as it is.
+
+    Parameters
+    ----------
+    array : ZarrArray
+        An array of an accumulation group.
+
+    Raises
+    ------
+    UnsupportedError
+        The filter stands behind others, does not say along which axis it takes differences, or the array takes a
+        further codec that is not read here.
+    """
+    if not has_deltas(array):
+        return array
+    first, *others = array.document["filters"]
+    where = f"{array.store}: array {array.path!r}"
+    if not isinstance(first, dict) or first.get("id") != FILTER or array.dtype.kind not in "iuf":
+        raise UnsupportedError(f"{where}: the filter {FILTER} is read where it is the first one, and of numbers")
+    axis = _axis(first)
+    if axis is None or axis >= array.ndim:
+        raise UnsupportedError(f"{where}: the filter {FILTER} does not say its axis; found {shorten(first)}")
+    if decoder({**array.document, "filters": others}, 2, array.dtype) is None:
+        raise UnsupportedError(f"{where}: takes a codec beside {FILTER} that is not read")
+    wide = replace(array, dtype=np.dtype("f8" if array.dtype.kind == "f" else "i8"))
+    return DeltaArray(**{f.name: getattr(wide, f.name) for f in fields(wide)})
+
+
+def _axis(filter_: dict[str, Any]) -> int | None:
+    """Return the axis of the stored array along which it holds differences: the first one that is accumulated."""
+    order, accumulated = filter_.get("accumulation_dim_order_idx"), filter_.get("accumulation_dimension")
+    if not isinstance(order, list) or not isinstance(accumulated, list):
+        return None
+    return next((axis for axis, d in enumerate(order) if type(d) is int and d in accumulated), None)
