@@ -1,0 +1,261 @@
+"""What a query would read: arrays, terms, chunks, elements and bytes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from cfagg.accumulation.adding import chunks
+from cfagg.accumulation.group import Group
+from cfagg.accumulation.parts import Local, Pick, extent
+from cfagg.accumulation.planner import Plan, Quantity, Reading, Term
+from cfagg.accumulation.request import Request
+from cfagg.accumulation.split import fold
+from cfagg.accumulation.sums import plan_sums
+from cfagg.errors import SelectionError
+from cfagg.zarrs import ZarrArray, chunk_bytes, partial
+
+__all__ = ["Explanation", "Step", "explain", "explain_plan", "readable_bytes"]
+
+#: What each statistic that follows from sums needs.
+_NEEDS: dict[str, tuple[Quantity, ...]] = {
+    "sum": ("data", "weights"),
+    "mean": ("data", "weights"),
+    "count": ("counts",),
+}
+
+#: The stored sizes of so many chunks are looked up; beyond, the rest is taken to be like these.
+_LOOKED_UP = 20_000
+
+_CHUNKS, _ELEMENTS, _BYTES = "chunks", "elements", "read"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One array that is read.
+
+    Parameters
+    ----------
+    array : str
+        Path of the array in the store.
+    role : str
+        What it gives: ``"cells"``, ``"sums"``, ``"weights"``, ``"counts"``, or a name of statistics.
+    terms : tuple of str
+        What is taken along each reduced dimension, for every term: ``"core time"``, ``"edge time, whole latitude"``.
+    chunks : int
+        Number of chunks that are decoded.
+    elements : int
+        Number of elements that are added up.
+    bytes : int
+        Bytes that are read from the store.
+    """
+
+    array: str
+    role: str
+    terms: tuple[str, ...]
+    chunks: int
+    elements: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a query would read.
+
+    Parameters
+    ----------
+    variable : str
+        Path of the array.
+    statistic : str
+        What is asked for.
+    steps : tuple of Step
+        Arrays that are read; none where the answer is known from what is open already.
+    instead : Step
+        What would be read without an accumulation.
+
+    Examples
+    --------
+    >>> cells = Step("tas", "cells", ("edge time",), 1, 40, 160)
+    >>> sums = Step("tas_accumulation_group/acc_time", "sums", ("core time",), 2, 20, 160)
+    >>> print(Explanation("tas", "mean", (cells, sums), Step("tas", "cells", (), 100, 80_000, 320_000)))
+    mean of tas
+      array                            takes             chunks  elements      read
+      tas                              cells: edge time       1        40     160 B
+      tas_accumulation_group/acc_time  sums: core time        2        20     160 B
+      all                                                     3        60     320 B
+      without accumulation                                  100    80,000  320.0 kB
+    """
+
+    variable: str
+    statistic: str
+    steps: tuple[Step, ...]
+    instead: Step
+
+    @property
+    def chunks(self) -> int:
+        """Number of chunks that are decoded."""
+        return sum(s.chunks for s in self.steps)
+
+    @property
+    def elements(self) -> int:
+        """Number of elements that are added up."""
+        return sum(s.elements for s in self.steps)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that are read from the store."""
+        return sum(s.bytes for s in self.steps)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the same as JSON takes it."""
+        return {
+            "variable": self.variable,
+            "statistic": self.statistic,
+            "steps": [{**asdict(s), "terms": list(s.terms)} for s in self.steps],
+            "chunks": self.chunks,
+            "elements": self.elements,
+            "bytes": self.bytes,
+            "without_accumulation": {
+                "chunks": self.instead.chunks,
+                "elements": self.instead.elements,
+                "bytes": self.instead.bytes,
+            },
+        }
+
+    def __str__(self) -> str:
+        rows = [("array", "takes", _CHUNKS, _ELEMENTS, _BYTES)]
+        for step in self.steps:
+            for k, term in enumerate(step.terms or ("",)):
+                takes = f"{step.role}: {term}" if term else step.role
+                rows.append((step.array, takes, *_numbers(step)) if k == 0 else ("", takes, "", "", ""))
+        rows.append(("all", "", *_numbers(self)))
+        rows.append(("without accumulation", "", *_numbers(self.instead)))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [f"{self.statistic} of {self.variable}"]
+        for row in rows:
+            texts = [c.ljust(w) for c, w in zip(row[:2], widths, strict=False)]
+            numbers = [c.rjust(w) for c, w in zip(row[2:], widths[2:], strict=True)]
+            lines.append("  " + "  ".join([*texts, *numbers]))
+        return "\n".join(lines)
+
+
+def explain(group: Group, request: Request, statistic: str) -> Explanation:
+    """Return what a sum, mean or count would read; no chunk is read.
+
+    Parameters
+    ----------
+    group : Group
+        The accumulation, opened.
+    request : Request
+        Which ranges of which axes are summed, and what is kept of the others.
+    statistic : str
+        ``"sum"``, ``"mean"`` or ``"count"``.
+
+    Raises
+    ------
+    SelectionError
+        Another statistic, or a request that does not fit the array.
+    """
+    if statistic not in _NEEDS:
+        raise SelectionError(f"{statistic!r} does not follow from sums; one of {', '.join(_NEEDS)} does")
+    return explain_plan(group, plan_sums(group, request, _NEEDS[statistic]), statistic)
+
+
+def explain_plan(group: Group, plan: Plan, statistic: str, more: tuple[Step, ...] = ()) -> Explanation:
+    """Return what a plan would read.
+
+    Parameters
+    ----------
+    group : Group
+        The accumulation.
+    plan : Plan
+        Of sums.
+    statistic : str
+        What is asked for.
+    more : tuple of Step
+        What is read besides.
+    """
+    steps = tuple(step for reading in plan.readings for step in _steps(group, reading))
+    return Explanation(group.variable, statistic, (*steps, *more), _instead(group, plan.request))
+
+
+def readable_bytes(count: int) -> str:
+    """Return a number of bytes in the unit that suits it, of powers of 1000.
+
+    >>> readable_bytes(999), readable_bytes(31_104_000)
+    ('999 B', '31.1 MB')
+    """
+    size, unit = float(count), 0
+    while size >= 999.95 and unit < 5:
+        size, unit = size / 1000, unit + 1
+    return f"{count} B" if unit == 0 else f"{size:.1f} {'kMGTP'[unit - 1]}B"
+
+
+def _numbers(what: Step | Explanation) -> tuple[str, str, str]:
+    return f"{what.chunks:,}", f"{what.elements:,}", readable_bytes(what.bytes)
+
+
+def _steps(group: Group, reading: Reading) -> Iterator[Step]:
+    """Return one step for each array of a reading."""
+    sums_of = {"raw": "cells", "data": "sums"}
+    for array in reading.arrays:
+        role = sums_of.get(reading.quantity, reading.quantity) if array is reading.array else "low parts"
+        elements = 0
+        for term in reading.terms:
+            cells = 1
+            for d, a in enumerate(reading.axes):
+                cells *= extent(term.parts[a], array.grid.axes[d], array.shape[d]).cells
+            elements += cells
+        yield Step(
+            array.path,
+            role,
+            tuple(_name(group, term) for term in reading.terms),
+            *_count(array, ((index, terms) for index, terms in chunks(reading)), elements),
+        )
+
+
+def _count(array: ZarrArray, touched: Iterator[tuple[tuple[int, ...], list[tuple[Local, ...]]]], elements: int) -> Any:
+    """Return the numbers of chunks, of elements and of bytes that are read."""
+    if partial(array):
+        number = size = 0
+        for _, terms in touched:
+            number += 1
+            box = array.dtype.itemsize
+            for axis in zip(*terms, strict=True):
+                box *= max(t.high for t in axis) - min(t.low for t in axis)
+            size += box
+        return number, elements, size
+    objects: dict[tuple[int, ...], int] = {}
+    number = 0
+    for index, _ in itertools.islice(touched, _LOOKED_UP):
+        number += 1
+        held = array.object_of(index)
+        if held not in objects:
+            objects[held] = chunk_bytes(array, index)
+    size = sum(objects.values())
+    rest = sum(1 for _ in touched)
+    return number + rest, elements, size + (size * rest // number if number else 0)
+
+
+def _name(group: Group, term: Term) -> str:
+    """Return what a term takes along each reduced dimension."""
+    return ", ".join(
+        f"{state} {dim}"
+        for state, dim in zip(term.states, group.dims, strict=True)
+        if state in ("core", "edge", "whole")
+    )
+
+
+def _instead(group: Group, request: Request) -> Step:
+    """Return what would be read without an accumulation."""
+    number = decoded = cells = 1
+    for a, (edges, n) in enumerate(zip(group.source.grid.axes, group.source.shape, strict=True)):
+        part = fold(request.reduced[a]) if a in request.reduced else Pick(np.asarray(request.kept[a]))
+        e = extent(part, edges, n)
+        number, cells = number * e.chunks, cells * e.cells
+        decoded *= e.boxed if partial(group.source) else e.decoded
+    return Step(group.variable, "cells", (), number, cells, decoded * group.source.dtype.itemsize)
