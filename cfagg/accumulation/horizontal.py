@@ -1,0 +1,99 @@
+"""The horizontal dimensions of an array, found by the attributes of its coordinates.
+
+Source: CF sections 4.1, 4.2 and 4 (attribute ``axis``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.mask import read_meaning
+from cfagg.errors import ConventionError, SourceError, UnsupportedError
+from cfagg.zarrs import ZarrArray, full_chunk, open_array
+
+__all__ = ["beside", "horizontal_dims", "read_values", "role_of"]
+
+_NORTH = {"degrees_north", "degree_north", "degree_n", "degrees_n", "degreen", "degreesn"}
+_EAST = {"degrees_east", "degree_east", "degree_e", "degrees_e", "degreee", "degreese"}
+_NAMES = {
+    "latitude": "Y",
+    "grid_latitude": "Y",
+    "projection_y_coordinate": "Y",
+    "longitude": "X",
+    "grid_longitude": "X",
+    "projection_x_coordinate": "X",
+}
+
+
+def horizontal_dims(array: ZarrArray) -> tuple[str, ...]:
+    """Return the pair of horizontal dimensions in the order of the array; nothing where there is none, or no telling.
+
+    Examples
+    --------
+    >>> import tempfile, zarr
+    >>> store = tempfile.mkdtemp()
+    >>> for name, units in (("y", "degrees_north"), ("x", "degrees_east")):
+    ...     _ = zarr.create_array(store, name=name, data=np.arange(4.0), dimension_names=[name],
+    ...                           attributes={"units": units})
+    >>> _ = zarr.create_array(store, name="tas", shape=(3, 4, 4), dtype="f4", dimension_names=["time", "y", "x"])
+    >>> horizontal_dims(open_array(store, "tas"))
+    ('y', 'x')
+    """
+    roles: dict[str, list[str]] = {"Y": [], "X": []}
+    for d in array.dims:
+        coordinate = beside(array, d)
+        role = None if coordinate is None or coordinate.dims != (d,) else role_of(coordinate)
+        if role is not None:
+            roles[role].append(d)
+    if len(roles["Y"]) != 1 or len(roles["X"]) != 1:
+        return ()
+    return tuple(d for d in array.dims if d in (*roles["Y"], *roles["X"]))
+
+
+def role_of(coordinate: ZarrArray) -> str | None:
+    """Return ``"Y"`` or ``"X"`` for a horizontal coordinate, else None."""
+    attributes = coordinate.attributes
+    units = str(attributes.get("units", "")).strip().lower()
+    if units in _NORTH or units in _EAST:
+        return "Y" if units in _NORTH else "X"
+    role = _NAMES.get(str(attributes.get("standard_name", "")).strip())
+    axis = str(attributes.get("axis", "")).strip().upper()
+    return role or (axis if axis in ("X", "Y") else None)
+
+
+def beside(array: ZarrArray, name: str) -> ZarrArray | None:
+    """Return another array of the same group, None where there is none that holds numbers."""
+    parent = array.path.rpartition("/")[0]
+    try:
+        return open_array(array.store, f"{parent}/{name}" if parent else name)
+    except (SourceError, UnsupportedError, ConventionError):
+        return None
+
+
+def read_values(array: ZarrArray) -> npt.NDArray[np.float64]:
+    """Return all elements of an array as real values, NaN where they are missing.
+
+    Raises
+    ------
+    FragmentReadError
+        A chunk is damaged.
+    UnsupportedError, ConformError
+        Its elements are no numbers, or its attributes do not say which are missing.
+    """
+    from cfagg.kernels.cumulative_mask import Mask
+
+    meaning = read_meaning(array)
+    mask, packing = meaning.mask, meaning.packing
+    out = np.empty(array.shape)
+    for index in np.ndindex(array.grid.matrix_shape):
+        raw: npt.NDArray[Any] = full_chunk(array, index).view(meaning.dtype)
+        values = raw.astype(np.float64)
+        if packing is not None:
+            values = values * packing.scale_factor + packing.add_offset
+        valid = Mask.of(meaning.dtype, mask.fills, mask.valid_min, mask.valid_max).valid(raw)
+        place: Any = (*(slice(a, b) for a, b in array.grid.extent(index)), ...)
+        out[place] = np.where(valid, values, np.nan)
+    return out

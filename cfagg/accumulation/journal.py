@@ -1,0 +1,145 @@
+"""What is known of every chunk that was read, from which a killed build is finished.
+
+Two files: ``identity``, a JSON object that says what is being built, and ``records``, one fixed-length record per chunk
+at the place of its number.  A record is written when all partial sums of its chunk are; it carries a checksum of itself,
+so that a torn one counts as none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.documents import write_json
+from cfagg.errors import TargetError
+from cfagg.fastzlib import crc32
+
+__all__ = ["Journal", "record_type"]
+
+#: Name of the journal's own form; a change of it makes older journals useless.
+FORMAT = "cfagg accumulation 1"
+
+_HEAD = [
+    ("number", "<i8"),
+    ("size", "<i8"),
+    ("time", "<i8"),
+    ("missing", "<i8"),
+    ("nonfinite", "<i8"),
+    ("pieces", "<u4"),
+    ("check", "<u4"),
+]
+
+
+def record_type(cells: list[tuple[str, str]]) -> np.dtype[Any]:
+    """Return the type of a record.
+
+    Its fields: ``number`` of the chunk; ``size`` and ``time`` of the stored object it was read from; elements that are
+    ``missing`` and ``nonfinite``; CRC-32 of the partial sums (``pieces``) and of the record (``check``); then `cells`,
+    sums and statistics over the whole chunk.
+
+    >>> record_type([("sum", "<f8")]).names[-2:]
+    ('check', 'sum')
+    """
+    return np.dtype([*_HEAD, *cells])
+
+
+class Journal:
+    """An open journal.
+
+    Parameters
+    ----------
+    folder : Path
+        Where its files are.
+    count : int
+        Number of chunks.
+    dtype : numpy.dtype
+        Type of the records, by `record_type`.
+    """
+
+    def __init__(self, folder: Path, count: int, dtype: np.dtype[Any]) -> None:
+        self.count, self.dtype = count, dtype
+        self._path = folder / "records"
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+
+    @classmethod
+    def create(cls, folder: Path, identity: Mapping[str, Any], count: int, dtype: np.dtype[Any]) -> Journal:
+        """Start a journal."""
+        (folder / "records").unlink(missing_ok=True)
+        write_json(folder / "identity", {"format": FORMAT, "identity": dict(identity), "chunks": count})
+        return cls(folder, count, dtype)
+
+    @classmethod
+    def resume(cls, folder: Path, identity: Mapping[str, Any], count: int, dtype: np.dtype[Any]) -> Journal:
+        """Continue a journal.
+
+        Raises
+        ------
+        TargetError
+            It is of another build: another array, other options or another version.
+        """
+        path = folder / "identity"
+        try:
+            found = json.loads(path.read_bytes())
+        except ValueError:
+            found = {}
+        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            raise TargetError(
+                f"{path} is not a journal of this version; run again with overwrite=True (--overwrite) to start anew"
+            )
+        old = found.get("identity")
+        old = old if isinstance(old, dict) else {}
+        names = [k for k in identity if old.get(k) != identity[k]]
+        if names or found.get("chunks") != count:
+            raise TargetError(
+                f"{folder.parent} was begun with another {' and '.join(names) or 'number of chunks'}, so it cannot be "
+                "finished as it is; repeat the call with what it was begun with, or start anew with overwrite=True "
+                "(--overwrite)"
+            )
+        return cls(folder, count, dtype)
+
+    @staticmethod
+    def belongs(folder: Path, identity: Mapping[str, Any], count: int) -> bool:
+        """Whether there is a journal of this very build."""
+        try:
+            found = json.loads((folder / "identity").read_bytes())
+        except (FileNotFoundError, ValueError):
+            return False
+        return bool(found == {"format": FORMAT, "identity": dict(identity), "chunks": count})
+
+    def add(self, record: npt.NDArray[Any]) -> None:
+        """Write the record of one chunk, whose partial sums are written.
+
+        Parameters
+        ----------
+        record : structured array of no dimension
+            Without its checksum, which is set here.
+        """
+        record["check"] = 0
+        record["check"] = crc32(record.tobytes())
+        raw = record.tobytes()
+        if os.pwrite(self._file, raw, int(record["number"]) * self.dtype.itemsize) != len(raw):
+            raise OSError(28, os.strerror(28), str(self._path))
+
+    def read(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """Return all records, and which of them are whole."""
+        records = np.zeros(self.count, self.dtype)
+        held = np.fromfile(self._path, self.dtype, count=self.count)
+        records[: len(held)] = held
+        good = np.zeros(self.count, bool)
+        bare = records.copy()
+        bare["check"] = 0
+        raw, size = memoryview(bare.view(np.uint8)) if self.count else memoryview(b""), self.dtype.itemsize
+        # An untouched record is all zeros: its checksum is not that of zeros.
+        for i in np.flatnonzero(records["check"]).tolist():
+            good[i] = records["number"][i] == i and crc32(raw[i * size : (i + 1) * size]) == records["check"][i]
+        return records, good
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)

@@ -1,0 +1,335 @@
+"""Which arrays an accumulation group holds: their names, shapes, types and chunks, known before any data are read."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.mask import Meaning
+from cfagg.accumulation.options import Settings
+from cfagg.conventions.accumulation import sample_positions, write_array
+from cfagg.kernels.statistics import FAN_OUT
+from cfagg.model import Regular
+from cfagg.zarrs import ZarrArray
+
+__all__ = ["ArraySpec", "Layout", "LevelSpecs", "SumSpecs", "build_layout"]
+
+Axes = tuple[int, ...]
+
+#: Elements of 8 bytes in a chunk of sums: a map over time then lies in one chunk, and 1 MiB decodes in about 1 ms.
+_CHUNK = 1 << 17
+
+#: Elements of a chunk that several samples may share: below this size a chunk costs the same whatever it holds.
+_SMALL = 1 << 13
+
+#: Elements that are summed at a time over all samples of a combination, which bounds the memory of the second phase.
+_COLUMN = 1 << 20
+
+#: Rows of the table of stamps in one chunk.
+_STAMPS = 1 << 16
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """One array of the group.
+
+    Parameters
+    ----------
+    name : str
+        Its name in the group.
+    role : str
+        What it holds, in words.
+    dims : tuple of str
+        Its dimensions.
+    shape, chunks : tuple of int
+        Sizes and chunk lengths.
+    dtype : numpy.dtype
+        Type of its elements.
+    attributes : mapping
+        Its attributes.
+    """
+
+    name: str
+    role: str
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    dtype: np.dtype[Any]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """Number of chunks along each dimension."""
+        return tuple(-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True))
+
+
+@dataclass(frozen=True)
+class SumSpecs:
+    """The arrays of one combination of dimensions.
+
+    Parameters
+    ----------
+    axes : tuple of int
+        Accumulated axes of the source array, ascending.
+    data : ArraySpec
+        Sums of the data, or of the weighted data.
+    weights : ArraySpec
+        Sums of the weights, or counts where there are none.
+    low, weights_low : ArraySpec, optional
+        Low parts of double-double sums.
+    counts : ArraySpec, optional
+        Counts beside weights; written only where something is missing.
+    """
+
+    axes: Axes
+    data: ArraySpec
+    weights: ArraySpec
+    low: ArraySpec | None = None
+    weights_low: ArraySpec | None = None
+    counts: ArraySpec | None = None
+
+
+@dataclass(frozen=True)
+class LevelSpecs:
+    """Statistics of one combination at one level of its pyramid, by kind."""
+
+    axes: Axes
+    level: int
+    arrays: Mapping[str, ArraySpec]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """All arrays of the group.
+
+    Parameters
+    ----------
+    sums : tuple of SumSpecs
+        Cumulative sums.
+    levels : tuple of LevelSpecs
+        Statistics, the levels of a combination one after the other.
+    stamps : ArraySpec
+        Sizes and times of the source's stored objects.
+    boundaries : mapping of int to ArraySpec
+        Sample positions by accumulated axis.
+    weights : ArraySpec, optional
+        The weights themselves.
+    samples : tuple of int64 arrays
+        Sample positions along every axis (with stride 1 where it is not accumulated).
+    stride : tuple of int
+        Chunks from one sample to the next along every axis.
+    """
+
+    sums: tuple[SumSpecs, ...]
+    levels: tuple[LevelSpecs, ...]
+    stamps: ArraySpec
+    boundaries: Mapping[int, ArraySpec]
+    weights: ArraySpec | None
+    samples: tuple[npt.NDArray[np.int64], ...]
+    stride: tuple[int, ...]
+
+    def arrays(self, *, counts: bool) -> Iterator[ArraySpec]:
+        """Yield every array; counts beside weights only if asked for."""
+        for s in self.sums:
+            yield from (a for a in (s.data, s.low, s.weights, s.weights_low) if a is not None)
+            if counts and s.counts is not None:
+                yield s.counts
+        for level in self.levels:
+            yield from level.arrays.values()
+        if self.weights is not None:
+            yield self.weights
+        yield self.stamps
+        yield from self.boundaries.values()
+
+
+def build_layout(
+    array: ZarrArray,
+    meaning: Meaning,
+    settings: Settings,
+    weight_axes: Axes | None,
+    previous: Mapping[str, Axes] | None = None,
+) -> Layout:
+    """Return the arrays that an accumulation of `array` holds.
+
+    Parameters
+    ----------
+    array : ZarrArray
+        The source.
+    meaning : Meaning
+        Type of its values.
+    settings : Settings
+        What is asked for.
+    weight_axes : tuple of int, optional
+        Axes that the weights span; None without weights.
+    previous : mapping of str to tuple of int, optional
+        Chunks of the arrays of an earlier state, which are kept where they are not much too small.
+    """
+    maker = _Maker(array, meaning, settings, weight_axes is not None, previous or {})
+    combinations = [tuple(array.dims.index(d) for d in c) for c in settings.dims]
+    sums = tuple(maker.sums(axes) for axes in combinations)
+    every = tuple(range(array.ndim))
+    levels = list(maker.levels(every, ("min", "max", "std"))) if settings.statistics else []
+    wanted = tuple(n for n in settings.statistics if n != "chunks")
+    for axes in combinations:
+        if wanted and axes != every:
+            levels += maker.levels(axes, wanted)
+    weights = None
+    if weight_axes is not None:
+        shape = tuple(array.shape[a] for a in weight_axes)
+        weights = maker.plain("weights", "weights", [array.dims[a] for a in weight_axes], shape, np.float64)
+    objects = array.objects.size
+    stamps = maker.plain("chunk_stamps", "stamps of stored chunks", None, (objects, 2), np.int64)
+    boundaries = {
+        a: maker.plain(f"boundary_{_word(array.dims[a])}", "sample positions", None, maker.samples[a].shape, np.int64)
+        for a in sorted({a for c in combinations for a in c})
+    }
+    return Layout(sums, tuple(levels), stamps, boundaries, weights, maker.samples, settings.stride)
+
+
+class _Maker:
+    """Names and cuts the arrays of one group."""
+
+    def __init__(
+        self, array: ZarrArray, meaning: Meaning, settings: Settings, weighted: bool, previous: Mapping[str, Axes]
+    ) -> None:
+        self.array, self.settings, self.weighted, self.previous = array, settings, weighted, previous
+        self.values = meaning.dtype
+        self.total = np.dtype("i8" if settings.sums == "int64" else "f8")
+        self.taken: set[str] = set()
+        self.chunks = array.grid.matrix_shape
+        self.samples = tuple(
+            sample_positions(axis, n, s)
+            for axis, n, s in zip(array.grid.axes, array.shape, settings.stride, strict=True)
+        )
+
+    def sums(self, axes: Axes) -> SumSpecs:
+        """Return the arrays of one combination."""
+        label = self._label(axes)
+        counts = np.dtype("i8")
+        double = self.settings.sums == "double-double"
+        data, weights = f"acc_{label}", f"acc_wt_{label}"
+        along = " and ".join(self.array.dims[a] for a in axes)
+        lows = [
+            self._sum(f"{name}_low", f"low part of {name}", axes, np.dtype("f8")) if double and used else None
+            for name, used in ((data, True), (weights, self.weighted))
+        ]
+        return SumSpecs(
+            axes,
+            self._sum(data, f"{'weighted ' if self.weighted else ''}sums along {along}", axes, self.total),
+            self._sum(
+                weights,
+                f"{'weights' if self.weighted else 'counts'} along {along}",
+                axes,
+                np.dtype("f8") if self.weighted else counts,
+            ),
+            lows[0],
+            lows[1],
+            self._sum(f"cnt_{label}", f"counts along {along}", axes, counts) if self.weighted else None,
+        )
+
+    def levels(self, axes: Axes, wanted: Sequence[str]) -> Iterator[LevelSpecs]:
+        """Yield the levels of one combination, from the chunk grid up to one cell."""
+        label, level = self._label(axes), 0
+        kinds = {"count": np.dtype("i8")}
+        kinds |= {k: self.values for k in ("min", "max") if k in wanted}
+        if "std" in wanted:
+            kinds |= {"sum": self.total, "m2": np.dtype("f8")}
+            if self.weighted:
+                kinds["weights"] = np.dtype("f8")
+        while True:
+            shape = tuple(
+                -(-self.chunks[a] // FAN_OUT**level) if a in axes else n for a, n in enumerate(self.array.shape)
+            )
+            suffix = f"_level{level}" if level else ""
+            arrays = {}
+            for kind, dtype in kinds.items():
+                stem = "w" if kind == "weights" else kind
+                role = f"{kind} per {'chunk' if not level else f'{FAN_OUT**level} chunks'}"
+                name = self._name(f"{stem}_{label}{suffix}")
+                arrays[kind] = ArraySpec(
+                    name,
+                    role,
+                    self.array.dims,
+                    shape,
+                    self._chunks(name, shape, axes),
+                    dtype,
+                    {"_ARRAY_DIMENSIONS": list(self.array.dims)},
+                )
+            yield LevelSpecs(axes, level, arrays)
+            if max(shape[a] for a in axes) <= 1:
+                return
+            level += 1
+
+    def plain(self, name: str, role: str, dims: Sequence[str] | None, shape: Axes, dtype: Any) -> ArraySpec:
+        """Return an array that is no grid of sums."""
+        name = self._name(name)
+        names = tuple(dims) if dims is not None else tuple(f"{name}_{i}" for i in range(len(shape)))
+        left, chunks = _CHUNK, []
+        for n in reversed(shape):
+            chunks.append(max(1, min(n, left)))
+            left = max(1, left // chunks[-1])
+        attributes = {"_ARRAY_DIMENSIONS": list(names)}
+        return ArraySpec(name, role, names, shape, tuple(reversed(chunks)), np.dtype(dtype), attributes)
+
+    def _sum(self, name: str, role: str, axes: Axes, dtype: np.dtype[Any]) -> ArraySpec:
+        shape = tuple(len(self.samples[a]) if a in axes else n for a, n in enumerate(self.array.shape))
+        dims, stride = self.array.dims, self.settings.stride
+        attributes = write_array(dims, {dims[a]: stride[a] for a in axes})
+        name = self._name(name)
+        return ArraySpec(name, role, dims, shape, self._chunks(name, shape, axes), dtype, attributes)
+
+    def _chunks(self, name: str, shape: Axes, axes: Axes) -> Axes:
+        """Return the chunks of an array with samples along `axes` and full resolution along the others."""
+        counts = sorted(self.chunks[a] for a in axes)
+        # All samples but those of one axis are in memory together, however long a run is.
+        left = max(1, min(_CHUNK, _COLUMN // max(1, math.prod(counts[1:]))))
+        chunks = [1] * len(shape)
+        for a in reversed(range(len(shape))):
+            if a not in axes:
+                chunks[a] = _run(shape[a], left, self.array.grid.axes[a])
+                left = max(1, left // chunks[a])
+        size = math.prod(chunks)
+        left = max(1, (_SMALL if len(axes) == 1 else _CHUNK) // size)
+        for a in reversed(axes):
+            chunks[a] = max(1, min(shape[a], left))
+            left = max(1, left // chunks[a])
+        old = self.previous.get(name)
+        if old is not None and len(old) == len(chunks) and all(4 * o >= c for o, c in zip(old, chunks, strict=True)):
+            return old
+        return tuple(chunks)
+
+    def _label(self, axes: Axes) -> str:
+        return "_".join(_word(self.array.dims[a]) for a in axes)
+
+    def _name(self, name: str) -> str:
+        """Return a name that no other array of the group has; dimensions "a_b", "c" and "a", "b_c" share theirs."""
+        unique, n = name, 2
+        while unique in self.taken:
+            unique, n = f"{name}.{n}", n + 1
+        self.taken.add(unique)
+        return unique
+
+
+def _word(name: str) -> str:
+    """Return a dimension's name as part of a name of a Zarr node."""
+    return re.sub(r"[^\w.\-]", "_", name) or "_"
+
+
+def _run(length: int, most: int, axis: Any) -> int:
+    """Return the length of a chunk along a dimension at full resolution: whole source chunks where they are equal."""
+    if length <= most:
+        return max(1, length)
+    if isinstance(axis, Regular) and axis.chunk <= most:
+        return most // axis.chunk * axis.chunk
+    return most

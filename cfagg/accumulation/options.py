@@ -1,0 +1,268 @@
+"""What an accumulation is asked to hold, checked against the array before anything of it is read."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cfagg.conventions.accumulation_record import Extra
+from cfagg.errors import CfaggError, LimitError, Problem, SelectionError, UnsupportedError
+
+__all__ = ["CODECS", "STATISTICS", "Settings", "check_dims", "check_statistics", "check_stride", "sums_kind"]
+
+#: Codecs of the arrays of an accumulation.
+CODECS = ("blosc", "zstd", "gzip", "none")
+
+#: What `statistics` may name.
+STATISTICS = ("chunks", "min", "max", "std")
+
+Combination = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What decides the content of an accumulation, besides the data and the weights.
+
+    Parameters
+    ----------
+    dims : tuple of tuple of str
+        Combinations of dimensions, each in the order of the array.
+    stride : tuple of int
+        Per dimension of the array the number of chunks between two sums; 1 where it is not accumulated.
+    statistics : tuple of str
+        Of ``"chunks"``, ``"min"``, ``"max"``, ``"std"``; empty for none.
+    sums : {"float64", "int64", "double-double"}
+        In which numbers is summed.
+    codec : str
+        Compression of the arrays.
+    """
+
+    dims: tuple[Combination, ...]
+    stride: tuple[int, ...]
+    statistics: tuple[str, ...]
+    sums: str
+    codec: str
+
+    @classmethod
+    def build(
+        cls,
+        where: str,
+        known: Combination,
+        *,
+        dims: Any,
+        default: Sequence[Combination],
+        stride: Any,
+        statistics: Any,
+        precision: str,
+        codec: str | None,
+        integer: bool,
+    ) -> Settings:
+        """Return checked settings for an array with dimensions `known`.
+
+        Raises
+        ------
+        SelectionError, LimitError, UnsupportedError
+            A dimension that the array does not have, a stride that is none, a word that is not known.
+        """
+        if not known:
+            raise UnsupportedError(
+                f"{where} is a single value without dimensions: there is nothing to accumulate along"
+            )
+        chosen = tuple(default) if dims is None else check_dims(dims, known, where)
+        codec = "none" if codec is None else codec
+        if codec not in CODECS:
+            raise UnsupportedError(f"codec={codec!r} is not known; choose from {', '.join(CODECS)}")
+        return cls(
+            chosen,
+            check_stride(stride, chosen, known, where),
+            check_statistics(statistics),
+            sums_kind(precision, integer=integer),
+            codec,
+        )
+
+    @classmethod
+    def of(cls, extra: Extra, combinations: Iterable[Combination], codec: str) -> Settings:
+        """Return the settings with which an existing accumulation was built."""
+        dims = extra.source.dims
+        stored = {kind for level in extra.statistics for kind in level.arrays if level.dims != dims}
+        if extra.statistics and len(dims) == 1:
+            # Its one combination is the chunk grid itself and holds everything.
+            stored = set()
+        names = ["chunks"] if extra.statistics else []
+        names += [n for n, key in (("min", "min"), ("max", "max"), ("std", "m2")) if key in stored]
+        return cls(tuple(combinations), tuple(extra.stride.get(d, 1) for d in dims), tuple(names), extra.sums, codec)
+
+    def identity(self) -> dict[str, Any]:
+        """Return the settings as JSON keeps them, to be compared when a run is resumed."""
+        return {
+            "dims": [list(c) for c in self.dims],
+            "stride": list(self.stride),
+            "statistics": list(self.statistics),
+            "sums": self.sums,
+            "codec": self.codec,
+        }
+
+
+def check_dims(dims: Any, known: Combination, where: str) -> tuple[Combination, ...]:
+    """Return combinations of dimensions in the array's order, without repetition.
+
+    Parameters
+    ----------
+    dims : str, or sequence of str and sequences of str
+        ``"time"``, ``["time", ("lat", "lon")]``, ``[("time",)]``; one combination each.
+    known : tuple of str
+        Dimensions of the array.
+    where : str
+        Store and array, for messages.
+
+    Raises
+    ------
+    SelectionError
+        No combination, an empty one, an unknown dimension, or one that stands twice.  Lists every problem.
+
+    Examples
+    --------
+    >>> check_dims(["time", ("lon", "lat"), ("time",)], ("time", "lat", "lon"), "tas")
+    (('time',), ('lat', 'lon'))
+    """
+    try:
+        entries = [dims] if isinstance(dims, str) else list(dims)
+        combinations = [(c,) if isinstance(c, str) else tuple(c) for c in entries]
+    except TypeError:
+        raise SelectionError(
+            f"{where}: dims={dims!r} is not a list of combinations of dimensions such as {[(d,) for d in known]!r}"
+        ) from None
+    problems = []
+    for i, c in enumerate(combinations):
+        at = f"dims[{i}]"
+        if not c:
+            problems.append(Problem(at, "an empty combination; name one dimension at least"))
+        problems += [
+            Problem(at, f"the array has no dimension {d!r}, only {', '.join(known)}")
+            for d in c
+            if not isinstance(d, str) or d not in known
+        ]
+        problems += [Problem(at, f"{d!r} stands twice") for i, d in enumerate(c) if d in c[:i]]
+    if not combinations:
+        problems.append(
+            Problem("dims", "no combination of dimensions; name one at least, or pass None for the usual ones")
+        )
+    if problems:
+        raise SelectionError(f"{where} cannot be accumulated along these dimensions", problems)
+    return tuple(dict.fromkeys(tuple(d for d in known if d in c) for c in combinations))
+
+
+def check_stride(stride: Any, chosen: Sequence[Combination], known: Combination, where: str) -> tuple[int, ...]:
+    """Return the stride of every dimension of the array, 1 where it is not accumulated.
+
+    Raises
+    ------
+    LimitError
+        A stride that is not an integer of at least 1.
+    SelectionError
+        A stride of a dimension that the array does not have or that is not accumulated.  Lists every problem.
+
+    Examples
+    --------
+    >>> check_stride({"time": 4}, [("time",), ("lat",)], ("time", "lat"), "tas")
+    (4, 1)
+    """
+    used = {d for c in chosen for d in c}
+    given: Mapping[Any, Any] = stride if isinstance(stride, Mapping) else dict.fromkeys(sorted(used), stride)
+    unknown = [d for d in given if d not in used]
+    if unknown:
+        raise SelectionError(
+            f"{where}: strides are given for dimensions that are not accumulated",
+            [Problem(f"stride[{d!r}]", f"accumulated are {', '.join(d for d in known if d in used)}") for d in unknown],
+        )
+    found: dict[str, int] = {}
+    problems = []
+    for d, value in given.items():
+        try:
+            if isinstance(value, bool):
+                raise TypeError
+            number = operator.index(value)
+        except TypeError:
+            problems.append(Problem(f"stride[{d!r}]", f"{value!r} is not an integer"))
+            continue
+        if not 1 <= number < 2**62:
+            problems.append(Problem(f"stride[{d!r}]", f"{value!r} is not at least 1"))
+        found[d] = number
+    if problems:
+        raise LimitError(f"{where}: a stride is the number of chunks from one sum to the next, 1 or more", problems)
+    return tuple(found.get(d, 1) for d in known)
+
+
+def check_statistics(statistics: Any) -> tuple[str, ...]:
+    """Return the statistics to store in their usual order.
+
+    Parameters
+    ----------
+    statistics : None, str or sequence of str
+        ``"chunks"``: all of them on the grid of chunks.  ``"min"``, ``"max"``, ``"std"``: also for every combination
+        of dimensions.  ``"none"`` or None: none at all.
+
+    Raises
+    ------
+    UnsupportedError
+        A word that is not known.
+
+    Examples
+    --------
+    >>> check_statistics(("std", "min")), check_statistics("none")
+    (('chunks', 'min', 'std'), ())
+    """
+    names = [] if statistics is None else [statistics] if isinstance(statistics, str) else list(statistics)
+    unknown = [n for n in names if n not in (*STATISTICS, "none")]
+    if unknown or ("none" in names and len(set(names)) > 1):
+        raise UnsupportedError(
+            f"statistics={statistics!r} is not known; choose some of {', '.join(map(repr, STATISTICS))}, or 'none' alone"
+        )
+    if not names or "none" in names:
+        return ()
+    return tuple(n for n in STATISTICS if n in names or n == "chunks")
+
+
+def sums_kind(precision: str, *, integer: bool) -> str:
+    """Return in which numbers is summed.
+
+    Parameters
+    ----------
+    precision : {"auto", "float64", "double-double"}
+        What was asked for.
+    integer : bool
+        Whether integers are summed without weights; their sums are exact in 64 bits unless ``"float64"`` is asked for.
+
+    Raises
+    ------
+    UnsupportedError
+        A word that is not known.
+
+    Examples
+    --------
+    >>> sums_kind("auto", integer=True), sums_kind("auto", integer=False)
+    ('int64', 'float64')
+    """
+    if precision not in ("auto", "float64", "double-double"):
+        raise UnsupportedError(f"precision={precision!r} is not known; choose from 'auto', 'float64', 'double-double'")
+    if integer and precision != "float64":
+        return "int64"
+    return "float64" if precision == "auto" else precision
+
+
+def differing(given: Mapping[str, Any], existing: Mapping[str, Any], where: str) -> CfaggError | None:
+    """Return the error for options that differ from those of the accumulation that is to be brought up to date."""
+    problems = [
+        Problem(name, f"{value!r} is asked for, the accumulation has {existing[name]!r}")
+        for name, value in given.items()
+        if value != existing[name]
+    ]
+    if not problems:
+        return None
+    return SelectionError(
+        f"{where} keeps its settings when it is appended to or refreshed; leave these options out, or build it anew "
+        "with overwrite=True (--overwrite)",
+        problems,
+    )

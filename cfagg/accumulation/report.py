@@ -1,0 +1,139 @@
+"""What building an accumulation did, or would do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["ArrayReport", "Report", "readable_bytes"]
+
+
+@dataclass(frozen=True)
+class ArrayReport:
+    """One array of the group.
+
+    Parameters
+    ----------
+    name, role : str
+        Its name, and what it holds.
+    shape, chunks : tuple of int
+        Its shape and chunks.
+    bytes : int
+        Bytes of its elements, before compression.
+    stored : int, optional
+        Bytes of its chunks on disk; None where nothing was written.
+    """
+
+    name: str
+    role: str
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    bytes: int
+    stored: int | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was done.
+
+    Parameters
+    ----------
+    store, variable, group : str
+        The store, the array, and the path of the group in it.
+    action : str
+        ``"built"``, ``"appended"``, ``"rebuilt"``, ``"up to date"`` or ``"dry run"``.
+    arrays : tuple of ArrayReport
+        The arrays of the group.
+    source_bytes, source_stored : int
+        Bytes of the array: all elements, and as stored.
+    scratch : int
+        Bytes of disk space that are needed beside the store while building, besides those of the group.
+    chunks : int
+        Chunks of the array that are read.
+    resumed : int
+        How many of them an earlier, unfinished run had read.
+    missing, nonfinite : int
+        Elements that are left out, and the infinite ones among them.
+    notes : tuple of str
+        What a user should know.
+    """
+
+    store: str
+    variable: str
+    group: str
+    action: str
+    arrays: tuple[ArrayReport, ...]
+    source_bytes: int
+    source_stored: int
+    scratch: int
+    chunks: int
+    resumed: int = 0
+    missing: int = 0
+    nonfinite: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all arrays, before compression."""
+        return sum(a.bytes for a in self.arrays)
+
+    @property
+    def stored(self) -> int | None:
+        """Bytes of all arrays on disk; None where nothing was written."""
+        sizes = [a.stored for a in self.arrays]
+        return None if None in sizes else sum(s for s in sizes if s is not None)
+
+    @property
+    def share(self) -> float:
+        """Bytes of the arrays in proportion to those of the data, both before compression."""
+        return self.bytes / self.source_bytes if self.source_bytes else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as JSON keeps it."""
+        arrays = [{**a.__dict__, "shape": list(a.shape), "chunks": list(a.chunks)} for a in self.arrays]
+        own = {"bytes": self.bytes, "stored": self.stored, "share": self.share}
+        return {**self.__dict__, "arrays": arrays, "notes": list(self.notes), **own}
+
+    def __str__(self) -> str:
+        head = f"{self.store}: {self.group} {self.action}"
+        if self.action == "dry run":
+            head = f"{self.store}: {self.group} would hold {len(self.arrays)} arrays"
+        size = f"{readable_bytes(self.bytes)}, {100 * self.share:.1f} % of {self.variable}'s {readable_bytes(self.source_bytes)}"
+        if self.stored is not None:
+            size += f"; {readable_bytes(self.stored)} on disk beside {readable_bytes(self.source_stored)}"
+        lines = [f"{head}: {size}"]
+        rows = [
+            (
+                a.name,
+                "x".join(map(str, a.shape)),
+                "x".join(map(str, a.chunks)),
+                readable_bytes(a.bytes),
+                "" if a.stored is None else readable_bytes(a.stored),
+                a.role,
+            )
+            for a in self.arrays
+        ]
+        if rows:
+            rows.insert(0, ("array", "shape", "chunks", "bytes", "" if self.stored is None else "stored", "holds"))
+            widths = [max(len(r[i]) for r in rows) for i in range(6)]
+            lines += ["  " + "  ".join(v.ljust(w) for v, w in zip(r, widths, strict=True)).rstrip() for r in rows]
+        verb = "to read" if self.action == "dry run" else "read"
+        resumed = f" ({self.resumed:,} of them before)" if self.resumed else ""
+        lines.append(f"  {self.chunks:,} chunks {verb}{resumed}, {readable_bytes(self.scratch)} of scratch space")
+        if self.missing:
+            lines.append(f"  {self.missing:,} missing values left out, {self.nonfinite:,} of them infinite")
+        return "\n".join([*lines, *(f"  note: {n}" for n in self.notes)])
+
+
+def readable_bytes(count: int) -> str:
+    """Return a number of bytes for people.
+
+    >>> readable_bytes(999), readable_bytes(1_500_000)
+    ('999 B', '1.5 MB')
+    """
+    size = float(count)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if size < 1000 or unit == "TB":
+            break
+        size /= 1000
+    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

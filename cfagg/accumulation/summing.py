@@ -1,0 +1,358 @@
+"""From partial sums of chunks to the cumulative sums of one combination of dimensions.
+
+Along one of its axes the sums are carried on from block to block, so that memory is bounded however many chunks there
+are; along the others all chunks are in memory together.  Where the array has grown, the sums go on from the last sample
+that stays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.layout import ArraySpec, Layout, SumSpecs
+from cfagg.accumulation.partials import Recipe
+from cfagg.accumulation.scratch import Field, Scratch
+from cfagg.accumulation.writing import Kept, Target, read_region
+from cfagg.errors import LimitError
+from cfagg.kernels.cumulative import cumulate
+from cfagg.zarrs import ZarrArray
+
+__all__ = ["Partly", "Task", "run_task", "sum_tasks"]
+
+Axes = tuple[int, ...]
+Box = tuple[tuple[int, int], ...]
+
+#: Elements of partial sums that are summed at a time.
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Partly:
+    """Partial sums of all chunks of the window.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        How they were computed.
+    scratch : Scratch
+        Those over some of the axes.
+    records : structured array
+        Those over all axes, one record per chunk.
+    layout : Layout
+        What they are for.
+    kept : Kept, optional
+        What stays of an earlier state.
+    excluded : bool
+        Whether anything of the array is missing.
+    """
+
+    recipe: Recipe
+    scratch: Scratch
+    records: npt.NDArray[Any]
+    layout: Layout
+    kept: Kept | None
+    excluded: bool
+
+    def read(self, kind: str, axes: Axes, box: Box) -> npt.NDArray[Any]:
+        """Return partial sums of a box in positions of the window."""
+        if axes == self.recipe.whole:
+            column = self.records["missing" if kind == "excluded" else kind]
+            part = column.reshape(self.recipe.window.matrix_shape)[tuple(slice(*b) for b in box)]
+            return np.array(part, part.dtype.newbyteorder("="))
+        dtype = next(f.dtype for f in self.recipe.fields if (f.kind, f.axes) == (kind, axes))
+        return self.scratch.read(Field(kind, axes, dtype), box)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One block of columns of one kind of cumulative sums: all samples of some positions along the other axes.
+
+    Parameters
+    ----------
+    specs : SumSpecs
+        The combination.
+    kind : {"sum", "weights", "excluded"}
+        Which of its sums.
+    columns : tuple of int
+        Index of the chunk along every axis that is not accumulated; 0 along the others.
+    """
+
+    specs: SumSpecs
+    kind: str
+    columns: Axes
+
+
+def sum_tasks(specs: SumSpecs, *, weighted: bool, excluded: bool) -> Iterator[Task]:
+    """Yield the tasks of one combination."""
+    kinds = ["sum"]
+    kinds += ["weights"] if weighted else []
+    kinds += ["excluded"] if excluded or not weighted else []
+    grid = [1 if a in specs.axes else n for a, n in enumerate(specs.data.grid)]
+    if 0 in specs.data.grid:
+        return
+    for kind in kinds:
+        for columns in np.ndindex(*grid):
+            yield Task(specs, kind, columns)
+
+
+def run_task(task: Task, partly: Partly, target: Target) -> None:
+    """Compute and write the chunks of a task.
+
+    Raises
+    ------
+    LimitError
+        A sum is beyond 64 bits.
+    """
+    _Run(task, partly, target).run()
+
+
+class _Run:
+    """The state of one task."""
+
+    def __init__(self, task: Task, partly: Partly, target: Target) -> None:
+        self.task, self.partly, self.target = task, partly, target
+        specs, kind = task.specs, task.kind
+        weighted = partly.recipe.weights is not None
+        self.axes = specs.axes
+        self.spec, self.low = {
+            "sum": (specs.data, specs.low),
+            "weights": (specs.weights, specs.weights_low),
+            "excluded": (specs.counts if weighted else specs.weights, None),
+        }[kind]  # type: ignore[assignment]
+        if self.spec is None:
+            raise ValueError("counts beside weights are described wherever there are weights")
+        self.window, self.kept = partly.recipe.window, partly.kept
+        inside = self.kept is not None and self.kept.axis in self.axes
+        #: The axis along which sums are carried on.
+        self.stream: int = self.kept.axis if self.kept is not None and inside else self.axes[0]
+        self.first = self.kept.sample if self.kept is not None and inside else 0
+        self.old, self.old_low = self._earlier()
+        #: Positions of the block along the other axes, in the array.
+        self.block: list[tuple[int, int]] = [
+            (0, len(partly.layout.samples[a])) if a in self.axes else (i * c, min((i + 1) * c, n))
+            for a, (i, c, n) in enumerate(zip(task.columns, self.spec.chunks, self.spec.shape, strict=True))
+        ]
+        #: How far into the block values stay as they are, where the dimension that has grown is not accumulated.
+        self.stay = 0
+        if self.kept is not None and not inside:
+            a, b = self.block[self.kept.axis]
+            self.stay = min(max(self.kept.position - a, 0), b - a)
+
+    def run(self) -> None:
+        """Write all chunks."""
+        chunk = self.spec.chunks[self.stream]
+        count = self.spec.grid[self.stream]
+        if self.kept is not None and self.stay == self.block[self.kept.axis][1] - self.block[self.kept.axis][0]:
+            if self.stay:
+                self._take(range(count))
+                return
+        whole = self.first // chunk
+        self._take(range(whole))
+        if self.task.kind == "excluded" and not self.partly.excluded:
+            for row in range(whole, count):
+                self._write_row(row, None, None)
+            return
+        pending = self._old_rows(whole * chunk, self.first)
+        for values, low in self._samples():
+            pending = (
+                np.concatenate([pending[0], values], self.stream),
+                None if low is None or pending[1] is None else np.concatenate([pending[1], low], self.stream),
+            )
+            while whole < count and (
+                pending[0].shape[self.stream] >= chunk or whole * chunk + pending[0].shape[self.stream] == self._length
+            ):
+                head, pending = _split(pending, self.stream, chunk)
+                self._write_row(whole, *head)
+                whole += 1
+
+    @property
+    def _length(self) -> int:
+        return self.spec.shape[self.stream]
+
+    def _samples(self) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any] | None]]:
+        """Yield cumulative sums at the samples from the first new one on, some at a time along the stream."""
+        stream, window, layout = self.stream, self.window, self.partly.layout
+        others = [a for a in self.axes if a != stream]
+        box: list[tuple[int, int]] = []
+        for a, (low, high) in enumerate(self.block):
+            if a in self.axes:
+                box.append((0, window.matrix_shape[a]))
+            else:
+                low += self.stay if self.kept is not None and a == self.kept.axis else 0
+                box.append((low - window.start(a), high - window.start(a)))
+        count, stride = window.matrix_shape[stream], layout.stride[stream]
+        width = math.prod(b - a for i, (a, b) in enumerate(box) if i != stream)
+        step = max(1, _BLOCK // max(1, width))
+        double = self.low is not None
+        carry: npt.NDArray[Any] | None = None
+        carry_low: npt.NDArray[Any] | None = None
+        name = f"{self.partly.recipe.window.array.path!r} along {' and '.join(self._dims())}"
+        compiled = self.partly.recipe.compiled
+        try:
+            for begin in range(0, count, step):
+                box[stream] = (begin, min(begin + step, count))
+                parts = self.partly.read(self.task.kind, self.axes, tuple(box))
+                low = self.partly.read(_LOWS[self.task.kind], self.axes, tuple(box)) if double else None
+                for a in others:
+                    cumulate(parts, a, low=low, name=name, compiled=compiled)
+                    picked = np.minimum(np.arange(1, len(layout.samples[a]) + 1) * layout.stride[a], box[a][1]) - 1
+                    parts = np.take(parts, picked, a)
+                    low = None if low is None else np.take(low, picked, a)
+                if carry is None:
+                    carry, carry_low = self._carry(parts)
+                cumulate(parts, stream, carry, carry_low, low=low, name=name, compiled=compiled)
+                chunks = np.arange(begin, box[stream][1])
+                at = np.flatnonzero(((chunks + 1) % stride == 0) | (chunks == count - 1))
+                yield np.take(parts, at, stream), None if low is None else np.take(low, at, stream)
+        except OverflowError as error:
+            raise LimitError(
+                f"{window.array.store}: array {error}; sum in real numbers with precision='float64' "
+                "(--precision float64)"
+            ) from error
+
+    def _carry(self, parts: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return the sums before the window along the stream, and their low parts."""
+        shape = tuple(n for a, n in enumerate(parts.shape) if a != self.stream)
+        if not self.first:
+            return np.zeros(shape, parts.dtype), np.zeros(shape)
+        high, low = self._old_rows(self.first - 1, self.first)
+        if self.task.kind == "excluded":
+            high = self._implied((self.first - 1, self.first)) - high
+        carry = np.ascontiguousarray(np.broadcast_to(high, self._shape(1)).reshape(shape), parts.dtype)
+        rest = np.zeros(shape) if low is None else np.ascontiguousarray(low.reshape(shape))
+        return carry, rest
+
+    def _write_row(self, row: int, values: npt.NDArray[Any] | None, low: npt.NDArray[Any] | None) -> None:
+        """Write the chunks of one row of samples along the stream; None stands for counts of an array that is whole."""
+        chunk = self.spec.chunks[self.stream]
+        samples = (row * chunk, min((row + 1) * chunk, self._length))
+        constant = None
+        if self.task.kind == "excluded":
+            implied = self._implied(samples)
+            if values is None:
+                constant = implied
+            else:
+                values = implied - values
+        if self.stay and values is not None:
+            old, old_low = self._old_rows(*samples, stay=True)
+            axis = self.kept.axis if self.kept is not None else 0
+            values = np.concatenate([np.broadcast_to(old, [*old.shape]), values], axis)
+            low = None if low is None or old_low is None else np.concatenate([old_low, low], axis)
+        extent = samples[1] - samples[0]
+        for index in self._row(row):
+            box = [
+                slice(i * c, min((i + 1) * c, n)) if a in self.axes and a != self.stream else slice(None)
+                for a, (i, c, n) in enumerate(zip(index, self.spec.chunks, self.spec.shape, strict=True))
+            ]
+            if constant is not None:
+                part = constant[tuple(box)]
+                shape = tuple(
+                    extent if a == self.stream else part.shape[a] if a in self.axes else b - s
+                    for a, (s, b) in enumerate(self.block)
+                )
+                self.target.write_constant(self.spec, index, part, shape)
+            elif values is not None:
+                self.target.write(self.spec, index, values[tuple(box)])
+            if self.low is not None and low is not None:
+                self.target.write(self.low, index, low[tuple(box)])
+
+    def _row(self, row: int) -> Iterator[Axes]:
+        """Yield the indices of the chunks of one row of samples."""
+        ranges = []
+        for a, i in enumerate(self.task.columns):
+            if a == self.stream:
+                ranges.append(range(row, row + 1))
+            else:
+                ranges.append(range(self.spec.grid[a]) if a in self.axes else range(i, i + 1))
+        for place in np.ndindex(*map(len, ranges)):
+            yield tuple(r[i] for r, i in zip(ranges, place, strict=True))
+
+    def _take(self, rows: range) -> None:
+        """Take over chunks that stay as they are."""
+        for row in rows:
+            for index in self._row(row):
+                if self.old is None:
+                    # Counts of an array of which nothing was missing were not stored.
+                    self._write_row(row, None, None)
+                    break
+                self.target.take(self.spec, index, self.old)
+                if self.low is not None and self.old_low is not None:
+                    self.target.take(self.low, index, self.old_low)
+
+    def _old_rows(
+        self, start: int, stop: int, *, stay: bool = False
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+        """Return earlier values of some samples along the stream, and their low parts.
+
+        With `stay`, only of the positions that stay along a dimension that is not accumulated.
+        """
+        box = list(self.block)
+        box[self.stream] = (start, stop)
+        if stay and self.kept is not None:
+            a = box[self.kept.axis][0]
+            box[self.kept.axis] = (a, a + self.stay)
+        if stop <= start:
+            empty = np.empty([b - a for a, b in box], self.spec.dtype)
+            if self.kept is not None and self.stay:
+                empty = np.empty(self._shape(0), self.spec.dtype)
+            return empty, None if self.low is None else empty
+        if self.old is None:
+            whole = np.broadcast_to(self._implied((start, stop)), [b - a for a, b in box])
+            return whole, None
+        high = read_region(self.old, tuple(box))
+        return high, None if self.old_low is None else read_region(self.old_low, tuple(box))
+
+    def _shape(self, count: int) -> Axes:
+        """Return the shape of so many new samples along the stream."""
+        out = []
+        for a, (low, high) in enumerate(self.block):
+            n = high - low
+            if a == self.stream:
+                n = count
+            elif self.kept is not None and a == self.kept.axis and a not in self.axes:
+                n -= self.stay
+            out.append(n)
+        return tuple(out)
+
+    def _implied(self, samples: tuple[int, int]) -> npt.NDArray[np.int64]:
+        """Return how many elements there are up to samples, missing ones too; of length 1 along the other axes."""
+        out = np.ones([1] * len(self.block), np.int64)
+        for a in self.axes:
+            place = [1] * len(self.block)
+            place[a] = -1
+            positions = self.partly.layout.samples[a]
+            out = out * (positions[slice(*samples)] if a == self.stream else positions).reshape(place)
+        return out
+
+    def _earlier(self) -> tuple[ZarrArray | None, ZarrArray | None]:
+        """Return the arrays of the earlier state."""
+        if self.kept is None:
+            return None, None
+        old = self.kept.group.sums[self._dims()]
+        if self.task.kind == "sum":
+            return old.data, old.low
+        if self.task.kind == "weights":
+            return old.weights, old.weights_low
+        return (old.counts if self.partly.recipe.weights is not None else old.weights), None
+
+    def _dims(self) -> tuple[str, ...]:
+        return tuple(self.window.array.dims[a] for a in self.axes)
+
+
+_LOWS = {"sum": "low", "weights": "weights_low"}
+
+
+def _split(pair: tuple[Any, Any], axis: int, count: int) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """Return the first so many entries along an axis, and the rest, of two arrays."""
+    head: tuple[Any, ...] = (slice(None),) * axis + (slice(0, count),)
+    tail: tuple[Any, ...] = (slice(None),) * axis + (slice(count, None),)
+    return (
+        (pair[0][head], None if pair[1] is None else pair[1][head]),
+        (pair[0][tail], None if pair[1] is None else pair[1][tail]),
+    )

@@ -1,0 +1,267 @@
+"""The weights of an array's cells: areas, another variable of the store, or what a user gives."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.horizontal import beside, read_values
+from cfagg.errors import CfaggError, ConformError, LimitError, SourceError
+from cfagg.zarrs import ZarrArray, open_array
+
+__all__ = ["Weights", "find_weights"]
+
+Axes = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Weights over some of the dimensions of an array.
+
+    Parameters
+    ----------
+    kind : {"area", "variable", "array"}
+        Where they are from.
+    name : str, optional
+        The variable they were made from.
+    values : float64 array
+        One axis for each of `axes`; finite and not negative.
+    axes : tuple of int
+        Axes of the array that they span, ascending.
+    """
+
+    kind: str
+    name: str | None
+    values: npt.NDArray[np.float64]
+    axes: Axes
+
+    def digest(self) -> str:
+        """Return what tells these weights from others."""
+        head = repr((self.values.shape, self.axes)).encode()
+        return hashlib.blake2b(head + np.ascontiguousarray(self.values, "<f8").tobytes(), digest_size=16).hexdigest()
+
+
+def find_weights(array: ZarrArray, weights: Any, memory: int) -> Weights | None:
+    """Return the weights of an array's cells.
+
+    Parameters
+    ----------
+    array : ZarrArray
+        The array.
+    weights : None, str, numpy.ndarray, xarray.DataArray or Weights
+        ``"area"``: the variable that ``cell_measures`` names, else areas from the bounds of latitude (and longitude),
+        else the cosine of latitude.  Another text: a variable of the store.  An array: broadcastable to the shape of
+        `array`; of xarray, by its dimensions.
+    memory : int
+        Bytes that they may take.
+
+    Raises
+    ------
+    ConformError
+        They do not fit the array, or some are negative, infinite or missing.
+    SourceError
+        The variable is not there, or there is no latitude to make areas from.
+    LimitError
+        They take too much memory.
+    """
+    if weights is None:
+        return None
+    where = f"{array.store}: array {array.path!r}"
+    if isinstance(weights, Weights):
+        found = weights
+    elif isinstance(weights, str):
+        found = _areas(array, where, memory) if weights == "area" else _variable(array, weights, where, memory)
+    elif hasattr(weights, "dims") and hasattr(weights, "values"):
+        found = _by_dims(array, weights, where)
+    else:
+        found = _broadcast(array, weights, where)
+    found = _without_repeats(found)
+    _check(found, array, where)
+    if found.values.nbytes > memory:
+        raise LimitError(
+            f"{where}: the weights take {found.values.nbytes:,} bytes, more than memory={memory:,}; give more memory "
+            "(--memory)"
+        )
+    return found
+
+
+def _check(found: Weights, array: ZarrArray, where: str) -> None:
+    """Refuse weights that mean nothing."""
+    shape = tuple(array.shape[a] for a in found.axes)
+    if found.values.shape != shape:
+        raise ConformError(
+            f"{where}: the weights have shape {found.values.shape}, the dimensions "
+            f"{[array.dims[a] for a in found.axes]} have {shape}; give weights that fit"
+        )
+    for bad, word in (
+        (np.isnan(found.values), "missing"),
+        (np.isinf(found.values), "infinite"),
+        (found.values < 0, "negative"),
+    ):
+        count = int(np.count_nonzero(bad))
+        if count:
+            at = tuple(int(i) for i in np.argwhere(bad)[0])
+            name = f" of {found.name!r}" if found.name else ""
+            raise ConformError(
+                f"{where}: {count:,} of the {found.values.size:,} weights{name} are {word}, the first at {at}; "
+                "weights are finite and not negative"
+            )
+
+
+def _without_repeats(found: Weights) -> Weights:
+    """Return weights without axes of length 1, along which they say nothing; one axis stays at least."""
+    keep = [i for i, n in enumerate(found.values.shape) if n != 1] or list(range(min(1, found.values.ndim)))
+    if len(keep) == found.values.ndim:
+        return found
+    values = found.values.reshape([found.values.shape[i] for i in keep])
+    return Weights(found.kind, found.name, values, tuple(found.axes[i] for i in keep))
+
+
+def _broadcast(array: ZarrArray, given: Any, where: str) -> Weights:
+    """Return weights given as an array without names."""
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ConformError(f"{where}: weights={type(given).__name__} is no array of numbers: {error}") from error
+    try:
+        np.broadcast_shapes(values.shape, array.shape)
+        fits = values.ndim <= array.ndim and np.broadcast_shapes(values.shape, array.shape) == array.shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ConformError(
+            f"{where}: weights of shape {values.shape} do not broadcast to its shape {array.shape}; give one weight per "
+            "cell, with length 1 along dimensions where they do not vary"
+        )
+    axes = range(array.ndim - values.ndim, array.ndim)
+    # A length of 1 says "the same everywhere", which is also so where the array has length 1.
+    keep = [i for i, n in enumerate(values.shape) if n != 1]
+    if not keep:
+        whole = np.full(array.shape[:1], float(values.reshape(-1)[0]) if values.size else 1.0)
+        return Weights("array", None, whole, (0,))
+    return Weights("array", None, values.reshape([values.shape[i] for i in keep]), tuple(axes[i] for i in keep))
+
+
+def _by_dims(array: ZarrArray, given: Any, where: str) -> Weights:
+    """Return weights that name their dimensions."""
+    unknown = [d for d in given.dims if d not in array.dims]
+    if unknown or not given.dims:
+        raise ConformError(
+            f"{where}: the weights have the dimensions {list(given.dims)}, the array has {list(array.dims)}; give weights "
+            "over some of these"
+        )
+    order = sorted(range(len(given.dims)), key=lambda i: array.dims.index(given.dims[i]))
+    values = np.asarray(given.values, dtype=np.float64).transpose(order)
+    name = getattr(given, "name", None)
+    return Weights(
+        "array",
+        name if isinstance(name, str) else None,
+        values,
+        tuple(array.dims.index(given.dims[i]) for i in order),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Named:
+    """Values with names of dimensions."""
+
+    name: str
+    dims: tuple[str, ...]
+    values: npt.NDArray[np.float64]
+
+
+def _variable(array: ZarrArray, name: str, where: str, memory: int, kind: str = "variable") -> Weights:
+    """Return weights that another array of the store holds."""
+    parent = array.path.rpartition("/")[0]
+    found = beside(array, name) or (beside_root(array, name) if parent else None)
+    if found is None:
+        # It says what is wrong with the name, or what there is.
+        found = open_array(array.store, f"{parent}/{name}" if parent else name)
+    if math.prod(found.shape) * 8 > memory:
+        raise LimitError(
+            f"{where}: the weights {name!r} take {math.prod(found.shape) * 8:,} bytes, more than memory={memory:,}; "
+            "give more memory (--memory)"
+        )
+    weights = _by_dims(array, _Named(name, found.dims, read_values(found)), f"{where}: weights {name!r}")
+    return Weights(kind, name, weights.values, weights.axes)
+
+
+def beside_root(array: ZarrArray, path: str) -> ZarrArray | None:
+    """Return an array by its path from the root of the store, None where there is none."""
+    try:
+        return open_array(array.store, path)
+    except CfaggError:
+        return None
+
+
+def _areas(array: ZarrArray, where: str, memory: int) -> Weights:
+    """Return areas of cells."""
+    measures = dict(re.findall(r"(\w+)\s*:\s*(\S+)", str(array.attributes.get("cell_measures", ""))))
+    if "area" in measures and beside(array, measures["area"]) is not None:
+        return _variable(array, measures["area"], where, memory, "area")
+    latitude = _coordinate(array, "latitude", "degrees_north")
+    if latitude is None:
+        raise SourceError(
+            f"{where}: weights='area' needs a variable that cell_measures names, or a coordinate of latitude along one of "
+            f"the dimensions {', '.join(array.dims)}; give the weights as a variable or an array"
+        )
+    longitude = _coordinate(array, "longitude", "degrees_east")
+    heights, names = _heights(array, latitude, where), latitude.name
+    axis = array.dims.index(latitude.dims[0])
+    widths = None if longitude is None else _widths(array, longitude)
+    if widths is None or longitude is None or np.ptp(widths) <= 1e-6 * np.max(widths, initial=0):
+        return Weights("area", names, heights, (axis,))
+    other = array.dims.index(longitude.dims[0])
+    values = heights[:, None] * widths[None, :]
+    return Weights("area", names, values if axis < other else values.T, (min(axis, other), max(axis, other)))
+
+
+def _coordinate(array: ZarrArray, standard_name: str, units: str) -> ZarrArray | None:
+    """Return the true latitude or longitude along one of the dimensions, not that of a rotated or projected grid."""
+    for d in array.dims:
+        found = beside(array, d)
+        if found is None or found.dims != (d,):
+            continue
+        name = str(found.attributes.get("standard_name", "")).strip()
+        given = str(found.attributes.get("units", "")).strip().lower()
+        letter = units[len("degrees_")]
+        is_units = given in (units, f"degree_{units[8:]}", f"degree_{letter}", f"degrees_{letter}")
+        if name == standard_name or (not name and is_units):
+            return found
+    return None
+
+
+def _heights(array: ZarrArray, latitude: ZarrArray, where: str) -> npt.NDArray[np.float64]:
+    """Return the share of a meridian strip's area in each latitude band, or the cosine of latitude without bounds."""
+    factor = 1.0 if str(latitude.attributes.get("units", "")).strip().lower().startswith("rad") else math.pi / 180
+    bounds = _bounds(array, latitude)
+    values = (read_values(latitude) if bounds is None else bounds) * factor
+    if np.abs(values).max(initial=0.0) > math.pi / 2 * (1 + 1e-4):
+        raise ConformError(
+            f"{where}: {latitude.name!r} has latitudes beyond 90 degrees; correct its values or units, or give weights"
+        )
+    values = np.clip(values, -math.pi / 2, math.pi / 2)
+    if bounds is None:
+        return np.cos(values)
+    return np.abs(np.sin(values[:, 1]) - np.sin(values[:, 0]))
+
+
+def _widths(array: ZarrArray, longitude: ZarrArray) -> npt.NDArray[np.float64] | None:
+    """Return widths of cells along longitude, None without bounds."""
+    bounds = _bounds(array, longitude)
+    return None if bounds is None else np.abs(bounds[:, 1] - bounds[:, 0])
+
+
+def _bounds(array: ZarrArray, coordinate: ZarrArray) -> npt.NDArray[np.float64] | None:
+    """Return the bounds of a coordinate's cells, shape (n, 2), where it has them."""
+    name = coordinate.attributes.get("bounds")
+    found = beside(array, name) if isinstance(name, str) else None
+    if found is None or found.shape != (*coordinate.shape, 2):
+        return None
+    return read_values(found)
