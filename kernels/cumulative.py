@@ -14,6 +14,7 @@ With weights, what is summed is the product rounded to float64.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -125,7 +126,9 @@ def partial_sums(
     mask = Mask.of(block.dtype, fills, valid_min, valid_max)
     if weights is not None:
         weights = np.broadcast_to(np.asarray(weights, np.float64), block.shape)
-    return _plain(block, sets, mask, weights, double_double, wanted)
+    if not compiled or block.size < 2 or not (sets or wanted) or _beyond(block, mask):
+        return _plain(block, sets, mask, weights, double_double, wanted)
+    return _compiled(block, sets, mask, weights, double_double, wanted)
 
 
 def cumulate(
@@ -161,6 +164,8 @@ def cumulate(
 
     Raises
     ------
+    TypeError, ValueError
+        Arrays whose types or shapes do not fit; nothing is changed then.
     OverflowError
         A sum is beyond int64 or float64.
 
@@ -176,16 +181,58 @@ def cumulate(
     >>> carry
     array([106.,  60.])
     """
-    moved = np.moveaxis(parts, axis, 0)
+    shape = parts.shape[:axis] + parts.shape[axis + 1 :]
     if carry is None:
-        carry = np.zeros(moved.shape[1:], parts.dtype)
+        carry = np.zeros(shape, parts.dtype)
     if carry_low is None:
-        carry_low = np.zeros(moved.shape[1:])
-    below = None if low is None else np.moveaxis(low, axis, 0)
-    if cumulate_plain(moved, below, carry, carry_low):
-        raise OverflowError(f"{name}: a running sum along axis {axis} is beyond int64; weights sum in float64 instead")
+        carry_low = np.zeros(shape)
+    _check_running(parts, axis, carry, carry_low, low)
+    run = _run_compiled if compiled else _run_plain
+    if parts.size and run(parts, axis, carry, carry_low, low):
+        raise OverflowError(f"{name}: a running sum along axis {axis} is beyond int64")
     if parts.dtype.kind == "f" and not np.isfinite(carry).all():
         raise OverflowError(f"{name}: a running sum along axis {axis} is beyond float64")
+
+
+def _check_running(parts: Array, axis: int, carry: Array, carry_low: Array, low: Array | None) -> None:
+    """Check types and shapes before anything is changed."""
+    if parts.dtype not in (np.dtype(np.int64), np.dtype(np.float64)):
+        raise TypeError(f"running sums are of int64 or float64 parts; found {parts.dtype}")
+    if not 0 <= axis < parts.ndim:
+        raise ValueError(f"there is no axis {axis} in parts of {parts.ndim} dimensions")
+    shape = parts.shape[:axis] + parts.shape[axis + 1 :]
+    float64 = np.dtype(np.float64)
+    wanted = [("carry", carry, shape, parts.dtype), ("carry_low", carry_low, shape, float64)]
+    wanted += [] if low is None else [("low", low, parts.shape, float64)]
+    for name, array, expected, dtype in wanted:
+        if array.shape != expected or array.dtype != dtype:
+            raise ValueError(f"{name} must be {dtype} of shape {expected}; found {array.dtype} of shape {array.shape}")
+    if low is not None and parts.dtype != float64:
+        raise ValueError("integers are summed exactly and have no low parts")
+
+
+def _run_plain(parts: Array, axis: int, carry: Array, carry_low: Array, low: Array | None) -> bool:
+    """Take running sums in NumPy; return whether one wrapped around."""
+    below = None if low is None else np.moveaxis(low, axis, 0)
+    return cumulate_plain(np.moveaxis(parts, axis, 0), below, carry, carry_low)
+
+
+def _run_compiled(parts: Array, axis: int, carry: Array, carry_low: Array, low: Array | None) -> bool:
+    """Take running sums with the compiled kernels; return whether one wrapped around."""
+    from cfagg.kernels.cumulative_running import run_integers, run_reals
+
+    length, inner = parts.shape[axis], math.prod(parts.shape[axis + 1 :])
+    given = [a for a in (parts, carry, carry_low, low) if a is not None]
+    flat = [np.ascontiguousarray(a).reshape(-1) for a in given]
+    if parts.dtype.kind == "i":
+        wrapped = bool(run_integers(flat[0], length, inner, flat[1]))
+    else:
+        wrapped = False
+        run_reals(flat[0], flat[3] if len(flat) > 3 else None, length, inner, flat[1], flat[2])
+    for array, done in zip(given, flat, strict=True):
+        if not np.may_share_memory(array, done):
+            array[...] = done.reshape(array.shape)
+    return wrapped
 
 
 def _checked(axes: Iterable[int], ndim: int) -> Axes:
@@ -194,6 +241,41 @@ def _checked(axes: Iterable[int], ndim: int) -> Axes:
     if not found or list(found) != sorted(set(found)) or found[0] < 0 or found[-1] >= ndim:
         raise ValueError(f"a set of axes is ascending, not empty and within {ndim} dimensions; found {found}")
     return found
+
+
+def _beyond(block: Array, mask: Mask) -> bool:
+    """Return whether any unsigned value that counts is beyond int64."""
+    return block.dtype == np.uint64 and bool((mask.valid(block) & (block > np.uint64(2**63 - 1))).any())
+
+
+def _compiled(
+    block: Array,
+    sets: tuple[Axes, ...],
+    mask: Mask,
+    weights: Array | None,
+    double_double: bool,
+    wanted: tuple[Axes, ...],
+) -> Partials:
+    """Reduce a block with the compiled pass."""
+    from cfagg.kernels.cumulative_compiled import Prepared, constant_sums, reduce_block, weight_sums
+
+    prepared = Prepared.of(block, mask, weights, (*sets, *wanted))
+    found = reduce_block(prepared, sets, double_double, wanted)
+    heavy, heavy_low = None, None
+    if weights is not None and found.missing:
+        heavy, heavy_low = weight_sums(prepared, sets, double_double)
+    elif weights is not None:
+        heavy, heavy_low = constant_sums(weights, sets, double_double)
+    return Partials(
+        sums=found.sums,
+        low=found.low,
+        counts=found.counts,
+        weights=heavy,
+        weights_low=heavy_low,
+        statistics=found.statistics,
+        missing=found.missing,
+        nonfinite=found.infinite,
+    )
 
 
 def _plain(

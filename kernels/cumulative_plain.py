@@ -11,7 +11,15 @@ import numpy.typing as npt
 from cfagg.kernels.cumulative_mask import Mask
 from cfagg.kernels.statistics import Statistics, exact_sum
 
-__all__ = ["add_exactly", "cumulate_plain", "double_sum", "integer_sum", "statistics_plain", "sums_plain"]
+__all__ = [
+    "add_exactly",
+    "cumulate_plain",
+    "double_product",
+    "double_sum",
+    "integer_sum",
+    "statistics_plain",
+    "sums_plain",
+]
 
 Array = npt.NDArray[Any]
 
@@ -59,6 +67,23 @@ def double_sum(high: Array, low: Array | None, axes: Sequence[int]) -> tuple[Arr
     high, low = high[..., 0], low[..., 0]
     total = high + low
     return total, low - (total - high)
+
+
+def double_product(high: Array, low: Array, times: int) -> tuple[Array, Array]:
+    """Return numbers with twice the digits of float64 multiplied by an integer below 2**53, as high and low parts.
+
+    >>> double_product(np.array(0.1), np.array(0.0), 3)
+    (np.float64(0.30000000000000004), np.float64(-2.7755575615628914e-17))
+    """
+    # Halves of 26 and 27 bits have exact products (Dekker).
+    upper = high * 134217729.0
+    upper = upper - (upper - high)
+    many = times * 134217729.0
+    many = many - (many - times)
+    product = high * times
+    lower, few = high - upper, times - many
+    rest = ((upper * many - product) + upper * few + lower * many) + lower * few
+    return add_exactly(product, rest + low * times)
 
 
 def integer_sum(values: Array, axes: Sequence[int]) -> Any:

@@ -1,4 +1,4 @@
-r"""Count, extremes, sum and centred sum of squares of parts of an array; those of a whole follow from those of its parts.
+r"""Count, extremes, sum and centred sum of squares; those of a whole follow from those of its parts.
 
 Two parts with weights :math:`W_i` (their counts where nothing is weighted), means :math:`\bar x_i` and centred sums of
 squares :math:`M_i` make a whole with :math:`M = \sum M_i + \sum W_i (\bar x_i - \bar x)^2`, which loses nothing to
@@ -78,6 +78,8 @@ def merge(parts: Statistics, axes: Sequence[int]) -> Statistics:
     """
     shape = parts.count.shape
     gone = set(axes)
+    if not gone:
+        return parts
     if any(shape[a] == 0 for a in gone):
         left = tuple(n for a, n in enumerate(shape) if a not in gone)
         names = ("count", "minimum", "maximum", "sum", "m2")

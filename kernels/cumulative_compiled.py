@@ -1,0 +1,419 @@
+"""Partial sums through the compiled pass: layout, tiles, and what follows from the sums along single axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.kernels.cumulative_layout import Axes, Layout
+from cfagg.kernels.cumulative_mask import Mask
+from cfagg.kernels.cumulative_pass import pass_tiles
+from cfagg.kernels.cumulative_plain import double_product, double_sum, integer_sum
+from cfagg.kernels.cumulative_spread import spread_axis
+from cfagg.kernels.statistics import Statistics, merge
+
+__all__ = ["Found", "Prepared", "constant_sums", "reduce_block", "weight_sums"]
+
+Array = npt.NDArray[Any]
+Sums = dict[Axes, Array]
+
+_TILE = 1536
+"""Elements of a tile: its buffers stay in the first-level cache."""
+
+_SHEET = 2**15
+"""Sums along the outermost axis that are added to at a time: they stay in the second-level cache."""
+
+_WIDER = {"i1": "i2", "u1": "i2", "u2": "i4", "u4": "i8"}
+"""Types that are converted beforehand, so that few have to be compiled for."""
+
+
+class _Memory:
+    """A stretch of memory that NumPy makes an array of.
+
+    A read-only array is a type of its own to the compiler; through this, both kinds share one signature.
+    """
+
+    def __init__(self, owner: Array) -> None:
+        self.owner = owner
+        address = owner.__array_interface__["data"][0]
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": owner.dtype.str,
+            "shape": (owner.size,),
+            "data": (address, False),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A block as the kernels take it.
+
+    Parameters
+    ----------
+    raw : 1-D array of int16, int32, int64, float32 or float64
+        The block in the order of its layout.
+    dtype : numpy.dtype
+        The block's own type.
+    layout : Layout
+    mask : tuple
+        Smallest and largest value that counts, two fills, and whether bounds or fills exclude any number.
+    weights : float64[m], optional
+    places : int64[rows, 2]
+        Where each row's weights begin, and 1 where they follow each other, 0 where the row has one.
+    """
+
+    raw: Array
+    dtype: np.dtype[Any]
+    layout: Layout
+    mask: tuple[Any, ...]
+    weights: Array | None
+    places: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, block: Array, mask: Mask, weights: Array | None, sets: Sequence[Axes]) -> Prepared:
+        """Prepare a block.
+
+        Parameters
+        ----------
+        block : array of native type
+            Of more than one element.
+        mask : Mask
+            For its type.
+        weights : float64 array, optional
+            Broadcast to the block's shape.
+        sets : sequence of tuple of int
+            All sets of the block's axes that it will be reduced over.
+
+        Raises
+        ------
+        OverflowError
+            An unsigned value is beyond int64.
+        """
+        layout = Layout.of(block, sets, weights)
+        dtype = block.dtype
+        block, mask = _narrowed(block, mask)
+        raw = np.asarray(_Memory(layout.contiguous(block)))
+        real = raw.dtype.kind == "f"
+        none = raw.dtype.type(np.nan) if real else (*mask.fills, mask.low)[0]
+        first, second = (*mask.fills, none, none)[:2]
+        ends = np.finfo(raw.dtype) if real else np.iinfo(raw.dtype)
+        tested = bool(mask.fills) or bool(mask.low > ends.min) or bool(mask.high < ends.max)
+        flat, places = (None, np.zeros((1, 2), np.int64)) if weights is None else _places(weights, layout)
+        return cls(raw, dtype, layout, (mask.low, mask.high, first, second, tested), flat, places)
+
+
+class Found(NamedTuple):
+    """What a block was reduced to.
+
+    Parameters
+    ----------
+    sums, low, counts : dict of set of axes to array
+        `low` and `counts` are None where they would hold zeros or the sizes only.
+    statistics : dict of set of axes to Statistics
+    missing, infinite : int
+    """
+
+    sums: Sums
+    low: Sums | None
+    counts: Sums | None
+    statistics: dict[Axes, Statistics]
+    missing: int
+    infinite: int
+
+
+def reduce_block(block: Prepared, sets: Sequence[Axes], double_double: bool, wanted: Sequence[Axes]) -> Found:
+    """Return the sums of a block over several sets of its axes, and statistics over others.
+
+    Parameters
+    ----------
+    block : Prepared
+        For all of these sets.
+    sets : sequence of tuple of int
+    double_double : bool
+    wanted : sequence of tuple of int
+        Sets to take statistics over.
+
+    Raises
+    ------
+    OverflowError
+        A sum of integers is beyond int64.
+    """
+    layout = block.layout
+    inner = {t: layout.inner(t) for t in (*sets, *wanted)}
+    found = _sums(block, list(inner.values()), double_double, whole=layout.everything in (inner[t] for t in wanted))
+    counts = None
+    if found.missing:
+        counts = {t: layout.outer(layout.cells(inner[t]) - found.gone[inner[t]], t) for t in sets}
+    return Found(
+        sums={t: layout.outer(found.sums[inner[t]], t) for t in sets},
+        low=None if found.low is None else {t: layout.outer(found.low[inner[t]], t) for t in sets},
+        counts=counts,
+        statistics={t: _statistics(block, found, t) for t in wanted},
+        missing=found.missing,
+        infinite=found.infinite,
+    )
+
+
+def weight_sums(block: Prepared, sets: Sequence[Axes], double_double: bool) -> tuple[Sums, Sums | None]:
+    """Return the sums of the weights of elements that count, and their low parts.
+
+    Parameters
+    ----------
+    block : Prepared
+        With weights.
+    sets : sequence of tuple of int
+    double_double : bool
+    """
+    layout = block.layout
+    inner = {t: layout.inner(t) for t in sets}
+    found = _sums(block, list(inner.values()), double_double, ones=True)
+    sums = {t: layout.outer(found.sums[inner[t]], t) for t in sets}
+    return sums, None if found.low is None else {t: layout.outer(found.low[inner[t]], t) for t in sets}
+
+
+def constant_sums(weights: Array, sets: Sequence[Axes], double_double: bool) -> tuple[Sums, Sums | None]:
+    """Return the sums of weights where every element counts, and their low parts.
+
+    Parameters
+    ----------
+    weights : float64 array
+        Broadcast to the block's shape; an axis along which it does not change is not walked along.
+    sets : sequence of tuple of int
+    double_double : bool
+    """
+    few = weights[tuple(slice(None) if step else slice(1) for step in weights.strides)]
+    sums: Sums = {}
+    low: Sums = {}
+    for t in sets:
+        shape = [n for a, n in enumerate(weights.shape) if a not in t]
+        times = math.prod(weights.shape[a] // few.shape[a] for a in t)
+        if double_double:
+            high, rest = double_product(*double_sum(few, None, t), times)
+            low[t] = np.broadcast_to(rest, shape)
+        else:
+            high = np.add.reduce(few, t) * times
+        sums[t] = np.broadcast_to(high, shape)
+    return sums, low if double_double else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Sums over sets of the layout's axes, how many elements do not count in each, and statistics of the whole."""
+
+    sums: Sums
+    low: Sums | None
+    gone: Sums
+    whole: Statistics | None
+    missing: int
+    infinite: int
+
+
+def _sums(
+    block: Prepared, sets: Sequence[Axes], double_double: bool, *, whole: bool = False, ones: bool = False
+) -> _Sums:
+    """Return sums over sets of the layout's axes: along single ones by the pass, over others from these."""
+    layout = block.layout
+    found = _singles(block, layout.bases(sets), double_double, whole, ones)
+    sums, low, gone = dict(found.sums), None if found.low is None else dict(found.low), dict(found.gone)
+    for t in sorted(set(sets), key=len):
+        if t in sums:
+            continue
+        parent = layout.parent(t, sums)
+        rest = tuple(k - sum(p < k for p in parent) for k in t if k not in parent)
+        if found.missing:
+            gone[t] = np.asarray(gone[parent].sum(rest))
+        if low is not None:
+            sums[t], low[t] = double_sum(sums[parent], low[parent], rest)
+        elif sums[parent].dtype.kind == "i":
+            sums[t] = np.asarray(integer_sum(sums[parent], rest))
+        else:
+            sums[t] = np.asarray(np.add.reduce(sums[parent], rest))
+    total = found.whole and replace(found.whole, sum=sums[layout.everything])
+    return replace(found, sums=sums, low=low, gone=gone, whole=total)
+
+
+def _singles(block: Prepared, axes: Sequence[int], double_double: bool, whole: bool, ones: bool) -> _Sums:
+    """Run the pass for sums along single axes of the layout."""
+    layout, raw = block.layout, block.raw
+    lengths = layout.lengths
+    last = len(lengths) - 1
+    shape, tile, tiles = _tiles(lengths, 0 in axes and last > 0)
+    integer = raw.dtype.kind == "i" and block.weights is None
+    places: dict[int, int] = {}
+    columns, size, rows = [], 0, -1
+    for k in axes:
+        places[k] = size
+        if k == last:
+            rows = size
+        else:
+            inner = math.prod(lengths[k + 1 : last])
+            columns.append((inner, inner * lengths[k], size, k == last - 1 and shape[2] > 1))
+        size += raw.size // lengths[k]
+    total = np.zeros(size, np.int64 if integer else np.float64)
+    low = np.zeros(size) if double_double and not integer else None
+    gone = np.zeros(size, np.int64)
+    # Only 64-bit integers can overflow within a block; their extremes tell.
+    moments = np.empty((tiles if whole or (integer and raw.itemsize == 8) else 0, 2))
+    ends = np.finfo(raw.dtype) if raw.dtype.kind == "f" else np.iinfo(raw.dtype)
+    room = tile[0] * tile[1]
+    least, most, squares = np.full(room, ends.max, raw.dtype), np.full(room, ends.min, raw.dtype), np.zeros(room)
+    missing, infinite = pass_tiles(
+        raw,
+        shape,
+        tile,
+        block.mask,
+        block.weights,
+        block.places,
+        ones,
+        total,
+        low,
+        gone,
+        np.array(columns, np.int64).reshape(-1, 4),
+        rows,
+        least,
+        most,
+        squares,
+        moments,
+    )
+    if integer and raw.itemsize == 8 and missing < raw.size:
+        _check_range(block, axes, max(-int(least.min()), int(most.max())))
+
+    def cut(array: Array, k: int) -> Array:
+        kept = [n for d, n in enumerate(lengths) if d != k]
+        return array[places[k] : places[k] + raw.size // lengths[k]].reshape(kept)
+
+    return _Sums(
+        sums={(k,): cut(total, k) for k in axes},
+        low=None if low is None else {(k,): cut(low, k) for k in axes},
+        gone={(k,): cut(gone, k) for k in axes},
+        whole=_whole(block, raw.size - missing, least, most, squares, moments) if whole else None,
+        missing=missing,
+        infinite=infinite,
+    )
+
+
+def _tiles(lengths: Sequence[int], outermost: bool) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Return shape and tile as the pass takes them, and the number of tiles."""
+    width = lengths[-1]
+    if len(lengths) == 2 and 2 * width > _TILE:
+        outer, between, height = lengths[0], 1, 1
+    elif len(lengths) < 3:
+        outer, between, height = 1, 1, lengths[0] if len(lengths) == 2 else 1
+    else:
+        outer, between, height = lengths[0], math.prod(lengths[1:-2]), lengths[-2]
+    n_wide = -(-width // _TILE)
+    n_tall = 1 if n_wide == 1 and height * width <= _TILE else -(-height // max(1, _TILE // width))
+    tall, wide = -(-height // n_tall), -(-width // n_wide)
+    tiles = between * -(-height // tall) * -(-width // wide)
+    run = max(1, _SHEET // (tall * wide)) if outermost else tiles
+    return (outer, between, height, width), (tall, wide, run), outer * tiles
+
+
+def _whole(block: Prepared, count: int, least: Array, most: Array, squares: Array, moments: Array) -> Statistics:
+    """Return the statistics of the whole block from those of its tiles, but for the sum."""
+    weight, mean = moments[:, 0], moments[:, 1]
+    heavy = float(weight.sum())
+    middle = float((weight * mean).sum()) / heavy if heavy > 0.0 else 0.0
+    m2 = squares.sum() + (weight * np.square(mean - middle)).sum()
+    low, high = (least.min(), most.max()) if count else np.zeros(2, block.raw.dtype)
+    return Statistics(
+        count=np.asarray(count, np.int64),
+        minimum=np.asarray(low),
+        maximum=np.asarray(high),
+        sum=np.zeros(()),
+        m2=np.asarray(m2),
+        weights=None if block.weights is None else np.asarray(heavy),
+    )
+
+
+def _statistics(block: Prepared, found: _Sums, axes: Axes) -> Statistics:
+    """Return the statistics over a set of the block's axes."""
+    layout = block.layout
+    inner = layout.inner(axes)
+    result = found.whole if inner == layout.everything else None
+    if result is None:
+        base = max((k for k in inner if (k,) in found.sums), key=lambda k: (layout.lengths[k], k))
+        rest = tuple(k - (base < k) for k in inner if k != base)
+        result = merge(_spread(block, found, base), rest)
+    outer = {n: layout.outer(getattr(result, n), axes) for n in ("count", "minimum", "maximum", "sum", "m2")}
+    for name in ("minimum", "maximum"):
+        outer[name] = outer[name].astype(block.dtype, copy=False)
+    weights = None if result.weights is None else layout.outer(result.weights, axes)
+    return Statistics(**outer, weights=weights)
+
+
+def _spread(block: Prepared, found: _Sums, axis: int) -> Statistics:
+    """Return the statistics along a single axis of the layout, whose sums are known."""
+    lengths, raw = block.layout.lengths, block.raw
+    last = len(lengths) - 1
+    inner = 0 if axis == last else math.prod(lengths[axis + 1 : last])
+    total, gone = found.sums[axis,], found.gone[axis,]
+    count = lengths[axis] - gone
+    weights = None if block.weights is None else _singles(block, [axis], False, False, True).sums[axis,]
+    size = raw.size // lengths[axis]
+    ends = np.finfo(raw.dtype) if raw.dtype.kind == "f" else np.iinfo(raw.dtype)
+    least, most, squares = np.full(size, ends.max, raw.dtype), np.full(size, ends.min, raw.dtype), np.zeros(size)
+    part = Statistics(count, least, most, total, squares, weights)
+    spread_axis(
+        raw,
+        raw.size // lengths[last],
+        lengths[last],
+        (inner, inner * lengths[axis]),
+        block.mask,
+        block.weights,
+        block.places,
+        part.mean.reshape(-1),
+        least,
+        most,
+        squares,
+    )
+    none, zero = count.reshape(-1) == 0, raw.dtype.type(0)
+    low, high = (np.where(none, zero, x).reshape(count.shape) for x in (least, most))
+    return replace(part, minimum=low, maximum=high, m2=squares.reshape(count.shape))
+
+
+def _check_range(block: Prepared, axes: Sequence[int], most: int) -> None:
+    """Check that no sum along a single axis wrapped around, where that cannot be told from the extremes."""
+    lengths = block.layout.lengths
+    if most * max(lengths[k] for k in axes) < 2**63:
+        return
+    low, high, first, second, tested = block.mask
+    values = block.raw
+    if tested:
+        values = np.where((values >= low) & (values <= high) & (values != first) & (values != second), values, 0)
+    for k in axes:
+        integer_sum(values.reshape(lengths), (k,))
+
+
+def _narrowed(block: Array, mask: Mask) -> tuple[Array, Mask]:
+    """Return a block of a type that is compiled for, and its mask with at most two fills."""
+    dtype, (low, high, fills) = block.dtype, mask
+    if dtype == np.uint64:
+        # What counts is below 2**63 here, so that -1 is free to stand for what does not.
+        kind = np.int64
+        block = np.where(mask.valid(block), block, np.uint64(2**64 - 1)).view(kind)
+        return block, Mask(kind(0), kind(2**63 - 1), ())
+    fills = tuple(f for f in fills if low <= f <= high)
+    if len(fills) > 2:
+        block, fills = np.where(np.isin(block, fills[2:]), fills[0], block), fills[:2]
+    wider = _WIDER.get(dtype.str[1:])
+    if wider is None:
+        return block, Mask(low, high, fills)
+    kind = np.dtype(wider).type
+    return block.astype(wider), Mask(kind(low), kind(high), tuple(kind(f) for f in fills))
+
+
+def _places(weights: Array, layout: Layout) -> tuple[Array, npt.NDArray[np.int64]]:
+    """Return weights as they are without what is broadcast, and where those of each row are."""
+    few = weights[tuple(slice(None) if step else slice(1) for step in weights.strides)].transpose(layout.order)
+    spans = [bool(g) and weights.strides[g[0]] != 0 for g in layout.groups]
+    shape = [n if span else 1 for n, span in zip(layout.lengths, spans, strict=True)]
+    flat = np.ascontiguousarray(few, np.float64).reshape(-1)
+    starts = np.arange(math.prod(shape[:-1]), dtype=np.int64).reshape(shape[:-1]) * shape[-1]
+    starts = np.broadcast_to(starts, layout.lengths[:-1]).reshape(-1)
+    return np.asarray(_Memory(flat)), np.stack([starts, np.full_like(starts, shape[-1] > 1)], -1)

@@ -1,0 +1,248 @@
+"""One pass over a block in memory order: sums along single axes, counts of what is missing, statistics of the whole.
+
+The block is worked off in tiles of about a thousand elements that lie together in memory: whole rows, or a part of one.
+A tile is turned into float64 (or int64) once, in a buffer that stays in the first-level cache, and added from there
+wherever it belongs.  That a tile holds neither NaN nor an infinity is seen from its sum; only tiles where something is
+missing are looked at element by element.  Every loop over elements is without branches and becomes vector instructions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cfagg.kernels.jit import jit
+
+__all__ = ["LANES", "add", "double_total", "load_clean", "load_masked", "pass_tiles", "total_of"]
+
+LANES = 16
+"""Independent pairs of numbers in which a row is summed exactly, so that the sums do not wait for each other."""
+
+
+@jit(fastmath={"reassoc", "nsz"})
+def total_of(values, start, size):
+    """Return the sum of ``values[start:start + size]``, in whatever order is fastest."""
+    s = values.dtype.type(0)
+    for j in range(size):
+        s += values[np.uintp(start + j)]
+    return s
+
+
+@jit
+def double_total(values, start, size, lanes):
+    """Return the sum of ``values[start:start + size]`` as high and low part, working in `lanes`, float64[2, LANES]."""
+    for k in range(LANES):
+        lanes[0, k] = 0.0
+        lanes[1, k] = 0.0
+    for j in range(0, size, LANES):
+        for k in range(min(LANES, size - j)):
+            x = values[np.uintp(start + j + k)]
+            a = lanes[0, k]
+            s = a + x
+            b = s - a
+            lanes[1, k] += (a - (s - b)) + (x - b)
+            lanes[0, k] = s
+    high, low = 0.0, 0.0
+    for k in range(LANES):
+        x = lanes[0, k]
+        s = high + x
+        b = s - high
+        low += (high - (s - b)) + (x - b) + lanes[1, k]
+        high = s
+    return high, low
+
+
+@jit
+def add(total, low, at, values, start, size):
+    """Add ``values[start:start + size]`` to ``total[at:at + size]``; what rounding takes away to `low`, if not None."""
+    if low is None:
+        for j in range(size):
+            total[np.uintp(at + j)] += values[np.uintp(start + j)]
+    else:
+        for j in range(size):
+            x = values[np.uintp(start + j)]
+            a = total[np.uintp(at + j)]
+            s = a + x
+            b = s - a
+            low[np.uintp(at + j)] += (a - (s - b)) + (x - b)
+            total[np.uintp(at + j)] = s
+
+
+@jit
+def load_clean(raw, start, size, mask, values):
+    """Convert a run of the block; return whether a test of bounds and fills, where there are any, passed everywhere."""
+    bad = False
+    if mask[4]:
+        for j in range(size):
+            v = raw[np.uintp(start + j)]
+            bad |= not ((v >= mask[0]) & (v <= mask[1]) & (v != mask[2]) & (v != mask[3]))
+    if not bad:
+        for j in range(size):
+            values[j] = values.dtype.type(raw[np.uintp(start + j)])
+    return not bad
+
+
+@jit
+def load_masked(raw, start, size, mask, values, gone):
+    """Convert a run of the block, 0 where an element does not count; mark those, and count them and the infinities."""
+    bad = 0
+    infinite = 0
+    for j in range(size):
+        v = raw[np.uintp(start + j)]
+        keep = (v >= mask[0]) & (v <= mask[1]) & (v != mask[2]) & (v != mask[3])
+        values[j] = values.dtype.type(v if keep else raw.dtype.type(0))
+        gone[j] = 0 if keep else 1
+        bad += not keep
+        infinite += abs(v) == np.inf
+    return bad, infinite
+
+
+@jit
+def _load_weights(weights, places, row, height, first, width, into):
+    """Copy the weights of a tile."""
+    for i in range(height):
+        at, to = places[row + i, 0], i * width
+        if places[row + i, 1]:
+            for j in range(width):
+                into[np.uintp(to + j)] = weights[np.uintp(at + first + j)]
+        else:
+            for j in range(width):
+                into[np.uintp(to + j)] = weights[np.uintp(at)]
+
+
+@jit
+def _spread(raw, start, size, values, weight, gone, masked, mean, least, most, squares):
+    """Take a tile into the extremes and squared distances, which have one place for each place in a tile."""
+    if masked:
+        for j in range(size):
+            v = raw[np.uintp(start + j)]
+            keep = gone[j] == 0
+            least[j] = v if keep & (v < least[j]) else least[j]
+            most[j] = v if keep & (v > most[j]) else most[j]
+            d = (values[j] - mean) if keep else 0.0
+            squares[j] += d * d if weight is None else weight[j] * d * d
+    else:
+        for j in range(size):
+            v = raw[np.uintp(start + j)]
+            least[j] = min(v, least[j])
+            most[j] = max(v, most[j])
+        for j in range(size):
+            d = values[j] - mean
+            squares[j] += d * d if weight is None else weight[j] * d * d
+
+
+@jit
+def pass_tiles(
+    raw, shape, tile, mask, weights, places, ones, total, low, gone, columns, rows, least, most, squares, moments
+):  # fmt: skip
+    """Sum a block along single axes.
+
+    Parameters
+    ----------
+    raw : 1-D contiguous array
+        The block, of shape ``shape`` in C order.
+    shape : 4 int
+        An outer axis, whatever is between, the axis of the rows within a tile, and the length of a row.
+    tile : 3 int
+        Rows of a tile, elements of a row in it (less than a row only if it has one row), and how many tiles are worked
+        off for all steps of the outer axis, so that the sums along it stay in the cache.
+    mask : tuple of smallest and largest value that counts, two fills, and whether bounds or fills exclude any number
+    weights : float64[m] or None
+    places : int64[rows, 2]
+        Where the weights of a row begin, and 1 where they follow each other, 0 where the row has one.
+    ones : bool
+        Sum the weights instead of the weighted values.
+    total : int64[t] or float64[t]
+        All sums, to be added to.
+    low : float64[t] or None
+        Low parts.
+    gone : int64[t]
+        How many elements do not count in each sum, to be added to.
+    columns : int64[k, 4]
+        For each axis but the last that is summed along: the rows between its steps, those between the steps of what is
+        outside of it, the place of its sums in `total`, and whether it is the axis of the rows within a tile.
+    rows : int
+        Place of the sums along the last axis in `total`, -1 for none.
+    least, most : arrays of the type of `raw`, of the size of a tile
+        Extremes, one for each place in a tile; to be changed.
+    squares : float64 array of the size of a tile
+        Sums of squared distances from the mean of the tile; to be added to.
+    moments : float64[tiles, 2]
+        Weight and mean of each tile; to be written.  Without tiles, neither are extremes and squares.
+
+    Returns
+    -------
+    missing, infinite : int
+        Elements that do not count, and those of them that are infinite.
+    """
+    outer, between, height, width = shape
+    tall, wide, run = tile
+    n_tall = (height + tall - 1) // tall
+    n_wide = (width + wide - 1) // wide
+    tiles = between * n_tall * n_wide
+    values = np.empty(squares.size, total.dtype)
+    excluded = np.empty(squares.size, np.int64)
+    weight = None if weights is None else np.empty(squares.size)
+    products = values if weights is None else np.empty(squares.size)
+    lanes, part = np.empty((2, LANES)), np.empty(2)
+    missing, infinite, done, zero = 0, 0, 0, 0
+    suspect = False
+    for first in range(0, tiles, run):
+        for step in range(outer):
+            for q in range(first, min(first + run, tiles)):
+                column = q % n_wide * wide
+                row = q // n_wide % n_tall * tall
+                w, h = min(wide, width - column), min(tall, height - row)
+                n = w * h
+                row += (step * between + q // (n_wide * n_tall)) * height
+                start = row * width + column
+                bad, inf = 0, 0
+                # A tile next to one where something is missing is likely to be alike.
+                suspect = suspect or not load_clean(raw, start, n, mask, values)
+                while True:
+                    if suspect:
+                        bad, inf = load_masked(raw, start, n, mask, values, excluded)
+                    s = total_of(values, zero, n)
+                    if suspect or abs(s) < np.inf:
+                        break
+                    suspect = True
+                suspect = bad > 0
+                missing += bad
+                infinite += inf
+                if weight is not None:
+                    _load_weights(weights, places, row, h, column, w, weight)
+                    if bad > 0:
+                        for j in range(n):
+                            weight[j] = weight[j] if excluded[j] == 0 else 0.0
+                    for j in range(n):
+                        products[j] = weight[j] if ones else weight[j] * values[j]
+                for k in range(columns.shape[0]):
+                    inner = columns[k, 0]
+                    at = columns[k, 2] + (row // columns[k, 1] * inner + row % inner) * width + column
+                    single = columns[k, 3] == 1
+                    size = w if single else n
+                    for j in range(0, n, size):
+                        add(total, low, at, products, j, size)
+                        if bad > 0:
+                            add(gone, None, at, excluded, j, size)
+                if rows >= 0:
+                    for i in range(h):
+                        to = np.uintp(rows + row + i)
+                        if low is None:
+                            total[to] += total_of(products, i * w, w)
+                        else:
+                            part[0], part[1] = double_total(products, i * w, w, lanes)
+                            add(total, low, rows + row + i, part, zero, 1)
+                            low[to] += part[1]
+                        if bad > 0:
+                            gone[to] += total_of(excluded, i * w, w)
+                if moments.shape[0] > 0:
+                    heavy = np.float64(n - bad)
+                    if weight is not None:
+                        heavy = total_of(weight, zero, n)
+                        s = total_of(products, zero, n)
+                    mean = s / heavy if heavy > 0.0 else 0.0
+                    moments[done, 0] = heavy
+                    moments[done, 1] = mean
+                    _spread(raw, start, n, values, weight, excluded, bad > 0, mean, least, most, squares)
+                done += 1
+    return missing, infinite
