@@ -160,7 +160,8 @@ def accumulate(
     --------
     >>> import tempfile, numpy as np, zarr
     >>> store = tempfile.mkdtemp() + "/a.zarr"
-    >>> tas = zarr.create_array(store, name="tas", shape=(10, 4), chunks=(4, 4), dtype="f4", dimension_names=["time", "x"])
+    >>> names = ["time", "x"]
+    >>> tas = zarr.create_array(store, name="tas", shape=(10, 4), chunks=(4, 4), dtype="f4", dimension_names=names)
     >>> tas[:] = 1.0
     >>> report = accumulate(store, "tas", dims=["time"])
     >>> report.action, [a.name for a in report.arrays][:2]
@@ -273,8 +274,8 @@ def _plan(order: _Order) -> _Plan:
         if order.resume and _is_that(plan):
             return replace(plan, done=True)
         raise TargetExistsError(
-            f"{where} has an accumulation; extend it with append=True (--append), bring it up to date with refresh=True "
-            "(--refresh), or replace it with overwrite=True (--overwrite)"
+            f"{where} has an accumulation; extend it with append=True (--append), bring it up to date with "
+            "refresh=True (--refresh), or replace it with overwrite=True (--overwrite)"
         )
     return plan
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.layout import ArraySpec
@@ -124,14 +123,15 @@ def chunk_key(index: Sequence[int], zarr_format: int) -> str:
     return ".".join(map(str, index)) or "0"
 
 
-def encoder(codec: str, itemsize: int) -> Callable[[npt.NDArray[Any]], Any]:
+def encoder(codec: str) -> Callable[[npt.NDArray[Any]], Any]:
     """Return a function from a C-contiguous chunk to its stored bytes; safe to call from any thread."""
     if codec == "blosc":
         from numcodecs import Blosc
 
-        packer = Blosc(cname="lz4", clevel=_LEVELS["blosc"], shuffle=Blosc.SHUFFLE)
-        # One byte an element: nothing to shuffle, and v3 says the size of elements in its metadata.
-        encode: Callable[[npt.NDArray[Any]], Any] = packer.encode
+        # It takes the size of elements from the chunk.
+        encode: Callable[[npt.NDArray[Any]], Any] = Blosc(
+            cname="lz4", clevel=_LEVELS["blosc"], shuffle=Blosc.SHUFFLE
+        ).encode
         return encode
     from cfagg.conversion.codecs import Codec
 

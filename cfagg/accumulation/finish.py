@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
@@ -23,7 +22,6 @@ from cfagg.accumulation.writing import Kept, Target, read_region, touched
 from cfagg.conventions.accumulation import write_extra, write_group
 from cfagg.conventions.accumulation_model import Names, Table
 from cfagg.conventions.accumulation_record import Extra, LevelNames, Source, WeightsRecord
-from cfagg.model import Regular
 from cfagg.zarrs import digest, open_array
 
 __all__ = ["describe", "finish", "kept_missing"]

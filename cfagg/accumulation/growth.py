@@ -49,8 +49,8 @@ def find_kept(group: Group, array: ZarrArray, stride: tuple[int, ...], found: Ch
     early = found.written[found.written[:, axis] < whole]
     if len(early):
         raise StaleError(
-            f"{where}: {len(early):,} of the chunks that were summed have been written since the accumulation was built, "
-            "so nothing can be appended; build it anew with refresh=True (--refresh)",
+            f"{where}: {len(early):,} of the chunks that were summed have been written since the accumulation was "
+            "built, so nothing can be appended; build it anew with refresh=True (--refresh)",
             found.problems,
         )
     grid = array.grid.axes[axis]

@@ -241,7 +241,7 @@ class _Maker:
     def levels(self, axes: Axes, wanted: Sequence[str]) -> Iterator[LevelSpecs]:
         """Yield the levels of one combination, from the chunk grid up to one cell."""
         label, level = self._label(axes), 0
-        kinds = {"count": np.dtype("i8")}
+        kinds: dict[str, np.dtype[Any]] = {"count": np.dtype("i8")}
         kinds |= {k: self.values for k in ("min", "max") if k in wanted}
         if "std" in wanted:
             kinds |= {"sum": self.total, "m2": np.dtype("f8")}

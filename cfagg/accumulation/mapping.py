@@ -1,4 +1,4 @@
-"""The pass over the data: every chunk is read once and its partial sums are kept, by threads here or by Dask workers."""
+"""The pass over the data: every chunk is read once and its partial sums are kept, by threads or by Dask workers."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def threads_that_fit(recipe: Recipe, memory: int, workers: int) -> int:
     need = largest * _COPIES
     if need > memory:
         raise LimitError(
-            f"{array.store}: a chunk of array {array.path!r} has {largest:,} bytes and takes some {need:,} to sum, more "
-            f"than memory={memory:,}; give more memory (--memory) or make smaller chunks"
+            f"{array.store}: a chunk of array {array.path!r} has {largest:,} bytes and takes some {need:,} to sum, "
+            f"more than memory={memory:,}; give more memory (--memory) or make smaller chunks"
         )
     return max(1, min(workers, memory // max(1, need)))
 

@@ -180,16 +180,12 @@ def check_stride(stride: Any, chosen: Sequence[Combination], known: Combination,
     found: dict[str, int] = {}
     problems = []
     for d, value in given.items():
-        try:
-            if isinstance(value, bool):
-                raise TypeError
-            number = operator.index(value)
-        except TypeError:
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
             problems.append(Problem(f"stride[{d!r}]", f"{value!r} is not an integer"))
             continue
-        if not 1 <= number < 2**62:
+        found[d] = operator.index(value)
+        if not 1 <= found[d] < 2**62:
             problems.append(Problem(f"stride[{d!r}]", f"{value!r} is not at least 1"))
-        found[d] = number
     if problems:
         raise LimitError(f"{where}: a stride is the number of chunks from one sum to the next, 1 or more", problems)
     return tuple(found.get(d, 1) for d in known)
@@ -218,7 +214,7 @@ def check_statistics(statistics: Any) -> tuple[str, ...]:
     unknown = [n for n in names if n not in (*STATISTICS, "none")]
     if unknown or ("none" in names and len(set(names)) > 1):
         raise UnsupportedError(
-            f"statistics={statistics!r} is not known; choose some of {', '.join(map(repr, STATISTICS))}, or 'none' alone"
+            f"statistics={statistics!r} is not known; choose some of {', '.join(map(repr, STATISTICS))}, or 'none'"
         )
     if not names or "none" in names:
         return ()

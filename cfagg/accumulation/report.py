@@ -98,7 +98,8 @@ class Report:
         head = f"{self.store}: {self.group} {self.action}"
         if self.action == "dry run":
             head = f"{self.store}: {self.group} would hold {len(self.arrays)} arrays"
-        size = f"{readable_bytes(self.bytes)}, {100 * self.share:.1f} % of {self.variable}'s {readable_bytes(self.source_bytes)}"
+        whole = readable_bytes(self.source_bytes)
+        size = f"{readable_bytes(self.bytes)}, {100 * self.share:.1f} % of {self.variable}'s {whole}"
         if self.stored is not None:
             size += f"; {readable_bytes(self.stored)} on disk beside {readable_bytes(self.source_stored)}"
         lines = [f"{head}: {size}"]

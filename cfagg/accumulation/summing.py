@@ -118,15 +118,12 @@ class _Run:
     def __init__(self, task: Task, partly: Partly, target: Target) -> None:
         self.task, self.partly, self.target = task, partly, target
         specs, kind = task.specs, task.kind
-        weighted = partly.recipe.weights is not None
         self.axes = specs.axes
-        self.spec, self.low = {
-            "sum": (specs.data, specs.low),
-            "weights": (specs.weights, specs.weights_low),
-            "excluded": (specs.counts if weighted else specs.weights, None),
-        }[kind]  # type: ignore[assignment]
-        if self.spec is None:
-            raise ValueError("counts beside weights are described wherever there are weights")
+        self.low = {"sum": specs.low, "weights": specs.weights_low}.get(kind)
+        self.spec: ArraySpec = specs.data if kind == "sum" else specs.weights
+        if kind == "excluded" and specs.counts is not None:
+            # Beside weights.
+            self.spec = specs.counts
         self.window, self.kept = partly.recipe.window, partly.kept
         inside = self.kept is not None and self.kept.axis in self.axes
         #: The axis along which sums are carried on.
@@ -148,10 +145,9 @@ class _Run:
         """Write all chunks."""
         chunk = self.spec.chunks[self.stream]
         count = self.spec.grid[self.stream]
-        if self.kept is not None and self.stay == self.block[self.kept.axis][1] - self.block[self.kept.axis][0]:
-            if self.stay:
-                self._take(range(count))
-                return
+        if self.stay and self.kept is not None and self.stay == -int(np.subtract(*self.block[self.kept.axis])):
+            self._take(range(count))
+            return
         whole = self.first // chunk
         self._take(range(whole))
         if self.task.kind == "excluded" and not self.partly.excluded:
@@ -180,12 +176,12 @@ class _Run:
         stream, window, layout = self.stream, self.window, self.partly.layout
         others = [a for a in self.axes if a != stream]
         box: list[tuple[int, int]] = []
-        for a, (low, high) in enumerate(self.block):
+        for a, (begin, end) in enumerate(self.block):
             if a in self.axes:
                 box.append((0, window.matrix_shape[a]))
             else:
-                low += self.stay if self.kept is not None and a == self.kept.axis else 0
-                box.append((low - window.start(a), high - window.start(a)))
+                stay = self.stay if self.kept is not None and a == self.kept.axis else 0
+                box.append((begin + stay - window.start(a), end - window.start(a)))
         count, stride = window.matrix_shape[stream], layout.stride[stream]
         width = math.prod(b - a for i, (a, b) in enumerate(box) if i != stream)
         step = max(1, _BLOCK // max(1, width))

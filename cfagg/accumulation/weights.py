@@ -136,8 +136,8 @@ def _broadcast(array: ZarrArray, given: Any, where: str) -> Weights:
         fits = False
     if not fits:
         raise ConformError(
-            f"{where}: weights of shape {values.shape} do not broadcast to its shape {array.shape}; give one weight per "
-            "cell, with length 1 along dimensions where they do not vary"
+            f"{where}: weights of shape {values.shape} do not broadcast to its shape {array.shape}; give one weight "
+            "per cell, with length 1 along dimensions where they do not vary"
         )
     axes = range(array.ndim - values.ndim, array.ndim)
     # A length of 1 says "the same everywhere", which is also so where the array has length 1.
@@ -153,8 +153,8 @@ def _by_dims(array: ZarrArray, given: Any, where: str) -> Weights:
     unknown = [d for d in given.dims if d not in array.dims]
     if unknown or not given.dims:
         raise ConformError(
-            f"{where}: the weights have the dimensions {list(given.dims)}, the array has {list(array.dims)}; give weights "
-            "over some of these"
+            f"{where}: the weights have the dimensions {list(given.dims)}, the array has {list(array.dims)}; give "
+            "weights over some of these"
         )
     order = sorted(range(len(given.dims)), key=lambda i: array.dims.index(given.dims[i]))
     values = np.asarray(given.values, dtype=np.float64).transpose(order)
@@ -208,8 +208,8 @@ def _areas(array: ZarrArray, where: str, memory: int) -> Weights:
     latitude = _coordinate(array, "latitude", "degrees_north")
     if latitude is None:
         raise SourceError(
-            f"{where}: weights='area' needs a variable that cell_measures names, or a coordinate of latitude along one of "
-            f"the dimensions {', '.join(array.dims)}; give the weights as a variable or an array"
+            f"{where}: weights='area' needs a variable that cell_measures names, or a coordinate of latitude along one "
+            f"of the dimensions {', '.join(array.dims)}; give the weights as a variable or an array"
         )
     longitude = _coordinate(array, "longitude", "degrees_east")
     heights, names = _heights(array, latitude, where), latitude.name

@@ -1,4 +1,4 @@
-"""Writing the arrays of a group, chunk by chunk, and taking over the chunks of an earlier state that stay as they are."""
+"""Writing the arrays of a group, chunk by chunk, and taking over chunks of an earlier state that stay as they are."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Target:
     def __init__(self, folder: Path, codec: str, zarr_format: int) -> None:
         self.folder, self.codec, self.zarr_format = folder, codec, zarr_format
         self.documents: dict[str, Mapping[str, Any]] = {}
-        self._encode = {size: encoder(codec, size) for size in (1, 2, 4, 8)}
+        self._encode = encoder(codec)
         self._repeated: dict[Any, bytes] = {}
         self._made: set[str] = set()
 
@@ -136,7 +136,7 @@ class Target:
             chunk[tuple(slice(n) for n in values.shape)] = values
             values = chunk
         packed = np.ascontiguousarray(values, spec.dtype.newbyteorder("<"))
-        return memoryview(self._encode[spec.dtype.itemsize](packed)).cast("B")
+        return memoryview(self._encode(packed)).cast("B")
 
     def _place(self, spec: ArraySpec, index: Axes) -> str:
         path = f"{self.folder}/{spec.name}/{chunk_key(index, self.zarr_format)}"
