@@ -35,7 +35,6 @@ from cfagg.conventions.accumulation_record import MaskRecord
 from cfagg.conventions.accumulation_tree import KEY
 from cfagg.errors import (
     ConventionError,
-    FragmentReadError,
     NotAccumulatedError,
     Problem,
     SourceError,
@@ -125,6 +124,8 @@ def open_foreign(source: ZarrArray, path: str, attributes: Mapping[str, Any], id
         found = {}
     mask, samples = _confirm(source, found, meaning, weights, generated, problems)
     remarks = [*_remarks(source, mask, meaning, weights, generated), *_roundings(source, found, samples)]
+    if samples and _newest(source) > max(_newest(found[c].arrays.data) for c in samples):
+        remarks.insert(0, "some of the data were written after the sums")
     if samples and mask != meaning.mask and (counted := _counts_missing(source, meaning, mask)):
         problems.append(Problem("missing values", counted))
         samples = {}
@@ -251,6 +252,11 @@ def _open(source: ZarrArray, path: str, combination: Dims, name: str, problems: 
     return array
 
 
+def _newest(array: ZarrArray) -> int:
+    """Return when the youngest stored object of an array was written, in nanoseconds."""
+    return int(stamps(array)[:, 1].max(initial=0))
+
+
 def _may_overflow(source: ZarrArray, data: ZarrArray) -> bool:
     """Return whether sums of all of the data may be larger than the type of the sums can hold."""
     if source.dtype.kind not in "iu":
@@ -273,7 +279,9 @@ def _places(
                 problems.append(Problem(data.name, f"size {length} along {dim!r} expected, found {size}"))
             continue
         whole = sample_positions(source.grid.axes[axis], length, stride)
-        fewest = source.grid.matrix_shape[axis] // stride
+        edges = source.grid.edges[axis]
+        # Chunks that are not whole at the array's end may have been dropped, and strides that are not.
+        fewest = (int(np.searchsorted(edges, length, side="right")) - 1) // stride
         if not max(fewest, 1) <= size <= len(whole):
             expected = f"{fewest} to {len(whole)}" if fewest < len(whole) else str(fewest)
             problems.append(Problem(data.name, f"{expected} samples along {dim!r} expected, found {size}"))
@@ -281,7 +289,6 @@ def _places(
         regular[axis] = whole[:size]
         # Over the first two chunks, then one more stride each.
         index = 2 + stride * np.arange(size)
-        edges = source.grid.edges[axis]
         if index[-1] < len(edges) and stride > 2:
             early[axis] = np.minimum(edges[index], length)
         else:
@@ -333,21 +340,21 @@ def _confirm(
         terms = Terms(meaning.dtype, mask, values, 0 if weights is None else weights.axes[0])
         confirmed: dict[Dims, Samples] = {}
         wrong = []
+        contradicted = False
         for combination, sums in found.items():
             reasons = []
             for places in sums.places:
-                try:
-                    reason = check_sums(source, sums.arrays, places, terms)
-                except FragmentReadError as error:
-                    reason = str(error)
+                reason = check_sums(source, sums.arrays, places, terms)
                 if reason is None:
                     confirmed[combination] = places
                     break
                 reasons.append(reason)
             else:
-                wrong.append(Problem("+".join(combination), reasons[0]))
+                wrong.append(Problem("+".join(combination), reasons[0].message))
+                contradicted |= reasons[0].of_data
         if len(confirmed) > len(best[1]) or not best[2]:
-            best = mask, confirmed, wrong
+            # Sums that contradict the data tell that these were rewritten, or counted in another way throughout.
+            best = mask, {} if contradicted else confirmed, wrong
         if not wrong:
             break
     problems.extend(best[2])

@@ -18,11 +18,12 @@ import numpy.typing as npt
 from cfagg.accumulation.arrays import SumArrays
 from cfagg.accumulation.foreign_deltas import stored_type
 from cfagg.conventions.accumulation_record import MaskRecord
+from cfagg.errors import FragmentReadError
 from cfagg.kernels.cumulative_mask import Mask
 from cfagg.zarrs.chunks import read_box
 from cfagg.zarrs.metadata import ZarrArray
 
-__all__ = ["Terms", "check_sums", "holds", "read_region", "valid_cells"]
+__all__ = ["Mismatch", "Terms", "check_sums", "holds", "read_region", "valid_cells"]
 
 Array = npt.NDArray[Any]
 Range = tuple[int, int]
@@ -54,12 +55,28 @@ class Terms:
     axis: int = 0
 
 
+@dataclass(frozen=True)
+class Mismatch:
+    """What is wrong with some sums.
+
+    Parameters
+    ----------
+    message : str
+        What was found.
+    of_data : bool
+        Whether they contradict the data, which tells against all sums of the group; else only these cannot be used.
+    """
+
+    message: str
+    of_data: bool = True
+
+
 def valid_cells(values: Array, mask: MaskRecord) -> npt.NDArray[np.bool_]:
     """Return which values count."""
     return Mask.of(values.dtype, mask.fills, mask.valid_min, mask.valid_max).valid(values)
 
 
-def check_sums(source: ZarrArray, arrays: SumArrays, samples: Samples, terms: Terms) -> str | None:
+def check_sums(source: ZarrArray, arrays: SumArrays, samples: Samples, terms: Terms) -> Mismatch | None:
     """Return what is wrong with the sums of one combination, `None` where they agree with the data.
 
     Parameters
@@ -75,7 +92,7 @@ def check_sums(source: ZarrArray, arrays: SumArrays, samples: Samples, terms: Te
     """
     summed = [d for d, positions in enumerate(samples) if positions is not None]
     if any(positions is not None and not positions.size for positions in samples):
-        return "it has no sums"
+        return Mismatch("it has no sums", of_data=False)
     if not source.size:
         return None
     first = {d: (0, _at(samples, d, 0)) for d in summed}
@@ -88,11 +105,14 @@ def check_sums(source: ZarrArray, arrays: SumArrays, samples: Samples, terms: Te
     for ranges, index, place in places:
         box = _box(source, ranges, place)
         if box is None:
-            return "its first sums are of more data than can be added up to check them"
+            return Mismatch("its first sums are of more data than is quickly added up to check them", of_data=False)
         if (key := (box, tuple(index.values()))) in seen:
             continue
         seen.add(key)
-        wrong = _compare(source, arrays, terms, box, index)
+        try:
+            wrong = _compare(source, arrays, terms, box, index)
+        except FragmentReadError as error:
+            return Mismatch(str(error), of_data=False)
         if wrong is not None:
             return wrong
     return None
@@ -130,7 +150,7 @@ def _box(source: ZarrArray, ranges: dict[int, Range], place: float) -> tuple[Ran
 
 def _compare(
     source: ZarrArray, arrays: SumArrays, terms: Terms, box: tuple[Range, ...], index: dict[int, int]
-) -> str | None:
+) -> Mismatch | None:
     """Compare the stored sums over a box with those of the data."""
     total, size, weight = _sums(source, terms, box, tuple(index))
     for name, array, expected, scale in (
@@ -143,7 +163,7 @@ def _compare(
         lower = _stored(array, arrays.axes, box, {d: k - 1 for d, k in index.items()}) if any(index.values()) else 0.0
         rounding = _rounding(array)
         if not (np.isfinite(upper).all() and np.isfinite(lower).all()):
-            return f"a {name} in {array.name!r} is not finite: cells that are NaN or infinite were counted"
+            return Mismatch(f"a {name} in {array.name!r} is not finite: cells that are NaN or infinite were counted")
         allowed = rounding * (scale + np.abs(upper) + np.abs(lower))
         wrong = np.abs((upper - lower) - expected) > allowed
         if wrong.any():
@@ -153,7 +173,9 @@ def _compare(
                 for i, (d, (a, b), n) in enumerate(zip(source.dims, box, at, strict=True))
             )
             found = float((upper - lower)[at])
-            return f"the {name} over {place} in {array.name!r} is {found:.9g}, but the data give {expected[at]:.9g}"
+            return Mismatch(
+                f"the {name} over {place} in {array.name!r} is {found:.9g}, but the data give {expected[at]:.9g}"
+            )
     return None
 
 
