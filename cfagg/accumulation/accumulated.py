@@ -1,0 +1,412 @@
+"""What users hold: an array with its accumulation, asked for statistics over any range of any dimensions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from cfagg.accumulation.grouping import Grouping, grouping_of
+from cfagg.accumulation.labels import Dims, Labels, Picked, labels_of
+from cfagg.accumulation.query import query
+from cfagg.accumulation.result import labelled
+from cfagg.errors import CfaggError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    import xarray as xr
+
+    from cfagg.accumulation.group import Group
+
+__all__ = ["Accumulated", "Asked", "open_accumulated"]
+
+#: Positions or labels by dimension.
+type Selection = Mapping[Any, Any] | None
+
+
+class Asked:
+    """Statistics of an accumulated array, over all positions or by groups.
+
+    The reductions take dimensions and selections:
+
+    dim : str, sequence of str, ``...`` or None
+        Dimensions to reduce.  ``...`` means all; `None` too, or with groups the grouped one.
+    isel : mapping of dimension to int, slice, int array or bool array
+        Positions to select before, as of `xarray.DataArray.isel`.
+    sel : mapping of dimension to label, slice of labels or labels
+        Labels to select before, as of `xarray.DataArray.sel`: ``{"time": slice("1990", "1999"), "lat": 50.5}``.
+    method, tolerance
+        Inexact matches of labels, as of `xarray.DataArray.sel`.
+    ddof : int
+        Of `std` and `var`: the divisor is the number of values less `ddof`.  0 where there are weights.
+    keep_attrs : bool
+        Whether the result has the attributes of the variable, with units and ``cell_methods`` of the statistic.
+    explain : bool
+        Return an `Explanation` of what would be read, and read nothing.
+
+    Missing values and infinities are left out.  Where there are no values the result is NaN, of sum and count 0.  Every
+    answer is checked: if the array has changed since it was accumulated, `StaleError` is raised.
+    """
+
+    def __init__(self, group: Group, labels: Labels, key: Grouping | None = None) -> None:
+        self._group = group
+        self._labels = labels
+        self._key = key
+
+    def sum(
+        self,
+        dim: Dims = None,
+        isel: Selection = None,
+        sel: Selection = None,
+        *,
+        method: str | None = None,
+        tolerance: Any = None,
+        keep_attrs: bool = True,
+        explain: bool = False,
+    ) -> Any:
+        """Return the sum, of values times weights where there are weights; float64."""
+        picked = self._labels.pick(isel, sel, method, tolerance)
+        return self.answer("sum", dim, picked, keep_attrs=keep_attrs, explain=explain)
+
+    def mean(
+        self,
+        dim: Dims = None,
+        isel: Selection = None,
+        sel: Selection = None,
+        *,
+        method: str | None = None,
+        tolerance: Any = None,
+        keep_attrs: bool = True,
+        explain: bool = False,
+    ) -> Any:
+        """Return the mean, weighted where there are weights; float64."""
+        picked = self._labels.pick(isel, sel, method, tolerance)
+        return self.answer("mean", dim, picked, keep_attrs=keep_attrs, explain=explain)
+
+    def count(
+        self,
+        dim: Dims = None,
+        isel: Selection = None,
+        sel: Selection = None,
+        *,
+        method: str | None = None,
+        tolerance: Any = None,
+        keep_attrs: bool = True,
+        explain: bool = False,
+    ) -> Any:
+        """Return the number of values that are not missing; int64."""
+        picked = self._labels.pick(isel, sel, method, tolerance)
+        return self.answer("count", dim, picked, keep_attrs=keep_attrs, explain=explain)
+
+    def min(
+        self,
+        dim: Dims = None,
+        isel: Selection = None,
+        sel: Selection = None,
+        *,
+        method: str | None = None,
+        tolerance: Any = None,
+        keep_attrs: bool = True,
+        explain: bool = False,
+    ) -> Any:
+        """Return the smallest value; float64."""
+        picked = self._labels.pick(isel, sel, method, tolerance)
+        return self.answer("min", dim, picked, keep_attrs=keep_attrs, explain=explain)
+
+    def max(
+        self,
+        dim: Dims = None,
+        isel: Selection = None,
+        sel: Selection = None,
+        *,
+        method: str | None = None,
+        tolerance: Any = None,
+        keep_attrs: bool = True,
+        explain: bool = False,
+    ) -> Any:
+        """Return the largest value; float64."""
+        picked = self._labels.pick(isel, sel, method, tolerance)
+        return self.answer("max", dim, picked, keep_attrs=keep_attrs, explain=explain)
+
+    def std(
+        self,
+        dim: Dims = None,
+        isel: Selection = None,
+        sel: Selection = None,
+        *,
+        ddof: int = 0,
+        method: str | None = None,
+        tolerance: Any = None,
+        keep_attrs: bool = True,
+        explain: bool = False,
+    ) -> Any:
+        """Return the standard deviation, weighted where there are weights; float64."""
+        picked = self._labels.pick(isel, sel, method, tolerance)
+        return self.answer("std", dim, picked, keep_attrs=keep_attrs, explain=explain, ddof=ddof)
+
+    def var(
+        self,
+        dim: Dims = None,
+        isel: Selection = None,
+        sel: Selection = None,
+        *,
+        ddof: int = 0,
+        method: str | None = None,
+        tolerance: Any = None,
+        keep_attrs: bool = True,
+        explain: bool = False,
+    ) -> Any:
+        """Return the variance, weighted where there are weights; float64, in units squared."""
+        picked = self._labels.pick(isel, sel, method, tolerance)
+        return self.answer("var", dim, picked, keep_attrs=keep_attrs, explain=explain, ddof=ddof)
+
+    def answer(
+        self,
+        statistic: str,
+        dim: Dims,
+        picked: Mapping[str, Picked],
+        grouping: Grouping | None = None,
+        *,
+        keep_attrs: bool = True,
+        explain: bool = False,
+        ddof: int = 0,
+    ) -> Any:
+        """Return a statistic of data that were the accumulated ones until it was computed.
+
+        Parameters
+        ----------
+        statistic : str
+            Name of the statistic.
+        dim, keep_attrs, explain, ddof
+            As of the class.
+        picked : mapping
+            Positions by dimension, as `Labels.pick` returns them.
+        grouping : Grouping, optional
+            Groups along a dimension; by default those that were asked for with `groupby`.
+
+        Raises
+        ------
+        SelectionError
+            A dimension that is not there.
+        StaleError
+            The array, or its accumulation, has changed.
+        """
+        from cfagg.accumulation.evaluate import evaluate, explained
+        from cfagg.accumulation.freshness import check
+
+        asked = query(self._labels, self._group.source.shape, dim, picked, grouping or self._key)
+        if explain:
+            return explained(self._group, asked.request, statistic)
+        try:
+            values = evaluate(self._group, asked.request, statistic, ddof)
+        except (CfaggError, OSError):
+            # That the data have changed is the better reason, if it is one.
+            check(self._group)
+            raise
+        check(self._group)
+        return labelled(
+            asked.arrange(values),
+            self._labels,
+            statistic,
+            reduced=asked.reduced,
+            picked=asked.picked,
+            grouping=asked.grouping,
+            keep_attrs=keep_attrs,
+        )
+
+
+class Accumulated(Asked):
+    """An array of a Zarr store with its accumulation.
+
+    Made by `open_accumulated`.  The methods `sum`, `mean`, `count`, `min`, `max`, `std` and `var` return what xarray's
+    own would, computed from stored sums: their cost does not grow with the length of a range.
+
+    Parameters
+    ----------
+    group : Group
+        The accumulation.
+    labels : Labels
+        Coordinates and attributes of the array.
+    """
+
+    def __init__(self, group: Group, labels: Labels) -> None:
+        super().__init__(group, labels)
+
+    @property
+    def name(self) -> str:
+        """Name of the variable."""
+        return self._labels.name
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Dimensions."""
+        return self._labels.dims
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the dimensions."""
+        return self._labels.shape
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Sizes by dimension."""
+        return self._labels.sizes
+
+    @property
+    def coords(self) -> xr.Dataset:
+        """The coordinates, as a dataset without data variables."""
+        return self._labels.coords
+
+    @property
+    def labels(self) -> Labels:
+        """Dimensions, coordinates and attributes of the array."""
+        return self._labels
+
+    @property
+    def group(self) -> Group:
+        """The accumulation itself: its arrays, samples and settings."""
+        return self._group
+
+    @property
+    def combinations(self) -> tuple[tuple[str, ...], ...]:
+        """Combinations of dimensions along which sums are stored."""
+        return tuple(self._group.sums)
+
+    def groupby(self, key: str | xr.DataArray) -> Asked:
+        """Return the array by groups of positions along one dimension.
+
+        Parameters
+        ----------
+        key : str or xarray.DataArray
+            ``"time.month"``, ``"time.season"``, ``"time.year"``, ``"time.day"`` or any other component that xarray's
+            ``.dt`` has; the name of a one-dimensional coordinate; or one value for each position of a dimension.
+
+        Returns
+        -------
+        Asked
+            Its methods return one value for each group, along a dimension that has the name of the key (``month``) and
+            stands in place of the grouped one.  ``dim=None`` reduces the grouped dimension only.
+
+        Raises
+        ------
+        SelectionError
+            No such coordinate, or none with dates.
+        """
+        return Asked(self._group, self._labels, grouping_of(self._labels, key))
+
+    def climatology(self, by: str = "month", dim: Dims = None, *, statistic: str = "mean", **options: Any) -> Any:
+        """Return a statistic of each calendar month or season over all years.
+
+        Parameters
+        ----------
+        by : str
+            ``"month"``, ``"season"``, ``"dayofyear"``, ``"hour"`` or another component of dates.
+        dim : str, sequence of str or ..., optional
+            Dimensions to reduce besides time.
+        statistic : str
+            ``"mean"``, ``"sum"``, ``"min"``, ``"max"``, ``"std"``, ``"var"`` or ``"count"``.
+        **options
+            ``isel``, ``sel`` and others, as of `mean`.
+        """
+        from cfagg.accumulation.climatology import climatology
+
+        return climatology(self, by, dim, statistic, options)
+
+    def anomaly(
+        self,
+        by: str = "month",
+        dim: Dims = None,
+        *,
+        reference: Any = None,
+        each: Literal["period", "step"] = "period",
+        **options: Any,
+    ) -> xr.DataArray:
+        """Return how far each month or season of the series lies from its climatology.
+
+        Parameters
+        ----------
+        by : str
+            As of `climatology`.
+        dim : str, sequence of str or ..., optional
+            Dimensions that are averaged over besides; not that of time.
+        reference : slice of labels, optional
+            Part of the series that the climatology is made of; all that is selected by default.
+        each : {"period", "step"}
+            One value for every unbroken stretch of time in one group, such as January 1990 or the winter of 1990,
+            or one for each time step.  The label of a stretch is its first time.
+        **options
+            ``isel``, ``sel`` and others, as of `mean`.
+        """
+        from cfagg.accumulation.climatology import anomaly
+
+        return anomaly(self, by, dim, reference, each, options)
+
+    def close(self) -> None:
+        """Do nothing: no file is held open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{d}: {n}" for d, n in self.sizes.items())
+        sums = ", ".join(" x ".join(c) for c in self.combinations) or "nothing"
+        weighted = "" if self._group.weights is None else ", weighted"
+        return f"<Accumulated {self.name!r} ({sizes}) {self._group.source.dtype}; sums over {sums}{weighted}>"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
+
+
+def open_accumulated(store: str | os.PathLike[str], variable: str) -> Accumulated:
+    """Open an array of a Zarr store that has an accumulation.
+
+    Parameters
+    ----------
+    store : path
+        Directory of the store.
+    variable : str
+        Path of the array within the store.
+
+    Returns
+    -------
+    Accumulated
+        To be asked for `sum`, `mean`, `count`, `min`, `max`, `std`, `var`, over ranges and by groups.
+
+    Raises
+    ------
+    NotAccumulatedError
+        The array has no accumulation.
+    StaleError
+        The array has changed since it was accumulated.
+    SourceError
+        There is no such array, or xarray cannot read its coordinates.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, xarray as xr
+    >>> from cfagg.accumulation.accumulating import accumulate
+    >>> store = tempfile.mkdtemp()
+    >>> time = xr.date_range("2001-01-01", periods=59, freq="D")
+    >>> tas = xr.DataArray(np.arange(59.0), coords={"time": time}, dims="time", name="tas", attrs={"units": "K"})
+    >>> _ = tas.chunk(time=10).to_dataset().to_zarr(store, consolidated=False)
+    >>> _ = accumulate(store, "tas")
+    >>> acc = open_accumulated(store, "tas")
+    >>> acc.mean("time", sel={"time": "2001-02"}).item()
+    44.5
+    >>> acc.groupby("time.month").mean().values
+    array([15. , 44.5])
+    """
+    from cfagg.accumulation.freshness import check
+    from cfagg.accumulation.group import open_group
+
+    group = open_group(store, variable)
+    labels = labels_of(store, variable)
+    check(group)
+    return Accumulated(group, labels)

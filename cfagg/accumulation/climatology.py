@@ -1,0 +1,109 @@
+"""Climatologies and anomalies: means of calendar months or seasons over all years, and departures from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.evaluate import STATISTICS
+from cfagg.accumulation.grouping import Grouping, grouping_of, periods, steps, time_dimension
+from cfagg.errors import SelectionError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from cfagg.accumulation.accumulated import Accumulated
+    from cfagg.accumulation.labels import Dims, Labels
+
+__all__ = ["anomaly", "climatology"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+def climatology(acc: Accumulated, by: str, dim: Dims, statistic: str, options: Mapping[str, Any]) -> Any:
+    """Return a statistic of each group of times, over all years.
+
+    Parameters
+    ----------
+    acc : Accumulated
+        The array.
+    by : str
+        Component of dates: ``"month"``, ``"season"``.
+    dim : str, sequence of str or ..., optional
+        Dimensions to reduce besides time.
+    statistic : str
+        Name of the statistic.
+    options : mapping
+        Selections and others, as of ``acc.mean``.
+
+    Raises
+    ------
+    SelectionError
+        An unknown statistic or component; no dimension or several with dates.
+    """
+    if statistic not in STATISTICS:
+        raise SelectionError(f"no statistic {statistic!r}; {', '.join(STATISTICS)} are known")
+    time = time_dimension(acc.labels)
+    dims = (time,) if dim is None else (time, dim) if isinstance(dim, str) else dim if dim is ... else (time, *dim)
+    return getattr(acc.groupby(f"{time}.{by}"), statistic)(dims, **options)
+
+
+def anomaly(
+    acc: Accumulated, by: str, dim: Dims, reference: Any, each: str, options: Mapping[str, Any]
+) -> xr.DataArray:
+    """Return the mean of each stretch of time less the climatology of its group.
+
+    Parameters
+    ----------
+    acc, by, dim, options
+        As of `climatology`.
+    reference : slice of labels, optional
+        Part of the series that the climatology is made of.
+    each : {"period", "step"}
+        Whether a stretch is an unbroken run of one group, or one time step.
+
+    Raises
+    ------
+    SelectionError
+        As of `climatology`; `each` is something else; time is selected down to one step; ``explain`` is asked for.
+    """
+    if each not in ("period", "step"):
+        raise SelectionError(f"each = {each!r}; expected 'period' or 'step'")
+    labels, options = acc.labels, dict(options)
+    keep_attrs = options.pop("keep_attrs", True)
+    if options.pop("explain", False):
+        raise SelectionError("an anomaly is the difference of two means; explain climatology() and groupby() instead")
+    time = time_dimension(labels)
+    key = grouping_of(labels, f"{time}.{by}")
+    picked = labels.pick(**options)
+    dims = () if dim is None else tuple(d for d in labels.chosen_dims(dim, picked) if d != time)
+    if isinstance(picked.get(time), int):
+        raise SelectionError(f"anomalies need a range along {time!r}; one position of it was selected")
+    groups, positions = key.of(picked.get(time))
+    if (np.diff(positions) <= 0).any():
+        raise SelectionError(f"anomalies need ascending positions along {time!r}")
+    first, codes = periods(groups) if each == "period" else steps(groups)
+    if each == "step":
+        part = acc.answer("mean", dims, {**picked, time: positions[first]}, keep_attrs=keep_attrs)
+    else:
+        stretches = _stretches(labels, time, positions, first, groups)
+        part = acc.answer("mean", (time, *dims), picked, stretches, keep_attrs=keep_attrs)
+    base = positions if reference is None else labels.pick(sel={time: reference})[time]
+    usual = acc.answer("mean", (time, *dims), {**picked, time: base}, key)
+    expected = usual.reindex({key.name: groups.values}).isel({key.name: codes})
+    out: xr.DataArray = part.copy(data=part.values - expected.values)
+    return out.assign_coords({key.name: (time, groups.values[codes])})
+
+
+def _stretches(labels: Labels, time: str, positions: Int64, first: Int64, groups: Grouping) -> Grouping:
+    """Return a group for each stretch, labelled with its first time."""
+    number = np.zeros(len(positions), np.int64)
+    number[first] = 1
+    number = np.where(groups.codes >= 0, np.cumsum(number) - 1, -1)
+    codes = np.full(labels.sizes[time], -1, np.int64)
+    codes[positions] = number
+    coordinate = labels.coords[time]
+    return Grouping(time, time, coordinate.values[positions[first]], codes, tuple(coordinate.attrs.items()))

@@ -1,0 +1,92 @@
+"""One statistic of a request, from the sums and statistics of an accumulation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.request import Request
+from cfagg.errors import SelectionError
+
+if TYPE_CHECKING:
+    from cfagg.accumulation.explain import Explanation
+    from cfagg.accumulation.group import Group
+
+__all__ = ["STATISTICS", "evaluate", "explained"]
+
+STATISTICS = ("sum", "mean", "count", "min", "max", "std", "var")
+
+
+def evaluate(group: Group, request: Request, statistic: str, ddof: int = 0) -> npt.NDArray[Any]:
+    """Return a statistic of real values.
+
+    Parameters
+    ----------
+    group : Group
+        The accumulation.
+    request : Request
+        What is reduced and what is kept.
+    statistic : str
+        One of `STATISTICS`.
+    ddof : int
+        Delta degrees of freedom of ``std`` and ``var``; 0 where there are weights.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, or int64 counts, of the shape of the request.  Of no values at all: 0 for sum and count, else NaN.
+
+    Raises
+    ------
+    SelectionError
+        `ddof` other than 0 with weights.
+    """
+    from cfagg.accumulation.sums import counts, sums
+
+    resolved = request.resolve(group.source.shape)
+    if 0 in resolved.shape:
+        return np.zeros(resolved.shape, np.int64 if statistic == "count" else np.float64)
+    if statistic == "count":
+        return counts(group, resolved)
+    if statistic in ("min", "max"):
+        from cfagg.accumulation.extremes import extremes
+
+        return extremes(group, resolved, statistic)
+    if statistic in ("std", "var"):
+        from cfagg.accumulation.moments import moments
+
+        if ddof and group.weights is not None:
+            raise SelectionError(f"{group.variable!r}: ddof = {ddof} has no meaning for weighted values; use ddof=0")
+        weight, _, m2 = moments(group, resolved)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = np.where(weight > ddof, m2 / (weight - ddof), np.nan)
+        return variance if statistic == "var" else np.sqrt(variance)
+    total, weight = sums(group, resolved)
+    if statistic == "sum" and resolved.reduced:
+        return total
+    empty = weight == 0
+    if group.weights is not None and not group.complete:
+        # Differences of sums of weights may leave a trace of rounding where all values are missing.
+        empty |= counts(group, resolved) == 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # A sum over no dimension at all leaves what is missing missing.
+        return np.where(empty, np.nan, total if statistic == "sum" else total / weight)
+
+
+def explained(group: Group, request: Request, statistic: str) -> Explanation:
+    """Return what would be read for a statistic; nothing is read.
+
+    Parameters
+    ----------
+    group, request, statistic
+        As of `evaluate`.
+    """
+    from cfagg.accumulation.explain import explain
+
+    if statistic in ("sum", "mean", "count"):
+        return explain(group, request, statistic)
+    from cfagg.accumulation.cover import explain_cover
+
+    return explain_cover(group, request.resolve(group.source.shape), statistic)

@@ -1,0 +1,226 @@
+"""Groups of positions along one dimension: calendar months, seasons, years, or the values of any coordinate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.labels import Labels, Picked
+from cfagg.accumulation.runs import Runs
+from cfagg.errors import SelectionError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["Grouping", "grouping_of", "periods", "steps", "time_dimension"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """A group for every position along one dimension.
+
+    Parameters
+    ----------
+    dim : str
+        The dimension that is grouped.
+    name : str
+        Name of the dimension of groups.
+    values : numpy.ndarray, shape (groups,)
+        Label of each group.
+    codes : int64, shape (n,)
+        Group of each position of the dimension; -1 for one that belongs to none.
+    attrs : tuple of pairs
+        Attributes of the labels.
+    """
+
+    dim: str
+    name: str
+    values: npt.NDArray[Any]
+    codes: Int64
+    attrs: tuple[tuple[Any, Any], ...] = ()
+
+    def of(self, picked: Picked | None) -> tuple[Grouping, Int64]:
+        """Return the groups that occur among selected positions, and those positions.
+
+        Returns
+        -------
+        grouping : Grouping
+            Labels of the groups that occur; codes of the selected positions.
+        positions : int64
+            The selected positions along the dimension.
+
+        Examples
+        --------
+        >>> months = Grouping("time", "month", np.array([1, 2, 3]), np.array([0, 0, 1, 1, 2]))
+        >>> part, positions = months.of(slice(2, None))
+        >>> part.values, part.codes, positions
+        (array([2, 3]), array([0, 0, 1]), array([2, 3, 4]))
+        """
+        positions = np.arange(len(self.codes), dtype=np.int64)
+        if picked is not None:
+            positions = positions[picked]
+        codes = self.codes[positions]
+        there = np.zeros(len(self.values), bool)
+        there[codes[codes >= 0]] = True
+        if not there.all():
+            renumbered = np.cumsum(there) - 1
+            codes = np.where(codes >= 0, renumbered[codes], -1)
+        return Grouping(self.dim, self.name, self.values[there], codes, self.attrs), positions
+
+    def runs(self, positions: Int64) -> Runs:
+        """Return the ranges of the source's axis that each group has, `positions` being those of the codes."""
+        return Runs.of_positions(positions, self.codes, len(self.values), keep=True)
+
+    def coords(self) -> dict[str, Any]:
+        """Return the coordinate of the groups."""
+        import xarray as xr
+
+        return {self.name: xr.Variable(self.name, self.values, dict(self.attrs))}
+
+
+def grouping_of(labels: Labels, key: str | xr.DataArray) -> Grouping:
+    """Return the groups that a key makes, numbered in ascending order of their labels, as xarray does.
+
+    Parameters
+    ----------
+    labels : Labels
+        Labels of the array.
+    key : str or xarray.DataArray
+        ``"time.month"``, ``"time.season"``, ``"time.year"``, any other component of dates that xarray's ``.dt`` has;
+        the name of a one-dimensional coordinate; or a one-dimensional array along a dimension.
+
+    Raises
+    ------
+    SelectionError
+        A coordinate that is not there or not one-dimensional, a component that dates do not have.
+
+    Examples
+    --------
+    >>> import numpy as np, xarray as xr
+    >>> time = xr.date_range("2001-01-30", periods=4, freq="D")
+    >>> labels = Labels.of_array(xr.DataArray(np.zeros(4), coords={"time": time}, dims="time", name="tas"))
+    >>> months = grouping_of(labels, "time.month")
+    >>> months.values, months.codes
+    (array([1, 2]), array([0, 0, 1, 1]))
+    """
+    if not isinstance(key, str):
+        return _of_values(labels, str(key.name if key.name is not None else "group"), key)
+    found = labels.grouped.get(key)
+    if found is None:
+        coordinate, dot, component = key.partition(".")
+        if key in labels.coords:
+            coordinate, dot = key, ""
+        if coordinate not in labels.coords:
+            raise SelectionError(
+                f"{labels.name!r} has no coordinate {coordinate!r} to group by; it has "
+                f"{', '.join(map(repr, labels.coords)) or 'none'}"
+            )
+        array = labels.coords[coordinate]
+        found = _of_values(labels, component, _component(array, component)) if dot else _of_values(labels, key, array)
+        labels.grouped[key] = found
+    return found
+
+
+def time_dimension(labels: Labels) -> str:
+    """Return the one dimension whose coordinate has dates.
+
+    Raises
+    ------
+    SelectionError
+        There is none, or there are several.
+
+    Examples
+    --------
+    >>> import numpy as np, xarray as xr
+    >>> time = xr.date_range("2001", periods=3, freq="MS", calendar="noleap", use_cftime=True)
+    >>> time_dimension(Labels.of_array(xr.DataArray(np.zeros(3), coords={"t": time}, dims="t", name="tas")))
+    't'
+    """
+    found = [d for d in labels.dims if d in labels.coords and _has_dates(labels.coords[d])]
+    if len(found) != 1:
+        raise SelectionError(
+            f"{labels.name!r} has {len(found) or 'no'} dimensions with dates for coordinates, expected 1; use groupby "
+            "with the name of a coordinate"
+        )
+    return found[0]
+
+
+def periods(grouping: Grouping) -> tuple[Int64, Int64]:
+    """Return the first position and the code of every unbroken stretch of one group: each January, each winter.
+
+    Parameters
+    ----------
+    grouping : Grouping
+        Groups of the positions.
+
+    Examples
+    --------
+    >>> groups = Grouping("time", "month", np.array([1, 2]), np.array([0, 0, 1, 0, -1, 0]))
+    >>> periods(groups)
+    (array([0, 2, 3, 5]), array([0, 1, 0, 0]))
+    """
+    codes = grouping.codes
+    first = np.ones(len(codes), bool)
+    first[1:] = codes[1:] != codes[:-1]
+    first &= codes >= 0
+    at = np.flatnonzero(first)
+    return at, codes[at]
+
+
+def steps(grouping: Grouping) -> tuple[Int64, Int64]:
+    """Return every position that belongs to a group, and its code.
+
+    >>> steps(Grouping("time", "month", np.array([1, 2]), np.array([0, -1, 1])))
+    (array([0, 2]), array([0, 1]))
+    """
+    at = np.flatnonzero(grouping.codes >= 0)
+    return at, grouping.codes[at]
+
+
+def _component(array: xr.DataArray, name: str) -> xr.DataArray:
+    """Return a component of dates, missing where a date is missing."""
+    if not _has_dates(array):
+        raise SelectionError(f"coordinate {array.name!r} has no dates; found {array.dtype} values")
+    found: Any = getattr(array.dt, name, None)
+    if name.startswith("_") or not hasattr(found, "dims"):
+        raise SelectionError(
+            f"dates of {array.name!r} have no component {name!r}; month, season, year, day, dayofyear, hour and what "
+            "else the .dt of xarray has are known"
+        )
+    there = array.notnull()
+    out: xr.DataArray = found if bool(there.all()) else found.where(there)
+    # A month is no time: the attributes of dates do not describe it.
+    return out.drop_attrs()
+
+
+def _has_dates(array: xr.DataArray) -> bool:
+    if array.dtype.kind == "M":
+        return True
+    if array.dtype.kind != "O" or not array.size:
+        return False
+    import cftime
+
+    return isinstance(array.values.flat[0], cftime.datetime)
+
+
+def _of_values(labels: Labels, name: str, array: xr.DataArray) -> Grouping:
+    """Return the groups of equal values of a one-dimensional array."""
+    sizes = labels.sizes
+    if array.ndim != 1 or array.sizes.get(array.dims[0]) != sizes.get(str(array.dims[0])):
+        raise SelectionError(
+            f"groups come from one value for every position of one dimension of {sizes}; {name!r} has "
+            f"{dict(array.sizes)}"
+        )
+    dim = str(array.dims[0])
+    if name != dim and name in labels.dims:
+        raise SelectionError(f"groups would be named {name!r}, as a dimension is; rename the array that groups")
+    known = array.notnull().values
+    values, inverse = np.unique(array.values[known], return_inverse=True)
+    codes = np.full(known.shape, -1, np.int64)
+    codes[known] = inverse
+    return Grouping(dim, name, values, codes, tuple(array.attrs.items()))

@@ -1,0 +1,306 @@
+"""Labels of a source array: its coordinates as xarray decodes them, and positions of selections by label or index."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import SelectionError, SourceError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["Labels", "Picked", "compose", "labels_of"]
+
+Int64 = npt.NDArray[np.int64]
+
+#: Positions along one dimension: one (the dimension goes), a slice, or a list of positions from 0 on.
+type Picked = int | slice | Int64
+
+#: Names of dimensions, as methods take them; `None` and `...` mean all.
+type Dims = str | Iterable[Hashable] | EllipsisType | None
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Dimensions, coordinates and attributes of an array that is, or is a selection of, an accumulated source.
+
+    Parameters
+    ----------
+    name : str
+        Name of the variable.
+    dims : tuple of str
+        Dimensions, in the order that results have.
+    shape : tuple of int
+        Their sizes.
+    coords : xarray.Dataset
+        The coordinates, and nothing else.
+    attrs : mapping
+        Attributes of the variable as xarray shows them.
+    axes : tuple of int
+        The source's axis of each of `dims`.
+    base : tuple
+        Per axis of the source what the array has of it: `None` for all, one position, a slice or positions.
+    grouped : dict
+        Groups by calendar that were asked for before, by key.
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    coords: xr.Dataset
+    attrs: Mapping[str, Any]
+    axes: tuple[int, ...]
+    base: tuple[Picked | None, ...]
+    grouped: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of_array(cls, array: xr.DataArray, base: Iterable[Picked | None] | None = None, axes: Any = None) -> Labels:
+        """Return the labels of an array whose values are those of the source at `base`.
+
+        Parameters
+        ----------
+        array : xarray.DataArray
+            The array; its values are not looked at.
+        base : iterable, optional
+            Per axis of the source what the array has of it; all by default.
+        axes : iterable of int, optional
+            The source's axis of each dimension of `array`; by default those that `base` does not drop, in order.
+        """
+        picked = tuple(base) if base is not None else (None,) * array.ndim
+        at = tuple(axes) if axes is not None else tuple(a for a, p in enumerate(picked) if not isinstance(p, int))
+        dims = tuple(map(str, array.dims))
+        coords = array.coords.to_dataset()
+        return cls(str(array.name), dims, array.shape, coords, dict(array.attrs), at, picked)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Size of every dimension."""
+        return dict(zip(self.dims, self.shape, strict=True))
+
+    def without(self, dims: Iterable[str]) -> xr.Dataset:
+        """Return the coordinates that do not have any of these dimensions, loaded once."""
+        key = frozenset(dims)
+        found = self._cache.get(key)
+        if found is None:
+            # What a result carries must not be read from the store later, when it may have changed.
+            found = self._cache[key] = self.coords.drop_dims([d for d in key if d in self.coords.dims]).load()
+        return found
+
+    def chosen_dims(self, dim: Dims, picked: Mapping[str, Picked]) -> tuple[str, ...]:
+        """Return the dimensions that are to be reduced, in order.
+
+        Raises
+        ------
+        SelectionError
+            One that the array does not have, or that a selection of one position has taken away.
+        """
+        left = [d for d in self.dims if not isinstance(picked.get(d), int)]
+        if dim is None or dim is ...:
+            return tuple(left)
+        asked = [dim] if isinstance(dim, str) else list(dim)
+        for d in asked:
+            if d not in self.dims:
+                raise SelectionError(f"{self.name!r} has no dimension {d!r}; it has {_listed(self.dims)}")
+            if d not in left:
+                raise SelectionError(
+                    f"dimension {d!r} of {self.name!r} is gone, one position of it was selected; select a slice of "
+                    "length 1 to reduce over it"
+                )
+        return tuple(d for d in left if d in asked)
+
+    def pick(
+        self,
+        isel: Mapping[Any, Any] | None = None,
+        sel: Mapping[Any, Any] | None = None,
+        method: str | None = None,
+        tolerance: Any = None,
+    ) -> dict[str, Picked]:
+        """Return the positions that selections mean.
+
+        Parameters
+        ----------
+        isel : mapping of dimension to int, slice, int array or bool array
+            Positions, as of `xarray.DataArray.isel`.
+        sel : mapping of dimension to label, slice of labels or labels
+            Labels, as of `xarray.DataArray.sel`: ``"1990"``, ``slice("1990", "1999-06")``, dates of any calendar.
+        method, tolerance
+            Inexact matches of labels, as of `xarray.DataArray.sel`.
+
+        Returns
+        -------
+        dict
+            For every dimension that is selected from.
+
+        Raises
+        ------
+        SelectionError
+            A dimension, position or label that is not there; a dimension that stands in both.
+        """
+        isel, sel = dict(isel or {}), dict(sel or {})
+        for d in (*isel, *sel):
+            if d not in self.dims:
+                raise SelectionError(
+                    f"{self.name!r} has no dimension {d!r} to select from; it has {_listed(self.dims)}"
+                )
+        if both := [d for d in isel if d in sel]:
+            raise SelectionError(f"{_listed(both)} is selected from by index and by label; use one of isel and sel")
+        sizes = self.sizes
+        out = {d: _by_index(chosen, sizes[d], f"{self.name!r}, {d}") for d, chosen in isel.items()}
+        for d, chosen in sel.items():
+            out[d] = self._by_label(d, chosen, sizes[d], method, tolerance)
+        return out
+
+    def _by_label(self, dim: str, label: Any, length: int, method: str | None, tolerance: Any) -> Picked:
+        """Return the positions that labels of one dimension mean."""
+        where = f"{self.name!r}, {dim}"
+        index = self.coords.xindexes.get(dim)
+        if index is None:
+            if method is not None or tolerance is not None:
+                raise SelectionError(f"{where}: a dimension without coordinate has no labels to match; use isel")
+            return _by_index(label, length, where)
+        options = {} if method is None and tolerance is None else {"method": method, "tolerance": tolerance}
+        try:
+            found = index.sel({dim: label}, **options).dim_indexers
+        except (KeyError, ValueError, TypeError) as error:
+            raise SelectionError(f"{where}: no such label {label!r} ({_text(error)}){self._range(dim)}") from error
+        if set(found) != {dim}:
+            raise SelectionError(f"{where}: {label!r} does not select along the dimension itself; use isel")
+        chosen = found[dim]
+        if getattr(chosen, "dims", None) not in (None, (), (dim,)):
+            raise SelectionError(f"{where}: labels with dimensions {chosen.dims} are not supported; pass a plain list")
+        return _by_index(getattr(chosen, "values", chosen), length, where)
+
+    def _range(self, dim: str) -> str:
+        """Return the first and last label in words."""
+        values = self.coords[dim].values
+        return f"; labels run from {values[0]!s} to {values[-1]!s}" if len(values) else "; there are no labels"
+
+
+def labels_of(store: str | os.PathLike[str], variable: str) -> Labels:
+    """Return the labels of an array of a Zarr store, decoded by xarray.
+
+    Parameters
+    ----------
+    store : path
+        Directory of the store.
+    variable : str
+        Path of the array.
+
+    Raises
+    ------
+    SourceError
+        xarray cannot open the group that holds the array.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, xarray as xr
+    >>> store = tempfile.mkdtemp()
+    >>> x = xr.DataArray(np.zeros((3, 2)), dims=("time", "x"), coords={"time": [10, 20, 30]}, name="tas")
+    >>> _ = x.to_dataset().to_zarr(store, consolidated=False)
+    >>> labels = labels_of(store, "tas")
+    >>> labels.sizes, labels.pick(sel={"time": slice(15, 30)})
+    ({'time': 3, 'x': 2}, {'time': slice(1, 3, 1)})
+    """
+    import warnings
+
+    import xarray as xr
+    import zarr
+
+    path, _, name = variable.strip("/").rpartition("/")
+    try:
+        # Variable-length chunks are open to zarr-python only where asked for, and warn.
+        with zarr.config.set({"array.rectilinear_chunks": True}), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = xr.open_zarr(store, group=path or None, chunks=None, consolidated=False)
+            array = found[name]
+    except (KeyError, ValueError, TypeError, OSError, NotImplementedError) as error:
+        raise SourceError(
+            f"{os.fspath(store)}: the coordinates of {variable!r} cannot be read ({_text(error)}); xarray.open_zarr "
+            "must be able to open the group"
+        ) from error
+    return Labels.of_array(array)
+
+
+def compose(base: Picked | None, picked: Picked, length: int) -> Picked:
+    """Return positions along the source of positions within what `base` has of it.
+
+    Parameters
+    ----------
+    base : slice, int array or None
+        What the array has of the source's axis.
+    picked : int, slice or int array
+        Positions within, from 0 on.
+    length : int
+        Length of the source's axis.
+
+    Examples
+    --------
+    >>> compose(slice(2, None, 3), slice(1, 3, 1), 20), compose(slice(None, None, -1), 0, 20)
+    (slice(5, 11, 3), 19)
+    """
+    if base is None:
+        return picked
+    if isinstance(base, slice):
+        inner = range(length)[base]
+        if isinstance(picked, int):
+            return inner[picked]
+        if isinstance(picked, slice):
+            chosen = inner[picked]
+            return _forward(chosen)
+        return inner.start + inner.step * picked
+    at = np.arange(length, dtype=np.int64)[base]
+    return int(at[picked]) if isinstance(picked, int) else at[picked]
+
+
+def _by_index(chosen: Any, length: int, where: str) -> Picked:
+    """Return positions from 0 on."""
+    if isinstance(chosen, slice):
+        try:
+            return _forward(range(length)[chosen])
+        except (TypeError, ValueError) as error:
+            raise SelectionError(f"{where}: {chosen!r} is not a slice of whole numbers ({_text(error)})") from error
+    values = np.asarray(chosen)
+    if values.ndim == 0 and values.dtype.kind in "iu":
+        return int(_checked(values.reshape(1), length, where)[0])
+    if values.ndim != 1 or (values.size and values.dtype.kind not in "iub"):
+        raise SelectionError(
+            f"{where}: expected a whole number, a slice, or a list of whole numbers or of true and false; found "
+            f"{chosen!r}"
+        )
+    if values.dtype.kind == "b":
+        if len(values) != length:
+            raise SelectionError(f"{where}: a mask of {len(values)} for a dimension of length {length}")
+        return np.flatnonzero(values).astype(np.int64)
+    return _checked(values, length, where)
+
+
+def _checked(values: npt.NDArray[Any], length: int, where: str) -> Int64:
+    at = values.astype(np.int64)
+    if at.size and not -length <= at.min() <= at.max() < length:
+        bad = at[(at < -length) | (at >= length)][0]
+        raise SelectionError(f"{where}: position {bad} lies outside of a dimension of length {length}")
+    return np.where(at < 0, at + length, at)
+
+
+def _forward(positions: range) -> slice:
+    """Return the slice of these positions, which may run backwards."""
+    start, stop, step = positions.start, positions.stop, positions.step
+    return slice(start, None if stop < 0 else stop, operator.index(step))
+
+
+def _listed(names: Iterable[Any]) -> str:
+    return ", ".join(repr(n) for n in names) or "none"
+
+
+def _text(error: Exception) -> str:
+    """Return what an error says, without the quotes that KeyError adds."""
+    return str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)

@@ -1,0 +1,138 @@
+"""Values computed from an accumulation as labelled arrays: coordinates, attributes, units, cell methods."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.labels import Labels, Picked
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from cfagg.accumulation.grouping import Grouping
+
+__all__ = ["METHODS", "attributes", "labelled", "squared"]
+
+#: How CF (appendix E) calls each statistic in ``cell_methods``.
+METHODS: Mapping[str, str] = {
+    "sum": "sum",
+    "mean": "mean",
+    "min": "minimum",
+    "max": "maximum",
+    "std": "standard_deviation",
+    "var": "variance",
+}
+
+#: What holds for the stored values only.  A range in packed units would make readers mask results.
+_OF_STORED = (
+    "_ARRAY_DIMENSIONS",
+    "valid_min",
+    "valid_max",
+    "valid_range",
+    "actual_range",
+    "_Unsigned",
+    "_FillValue",
+    "missing_value",
+)
+
+
+def labelled(
+    values: npt.NDArray[Any],
+    labels: Labels,
+    statistic: str,
+    *,
+    reduced: Sequence[str],
+    picked: Mapping[str, Picked],
+    grouping: Grouping | None = None,
+    keep_attrs: bool = True,
+) -> xr.DataArray:
+    """Return computed values with what belongs to them.
+
+    Parameters
+    ----------
+    values : numpy.ndarray
+        One axis per dimension that is left, in the order of the labels; a grouped dimension stands at its place.
+    labels : Labels
+        Labels of the array that values were computed from.
+    statistic : str
+        Name of the statistic, for the attributes.
+    reduced : sequence of str
+        Dimensions that were reduced, a grouped one included.
+    picked : mapping
+        Positions that were selected, by dimension.
+    grouping : Grouping, optional
+        The groups that stand in place of one reduced dimension.
+    keep_attrs : bool
+        Whether the attributes of the variable are kept.
+    """
+    import xarray as xr
+
+    coords: Any = labels.without(reduced)
+    chosen = {d: p for d, p in picked.items() if d in coords.dims}
+    coords = (coords.isel(chosen) if chosen else coords).coords
+    dims = [d for d in labels.dims if d not in reduced and not isinstance(picked.get(d), int)]
+    if grouping is not None:
+        dims = [grouping.name if d == grouping.dim else d for d in labels.dims if d == grouping.dim or d in dims]
+        coords = coords.to_dataset().drop_vars(grouping.name, errors="ignore").assign_coords(grouping.coords()).coords
+    attrs = attributes(labels.attrs, statistic, reduced, labels.dims) if keep_attrs else {}
+    return xr.DataArray(values, coords=coords, dims=dims, name=labels.name, attrs=attrs)
+
+
+def attributes(
+    attrs: Mapping[str, Any], statistic: str, reduced: Sequence[str], dims: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the attributes of a statistic of a variable.
+
+    ``cell_methods`` (CF section 7.3) gets one more method; units of a variance are squared; a number of values has the
+    standard name's modifier ``number_of_observations`` (CF section 3.3).  Attributes that describe stored values only,
+    such as ``valid_range``, are left out.
+
+    Examples
+    --------
+    >>> attributes({"units": "m s-1", "cell_methods": "area: mean"}, "var", ["time"])
+    {'units': '(m s-1)2', 'cell_methods': 'area: mean time: variance'}
+    """
+    out = {k: v for k, v in attrs.items() if k not in _OF_STORED}
+    if statistic == "count":
+        if "units" in out:
+            out["units"] = "1"
+        if "standard_name" in out:
+            out["standard_name"] = f"{str(out['standard_name']).split(maxsplit=1)[0]} number_of_observations"
+        return out
+    if statistic == "var" and "units" in out:
+        out["units"] = squared(str(out["units"]))
+    if reduced:
+        order = [d for d in dims if d in reduced] or list(reduced)
+        method = f"{' '.join(f'{d}:' for d in order)} {METHODS[statistic]}"
+        out["cell_methods"] = f"{out['cell_methods']} {method}" if out.get("cell_methods") else method
+    return out
+
+
+def squared(units: str) -> str:
+    """Return the units of a square, as UDUNITS reads them.
+
+    UDUNITS takes the square of a temperature scale as that of its interval: ``degC2`` is ``K2``.
+
+    >>> squared("K"), squared("degC"), squared("kg m-2"), squared("1")
+    ('K2', 'degC2', '(kg m-2)2', '1')
+    """
+    units = units.strip()
+    if units in ("", "1"):
+        return units
+    return f"{units}2" if re.fullmatch(r"[A-Za-z_]+", units) else f"({units})2"
+
+
+def undefined(shape: Sequence[int], statistic: str) -> npt.NDArray[Any]:
+    """Return the statistic of no values at all.
+
+    >>> undefined((2,), "mean"), undefined((), "count")
+    (array([nan, nan]), array(0))
+    """
+    if statistic == "count":
+        return np.zeros(shape, np.int64)
+    return np.full(shape, 0.0 if statistic == "sum" else np.nan)
