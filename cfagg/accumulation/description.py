@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.accumulation.mask import read_meaning
+from cfagg.conventions import limits
 from cfagg.conventions.accumulation import Extra
 from cfagg.conventions.accumulation_model import Table
 from cfagg.conventions.accumulation_record import MaskRecord, Packing
@@ -80,6 +81,8 @@ def _same_chunks(then: Grid, now: Grid, axis: int) -> bool:
     a, b = then.axes[axis], now.axes[axis]
     if isinstance(a, Regular) and isinstance(b, Regular):
         return a.chunk == b.chunk
+    if then.matrix_shape[axis] > limits.MAX_PARTITIONS:  # no true array, and too many edges to list
+        return False
     n = min(then.shape[axis], now.shape[axis])
     # The chunk at the common end may reach beyond it in one of them.
     old, new = then.edges[axis], now.edges[axis]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from cfagg.accumulation.arrays import read_whole
 from cfagg.accumulation.description import Differences, differences
 from cfagg.accumulation.group import Group, stale
-from cfagg.errors import FragmentReadError, Problem, SourceError, StaleError
+from cfagg.errors import ConventionError, FragmentReadError, Problem, SourceError, StaleError, UnsupportedError
 from cfagg.model import Regular
 from cfagg.zarrs.documents import read_identity
 from cfagg.zarrs.metadata import ZarrArray, current_signature, open_array
@@ -97,10 +97,10 @@ def changes(group: Group) -> Changes:
     group : Group
         The opened accumulation.
     """
-    source = _current(group)
-    if source is None:
-        gone = Problem("array", f"{group.store} has no array {group.variable!r} any more")
-        return Changes((gone,), {}, True, None)
+    try:
+        source = _current(group)
+    except (SourceError, UnsupportedError, ConventionError) as error:
+        return Changes((Problem("array", str(error)),), {}, True, None)
     same = source is group.source
     if group.extra is None:
         described = Differences() if same else _since_opening(group, source)
@@ -113,17 +113,11 @@ def changes(group: Group) -> Changes:
     return Changes((*described.problems, *named), described.grown, described.other, written)
 
 
-def _current(group: Group) -> ZarrArray | None:
-    """Return the array as it is now, `None` where it is gone; the opened one where its metadata are the same."""
-    signature = current_signature(group.source)
-    if signature == group.source.signature:
+def _current(group: Group) -> ZarrArray:
+    """Return the array as it is now; the opened one where its metadata are the same."""
+    if current_signature(group.source) == group.source.signature:
         return group.source
-    try:
-        return open_array(group.store, group.variable)
-    except SourceError:
-        if signature is not None:
-            raise
-        return None
+    return open_array(group.store, group.variable)
 
 
 def _since_opening(group: Group, source: ZarrArray) -> Differences:

@@ -1,0 +1,241 @@
+"""Whether an accumulation still belongs to its data: whatever is written, by whatever program, is noticed and named."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+from cfagg.accumulation.freshness import changes, check, is_replaced
+from cfagg.accumulation.group import open_group
+from cfagg.errors import StaleError
+from tests.accumulation.reference import write_group, write_source
+from tests.accumulation.test_group import DIMS, build, edit, folder
+
+
+def peer(store):
+    return zarr.open_array(store / "tas", mode="r+")
+
+
+def refused(group):
+    """Return the text with which a group is refused."""
+    with pytest.raises(StaleError) as caught:
+        check(group)
+    assert f"cfagg accumulate {group.store} tas --refresh" in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.fixture(params=[2, 3])
+def store(tmp_path, request):
+    build(tmp_path, zarr_format=request.param)
+    return tmp_path
+
+
+@pytest.fixture
+def group(store):
+    return open_group(store, "tas")
+
+
+def test_nothing_changed_is_fresh(group):
+    check(group)
+    found = changes(group)
+    assert not found
+    assert found.written.shape == (0, 3)
+
+
+def test_a_single_value_is_noticed_and_its_chunk_named(store, group):
+    time.sleep(0.02)
+    peer(store)[9, 4, 7] = 5
+    assert "chunk (2, 1, 1): written at 20" in refused(group)
+    assert changes(group).written.tolist() == [[2, 1, 1]]
+
+
+def test_a_value_written_in_place_with_the_same_size_is_noticed(store, group):
+    path = f"{group.source.folder}/{group.source.key((0, 0, 0))}"
+    time.sleep(0.02)
+    with open(path, "r+b") as file:  # noqa: PTH123
+        first = file.read(1)
+        file.seek(0)
+        file.write(first)
+    assert "chunk (0, 0, 0): written at" in refused(group)
+
+
+def test_removed_and_made_chunks_are_told_apart(store, group):
+    for index in ((0, 0, 0), (0, 0, 1)):
+        os.remove(f"{group.source.folder}/{group.source.key(index)}")  # noqa: PTH107
+    text = refused(group)
+    assert "chunk (0, 0, 0): no longer stored" in text
+    assert "chunk (0, 0, 1): no longer stored" in text
+
+
+def test_an_array_that_grew_by_appending_is_named_with_its_sizes(store, group):
+    peer(store).append(np.ones((2, 6, 8), "i2"))
+    assert "'time' had size 20, now 22" in refused(group)
+    found = changes(group)
+    assert dict(found.grown) == {"time": (20, 22)}
+    assert not found.other
+    assert found.written.tolist() == []
+
+
+def test_a_partial_last_chunk_that_append_filled_counts_as_written(tmp_path):
+    raw = np.arange(10, dtype="f4")
+    write_source(tmp_path, "tas", raw, ("time",), (4,))
+    write_group(tmp_path, "tas", raw, ("time",), (4,), [("time",)])
+    group = open_group(tmp_path, "tas")
+    time.sleep(0.02)
+    peer(tmp_path).append(np.ones(3, "f4"))
+    assert changes(group).written.tolist() == [[2]]
+
+
+def test_growth_through_xarray_is_named(tmp_path):
+    raw = np.arange(8, dtype="f8")
+    write_source(tmp_path, "tas", raw, ("time",), (4,))
+    write_group(tmp_path, "tas", raw, ("time",), (4,), [("time",)])
+    group = open_group(tmp_path, "tas")
+    more = xr.Dataset({"tas": ("time", np.ones(4))}, {"time": np.arange(8.0, 12.0)})
+    more.to_zarr(tmp_path, append_dim="time", consolidated=False)
+    assert "'time' had size 8, now 12" in refused(group)
+
+
+def test_a_smaller_array_is_more_than_growth(store, group):
+    peer(store).resize((12, 6, 8))
+    assert "'time' had size 20, now 12" in refused(group)
+    assert changes(group).other
+
+
+def test_an_array_rewritten_with_other_chunks_and_type_is_named(store, group):
+    shutil.rmtree(store / "tas")
+    data = np.ones((20, 6, 8), "f4")
+    form = group.source.zarr_format
+    write_source(store, "tas", data, DIMS, (5, 3, 8), zarr_format=form, coordinates=False)
+    text = refused(group)
+    assert "along 'time' chunks of 4, now chunks of 5" in text
+    assert "along 'lon' chunks of 5, now chunks of 8" in text
+    assert "type: int16, now float32" in text
+    assert "'lat'" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("scale_factor", 0.5, "scale_factor: 1.0, now 0.5"),
+        ("add_offset", 3, "add_offset: 0.0, now 3.0"),
+        ("missing_value", -9, "missing values: -1, now -9, -1"),
+        ("valid_max", 50, "valid_max: None, now 50"),
+        ("_Unsigned", "true", "unsigned: False, now True"),
+        ("scale_factor", "x", "scale_factor"),
+    ],
+)
+def test_attributes_that_change_what_values_mean_are_named(store, group, name, value, said):
+    peer(store).attrs[name] = value
+    assert said in refused(group)
+    with pytest.raises(StaleError):
+        open_group(store, "tas")
+
+
+def test_attributes_that_mean_nothing_for_values_are_left_alone(store, group):
+    peer(store).attrs["history"] = "renamed"
+    check(group)
+    check(open_group(store, "tas"))
+
+
+def test_other_dimensions_are_named(tmp_path):
+    build(tmp_path, zarr_format=2)
+    group = open_group(tmp_path, "tas")
+    peer(tmp_path).attrs["_ARRAY_DIMENSIONS"] = ["time", "y", "x"]
+    assert "dimensions: ['time', 'lat', 'lon'], now ['time', 'y', 'x']" in refused(group)
+    with pytest.raises(StaleError):
+        open_group(tmp_path, "tas")
+
+
+def test_an_array_that_is_gone_is_stale(store, group):
+    shutil.rmtree(store / "tas")
+    assert "no Zarr array 'tas'" in refused(group)
+
+
+def test_metadata_in_the_middle_of_being_written_are_stale(store, group):
+    name = "zarr.json" if group.source.zarr_format == 3 else ".zarray"
+    (store / "tas" / name).write_text('{"shape": [2')
+    assert "is not JSON" in refused(group)
+
+
+def test_an_exchanged_group_is_to_be_opened_again(store, group):
+    assert not is_replaced(group)
+    shutil.copytree(folder(store), store / "copy")
+    shutil.rmtree(folder(store))
+    (store / "copy").rename(folder(store))
+    assert is_replaced(group)
+    with pytest.raises(StaleError, match="open it again"):
+        check(group)
+    check(open_group(store, "tas"))
+
+
+def test_a_removed_group_is_noticed(store, group):
+    shutil.rmtree(folder(store))
+    with pytest.raises(StaleError, match="removed since it was opened"):
+        check(group)
+
+
+def test_many_written_chunks_are_counted(store, group):
+    time.sleep(0.02)
+    peer(store)[...] = 3
+    text = refused(group)
+    assert "chunk (0, 0, 0)" in text
+    assert "5 more chunks were written" in text
+    assert len(changes(group).written) == 20
+
+
+def test_shards_are_named_as_shards(tmp_path):
+    raw = np.arange(16, dtype="i4")
+    zarr.create_group(tmp_path)
+    made = zarr.create_array(tmp_path, name="tas", shape=(16,), chunks=(2,), shards=(8,), dtype="i4", fill_value=-1,
+                             dimension_names=["t"])  # fmt: skip
+    made[...] = raw
+    write_group(tmp_path, "tas", raw, ("t",), (2,), [("t",)])
+    stamp_shards(tmp_path)
+    group = open_group(tmp_path, "tas")
+    check(group)
+    time.sleep(0.02)
+    peer(tmp_path)[15] = 0
+    assert "shard (1,): written at" in refused(group)
+    peer(tmp_path).append(np.ones(9, "i4"))
+    assert changes(group).written.tolist() == [[1]]
+
+
+def stamp_shards(store):
+    """Put the stamps of shards in the place of those of chunks, which the plain writer takes."""
+    from cfagg.zarrs import digest, open_array, stamps
+
+    found = stamps(open_array(store, "tas"))
+    group = zarr.open_group(store / "tas_accumulation_group", mode="r+")
+    group.create_array("chunk_stamps", data=found, overwrite=True)
+    extra = dict(group.attrs["cfagg"])
+    extra["source"]["token"] = digest(found)
+    group.attrs["cfagg"] = extra
+
+
+def test_stamps_that_contradict_the_token_are_not_trusted(store, group):
+    zarr.open_array(folder(store, "chunk_stamps"), mode="r+")[0] = [1, 1]
+    check(group)  # the token still holds
+    time.sleep(0.02)
+    peer(store)[0, 0, 0] = 77
+    assert "chunk (0, 0, 0)" in refused(group)
+
+
+def test_a_token_that_no_stamps_have_is_refused(tmp_path):
+    build(tmp_path)
+    edit(tmp_path, lambda attributes: attributes["cfagg"]["source"].update(token="0" * 32))
+    assert "contradict its token" in refused(open_group(tmp_path, "tas"))
+
+
+def test_consolidated_metadata_that_are_older_do_not_hide_a_change(tmp_path):
+    build(tmp_path, zarr_format=2)
+    zarr.consolidate_metadata(tmp_path, zarr_format=2)
+    group = open_group(tmp_path, "tas")
+    peer(tmp_path).resize((24, 6, 8))
+    assert "now 24" in refused(group)
