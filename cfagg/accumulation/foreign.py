@@ -17,36 +17,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from cfagg.accumulation.arrays import SumArrays, WeightField, find
-from cfagg.accumulation.foreign_check import Terms, check_sums, holds, read_region
-from cfagg.accumulation.foreign_deltas import has_deltas, stored_type, undo_deltas
+from cfagg.accumulation.foreign_arrays import Samples, StoredSums, newest, read_stored_sums
+from cfagg.accumulation.foreign_check import Terms, check_sums, holds
+from cfagg.accumulation.foreign_deltas import has_deltas, stored_type
+from cfagg.accumulation.foreign_weights import CosineWeights, find_coordinate, find_latitude
 from cfagg.accumulation.group import Group, command
 from cfagg.accumulation.mask import Meaning, read_meaning
-from cfagg.conventions.accumulation import Combinations, Names, parse_array, parse_group, sample_positions
+from cfagg.conventions import limits
+from cfagg.conventions.accumulation import Combinations, parse_group
 from cfagg.conventions.accumulation_model import Dims, Table
 from cfagg.conventions.accumulation_record import MaskRecord
 from cfagg.conventions.accumulation_tree import KEY
-from cfagg.errors import (
-    ConventionError,
-    NotAccumulatedError,
-    Problem,
-    SourceError,
-    UnsupportedError,
-)
+from cfagg.errors import ConventionError, LimitError, NotAccumulatedError, Problem
 from cfagg.zarrs.documents import node_folder
-from cfagg.zarrs.metadata import ZarrArray, open_array
-from cfagg.zarrs.stamps import stamps
+from cfagg.zarrs.metadata import ZarrArray
 
-__all__ = ["CosineWeights", "open_foreign"]
-
-Samples = tuple[npt.NDArray[np.int64] | None, ...]
+__all__ = ["open_foreign"]
 
 _UNSURE = (
     "it was not written by cfagg: a few chunks agree with the data, but whether all of its sums belong to the data as "
@@ -55,27 +46,6 @@ _UNSURE = (
 
 #: An array of no more bytes is read whole where its masks can be told apart in no other way.
 _SCANNED = 2**28
-
-
-@dataclass(frozen=True, eq=False)
-class CosineWeights(WeightField):
-    """Weights that are the cosine of a latitude; `stored` is the latitude in degrees."""
-
-    @cached_property
-    def array(self) -> npt.NDArray[np.float64]:
-        """The weights, float64, read when they are first asked for; read-only."""
-        degrees = read_region(self.stored, [(0, n) for n in self.stored.shape])
-        weights: npt.NDArray[np.float64] = np.cos(np.deg2rad(degrees.astype(np.float64)))
-        weights.flags.writeable = False
-        return weights
-
-
-@dataclass(frozen=True)
-class _Sums:
-    """The sums of one combination that are well formed, with the places where its samples may be, likeliest first."""
-
-    arrays: SumArrays
-    places: tuple[Samples, ...]
 
 
 def open_foreign(source: ZarrArray, path: str, attributes: Mapping[str, Any], identity: tuple[int, int, int]) -> Group:
@@ -107,15 +77,17 @@ def open_foreign(source: ZarrArray, path: str, attributes: Mapping[str, Any], id
     where = f"{source.store}: group {path!r}"
     source = _with_dims(source, attributes)
     combinations = parse_group(attributes, source.dims, source=where)
+    if max(source.grid.matrix_shape, default=0) > limits.MAX_PARTITIONS:
+        raise LimitError(f"{where}: more than {limits.MAX_PARTITIONS} chunks along a dimension")
     meaning = read_meaning(source)
     problems: list[Problem] = []
     weighted = any(names.weighted for names in combinations.values())
     found = {}
     for combination, names in combinations.items():
-        sums = _read(source, path, combination, names, weighted, problems)
+        sums = read_stored_sums(source, path, combination, names, weighted, problems)
         if sums is not None:
             found[combination] = sums
-    weights = _find_latitude(source) if weighted else None
+    weights = find_latitude(source) if weighted else None
     generated = any(has_deltas(s.arrays.data) for s in found.values()) or _has_leftovers(source, path, combinations)
     if found and weighted and weights is None:
         problems.append(
@@ -124,7 +96,7 @@ def open_foreign(source: ZarrArray, path: str, attributes: Mapping[str, Any], id
         found = {}
     mask, samples = _confirm(source, found, meaning, weights, generated, problems)
     remarks = [*_remarks(source, mask, meaning, weights, generated), *_roundings(source, found, samples)]
-    if samples and _newest(source) > max(_newest(found[c].arrays.data) for c in samples):
+    if samples and newest(source) > max(newest(found[c].arrays.data) for c in samples):
         remarks.insert(0, "some of the data were written after the sums")
     if samples and mask != meaning.mask and (counted := _counts_missing(source, meaning, mask)):
         problems.append(Problem("missing values", counted))
@@ -170,7 +142,7 @@ def _with_dims(source: ZarrArray, attributes: Mapping[str, Any]) -> ZarrArray:
     if len(names) != source.ndim or set(names) & set(source.dims):
         return source
     for name, length in zip(names, source.shape, strict=True):
-        coordinate = _coordinate(source, name)
+        coordinate = find_coordinate(source, name)
         if coordinate is not None and coordinate.shape != (length,):
             raise ConventionError(
                 f"{source.store}: {source.path!r} names no dimensions, and those of its accumulation, {list(names)}, "
@@ -180,151 +152,15 @@ def _with_dims(source: ZarrArray, attributes: Mapping[str, Any]) -> ZarrArray:
     return replace(source, dims=names)
 
 
-def _coordinate(source: ZarrArray, name: str) -> ZarrArray | None:
-    """Return the array beside the source that has the name of a dimension, `None` where there is none of numbers."""
-    parent, slash, _ = source.path.rpartition("/")
-    try:
-        return open_array(source.store, f"{parent}{slash}{name}")
-    except (SourceError, UnsupportedError, ConventionError):
-        return None
-
-
 def _has_leftovers(source: ZarrArray, path: str, combinations: Combinations) -> bool:
     """Return whether arrays stand in the group that only NASA's generator leaves there."""
     folder = node_folder(source.store, path)
     return any(os.path.lexists(f"{folder}/{name}_temp/.zarray") for name in combinations.arrays)
 
 
-def _read(
-    source: ZarrArray, path: str, combination: Dims, names: Names, weighted: bool, problems: list[Problem]
-) -> _Sums | None:
-    """Return the arrays of one combination and where their samples may be, or note why they cannot be used."""
-    label = "+".join(combination)
-    data_name = names.weighted if weighted else names.unweighted
-    if data_name is None or names.weights is None:
-        kinds = f"{'_DATA_WEIGHTED' if weighted else '_DATA_UNWEIGHTED'} and _WEIGHTS"
-        problems.append(Problem(label, f"{kinds} expected, found {' and '.join(names.as_dict())}"))
-        return None
-    before = len(problems)
-    data, counts = (_open(source, path, combination, name, problems) for name in (data_name, names.weights))
-    if data is None or counts is None or len(problems) > before:
-        return None
-    strides = [parse_array({**a.attributes, "_ARRAY_DIMENSIONS": list(a.dims)}).stride for a in (data, counts)]
-    if data.dims != counts.dims or data.shape != counts.shape or strides[0] != strides[1]:
-        problems.append(
-            Problem(names.weights, f"dimensions {counts.dims}, shape {counts.shape} and strides {strides[1]}, not "
-                    f"{data.dims}, {data.shape} and {strides[0]} as of {data_name!r}")
-        )  # fmt: skip
-        return None
-    if weighted and "i" in data.dtype.kind + counts.dtype.kind:
-        problems.append(Problem(label, f"weighted sums that were cut to whole numbers ({data.dtype.name}): no use"))
-        return None
-    if data.dtype.kind in "iu" and _may_overflow(source, data):
-        problems.append(Problem(data_name, f"sums that {data.dtype.name} may not hold: an overflow would not show"))
-        return None
-    axes = tuple(source.dims.index(d) for d in data.dims)
-    places = _places(source, axes, data, strides[0], problems)
-    return None if places is None else _Sums(SumArrays(data, counts, None, None, None, axes), places)
-
-
-def _open(source: ZarrArray, path: str, combination: Dims, name: str, problems: list[Problem]) -> ZarrArray | None:
-    """Return one array of sums, whole and with attributes that fit the group, or note why not."""
-    array = find(source.store, path, name, problems)
-    if array is None:
-        return None
-    try:
-        array = undo_deltas(array)
-        parse_array(
-            {**array.attributes, "_ARRAY_DIMENSIONS": list(array.dims)}, dims=source.dims, combination=combination
-        )
-    except ConventionError as error:
-        problems.extend(Problem(f"{name}.{p.where}", p.message) for p in error.problems)
-        return None
-    except UnsupportedError as error:
-        problems.append(Problem(name, str(error)))
-        return None
-    if array.dtype.kind not in "iuf":
-        problems.append(Problem(name, f"numbers expected, found {array.dtype.name}"))
-        return None
-    if absent := int((stamps(array)[:, 0] < 0).sum()):
-        problems.append(Problem(name, f"{absent} of {array.objects.size} chunks are absent: never written, or zeros"))
-        return None
-    return array
-
-
-def _newest(array: ZarrArray) -> int:
-    """Return when the youngest stored object of an array was written, in nanoseconds."""
-    return int(stamps(array)[:, 1].max(initial=0))
-
-
-def _may_overflow(source: ZarrArray, data: ZarrArray) -> bool:
-    """Return whether sums of all of the data may be larger than the type of the sums can hold."""
-    if source.dtype.kind not in "iu":
-        return True
-    largest = max(abs(int(np.iinfo(source.dtype).min)), int(np.iinfo(source.dtype).max))
-    return data.dtype.kind == "u" or source.size * largest > np.iinfo(data.dtype).max
-
-
-def _places(
-    source: ZarrArray, axes: tuple[int, ...], data: ZarrArray, strides: tuple[int, ...], problems: list[Problem]
-) -> tuple[Samples, ...] | None:
-    """Return where samples stand by the convention, and where the generator puts them, or note a wrong shape."""
-    before = len(problems)
-    regular: list[npt.NDArray[np.int64] | None] = [None] * source.ndim
-    early: list[npt.NDArray[np.int64] | None] = [None] * source.ndim
-    for axis, size, stride in zip(axes, data.shape, strides, strict=True):
-        length, dim = source.shape[axis], source.dims[axis]
-        if not stride:
-            if size != length:
-                problems.append(Problem(data.name, f"size {length} along {dim!r} expected, found {size}"))
-            continue
-        whole = sample_positions(source.grid.axes[axis], length, stride)
-        edges = source.grid.edges[axis]
-        # Chunks that are not whole at the array's end may have been dropped, and strides that are not.
-        fewest = (int(np.searchsorted(edges, length, side="right")) - 1) // stride
-        if not max(fewest, 1) <= size <= len(whole):
-            expected = f"{fewest} to {len(whole)}" if fewest < len(whole) else str(fewest)
-            problems.append(Problem(data.name, f"{expected} samples along {dim!r} expected, found {size}"))
-            continue
-        regular[axis] = whole[:size]
-        # Over the first two chunks, then one more stride each.
-        index = 2 + stride * np.arange(size)
-        if index[-1] < len(edges) and stride > 2:
-            early[axis] = np.minimum(edges[index], length)
-        else:
-            early[axis] = whole[:size]
-    if len(problems) > before:
-        return None
-    return (tuple(regular), tuple(early)) if _differ(regular, early) else (tuple(regular),)
-
-
-def _differ(one: list[Any], other: list[Any]) -> bool:
-    return any(a is not None and not np.array_equal(a, b) for a, b in zip(one, other, strict=True))
-
-
-def _find_latitude(source: ZarrArray) -> CosineWeights | None:
-    """Return the cosine of the latitude along one of the dimensions."""
-    for axis, (name, length) in enumerate(zip(source.dims, source.shape, strict=True)):
-        coordinate = _coordinate(source, name)
-        if coordinate is None or coordinate.shape != (length,) or coordinate.dtype.kind not in "iuf":
-            continue
-        attributes = coordinate.attributes
-        known = (
-            name.lower() in ("lat", "latitude")
-            or attributes.get("standard_name") == "latitude"
-            or str(attributes.get("units")).lower() in ("degrees_north", "degree_north", "degrees_n", "degree_n")
-        )
-        if known and "scale_factor" not in attributes:
-            weights = CosineWeights(coordinate, (axis,))
-            # A pole may be a little below 0 by rounding; a longitude is far below.
-            if np.isfinite(weights.array).all() and (weights.array >= -1e-7).all():
-                return weights
-    return None
-
-
 def _confirm(
     source: ZarrArray,
-    found: Mapping[Dims, _Sums],
+    found: Mapping[Dims, StoredSums],
     meaning: Meaning,
     weights: CosineWeights | None,
     generated: bool,
@@ -395,23 +231,24 @@ def _remarks(
     return out
 
 
-def _roundings(source: ZarrArray, found: Mapping[Dims, _Sums], samples: Mapping[Dims, Samples]) -> list[str]:
+def _roundings(source: ZarrArray, found: Mapping[Dims, StoredSums], samples: Mapping[Dims, Samples]) -> list[str]:
     """Return what the numbers and places of the samples cost."""
     out = []
     worst: dict[str, float] = {}
     for combination, places in samples.items():
         label = "+".join(combination)
-        data = found[combination].arrays.data
+        arrays = found[combination].arrays
         if places is not found[combination].places[0]:
             out.append(f"sums along {label} begin with that over two chunks, whatever the stride")
         for d, positions in zip(source.dims, places, strict=True):
             length = source.shape[source.dims.index(d)]
             if positions is not None and positions[-1] < length:
                 out.append(f"the last {length - int(positions[-1])} of {d!r} are not in the sums along {label}")
-        stored = stored_type(data)
-        if stored.kind == "f" and stored.itemsize < 8:
-            count = max(len(p) for p in places if p is not None)
-            worst[stored.name] = max(worst.get(stored.name, 0.0), 2 * count * float(np.finfo(stored).eps))
+        count = max(len(p) for p in places if p is not None)
+        for array in (arrays.data, arrays.weights):
+            stored = np.dtype("f8") if array is None else stored_type(array)
+            if stored.kind == "f" and stored.itemsize < 8:
+                worst[stored.name] = max(worst.get(stored.name, 0.0), 2 * count * float(np.finfo(stored).eps))
     out += [
         f"sums are kept as {name}: a mean over one stride may be off by {part:.1g} of the mean over all"
         for name, part in worst.items()

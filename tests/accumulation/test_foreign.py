@@ -3,10 +3,13 @@
 import json
 import pickle
 import shutil
+import warnings
 
 import numpy as np
 import pytest
 import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cfagg.accumulation import foreign
 from cfagg.accumulation.foreign_deltas import has_deltas, undo_deltas
@@ -16,7 +19,14 @@ from cfagg.accumulation.request import Request
 from cfagg.accumulation.runs import Runs
 from cfagg.accumulation.sums import sums
 from cfagg.conventions.accumulation_record import MaskRecord
-from cfagg.errors import ConventionError, NotAccumulatedError, StaleAccumulationWarning, StaleError, UnsupportedError
+from cfagg.errors import (
+    CfaggError,
+    ConventionError,
+    NotAccumulatedError,
+    StaleAccumulationWarning,
+    StaleError,
+    UnsupportedError,
+)
 from cfagg.zarrs.chunks import read_chunk
 from cfagg.zarrs.metadata import open_array
 from tests.accumulation.generated import DIMS, boxes, generate, write_array
@@ -324,6 +334,36 @@ def test_a_damaged_chunk_is_named(tmp_path):
     assert "acc_time/0.0.0) is damaged" in message
 
 
+JSON = st.sampled_from(
+    [None, True, -1, 0, 1, 7, 2**62, 1.5, "", "x", "acc_time", "<f8", "<i4", [], [1], [0, 0, 0], {}, {"id": "x"}]
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_whatever_stands_in_the_metadata_is_read_or_refused_with_an_error_of_ours(tmp_path_factory, data):
+    store = tmp_path_factory.mktemp("fuzz") / "s.zarr"
+    values = field()
+    generate(store, values, CHUNKS)
+    path = data.draw(st.sampled_from(sorted((store / "variable_accumulation_group").rglob(".z*"))))
+    document = json.loads(path.read_text())
+    node = document
+    while True:
+        key = data.draw(st.sampled_from(sorted(node) if isinstance(node, dict) else range(len(node))))
+        if not (isinstance(node[key], dict | list) and node[key] and data.draw(st.booleans())):
+            break
+        node = node[key]
+    node[key] = data.draw(JSON)
+    path.write_text(json.dumps(document))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StaleAccumulationWarning)
+        try:
+            group = open_group(store, "variable")
+        except CfaggError:
+            return
+    assert_sums_agree(group, values, cosine(16), values >= 0, count=3)
+
+
 def test_a_group_attribute_that_breaks_the_convention_is_refused(tmp_path):
     generate(tmp_path / "s.zarr", field(), CHUNKS)
     path = tmp_path / "s.zarr" / "variable_accumulation_group" / ".zattrs"
@@ -335,15 +375,15 @@ def test_a_group_attribute_that_breaks_the_convention_is_refused(tmp_path):
 # --- writers that follow the text alone ----------------------------------------------------------------------------
 
 
-def write_by_the_text(store, values, dtype, *, zarr_format=3, stride=2, chunks=(5, 4), valid=None):
+def write_by_the_text(store, values, dtype, *, zarr_format=3, stride=2, chunks=(5, 4), valid=None, fill=-1):
     """An array over (time, x), and unweighted sums and counts along time and along both, in a type."""
     valid = np.ones(values.shape, bool) if valid is None else valid
     root = zarr.create_group(store, zarr_format=zarr_format)
     names = {"dimension_names": ("time", "x")} if zarr_format == 3 else {}
     attributes = {"_ARRAY_DIMENSIONS": ["time", "x"]}
-    fill = {"fill_value": values.dtype.type(-1)}
-    array = root.create_array("variable", shape=values.shape, chunks=chunks, dtype=values.dtype, **fill, **names)
-    array.attrs.update(attributes | ({"_FillValue": -1} if zarr_format == 3 else {}))
+    given = {"fill_value": values.dtype.type(fill)}
+    array = root.create_array("variable", shape=values.shape, chunks=chunks, dtype=values.dtype, **given, **names)
+    array.attrs.update(attributes | ({"_FillValue": fill} if zarr_format == 3 else {}))
     array[:] = values
     group = root.create_group("variable_accumulation_group")
     tree = {
@@ -380,6 +420,16 @@ def test_sums_that_may_have_overflowed_are_refused(tmp_path):
     values = np.random.default_rng(0).integers(0, 100, (43, 18)).astype("i4")
     write_by_the_text(tmp_path / "s.zarr", values, "i4")
     assert "time: a: sums that int32 may not hold" in f"time: {refused(tmp_path / 's.zarr')[0]}"
+
+
+@pytest.mark.parametrize(("dtype", "refuses"), [("u4", True), ("u8", False)])
+def test_unsigned_sums_of_unsigned_numbers_are_read_where_they_hold_them(tmp_path, dtype, refuses):
+    values = np.random.default_rng(0).integers(0, 2**32 - 1, (43, 18)).astype("u4")
+    write_by_the_text(tmp_path / "s.zarr", values, dtype, fill=2**32 - 1)
+    if refuses:
+        assert refused(tmp_path / "s.zarr")[0].startswith("a: sums that uint32 may not hold")
+    else:
+        assert opened(tmp_path / "s.zarr")[0].kind == "int64"
 
 
 def test_sums_that_leave_missing_values_in_are_refused(tmp_path):
