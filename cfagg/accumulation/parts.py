@@ -115,6 +115,8 @@ def extent(part: Part, edges: Edges, length: int) -> Extent:
     start, stop = _spans(part)
     if not len(start):
         return Extent(0, 0, 0, 0)
+    if len(start) == 1:
+        return _extent_of_range(int(start[0]), int(stop[0]), edges, length)
     first, last = _chunk_of(edges, start), _chunk_of(edges, stop - 1)
     same = first[1:] == last[:-1]  # in one chunk with the range before
     shared = first[1:][same]
@@ -128,6 +130,17 @@ def extent(part: Part, edges: Edges, length: int) -> Extent:
         cells + int((start[1:] - stop[:-1])[same].sum()),
         cells,
     )
+
+
+def _extent_of_range(start: int, stop: int, edges: Edges, length: int) -> Extent:
+    """Return the same as `extent` for a single range."""
+    if isinstance(edges, Regular):
+        first, last = start // edges.chunk, (stop - 1) // edges.chunk
+        low, high = first * edges.chunk, (last + 1) * edges.chunk
+    else:
+        first, last = (int(k) - 1 for k in np.searchsorted(edges, [start, stop - 1], side="right"))
+        low, high = int(edges[first]), int(edges[last + 1])
+    return Extent(last - first + 1, min(high, length) - low, stop - start, stop - start)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

