@@ -18,7 +18,9 @@ _HOMES = {
     "Grid": "cfagg.model",
     "Layout": "cfagg.model",
     "Partitions": "cfagg.model",
+    "accumulate": "cfagg.accumulation.accumulating",
     "convert": "cfagg.conversion",
+    "open_accumulated": "cfagg.accumulation.accumulated",
     "open_aggregation": "cfagg.reading",
     "read": "cfagg.reading",
     "show": "cfagg.display.shown",
@@ -27,6 +29,8 @@ _HOMES = {
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from cfagg.accumulation.accumulated import open_accumulated as open_accumulated
+    from cfagg.accumulation.accumulating import accumulate as accumulate
     from cfagg.conversion import convert as convert
     from cfagg.display.shown import show as show
     from cfagg.errors import CfaggError as CfaggError
