@@ -11,7 +11,7 @@ from cfagg.accumulation.grouping import Grouping, grouping_of
 from cfagg.accumulation.labels import Dims, Labels, Picked, labels_of
 from cfagg.accumulation.query import query
 from cfagg.accumulation.result import labelled
-from cfagg.errors import CfaggError
+from cfagg.errors import CfaggError, SourceError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -407,6 +407,13 @@ def open_accumulated(store: str | os.PathLike[str], variable: str) -> Accumulate
     from cfagg.accumulation.group import open_group
 
     group = open_group(store, variable)
-    labels = labels_of(store, variable)
+    try:
+        labels = labels_of(store, variable)
+    except SourceError:
+        if group.foreign is None:
+            raise
+        from cfagg.accumulation.foreign_labels import labels_by_group
+
+        labels = labels_by_group(group)
     check(group)
     return Accumulated(group, labels)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.accumulation import foreign
+from cfagg.accumulation.accumulated import open_accumulated
 from cfagg.accumulation.foreign_deltas import has_deltas, undo_deltas
 from cfagg.accumulation.freshness import check
 from cfagg.accumulation.group import open_group
@@ -182,6 +183,24 @@ def test_dimensions_that_the_array_does_not_name_are_those_of_the_group_if_they_
     write_array(tmp_path / "s.zarr" / "longitude", np.arange(7.0), (7,))
     with pytest.raises(ConventionError, match=r"'longitude' has shape \(7,\); add _ARRAY_DIMENSIONS"):
         open_group(tmp_path / "s.zarr", "variable")
+
+
+def test_a_store_that_xarray_cannot_open_is_asked_by_the_labels_beside_the_data(tmp_path):
+    values = field()
+    store = tmp_path / "s.zarr"
+    generate(store, values, CHUNKS, attributes={"units": "mm/h", "missing_value": -99.0})
+    write_array(store / "time", np.arange(40.0), (40,), attributes={"units": "days since 2001-01-01"})
+    shutil.rmtree(store / "longitude")
+    with pytest.warns(StaleAccumulationWarning):
+        acc = open_accumulated(store, "variable")
+    assert acc.sizes == {"latitude": 16, "longitude": 12, "time": 40}
+    found = acc.mean("time", sel={"time": slice("2001-01-03", "2001-01-31"), "latitude": slice(0, 90)})
+    part = np.where(values >= 0, values, np.nan)[8:, :, 2:31]
+    np.testing.assert_allclose(found.values, np.nanmean(part, 2), rtol=1e-5)
+    assert found.dims == ("latitude", "longitude")
+    assert "longitude" not in found.coords
+    assert found.attrs["units"] == "mm/h"
+    assert "missing_value" not in found.attrs
 
 
 def test_dimensions_that_the_array_names_itself_may_stand_in_the_group_in_any_order(tmp_path):
