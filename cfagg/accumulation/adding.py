@@ -10,7 +10,7 @@ import itertools
 import math
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,13 +21,13 @@ import numpy.typing as npt
 from cfagg.accumulation.arrays import read_stored
 from cfagg.accumulation.contract import contract_pair, contract_raw, contract_stored
 from cfagg.accumulation.group import Group
-from cfagg.accumulation.parts import Local, Part, locate
-from cfagg.accumulation.planner import Plan, Reading
+from cfagg.accumulation.parts import Local, Part, Pick, locate
+from cfagg.accumulation.planner import MANY_WEIGHTS, Plan, Reading
 from cfagg.kernels.cumulative_mask import Mask
 from cfagg.kernels.cumulative_plain import add_exactly
 from cfagg.zarrs import ZarrArray, read_box
 
-__all__ = ["Sum", "add_up", "chunks"]
+__all__ = ["Sum", "add_up", "chunks", "cut", "hull", "in_order", "processors"]
 
 Array = npt.NDArray[Any]
 Place = tuple[slice | npt.NDArray[np.int64], ...]
@@ -59,6 +59,8 @@ class Sum:
     high: dict[str, Array] = field(default_factory=dict)
     #: What is to be added to `high`, where sums are kept with twice the digits of float64.
     low: dict[str, Array] = field(default_factory=dict)
+    #: Quantities to which something was added.
+    begun: set[str] = field(default_factory=set)
     #: Integers of at most these sizes were added, whatever cancelled.
     bounds: list[float] = field(default_factory=list)
 
@@ -91,6 +93,17 @@ class Sum:
         """Add what a chunk gives."""
         quantity, place, values, low = gift
         target = self.high[quantity]
+        if (
+            quantity not in self.begun
+            and quantity not in self.low
+            and (values.shape, values.dtype) == (target.shape, target.dtype)
+            and all(isinstance(p, slice) for p in place)
+        ):
+            # Fresh memory is dear: the first results are what the others are added to.
+            self.high[quantity] = values
+            self.begun.add(quantity)
+            return
+        self.begun.add(quantity)
         index: Any = place
         if sum(not isinstance(p, slice) for p in place) > 1:
             index = np.ix_(*(np.arange(p.start, p.stop) if isinstance(p, slice) else p for p in place))
@@ -120,7 +133,7 @@ def add_up(group: Group, plan: Plan, *, integer: bool, workers: int | None = Non
     mask = out.mask
     jobs = ((reading, *job) for reading in plan.readings for job in chunks(reading))
     if workers is None:
-        workers = _processors() if plan.cost > _THREADS_FROM else 1
+        workers = processors() if plan.cost > _THREADS_FROM else 1
 
     def work(job: tuple[Reading, tuple[int, ...], list[tuple[Local, ...]]]) -> tuple[list[Gift], float]:
         reading, index, terms = job
@@ -128,24 +141,24 @@ def add_up(group: Group, plan: Plan, *, integer: bool, workers: int | None = Non
             return _from_source(out, mask, reading, index, terms)
         return _from_sums(out, reading, index, terms)
 
-    for gifts, bound in _ordered(work, jobs, workers):
+    for gifts, bound in in_order(work, jobs, workers):
         out.bounds.append(bound)
         for gift in gifts:
             out.add(gift)
     return out
 
 
-def _processors() -> int:
+def processors() -> int:
     """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _ordered(work: Any, jobs: Iterator[Any], workers: int) -> Iterator[tuple[list[Gift], float]]:
+def in_order[J, R](work: Callable[[J], R], jobs: Iterator[J], workers: int) -> Iterator[R]:
     """Return results in the order of the jobs, a few of which run at a time."""
     if workers <= 1:
         yield from map(work, jobs)
         return
-    waiting: deque[Future[tuple[list[Gift], float]]] = deque()
+    waiting: deque[Future[R]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         try:
             for job in jobs:
@@ -188,12 +201,12 @@ def chunks(reading: Reading) -> Iterator[tuple[tuple[int, ...], list[tuple[Local
         yield index, needed[index]
 
 
-def _hull(terms: Sequence[tuple[Local, ...]]) -> tuple[slice, ...]:
+def hull(terms: Sequence[tuple[Local, ...]]) -> tuple[slice, ...]:
     """Return the box of a chunk that holds what all terms take."""
     return tuple(slice(min(t.low for t in axis), max(t.high for t in axis)) for axis in zip(*terms, strict=True))
 
 
-def _cut(term: Sequence[Local], box: Sequence[slice]) -> tuple[slice, ...]:
+def cut(term: Sequence[Local], box: Sequence[slice]) -> tuple[slice, ...]:
     """Return what one term takes, counted from the start of the box that was read."""
     return tuple(slice(t.low - b.start, t.high - b.start) for t, b in zip(term, box, strict=True))
 
@@ -221,7 +234,7 @@ def _from_source(
     out: Sum, mask: Mask | None, reading: Reading, index: tuple[int, ...], terms: list[tuple[Local, ...]]
 ) -> tuple[list[Gift], float]:
     """Return what terms take from a chunk of the array itself."""
-    array, box = reading.array, _hull(terms)
+    array, box = reading.array, hull(terms)
     block = read_box(array, index, box)
     if block is None:
         shape = [s.stop - s.start for s in box]
@@ -231,7 +244,7 @@ def _from_source(
     gifts: list[Gift] = []
     bound = 0.0
     for term in terms:
-        part = block[_cut(term, box)]
+        part = block[cut(term, box)]
         weights = _weights(out.group, array, index, term)
         total, weight, count = contract_raw(part, term, mask, weights, integer=out.integer)
         if out.integer:
@@ -246,17 +259,32 @@ def _weights(group: Group, array: ZarrArray, index: Sequence[int], term: Sequenc
     """Return the weights of what a term takes of a chunk, of length 1 along axes that they do not span."""
     if group.weights is None:
         return None
+    field = group.weights
     starts = [a for a, _ in array.grid.extent(index)]
-    cut = tuple(slice(starts[a] + term[a].low, starts[a] + term[a].high) for a in group.weights.axes)
-    shape = [t.high - t.low if a in group.weights.axes else 1 for a, t in enumerate(term)]
-    return group.weights.array[cut].reshape(shape)
+    box = tuple(slice(starts[a] + term[a].low, starts[a] + term[a].high) for a in field.axes)
+    shape = [t.high - t.low if a in field.axes else 1 for a, t in enumerate(term)]
+    values = field.array[box] if field.stored.size <= MANY_WEIGHTS else _read_region(field.stored, box)
+    return values.reshape(shape)
+
+
+def _read_region(array: ZarrArray, box: tuple[slice, ...]) -> Array:
+    """Return a box of an array of the group that is too large to be held."""
+    out = np.empty([s.stop - s.start for s in box], array.dtype)
+    located = [
+        locate(Pick(np.arange(s.start, s.stop)), axis, n)
+        for s, axis, n in zip(box, array.grid.axes, array.shape, strict=True)
+    ]
+    for term in itertools.product(*located):
+        index = tuple(t.chunk for t in term)
+        out[tuple(t.target for t in term)] = read_stored(array, index, tuple(slice(t.low, t.high) for t in term))
+    return out
 
 
 def _from_sums(
     out: Sum, reading: Reading, index: tuple[int, ...], terms: list[tuple[Local, ...]]
 ) -> tuple[list[Gift], float]:
     """Return what terms take from a chunk of stored sums."""
-    box = _hull(terms)
+    box = hull(terms)
     order = [reading.axes.index(a) for a in range(len(reading.axes))]
     blocks = [read_stored(array, index, box).transpose(order) for array in reading.arrays]
     box = tuple(box[d] for d in order)
@@ -266,7 +294,7 @@ def _from_sums(
     bound = 0.0
     for stored_term in terms:
         term = [stored_term[d] for d in order]
-        high, *low = (block[_cut(term, box)] for block in blocks)
+        high, *low = (block[cut(term, box)] for block in blocks)
         place = tuple(t.target for t in term)
         if quantity in out.low:
             gifts.append((quantity, place, *contract_pair(high, low[0] if low else None, term)))

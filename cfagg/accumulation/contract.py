@@ -72,6 +72,8 @@ def contract_stored(block: Array, term: Sequence[Local], *, integer: bool) -> Ar
     block, term, integer
         As of `contract_raw`; nothing is missing in sums.
     """
+    if integer and block.dtype.kind == "f":
+        block = np.rint(block).astype(np.int64)  # counts that another program keeps as real numbers
     block, _, term = _take(block, None, term)
 
     def reduce(box: tuple[slice, ...], axes: Axes) -> tuple[Array, ...]:
@@ -157,7 +159,10 @@ def _contract(
             factor *= term[a].entries[0][2]
         box = tuple(slice(t.starts[0], t.stops[0]) if t.take is None else slice(None) for t in term)
         found = reduce(box, folds)
-        return found if factor == 1 else tuple(f * factor for f in found)
+        if factor != 1:
+            for f in found:
+                np.multiply(f, factor, out=f)
+        return found
     out: tuple[Array, ...] = ()
     done: dict[tuple[int, ...], tuple[Array, ...]] = {}
     for entries in itertools.product(*(term[a].entries for a in folds)):

@@ -22,7 +22,7 @@ from cfagg.accumulation.request import Request
 from cfagg.accumulation.split import fold, split
 from cfagg.zarrs import ZarrArray, partial
 
-__all__ = ["Plan", "Quantity", "Reading", "Term", "make_plan", "weights_are_known"]
+__all__ = ["MANY_WEIGHTS", "Plan", "Quantity", "Reading", "Term", "make_plan", "weights_are_known"]
 
 Quantity = Literal["data", "weights", "counts"]
 Dims = tuple[str, ...]
@@ -31,8 +31,8 @@ Dims = tuple[str, ...]
 #: nanoseconds.  Only their ratios matter, and these little: choices differ by factors.
 _CHUNK, _DECODED, _READ, _SUMMED = 40_000.0, 1.0, 0.3, 0.5
 
-#: Weights with more cells than this are not summed cell by cell where their sums are stored.
-_MANY_WEIGHTS = 1 << 22
+#: Weights with more cells than this are not held in memory, nor summed cell by cell where their sums are stored.
+MANY_WEIGHTS = 1 << 22
 
 #: Beyond so many reduced axes they are split in order, as all orders are many.
 _ANY_ORDER = 4
@@ -108,7 +108,7 @@ def weights_are_known(group: Group) -> bool:
     """Return whether sums of weights follow from the weights alone, without the accumulation."""
     if not group.complete:
         return False
-    return group.weights is None or not group.sums or group.weights.stored.size <= _MANY_WEIGHTS
+    return group.weights is None or not group.sums or group.weights.stored.size <= MANY_WEIGHTS
 
 
 def make_plan(group: Group, request: Request, wanted: Sequence[Quantity]) -> Plan:

@@ -72,6 +72,7 @@ def sums(group: Group, request: Request, *, workers: int | None = None) -> tuple
         the source, in its order, without those that are reduced to one group and need not stay.
     weight : float64 array
         Sum of the weights of valid cells, or their number; ``total / weight`` is the mean.  0 where nothing is valid.
+        Read-only where it is the same along an axis.
 
     Raises
     ------
@@ -85,14 +86,14 @@ def sums(group: Group, request: Request, *, workers: int | None = None) -> tuple
     found = raw_sums(group, request, ("data", "weights"), workers=workers)
     if found.data is None or found.weights is None:
         raise AssertionError("sums and weights were asked for")
-    weight = found.weights.astype(np.float64)
-    total = found.data * group.scale
+    request = request.resolve(group.source.shape)
+    total, weight = _dropped(found.data, request), _real(_dropped(found.weights, request))
     if found.data_low is not None:
-        total = total + found.data_low * group.scale
+        total = total + _dropped(found.data_low, request)
+    total = _real(total) if group.scale == 1 else total * group.scale
     if group.offset:
         total = total + group.offset * weight
-    request = request.resolve(group.source.shape)
-    return _dropped(total, request).astype(np.float64), _dropped(weight, request)
+    return total, weight
 
 
 def counts(group: Group, request: Request, *, workers: int | None = None) -> Int64:
@@ -182,14 +183,23 @@ def _dropped(values: npt.NDArray[Any], request: Request) -> npt.NDArray[Any]:
     return values.reshape(request.shape)
 
 
+def _real(values: npt.NDArray[Any]) -> Float:
+    """Return values as float64; those that are one along an axis, and take no room there, still do not."""
+    if values.dtype == np.float64:
+        return values
+    once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in values.strides)
+    narrow = values[once].astype(np.float64)
+    return narrow if narrow.shape == values.shape else np.broadcast_to(narrow, values.shape)
+
+
 def _known(group: Group, request: Request, quantity: Quantity) -> npt.NDArray[np.float64] | npt.NDArray[np.int64]:
     """Return counts or sums of weights where nothing is missing."""
     lengths = request.lengths
     if quantity == "counts" or group.weights is None:
-        out = np.ones(lengths, np.int64)
+        out = np.ones([1] * len(lengths), np.int64)
         for a, runs in request.reduced.items():
-            out *= runs.sizes.reshape([-1 if b == a else 1 for b in range(len(lengths))])
-        return out
+            out = out * runs.sizes.reshape([-1 if b == a else 1 for b in range(len(lengths))])
+        return np.broadcast_to(out, lengths)
     field = group.weights
     shape = [group.source.shape[a] if a in field.axes else 1 for a in range(len(lengths))]
     if 0 in lengths or 0 in shape:
