@@ -5,6 +5,7 @@ What is not decoded here (transposed chunks, column-major chunks of Zarr v2, sel
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from typing import Any, Self
@@ -63,10 +64,8 @@ def read_chunk(array: ZarrArray, index: Sequence[int]) -> Chunk | None:
     decoder = array.decoder
     if decoder is None:
         return read_by_zarr(array, index, [(0, b - a) for a, b in array.grid.extent(index)])
-    lengths = _stored_shape(array, index)
-    nbytes = array.dtype.itemsize
-    for n in lengths:
-        nbytes *= n
+    lengths, valid = _shapes(array, index)
+    nbytes = array.dtype.itemsize * math.prod(lengths)
     with _Place(array, index) as place:
         if not place.there:
             return None
@@ -82,10 +81,7 @@ def read_chunk(array: ZarrArray, index: Sequence[int]) -> Chunk | None:
         except DamagedError as error:
             raise place.damaged(str(error)) from error
     chunk = _native(raw, array.dtype, decoder.swap).reshape(lengths)
-    cut = array.grid.extent(index)
-    if any(b - a != n for (a, b), n in zip(cut, lengths, strict=True)):
-        chunk = chunk[tuple(slice(0, b - a) for a, b in cut)]
-    return chunk
+    return chunk if valid == lengths else chunk[tuple(slice(0, n) for n in valid)]
 
 
 def read_box(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...]) -> Chunk | None:
@@ -168,12 +164,21 @@ def chunk_bytes(array: ZarrArray, index: Sequence[int]) -> int:
         return 0
 
 
-def _stored_shape(array: ZarrArray, index: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape in which a chunk is stored: whole, also where it hangs over the array's end."""
-    return tuple(
-        axis.chunk if isinstance(axis, Regular) else int(axis[i + 1] - axis[i])
-        for axis, i in zip(array.grid.axes, index, strict=True)
-    )
+def _shapes(array: ZarrArray, index: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return the shape in which a chunk is stored, whole, and how much of it lies within the array."""
+    lengths, valid = [], []
+    for axis, size, i in zip(array.grid.axes, array.shape, index, strict=True):
+        if isinstance(axis, Regular):
+            length = axis.chunk
+            start = i * length
+        else:
+            start = int(axis[i])
+            length = int(axis[i + 1]) - start
+        if i < 0 or start >= size:
+            raise IndexError(f"{array.path!r} has no chunk {tuple(map(int, index))}, only {array.grid.matrix_shape}")
+        lengths.append(length)
+        valid.append(min(length, size - start))
+    return lengths, valid
 
 
 def _native(raw: npt.NDArray[np.uint8], dtype: np.dtype[Any], swap: bool) -> Chunk:
@@ -270,7 +275,7 @@ class _Place:
 
 def _read_part(array: ZarrArray, index: Sequence[int], ranges: list[tuple[int, int]], swap: bool) -> Chunk | None:
     """Return a box of a chunk whose elements are stored as they are, by few reads of few bytes."""
-    lengths = _stored_shape(array, index)
+    lengths, _ = _shapes(array, index)
     # Bytes from one index to the next along each dimension, and after the last the element itself.
     strides = [array.dtype.itemsize] * (len(lengths) + 1)
     for d in reversed(range(len(lengths))):

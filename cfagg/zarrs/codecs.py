@@ -170,7 +170,7 @@ def _zstd(stored: Any, expected: int) -> Any:
 def _zstd_size(stored: Any) -> int:
     """Return the decoded size that a zstd frame's header gives, -1 where it gives none (RFC 8878, section 3.1.1.1)."""
     head = bytes(memoryview(stored)[:18])
-    if len(head) < 6 or head[:4] != b"\x28\xb5\x2f\xfd":
+    if len(head) < 6 or not head.startswith(b"\x28\xb5\x2f\xfd"):
         raise DamagedError("it is not compressed with zstd")
     flag, single = head[4] >> 6, head[4] >> 5 & 1
     start = 5 + (1 - single) + (0, 1, 2, 4)[head[4] & 3]

@@ -323,6 +323,14 @@ def test_boxes_are_counted_from_the_chunks_own_start_and_cut_at_the_arrays_end(t
     assert read_box(array, (1,), (slice(3, 4),)).tolist() == []
 
 
+@pytest.mark.parametrize("index", [(2,), (-1,), (99,)])
+@pytest.mark.parametrize("chunks", [(4,), [[3, 4]]], ids=["regular", "variable"])
+def test_a_chunk_that_the_grid_does_not_have_is_no_fill_value(tmp_path, index, chunks):
+    create(tmp_path, "x", (7,), chunks, dtype="i4")
+    with pytest.raises(IndexError):
+        read_chunk(open_array(tmp_path, "x"), index)
+
+
 def test_the_stored_size_of_a_chunk_is_that_of_its_file(tmp_path):
     create(tmp_path, "x", (8,), (4,), dtype="f8", compressors=None)[4:] = 1
     array = open_array(tmp_path, "x")
