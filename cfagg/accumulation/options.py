@@ -70,7 +70,7 @@ class Settings:
             raise UnsupportedError(
                 f"{where} is a single value without dimensions: there is nothing to accumulate along"
             )
-        chosen = tuple(default) if dims is None else check_dims(dims, known, where)
+        chosen = check_dims(default if dims is None else dims, known, where)
         codec = "none" if codec is None else codec
         if codec not in CODECS:
             raise UnsupportedError(f"codec={codec!r} is not known; choose from {', '.join(CODECS)}")
@@ -92,7 +92,7 @@ class Settings:
             stored = set()
         names = ["chunks"] if extra.statistics else []
         names += [n for n, key in (("min", "min"), ("max", "max"), ("std", "m2")) if key in stored]
-        return cls(tuple(combinations), tuple(extra.stride.get(d, 1) for d in dims), tuple(names), extra.sums, codec)
+        return cls(_ordered(combinations, dims), tuple(extra.stride.get(d, 1) for d in dims), tuple(names), extra.sums, codec)
 
     def identity(self) -> dict[str, Any]:
         """Return the settings as JSON keeps them, to be compared when a run is resumed."""
@@ -106,7 +106,7 @@ class Settings:
 
 
 def check_dims(dims: Any, known: Combination, where: str) -> tuple[Combination, ...]:
-    """Return combinations of dimensions in the array's order, without repetition.
+    """Return combinations of dimensions in the array's order, without repetition, short ones first.
 
     Parameters
     ----------
@@ -151,7 +151,12 @@ def check_dims(dims: Any, known: Combination, where: str) -> tuple[Combination, 
         )
     if problems:
         raise SelectionError(f"{where} cannot be accumulated along these dimensions", problems)
-    return tuple(dict.fromkeys(tuple(d for d in known if d in c) for c in combinations))
+    return _ordered((tuple(d for d in known if d in c) for c in combinations), known)
+
+
+def _ordered(combinations: Iterable[Combination], known: Combination) -> tuple[Combination, ...]:
+    """Return combinations once each, short ones first, so that equal settings compare equal."""
+    return tuple(sorted(set(combinations), key=lambda c: (len(c), [known.index(d) for d in c])))
 
 
 def check_stride(stride: Any, chosen: Sequence[Combination], known: Combination, where: str) -> tuple[int, ...]:

@@ -90,14 +90,15 @@ class Task:
 
 def sum_tasks(specs: SumSpecs, *, weighted: bool, excluded: bool) -> Iterator[Task]:
     """Yield the tasks of one combination."""
-    kinds = ["sum"]
-    kinds += ["weights"] if weighted else []
-    kinds += ["excluded"] if excluded or not weighted else []
-    grid = [1 if a in specs.axes else n for a, n in enumerate(specs.data.grid)]
-    if 0 in specs.data.grid:
-        return
-    for kind in kinds:
-        for columns in np.ndindex(*grid):
+    found = [("sum", specs.data)]
+    if weighted:
+        found.append(("weights", specs.weights))
+    if excluded or not weighted:
+        found.append(("excluded", specs.counts if specs.counts is not None else specs.weights))
+    for kind, spec in found:
+        if 0 in spec.grid:
+            continue
+        for columns in np.ndindex(*(1 if a in specs.axes else n for a, n in enumerate(spec.grid))):
             yield Task(specs, kind, columns)
 
 
@@ -155,6 +156,9 @@ class _Run:
                 self._write_row(row, None, None)
             return
         pending = self._old_rows(whole * chunk, self.first)
+        if self.task.kind == "excluded":
+            # What is summed is how many are missing.
+            pending = self._implied((whole * chunk, self.first)) - pending[0], None
         for values, low in self._samples():
             pending = (
                 np.concatenate([pending[0], values], self.stream),
@@ -220,8 +224,8 @@ class _Run:
         high, low = self._old_rows(self.first - 1, self.first)
         if self.task.kind == "excluded":
             high = self._implied((self.first - 1, self.first)) - high
-        carry = np.ascontiguousarray(np.broadcast_to(high, self._shape(1)).reshape(shape), parts.dtype)
-        rest = np.zeros(shape) if low is None else np.ascontiguousarray(low.reshape(shape))
+        carry = np.array(np.broadcast_to(high, self._shape(1)).reshape(shape), parts.dtype)
+        rest = np.zeros(shape) if low is None else np.array(low.reshape(shape))
         return carry, rest
 
     def _write_row(self, row: int, values: npt.NDArray[Any] | None, low: npt.NDArray[Any] | None) -> None:

@@ -1,0 +1,66 @@
+"""Comparing what cfagg builds with what the plain writer of `reference` writes of the same values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+
+from tests.accumulation import reference
+
+
+def assert_same(built: Path, expected: Path, name: str, *, scale: float = 1.0) -> None:
+    """Compare every array and attribute of two accumulation groups, sums of real numbers to rounding.
+
+    `scale` is the size of the numbers that were added, in which rounding is measured.
+    """
+    a, b = (zarr.open_group(p, path=f"{name}_accumulation_group", mode="r") for p in (built, expected))
+    assert a.metadata.zarr_format == b.metadata.zarr_format
+    mine, other = dict(a.attrs), dict(b.attrs)
+    assert mine["_ACCUMULATION_GROUP"] == other["_ACCUMULATION_GROUP"]
+    ours, theirs = ({**v["cfagg"], "created_by": ""} for v in (mine, other))
+    for record in (ours, theirs):
+        # The stamps differ, for the two stores were written at different times.
+        chunks = record["source"]["chunks"]
+        chunks = [c if isinstance(c, int) else [n for n, run in c for _ in range(run)] for c in chunks]
+        record["source"] = {**record["source"], "token": "", "chunks": chunks}
+        record["counts"] = sorted(record["counts"], key=lambda c: c["dims"])
+        record["statistics"] = sorted(record["statistics"], key=lambda s: (s["dims"], s["level"]))
+    assert ours == theirs
+    assert set(a.array_keys()) == set(b.array_keys())
+    for key in a.array_keys():
+        x, y = a[key], b[key]
+        assert (key, x.shape, x.dtype) == (key, y.shape, y.dtype)
+        assert dict(x.attrs) == dict(y.attrs) or key in ("chunk_stamps",) or key.startswith("boundary_"), key
+        assert_stored(built / f"{name}_accumulation_group" / key, x)
+        if key == "chunk_stamps":
+            np.testing.assert_array_equal(x[:, 0], y[:, 0])
+        elif x.dtype.kind == "f":
+            np.testing.assert_allclose(x[...], y[...], rtol=1e-9, atol=1e-9 * scale, err_msg=key)
+        else:
+            np.testing.assert_array_equal(x[...], y[...], err_msg=key)
+
+
+def assert_stored(folder: Path, array: Any) -> None:
+    """Every chunk of an array of a group is there: an absent one means damage."""
+    found = [p for p in folder.rglob("*") if p.is_file() and p.name not in ("zarr.json", ".zarray", ".zattrs")]
+    assert len(found) == array.nchunks, folder
+
+
+def expect(
+    store: Path,
+    raw: np.ndarray,
+    dims: Sequence[str],
+    chunks: Sequence[Any],
+    combinations: Sequence[Sequence[str]],
+    source: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Path:
+    """Write an array and its accumulation by the plain writer."""
+    reference.write_source(store, "tas", raw, dims, chunks, **(source or {}))
+    form = (source or {}).get("zarr_format", 3)
+    reference.write_group(store, "tas", raw, dims, chunks, combinations, zarr_format=form, **options)
+    return store
