@@ -27,7 +27,7 @@ from cfagg.kernels.cumulative_mask import Mask
 from cfagg.kernels.cumulative_plain import add_exactly
 from cfagg.zarrs import ZarrArray, read_box
 
-__all__ = ["Sum", "add_up", "chunks", "cut", "hull", "in_order", "processors"]
+__all__ = ["Sum", "add_up", "cells_of", "chunks", "cut", "hull", "in_order", "processors", "weights_of"]
 
 Array = npt.NDArray[Any]
 Place = tuple[slice | npt.NDArray[np.int64], ...]
@@ -235,17 +235,12 @@ def _from_source(
 ) -> tuple[list[Gift], float]:
     """Return what terms take from a chunk of the array itself."""
     array, box = reading.array, hull(terms)
-    block = read_box(array, index, box)
-    if block is None:
-        shape = [s.stop - s.start for s in box]
-        block = np.broadcast_to(np.asarray(array.fill_value, array.dtype), shape)
-    if block.dtype != out.group.dtype:
-        block = block.view(out.group.dtype)
+    block = cells_of(out.group, index, box)
     gifts: list[Gift] = []
     bound = 0.0
     for term in terms:
         part = block[cut(term, box)]
-        weights = _weights(out.group, array, index, term)
+        weights = weights_of(out.group, index, term)
         total, weight, count = contract_raw(part, term, mask, weights, integer=out.integer)
         if out.integer:
             bound += _reach(term) * _largest(part)
@@ -255,12 +250,22 @@ def _from_source(
     return gifts, bound
 
 
-def _weights(group: Group, array: ZarrArray, index: Sequence[int], term: Sequence[Local]) -> Array | None:
+def cells_of(group: Group, index: tuple[int, ...], box: tuple[slice, ...]) -> Array:
+    """Return stored values of a box of a chunk of the array, in the type as which they are read."""
+    array = group.source
+    block = read_box(array, index, box)
+    if block is None:
+        shape = [s.stop - s.start for s in box]
+        block = np.broadcast_to(np.asarray(array.fill_value, array.dtype), shape)
+    return block if block.dtype == group.dtype else block.view(group.dtype)
+
+
+def weights_of(group: Group, index: Sequence[int], term: Sequence[Local]) -> Array | None:
     """Return the weights of what a term takes of a chunk, of length 1 along axes that they do not span."""
     if group.weights is None:
         return None
     field = group.weights
-    starts = [a for a, _ in array.grid.extent(index)]
+    starts = [a for a, _ in group.source.grid.extent(index)]
     box = tuple(slice(starts[a] + term[a].low, starts[a] + term[a].high) for a in field.axes)
     shape = [t.high - t.low if a in field.axes else 1 for a, t in enumerate(term)]
     values = field.array[box] if field.stored.size <= MANY_WEIGHTS else _read_region(field.stored, box)

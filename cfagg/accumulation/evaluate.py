@@ -53,7 +53,7 @@ def evaluate(group: Group, request: Request, statistic: str, ddof: int = 0) -> n
     if statistic in ("min", "max"):
         from cfagg.accumulation.extremes import extremes
 
-        return extremes(group, resolved, statistic)
+        return extremes(group, resolved, "min" if statistic == "min" else "max")
     if statistic in ("std", "var"):
         from cfagg.accumulation.moments import moments
 
