@@ -9,6 +9,7 @@ import functools
 import itertools
 import math
 import re
+from fractions import Fraction
 
 import numpy as np
 
@@ -219,3 +220,88 @@ def nca_master(document, dims, sizes, arrays):
         )
         out[tuple(slice(*r) for r in p["location"])] = data if dims else data[0]
     return out
+
+
+# ---- sums of chunks --------------------------------------------------------------------------------------------
+
+
+def counted(block, fills=(), valid_min=None, valid_max=None):
+    """Where values count: compared as exact Python numbers, after fills and bounds took the type of a real block."""
+    kind = block.dtype.type
+
+    def typed(value):
+        with np.errstate(over="ignore"):
+            return float(kind(value)) if block.dtype.kind == "f" else value
+
+    low, high = (None if b is None or b != b else typed(b) for b in (valid_min, valid_max))
+    missing = {typed(f) for f in fills}
+    return np.array(
+        [
+            math.isfinite(v) and v not in missing and (low is None or v >= low) and (high is None or v <= high)
+            for v in block.ravel().tolist()
+        ],
+        bool,
+    ).reshape(block.shape)
+
+
+def cells(array, axes):
+    """The values of each cell of a reduction over some axes as lists, and its shape."""
+    kept = [a for a in range(array.ndim) if a not in axes]
+    shape = [array.shape[a] for a in kept]
+    rows = array.transpose([*kept, *axes]).reshape(math.prod(shape), -1 if array.size else 0)
+    return rows.tolist(), shape
+
+
+def reduced(array, axes, function, dtype):
+    """A function of the list of values of each cell."""
+    rows, shape = cells(array, axes)
+    return np.array([function(row) for row in rows], dtype).reshape(shape)
+
+
+def centred_squares(values, weights):
+    """The exact weighted sum of squared distances from the weighted mean."""
+    values, weights = [Fraction(v) for v in values], [Fraction(w) for w in weights]
+    total = sum(weights)
+    if not total:
+        return 0.0
+    mean = sum(w * v for v, w in zip(values, weights, strict=True)) / total
+    return float(sum(w * (v - mean) ** 2 for v, w in zip(values, weights, strict=True)))
+
+
+def running_sums(parts):
+    """The exact running sums of a list of numbers."""
+    out, total = [], Fraction(0)
+    for part in parts:
+        total += Fraction(part)
+        out.append(total)
+    return out
+
+
+# ---- sums over ranges ------------------------------------------------------------------------------------------
+
+
+def memberships(runs, length):
+    """How often each position along an axis belongs to each group, shape (groups, length)."""
+    out = np.zeros((runs.groups, length), np.int64)
+    for start, stop, group in zip(runs.start, runs.stop, runs.group, strict=True):
+        out[group, start:stop] += 1
+    return out
+
+
+def fold_memberships(fold, length):
+    """The same of a fold, whose segments count with their coefficients."""
+    out = np.zeros((fold.groups, length), np.int64)
+    for segment, group, coefficient in zip(fold.segment, fold.group, fold.coefficient, strict=True):
+        out[group, fold.start[segment] : fold.stop[segment]] += coefficient
+    return out
+
+
+def requested_sums(values, request):
+    """Sums of a whole array over the ranges of a request, in the type of the array."""
+    for axis, runs in request.reduced.items():
+        matrix = memberships(runs, values.shape[axis]).astype(values.dtype)
+        values = np.moveaxis(np.tensordot(matrix, values, (1, axis)), 0, axis)
+    for axis, chosen in request.kept.items():
+        values = np.take(values, np.arange(values.shape[axis])[chosen], axis)
+    gone = tuple(axis for axis, runs in request.reduced.items() if not runs.stays)
+    return values.squeeze(gone)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from cfagg.accumulation.request import Request
+from cfagg.accumulation.runs import Runs
 from cfagg.model import Grid, Regular
 
 
@@ -278,3 +280,93 @@ def nca_documents(draw, max_dims: int = 3):
     }
     document = {key: document[key] for key in draw(st.permutations(list(document)))}
     return document, dims, {**sizes, **dict.fromkeys(extra, 1)}, arrays, master
+
+
+@st.composite
+def number_blocks(draw, dtype: str, shape: tuple[int, ...]) -> tuple[np.ndarray, dict]:
+    """A block with values that do not count, in any layout of memory, and the arguments that say which these are."""
+    kind = np.dtype(dtype)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    arguments: dict = {}
+    if kind.kind == "f":
+        scale = draw(st.sampled_from([1.0, 1e-6, 1e9]))
+        values = (rng.normal(280 * draw(st.booleans()), scale, shape)).astype(kind)
+        fills = [1e20, -9999.0, np.nan, np.inf]
+    else:
+        info = np.iinfo(kind)
+        most = min(int(info.max), 2**40)
+        values = rng.integers(max(int(info.min), -most), most, shape, kind, endpoint=True)
+        fills = [0, 7, int(info.max), int(info.min), 2**70, 0.5]
+    chosen = draw(st.lists(st.sampled_from(fills), max_size=4))
+    holes = [np.array(f).astype(kind) for f in chosen if kind.kind == "f" or (f in range(info.min, info.max + 1))]
+    if kind.kind == "f":
+        holes += [kind.type(v) for v in draw(st.lists(st.sampled_from([np.nan, np.inf, -np.inf]), max_size=2))]
+    share = draw(st.sampled_from([0.0, 0.05, 0.5, 1.0]))
+    if holes and share:
+        values = np.where(rng.random(shape) < share, rng.choice(np.array(holes, kind), shape), values)
+    if chosen:
+        arguments["fills"] = chosen
+    middle = float(np.median(values)) if values.size and np.isfinite(values).all() else 0.0
+    for name in ("valid_min", "valid_max"):
+        if draw(st.integers(0, 3)) == 0:
+            arguments[name] = draw(st.sampled_from([middle, int(middle), 2.0**70, -np.inf, np.nan]))
+    block = draw(views(shape, dtype, swapped=True))
+    block[...] = values
+    return block, arguments
+
+
+@st.composite
+def axes_sets(draw, ndim: int, max_size: int = 4) -> list[tuple[int, ...]]:
+    """Distinct sets of axes, each ascending and not empty."""
+    if ndim == 0:
+        return []
+    one = st.sets(st.integers(0, ndim - 1), min_size=1).map(lambda t: tuple(sorted(t)))
+    return draw(st.lists(one, max_size=max_size, unique=True))
+
+
+# ---- sums over ranges ------------------------------------------------------------------------------------------
+
+
+@st.composite
+def runs(draw, length: int) -> Runs:
+    """Ranges on a dimension: all of it, one, a slice, positions by groups, or any that overlap and repeat."""
+    keep = draw(st.booleans())
+    kind = draw(st.integers(0, 4))
+    if kind == 0:
+        return Runs.whole(length, keep=keep)
+    if kind == 1:
+        start, stop = sorted(draw(st.tuples(st.integers(0, length), st.integers(0, length))))
+        return Runs([start], [stop], [0], keep=keep)
+    if kind == 2:
+        return Runs.of_slice(draw(slices(length)), length, keep=keep)
+    groups = draw(st.integers(1, 4))
+    if kind == 3:
+        positions = draw(st.lists(st.integers(0, length - 1), max_size=2 * length)) if length else []
+        codes = draw(st.lists(st.integers(-1, groups - 1), min_size=len(positions), max_size=len(positions)))
+        return Runs.of_positions(positions, codes, groups, keep=keep)
+    ends = draw(st.lists(st.tuples(st.integers(0, length), st.integers(0, length)).map(sorted), max_size=6))
+    codes = draw(st.lists(st.integers(0, groups - 1), min_size=len(ends), max_size=len(ends)))
+    return Runs([a for a, _ in ends], [b for _, b in ends], codes, groups, keep)
+
+
+@st.composite
+def requests(draw, shape: tuple[int, ...]) -> Request:
+    """Any request on an array of this shape."""
+    reduced, kept = {}, {}
+    for axis, n in enumerate(shape):
+        if draw(st.integers(0, 2)):
+            reduced[axis] = draw(runs(n))
+        elif draw(st.booleans()):
+            kept[axis] = draw(slices(n))
+        else:
+            kept[axis] = np.array(draw(st.lists(st.integers(-n, n - 1), max_size=5)) if n else [], np.int64)
+    return Request(reduced, kept)
+
+
+@st.composite
+def samples(draw, length: int) -> np.ndarray:
+    """Positions up to which sums are stored; not always up to the end."""
+    at = draw(st.sets(st.integers(1, length), max_size=6)) if length else set()
+    if length and draw(st.booleans()):
+        at.add(length)
+    return np.array(sorted(at), np.int64)

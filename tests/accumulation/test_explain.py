@@ -1,0 +1,92 @@
+"""What a query would read, and which way the planner takes."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from cfagg.accumulation.explain import explain, readable_bytes
+from cfagg.accumulation.request import Request
+from cfagg.accumulation.runs import Runs
+from cfagg.errors import SelectionError
+from tests.accumulation.test_sums import write
+
+DIMS = ("time", "latitude", "longitude")
+ALL = slice(None)
+
+
+@pytest.fixture(scope="module")
+def group(tmp_path_factory):
+    """Return the accumulation of an array of 80 x 18 x 12 cells in chunks of 10 x 6 x 6, not compressed."""
+    raw = np.ones((80, 18, 12), "f4")
+    combinations = [("time",), ("latitude",), ("latitude", "longitude")]
+    return write(tmp_path_factory.mktemp("explain"), raw, DIMS, (10, 6, 6), combinations)
+
+
+def steps(found):
+    return {step.array.rpartition("/")[2]: step for step in found.steps}
+
+
+def test_an_aligned_map_reads_two_samples_and_no_cell(group):
+    found = explain(group, Request({0: Runs([20], [60], [0])}, {1: ALL, 2: ALL}), "mean")
+    assert list(steps(found)) == ["acc_time"]
+    assert found.elements == 2 * 18 * 12
+
+
+def test_an_unaligned_map_reads_the_cells_between_its_ends_and_the_nearest_samples(group):
+    found = steps(explain(group, Request({0: Runs([22], [67], [0])}, {1: ALL, 2: ALL}), "mean"))
+    assert found["tas"].terms == ("edge time",)
+    assert found["tas"].elements == (2 + 3) * 18 * 12
+    assert found["tas"].chunks == 12
+    assert found["tas"].bytes == (2 + 3) * 18 * 12 * 4
+
+
+def test_a_short_range_is_read_from_the_array_alone(group):
+    found = steps(explain(group, Request({0: Runs([23], [26], [0])}, {1: ALL, 2: ALL}), "mean"))
+    assert list(found) == ["tas"]
+
+
+def test_sums_that_are_not_stored_are_done_without(group):
+    found = steps(explain(group, Request({2: Runs([0], [12], [0])}, {0: ALL, 1: ALL}), "sum"))
+    assert list(found) == ["tas"]
+    assert found["tas"].terms == ("whole longitude",)
+
+
+def test_both_ends_of_a_box_are_read_with_the_sums_of_the_other_dimension(group):
+    found = explain(group, Request({1: Runs([1], [17], [0]), 2: Runs([0], [12], [0])}, {0: ALL}), "sum")
+    assert {"acc_latitude_longitude", "acc_latitude"} & set(steps(found))
+    assert found.elements < found.instead.elements / 4
+
+
+def test_counts_of_a_complete_array_read_nothing(group):
+    found = explain(group, Request({0: Runs([3], [77], [0])}, {1: ALL, 2: ALL}), "count")
+    assert (found.steps, found.bytes) == ((), 0)
+
+
+def test_what_would_be_read_without_the_accumulation_is_told(group):
+    found = explain(group, Request({0: Runs([22], [67], [0])}, {1: slice(0, 6), 2: ALL}), "mean")
+    assert (found.instead.chunks, found.instead.elements) == (5 * 1 * 2, 45 * 6 * 12)
+
+
+def test_bytes_of_compressed_chunks_are_those_of_their_files(tmp_path):
+    raw = np.random.default_rng(0).normal(size=(40, 50))
+    made = write(tmp_path, raw, DIMS[:2], (10, 50), [("time",)], compressors="auto")
+    found = steps(explain(made, Request({0: Runs([2], [40], [0])}, {1: ALL}), "mean"))
+    assert found["tas"].bytes == (tmp_path / "tas/c/0/0").stat().st_size
+
+
+def test_the_table_and_the_json_say_the_same(group):
+    found = explain(group, Request({0: Runs([22], [67], [0])}, {1: ALL, 2: ALL}), "mean")
+    told = json.loads(json.dumps(found.as_dict()))
+    assert (told["bytes"], told["elements"], told["chunks"]) == (found.bytes, found.elements, found.chunks)
+    lines = str(found).splitlines()
+    assert lines[0] == "mean of tas"
+    assert lines[-2].split() == ["all", str(found.chunks), f"{found.elements:,}", *readable_bytes(found.bytes).split()]
+    assert len({len(line) for line in lines[1:]}) == 1
+
+
+def test_a_statistic_that_does_not_follow_from_sums_is_refused(group):
+    with pytest.raises(SelectionError, match="'max' does not follow from sums"):
+        explain(group, Request({0: Runs.whole(80)}, {1: ALL, 2: ALL}), "max")
