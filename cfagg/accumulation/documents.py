@@ -81,7 +81,7 @@ def array_documents(spec: ArraySpec, codec: str, zarr_format: int) -> dict[str, 
             "shape": list(spec.shape),
             "data_type": dtype.name,
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(spec.chunks)}},
-            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
             "fill_value": 0.0 if dtype.kind == "f" else 0,
             "codecs": codecs,
             "attributes": dict(spec.attributes),
@@ -116,10 +116,11 @@ def chunk_key(index: Sequence[int], zarr_format: int) -> str:
     """Return the key of a chunk below its array.
 
     >>> chunk_key((2, 0), 3), chunk_key((2, 0), 2)
-    ('c/2/0', '2.0')
+    ('c.2.0', '2.0')
     """
     if zarr_format == 3:
-        return "/".join(["c", *map(str, index)])
+        # No directory per row of chunks: making and removing them takes longer than writing the chunks.
+        return ".".join(["c", *map(str, index)])
     return ".".join(map(str, index)) or "0"
 
 

@@ -160,10 +160,7 @@ class _Run:
             # What is summed is how many are missing.
             pending = self._implied((whole * chunk, self.first)) - pending[0], None
         for values, low in self._samples():
-            pending = (
-                np.concatenate([pending[0], values], self.stream),
-                None if low is None or pending[1] is None else np.concatenate([pending[1], low], self.stream),
-            )
+            pending = _joined(pending, (values, low), self.stream)
             while whole < count and (
                 pending[0].shape[self.stream] >= chunk or whole * chunk + pending[0].shape[self.stream] == self._length
             ):
@@ -201,12 +198,16 @@ class _Run:
                 low = self.partly.read(_LOWS[self.task.kind], self.axes, tuple(box)) if double else None
                 for a in others:
                     cumulate(parts, a, low=low, name=name, compiled=compiled)
-                    picked = np.minimum(np.arange(1, len(layout.samples[a]) + 1) * layout.stride[a], box[a][1]) - 1
-                    parts = np.take(parts, picked, a)
-                    low = None if low is None else np.take(low, picked, a)
+                    if layout.stride[a] > 1:
+                        picked = np.minimum(np.arange(1, len(layout.samples[a]) + 1) * layout.stride[a], box[a][1]) - 1
+                        parts = np.take(parts, picked, a)
+                        low = None if low is None else np.take(low, picked, a)
                 if carry is None:
                     carry, carry_low = self._carry(parts)
                 cumulate(parts, stream, carry, carry_low, low=low, name=name, compiled=compiled)
+                if stride == 1:
+                    yield parts, low
+                    continue
                 chunks = np.arange(begin, box[stream][1])
                 at = np.flatnonzero(((chunks + 1) % stride == 0) | (chunks == count - 1))
                 yield np.take(parts, at, stream), None if low is None else np.take(low, at, stream)
@@ -346,6 +347,16 @@ class _Run:
 
 
 _LOWS = {"sum": "low", "weights": "weights_low"}
+
+
+def _joined(first: tuple[Any, Any], then: tuple[Any, Any], axis: int) -> tuple[Any, Any]:
+    """Return two arrays one after the other along an axis, of two pairs; nothing is copied where one is empty."""
+    if not first[0].shape[axis]:
+        return then
+    return (
+        np.concatenate([first[0], then[0]], axis),
+        None if then[1] is None or first[1] is None else np.concatenate([first[1], then[1]], axis),
+    )
 
 
 def _split(pair: tuple[Any, Any], axis: int, count: int) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
