@@ -10,6 +10,7 @@ from xarray import Dataset, DataTree
 from xarray.backends.common import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 
+import cfagg.accessor  # noqa: F401  registers the accessor of DataArray
 from cfagg.errors import CfaggError, SourceError
 
 __all__ = ["CfaggBackendEntrypoint"]

@@ -75,6 +75,8 @@ def read(
     """
     import xarray
 
+    import cfagg.accessor  # noqa: F401  registers ds["tas"].cfagg
+
     name = os.path.expanduser(os.fsdecode(path))  # noqa: PTH111
     engine = _engine(name)
     if engine == "cfagg":

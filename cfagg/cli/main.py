@@ -27,6 +27,8 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS = {
     "show": ("cfagg.cli.show", "print what is in a file: dimensions, variables, partition matrices, references"),
     "convert": ("cfagg.cli.convert", "write an aggregation or a netCDF file as a Zarr store"),
+    "accumulate": ("cfagg.cli.accumulate", "store sums of an array, for averages over any range at once"),
+    "mean": ("cfagg.cli.mean", "average an accumulated array over any range"),
 }
 
 _EPILOG = """\
@@ -34,6 +36,8 @@ examples:
   cfagg show temperature.nca
   cfagg show temperature.nca --plot partitions.png
   cfagg convert temperature.nca temperature.zarr
+  cfagg accumulate temperature.zarr tas
+  cfagg mean temperature.zarr tas --over time --select time=1990/1999
 
 exit status: 0 done, 1 findings or a refused loss, 2 wrong usage or failure
 """

@@ -16,7 +16,7 @@ import numpy as np
 
 from cfagg.display.summary import FileSummary, ReferenceSummary
 
-__all__ = ["FORM_VERSION", "encode", "file_json", "references_json"]
+__all__ = ["FORM_VERSION", "dump", "encode", "file_json", "references_json"]
 
 #: Raised when a member is renamed, removed or changes its meaning.
 FORM_VERSION = 1
@@ -35,7 +35,7 @@ def file_json(summary: FileSummary) -> str:
     str
         One object; numbers that JSON lacks are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
     """
-    return _dump({"form": "cfagg show", "form_version": FORM_VERSION, **_members(summary)})
+    return dump({"form": "cfagg show", "form_version": FORM_VERSION, **_members(summary)})
 
 
 def references_json(path: str, found: Iterable[tuple[str, Iterable[ReferenceSummary]]]) -> str:
@@ -54,9 +54,7 @@ def references_json(path: str, found: Iterable[tuple[str, Iterable[ReferenceSumm
         One object.
     """
     variables = [{"variable": name, "references": [encode(r) for r in each]} for name, each in found]
-    return _dump(
-        {"form": "cfagg show --references", "form_version": FORM_VERSION, "path": path, "variables": variables}
-    )
+    return dump({"form": "cfagg show --references", "form_version": FORM_VERSION, "path": path, "variables": variables})
 
 
 def encode(value: Any) -> Any:
@@ -103,6 +101,20 @@ def _members(value: Any) -> dict[str, Any]:
     return {f.name: encode(getattr(value, f.name)) for f in fields(value)}
 
 
-def _dump(value: Any) -> str:
+def dump(value: Any) -> str:
+    r"""Return strict JSON in ASCII.
+
+    Parameters
+    ----------
+    value : object
+        What JSON has, as of `encode`.
+
+    Examples
+    --------
+    >>> print(dump({"name": "température"}))
+    {
+      "name": "temp\u00e9rature"
+    }
+    """
     # ASCII: no control character reaches a terminal, and lone surrogates of a file name survive.
     return json.dumps(value, indent=2, allow_nan=False, ensure_ascii=True).replace("\x7f", "\\u007f")

@@ -14,7 +14,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from xarray import DataArray
 
-__all__ = ["INK", "MONTHS", "MUTED", "direct", "edges", "is_pressure", "label", "positions", "scale", "soften"]
+__all__ = [
+    "INK",
+    "MONTHS",
+    "MUTED",
+    "degrees",
+    "direct",
+    "edges",
+    "is_pressure",
+    "label",
+    "positions",
+    "scale",
+    "soften",
+]
 
 INK, MUTED = "#1f2328", "#656d76"
 
@@ -226,24 +238,38 @@ def _number(axis: Any, coordinate: DataArray | None, dim: str, size: int) -> str
     return f"number along {dim}"
 
 
-def _degrees(axis: Any, kind: str, *, narrow: bool = False) -> None:
-    """Write 30°N, 60°W and the like at round numbers of degrees."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+def degrees(value: float, kind: str) -> str:
+    """Return a latitude or longitude as 30°N, 60°W and the like.
 
+    Parameters
+    ----------
+    value : float
+        Degrees north or east; longitudes in any turn.
+    kind : {"latitude", "longitude"}
+        Which of both.
+
+    Examples
+    --------
+    >>> degrees(-30.0, "latitude"), degrees(350, "longitude"), degrees(180, "longitude"), degrees(0, "latitude")
+    ('30°S', '10°W', '180°', '0°')
+    """
     positive, negative = ("N", "S") if kind == "latitude" else ("E", "W")
+    number = float(value)
+    if kind == "longitude":
+        number = (number + 180) % 360 - 180
+        if number == -180:
+            return "180°"
+    return f"{abs(number):.6g}°" + (positive if number > 0 else negative if number < 0 else "")
 
-    def text(value: float, _: Any = None) -> str:
-        if kind == "longitude":
-            value = (value + 180) % 360 - 180
-            if value == -180:
-                return "180°"
-        rounded = f"{abs(value):.6g}°"
-        return rounded + (positive if value > 0 else negative if value < 0 else "")
+
+def _degrees(axis: Any, kind: str, *, narrow: bool = False) -> None:
+    """Write degrees at round numbers on an axis."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     # The last text of one narrow panel and the first of the next would touch.
     bins, prune = (5, "upper") if narrow and kind == "longitude" else (7, None)
     axis.set_major_locator(MaxNLocator(nbins=bins, prune=prune, steps=[1, 1.5, 2, 3, 4.5, 6, 9, 10]))
-    axis.set_major_formatter(FuncFormatter(text))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: degrees(value, kind)))
 
 
 def soften(axes: Axes) -> None:

@@ -1,16 +1,18 @@
-"""What a dimension of a labelled array stands for: time, latitude, longitude, height, or something else."""
+"""What a dimension of a labelled array stands for: time, latitude, longitude, height; and its labels as text."""
 
 from __future__ import annotations
 
 import datetime as dt
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
     from xarray import DataArray
 
-__all__ = ["kind_of", "kinds"]
+__all__ = ["is_date", "kind_of", "kinds", "label_text"]
 
 _UNITS = {
     **dict.fromkeys(("degrees_north", "degree_north", "degree_n", "degrees_n", "degreen", "degreesn"), "latitude"),
@@ -88,6 +90,48 @@ def kinds(array: DataArray) -> dict[Hashable, str]:
     {'lat': 'latitude', 'member': 'other'}
     """
     return {d: kind_of(array, d) for d in array.dims}
+
+
+def is_date(value: Any) -> bool:
+    """Tell whether a label is a date, of NumPy, the standard library or cftime.
+
+    Parameters
+    ----------
+    value : object
+        The label.
+
+    Examples
+    --------
+    >>> is_date(np.datetime64("2000-01-01")), is_date(3.0)
+    (True, False)
+    """
+    return isinstance(value, np.datetime64) or hasattr(value, "isoformat")
+
+
+def label_text(value: Any) -> str:
+    """Return a label of a coordinate as text for people.
+
+    Parameters
+    ----------
+    value : object
+        The label.
+
+    Returns
+    -------
+    str
+        Dates without the time of day at midnight, real numbers without trailing zeros.
+
+    Examples
+    --------
+    >>> label_text(np.datetime64("2000-01-01T00:00:00.000")), label_text(52.50)
+    ('2000-01-01', '52.5')
+    """
+    if isinstance(value, float | np.floating):
+        return f"{value:.7g}"
+    if not is_date(value):
+        return str(value)
+    text = str(np.datetime_as_string(value, unit="s")) if isinstance(value, np.datetime64) else str(value.isoformat())
+    return text.removesuffix("T00:00:00")
 
 
 def _is_time(coordinate: DataArray) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from cfagg.errors import UnsupportedError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FORMATS", "PER_INCH", "figure", "kind"]
+__all__ = ["FORMATS", "PER_INCH", "check_library", "figure", "kind"]
 
 #: Kinds of picture, by the end of the file's name.
 FORMATS = ("png", "svg", "pdf")
@@ -52,6 +53,18 @@ def kind(path: str | Path) -> str:
     return found
 
 
+def check_library() -> None:
+    """Raise where matplotlib is not installed, without loading it.
+
+    Raises
+    ------
+    UnsupportedError
+        If it is not.
+    """
+    if find_spec("matplotlib") is None:
+        raise UnsupportedError("pictures need matplotlib: pip install 'cfagg[plot]'")
+
+
 @contextmanager
 def figure(path: str | Path, width: float, height: float) -> Iterator[Figure]:
     """Give an empty figure that is written when the block ends well.
@@ -74,12 +87,10 @@ def figure(path: str | Path, width: float, height: float) -> Iterator[Figure]:
         If the file's name is not that of a picture, or matplotlib is not installed.
     """
     form = kind(path)
-    try:
-        import matplotlib as mpl
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise UnsupportedError("pictures need matplotlib: pip install 'cfagg[plot]'") from error
+    check_library()
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
 
     # Own settings, so that a user's style file or a notebook's state does not change the picture.
     with mpl.rc_context({**mpl.rcParamsDefault, "svg.hashsalt": "cfagg", "backend": mpl.rcParams["backend"]}):

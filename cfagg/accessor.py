@@ -1,0 +1,290 @@
+"""The accessor ``.cfagg`` of xarray's DataArray: statistics from an accumulation where there is one, else by xarray.
+
+It is registered by ``import cfagg.accessor``, by `cfagg.read`, and when xarray loads the engine of cfagg; xarray's
+`open_zarr` alone loads no engines of other packages, and ``import cfagg`` does not load xarray.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import xarray as xr
+
+from cfagg.errors import CfaggError, NotAccumulatedError, SelectionError, StaleAccumulationWarning
+
+if TYPE_CHECKING:
+    from cfagg.accumulation.accumulated import Accumulated, Asked
+    from cfagg.accumulation.labels import Dims
+
+__all__ = ["CfaggAccessor", "How", "Reductions"]
+
+Weights = Literal["stored"] | None
+
+
+@dataclass(frozen=True)
+class How:
+    """How a statistic is computed.
+
+    Parameters
+    ----------
+    accumulated : bool
+        Whether from the accumulation; else by xarray from all values.
+    reason : str
+        Why not from the accumulation; empty where it is.
+    plan : Explanation or None
+        What would be read of the accumulation and of the array, with sizes.
+    """
+
+    accumulated: bool
+    reason: str
+    plan: Any = None
+
+    def __str__(self) -> str:
+        if self.accumulated:
+            return f"from the accumulation\n{self.plan}"
+        return f"by xarray, from all values: {self.reason}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the same as JSON takes it."""
+        plan = None if self.plan is None else self.plan.as_dict()
+        return {"accumulated": self.accumulated, "reason": self.reason, "plan": plan}
+
+
+class Reductions:
+    """Statistics of an array, over all positions or by groups.
+
+    All take:
+
+    dim : str, sequence of str, ``...`` or None
+        Dimensions to reduce; `None` means all, or with groups the grouped one.
+    weights : "stored" or None
+        `None`: values weigh alike, as in ``array.mean()``.  ``"stored"``: with the weights of the accumulation, and by
+        no other way than from it.
+    keep_attrs : bool
+        Whether the result has the array's attributes, with units and ``cell_methods`` of the statistic.
+    explain : bool
+        Return `How` it would be computed, and compute nothing.
+
+    ``result.encoding["cfagg"]`` tells how the result was computed.  From an accumulation it is float64 (`count`:
+    int64) and in memory; by xarray it is what xarray makes of it.
+
+    Parameters
+    ----------
+    array : xarray.DataArray
+        The array.
+    key : str or xarray.DataArray, optional
+        What it is grouped by.
+    """
+
+    def __init__(self, array: xr.DataArray, key: str | xr.DataArray | None = None) -> None:
+        self._array = array
+        self._key = key
+
+    def sum(self, dim: Dims = None, *, weights: Weights = None, keep_attrs: bool = True, explain: bool = False) -> Any:
+        """Return the sum."""
+        return self._reduce("sum", dim, weights, keep_attrs, explain)
+
+    def mean(self, dim: Dims = None, *, weights: Weights = None, keep_attrs: bool = True, explain: bool = False) -> Any:
+        """Return the mean.
+
+        Raises
+        ------
+        NotAccumulatedError
+            With ``weights="stored"``: there is no accumulation of these values.
+        StaleError
+            With ``weights="stored"``: there is one, and it does not belong to the data as they are now.
+        SelectionError
+            No such dimension, or an accumulation without weights.
+
+        Warns
+        -----
+        StaleAccumulationWarning
+            There is an accumulation that does not belong to the data as they are now; xarray computes.
+
+        Examples
+        --------
+        >>> import tempfile, cfagg
+        >>> store = tempfile.mkdtemp()
+        >>> tas = xr.DataArray([[1.0, 2], [3, 4], [5, 6]], dims=("time", "x"), name="tas")
+        >>> _ = tas.chunk(time=2).to_dataset().to_zarr(store, consolidated=False)
+        >>> _ = cfagg.accumulate(store, "tas")
+        >>> mean = cfagg.read(store).tas.cfagg.mean("time")
+        >>> mean.values, mean.encoding["cfagg"]
+        (array([3., 4.]), 'from the accumulation')
+        """
+        return self._reduce("mean", dim, weights, keep_attrs, explain)
+
+    def count(self, dim: Dims = None, *, keep_attrs: bool = True, explain: bool = False) -> Any:
+        """Return the number of values that are not missing."""
+        return self._reduce("count", dim, None, keep_attrs, explain)
+
+    def min(self, dim: Dims = None, *, keep_attrs: bool = True, explain: bool = False) -> Any:
+        """Return the smallest value."""
+        return self._reduce("min", dim, None, keep_attrs, explain)
+
+    def max(self, dim: Dims = None, *, keep_attrs: bool = True, explain: bool = False) -> Any:
+        """Return the largest value."""
+        return self._reduce("max", dim, None, keep_attrs, explain)
+
+    def std(
+        self,
+        dim: Dims = None,
+        *,
+        ddof: int = 0,
+        weights: Weights = None,
+        keep_attrs: bool = True,
+        explain: bool = False,
+    ) -> Any:
+        """Return the standard deviation; the divisor is the number of values less `ddof`."""
+        return self._reduce("std", dim, weights, keep_attrs, explain, ddof)
+
+    def var(
+        self,
+        dim: Dims = None,
+        *,
+        ddof: int = 0,
+        weights: Weights = None,
+        keep_attrs: bool = True,
+        explain: bool = False,
+    ) -> Any:
+        """Return the variance; the divisor is the number of values less `ddof`."""
+        return self._reduce("var", dim, weights, keep_attrs, explain, ddof)
+
+    def _reduce(
+        self, statistic: str, dim: Dims, weights: Weights, keep_attrs: bool, explain: bool, ddof: int = 0
+    ) -> Any:
+        from cfagg.accumulation.lookup import UnusableError, accumulated, guarded
+
+        if weights not in (None, "stored"):
+            raise SelectionError(f"weights={weights!r} is not understood; expected None or 'stored'")
+        if weights is not None and ddof:
+            raise SelectionError(f"ddof={ddof} has no meaning with weights; leave it out")
+        options: dict[str, Any] = {"ddof": ddof} if statistic in ("std", "var") else {}
+        dims = _dims(self._array, dim, self._key)
+        try:
+            found = accumulated(self._array)
+            _check_weights(found, statistic, dims, weights, ddof)
+            with guarded():
+                asked: Asked = found if self._key is None else found.groupby(self._key)
+                reduce: Callable[..., Any] = getattr(asked, statistic)
+                result = reduce(dim, keep_attrs=keep_attrs, explain=explain, **options)
+        except UnusableError as error:
+            if weights is not None:
+                # Without the accumulation there are no weights, and other weights would be another result.
+                if isinstance(error.__cause__, CfaggError):
+                    raise error.__cause__ from None
+                raise NotAccumulatedError(
+                    f"no accumulation answers for {self._array.name!r} with weights='stored': {error.reason}"
+                ) from None
+            if error.found:
+                warnings.warn(f"{error.reason}; xarray computes instead", StaleAccumulationWarning, stacklevel=3)
+            if explain:
+                return How(accumulated=False, reason=error.reason)
+            result = self._by_xarray(statistic, dim, dims, keep_attrs, options)
+            result.encoding["cfagg"] = f"by xarray: {error.reason}"
+            return result
+        if explain:
+            return How(accumulated=True, reason="", plan=result)
+        result.name = self._array.name
+        result.encoding["cfagg"] = "from the accumulation"
+        return result
+
+    def _by_xarray(
+        self,
+        statistic: str,
+        dim: Dims,
+        dims: tuple[str, ...],
+        keep_attrs: bool,
+        options: dict[str, Any],
+    ) -> xr.DataArray:
+        """Return what xarray computes from all values."""
+        from cfagg.accumulation.result import attributes
+
+        array: Any = self._array if self._key is None else self._array.groupby(self._key)
+        result: xr.DataArray = getattr(array, statistic)(dim, keep_attrs=False, **options)
+        if keep_attrs:
+            kept = [str(d) for d in self._array.dims]
+            result.attrs = attributes({str(k): v for k, v in self._array.attrs.items()}, statistic, dims, kept)
+        return result
+
+
+@xr.register_dataarray_accessor("cfagg")  # type: ignore[no-untyped-call]
+class CfaggAccessor(Reductions):
+    """Statistics of an array from its accumulation where that is proved to be of these values, else by xarray.
+
+    ``ds["tas"].cfagg.mean("time")`` is answered from the accumulation of ``tas`` if the array is what
+    `xarray.open_zarr`, `xarray.open_dataset` or `cfagg.read` made of a Zarr store in a directory, or a selection of it
+    by ``isel`` or ``sel``, with dask or without, and no value of the store has changed since it was accumulated.  Of
+    everything else, such as arithmetic, `where` or values that were loaded, xarray computes the same statistic.
+
+    Parameters
+    ----------
+    array : xarray.DataArray
+        The array.
+
+    Examples
+    --------
+    >>> import cfagg.accessor
+    >>> xr.DataArray([1.0, 2.0], dims="x", name="tas").cfagg.mean(explain=True).reason
+    'its values are in memory'
+    """
+
+    def __init__(self, array: xr.DataArray) -> None:
+        super().__init__(array)
+
+    def groupby(self, key: str | xr.DataArray) -> Reductions:
+        """Return the array by groups of positions along one dimension.
+
+        Parameters
+        ----------
+        key : str or xarray.DataArray
+            ``"time.month"``, ``"time.season"``, ``"time.year"``, another component of dates, the name of a coordinate,
+            or one value for each position of a dimension.
+
+        Returns
+        -------
+        Reductions
+            Its methods return one value for each group.
+        """
+        return Reductions(self._array, key)
+
+
+def _dims(array: xr.DataArray, dim: Dims, key: Any) -> tuple[str, ...]:
+    """Return the dimensions that are reduced, for the attributes of the result and for weights."""
+    if dim is None and key is not None:
+        name = key if not isinstance(key, str) or key in array.coords else key.partition(".")[0]
+        if isinstance(name, str) and name not in array.coords:
+            raise SelectionError(f"{array.name!r} has no coordinate {name!r} to group by")
+        return tuple(map(str, (array.coords[name] if isinstance(name, str) else name).dims))
+    if dim is None or dim is ...:
+        return tuple(map(str, array.dims))
+    asked = (dim,) if isinstance(dim, str) else tuple(map(str, dim))
+    unknown = [d for d in asked if d not in array.dims]
+    if unknown:
+        known = ", ".join(map(repr, array.dims)) or "none"
+        raise SelectionError(f"{array.name!r} has no dimension {', '.join(map(repr, unknown))}; it has {known}")
+    return asked
+
+
+def _check_weights(found: Accumulated, statistic: str, dims: tuple[str, ...], weights: Weights, ddof: int) -> None:
+    """Raise where an accumulation weighs otherwise than is asked for."""
+    from cfagg.accumulation.lookup import UnusableError
+
+    field = found.group.weights
+    if field is None:
+        if weights is not None:
+            raise SelectionError(f"the accumulation of {found.name!r} has no weights; leave weights='stored' out")
+        return
+    if weights is not None or statistic in ("count", "min", "max"):
+        return
+    along = [d for d, axis in zip(found.dims, found._labels.axes, strict=True) if axis in field.axes and d in dims]
+    if along:
+        raise UnusableError(
+            f"the accumulation weighs values along {', '.join(map(repr, along))}; pass weights='stored' for its "
+            "weighted statistics"
+        )
+    if statistic == "sum" or ddof or not field.array.all():
+        raise UnusableError("the accumulation holds weighted sums; pass weights='stored' for weighted statistics")

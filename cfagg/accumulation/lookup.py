@@ -1,0 +1,174 @@
+"""The accumulation that answers for a DataArray as xarray would, or the reason why none does."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfagg.accumulation.provenance import Decoding, Origin, Picked, UntracedError, trace
+from cfagg.errors import (
+    CfaggError,
+    LimitError,
+    NotAccumulatedError,
+    SelectionError,
+    SourceError,
+    StaleAccumulationWarning,
+    UnsupportedError,
+)
+
+if TYPE_CHECKING:
+    from xarray import DataArray
+
+    from cfagg.accumulation.accumulated import Accumulated
+    from cfagg.accumulation.group import Group
+
+__all__ = ["UnusableError", "accumulated", "disagreement", "guarded"]
+
+
+class UnusableError(Exception):
+    """No accumulation can answer for an array; says why.
+
+    Parameters
+    ----------
+    reason : str
+        Why.
+    found : bool
+        Whether there is an accumulation that should have answered: it is stale, damaged or not understood.
+    """
+
+    def __init__(self, reason: str, *, found: bool = False) -> None:
+        self.reason = reason
+        self.found = found
+        super().__init__(reason)
+
+
+def accumulated(array: DataArray) -> Accumulated:
+    """Return the accumulation of the stored array that an array is an unmodified selection of.
+
+    Parameters
+    ----------
+    array : xarray.DataArray
+        Nothing of it is read.
+
+    Returns
+    -------
+    Accumulated
+        Of the selection, with the coordinates, dimensions and attributes that `array` has now.
+
+    Raises
+    ------
+    UnusableError
+        There is none, it is stale, or the array's values are not proved to be those that were accumulated.
+    """
+    from cfagg.accumulation.accumulated import Accumulated
+    from cfagg.accumulation.freshness import check
+    from cfagg.accumulation.labels import Labels
+
+    try:
+        origin = trace(array.variable)
+    except UntracedError as error:
+        raise UnusableError(str(error)) from error
+    if not all(isinstance(d, str) for d in array.dims):
+        raise UnusableError("its dimensions have names that are no text")
+    with guarded():
+        group = _open(origin)
+        reason = disagreement(group, origin)
+        if reason:
+            raise UnusableError(reason)
+        check(group)
+    named = array if array.name is not None else array.rename(group.variable)
+    return Accumulated(group, Labels.of_array(named, [_base(p) for p in origin.picked]))
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Turn errors of an accumulation, such as one that is stale, into `UnusableError`."""
+    try:
+        yield
+    except SelectionError:  # what was asked for is wrong, not the accumulation
+        raise
+    except NotAccumulatedError as error:
+        raise UnusableError(error.message, found=bool(error.problems)) from error
+    except (SourceError, UnsupportedError, LimitError) as error:
+        raise UnusableError(error.message) from error
+    except CfaggError as error:
+        reasons = [error.message, *map(str, error.problems[:3])]
+        if len(error.problems) > 3:
+            reasons.append(f"and {len(error.problems) - 3:,} more")
+        raise UnusableError("; ".join(reasons), found=True) from error
+    except OSError as error:
+        raise UnusableError(f"the accumulation cannot be read: {error}", found=True) from error
+
+
+def disagreement(group: Group, origin: Origin) -> str:
+    """Return why an accumulation's statistics are not those of the values that xarray would decode.
+
+    Parameters
+    ----------
+    group : Group
+        The accumulation.
+    origin : Origin
+        Where xarray takes values from, and how it decodes them.
+
+    Returns
+    -------
+    str
+        Empty where they agree for every selection.
+    """
+    decoding = origin.decoding
+    if group.foreign is not None or group.extra is None:
+        return f"the accumulation cannot be checked: {group.foreign}"
+    if origin.shape != group.source.shape or origin.dtype != group.source.dtype.newbyteorder("="):
+        return "the stored array has another shape or type since it was opened"
+    if (decoding.scale, decoding.offset) != (group.scale, group.offset) or _unsigned(decoding, origin) != (
+        group.dtype.kind == "u"
+    ):
+        return "it is decoded otherwise than what was accumulated (by mask_and_scale=False, or attributes changed)"
+    masked, left_out = _effective(decoding.fills, group.dtype), _effective(group.mask.fills, group.dtype)
+    ranged = group.mask.valid_min is not None or group.mask.valid_max is not None
+    if not masked <= left_out or (group.extra.missing and (masked != left_out or ranged)):
+        return (
+            "the accumulation leaves out other values as missing than xarray does (a valid range, or other fill values)"
+        )
+    if group.extra.nonfinite:
+        return f"the accumulation leaves out {group.extra.nonfinite:,} infinite values, which xarray counts"
+    return ""
+
+
+def _open(origin: Origin) -> Group:
+    from cfagg.accumulation.group import open_group
+
+    with warnings.catch_warnings():
+        # A group of another writer is not used here at all; the reason says so.
+        warnings.simplefilter("ignore", StaleAccumulationWarning)
+        return open_group(origin.store, origin.path)
+
+
+def _unsigned(decoding: Decoding, origin: Origin) -> bool:
+    return origin.dtype.kind == "u" if decoding.unsigned is None else decoding.unsigned
+
+
+def _effective(fills: Sequence[float] | frozenset[float], dtype: np.dtype[Any]) -> frozenset[float]:
+    """Return those fill values that some element of a type equals."""
+    found = set()
+    for fill in fills:
+        if dtype.kind == "f":
+            with np.errstate(over="ignore"):
+                equal = float(dtype.type(fill)) == fill
+        else:
+            info = np.iinfo(dtype)
+            equal = fill == int(fill) and info.min <= fill <= info.max if np.isfinite(fill) else False
+        if equal:
+            found.add(fill)
+    return frozenset(found)
+
+
+def _base(picked: Picked) -> Any:
+    """Return what is picked along an axis as `Labels` takes it."""
+    if isinstance(picked, range):
+        return slice(picked.start, None if picked.stop < 0 else picked.stop, picked.step)
+    return picked

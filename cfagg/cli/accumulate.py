@@ -1,0 +1,220 @@
+"""``cfagg accumulate``: store the sums from which means over any range follow at once."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cfagg.cli import selecting
+
+__all__ = ["add_parser", "run"]
+
+_EPILOG = """\
+examples:
+  cfagg accumulate temperature.zarr tas
+  cfagg accumulate temperature.zarr tas --dims time --dims lat,lon --weights area
+  cfagg accumulate temperature.zarr tas --dry-run
+  cfagg accumulate temperature.zarr tas --append
+  cfagg accumulate temperature.zarr tas --refresh
+
+Sums of VARIABLE go into the group VARIABLE_accumulation_group beside it in the store; the data stay as they are.
+The group is built beside the store and put in its place when it is complete; a run that was killed is finished by the
+same command with --resume. --append and --refresh keep the settings with which the accumulation was built.
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command to the parser of `cfagg`."""
+    parser = subparsers.add_parser(
+        "accumulate",
+        help="store sums of an array, for averages over any range at once",
+        description="Store cumulative sums of an array of a Zarr store at the edges of its chunks (ZEP 5).",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("store", metavar="STORE", help="directory of a Zarr store, version 2 or 3")
+    parser.add_argument("variable", metavar="VARIABLE", help="an array of it, by its path")
+    what = parser.add_argument_group("what is stored")
+    what.add_argument(
+        "--dims",
+        metavar="DIMS",
+        type=selecting.names,
+        action="append",
+        help="a combination of dimensions to sum along, such as time or lat,lon; may be repeated (default: every "
+        "single dimension, and the horizontal ones together)",
+    )
+    what.add_argument(
+        "--stride",
+        metavar="N",
+        type=_stride,
+        action="append",
+        help="chunks from one sum to the next, as 2 or time=2; may be repeated (default: 1)",
+    )
+    what.add_argument(
+        "--weights",
+        metavar="NAME",
+        help="'area' for areas of cells, 'none', or a variable of the store (default: none)",
+    )
+    what.add_argument(
+        "--statistics",
+        metavar="NAMES",
+        type=_words,
+        help="'chunks', and 'min', 'max', 'std' to store these for every combination; 'none' (default: chunks)",
+    )
+    what.add_argument(
+        "--precision",
+        choices=("auto", "float64", "double-double"),
+        help="numbers to sum in (default: auto, exact for integers)",
+    )
+    what.add_argument("--codec", choices=("blosc", "zstd", "gzip", "none"), help="compression (default: blosc)")
+    existing = parser.add_argument_group("what is done about an accumulation that is there")
+    one = existing.add_mutually_exclusive_group()
+    one.add_argument("--append", action="store_true", help="extend it, after the array grew along one dimension")
+    one.add_argument("--refresh", action="store_true", help="bring it up to date after the data changed")
+    one.add_argument("--overwrite", action="store_true", help="replace it, or an unfinished build")
+    how = parser.add_argument_group("how it is done")
+    how.add_argument("--resume", action="store_true", help="finish what a killed run with the same options left")
+    how.add_argument(
+        "--dry-run", action="store_true", help="print what would be stored; read no data and write nothing"
+    )
+    how.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler whose workers read the data")
+    how.add_argument("--workers", type=int, metavar="N", help="threads (default: one per processor)")
+    how.add_argument(
+        "--memory",
+        metavar="SIZE",
+        help="memory for data in flight, such as 1GiB; the libraries come on top (default: 256MiB)",
+    )
+    how.add_argument("--json", action="store_true", help="print strict JSON for machines")
+    how.add_argument("--quiet", action="store_true", help="no progress bar or summary")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Accumulate; the summary goes to stdout."""
+    from cfagg.accumulation.accumulating import accumulate
+
+    given: dict[str, Any] = {
+        "dims": args.dims,
+        "stride": _strides(args.stride),
+        "weights": args.weights,
+        "statistics": args.statistics,
+        "precision": args.precision,
+        "codec": args.codec,
+        "workers": args.workers,
+        "memory": args.memory,
+    }
+    # Options that are not given are left out, for an accumulation that is there keeps its own.
+    given = {name: value for name, value in given.items() if value is not None}
+    if given.get("weights") == "none":
+        given["weights"] = None
+    if "dims" in given or isinstance(given.get("stride"), dict):
+        _resolve(given, args.store, args.variable)
+    shown = not args.quiet and not args.dry_run and sys.stderr.isatty()
+    with _cluster(args.dask) as client, _progress(shown) as progress:
+        report = accumulate(
+            args.store,
+            args.variable,
+            append=args.append,
+            refresh=args.refresh,
+            overwrite=args.overwrite,
+            resume=args.resume,
+            dry_run=args.dry_run,
+            client=client,
+            progress=progress,
+            **given,
+        )
+    if args.json:
+        from cfagg.display.as_json import dump, encode
+
+        print(dump({"form": "cfagg accumulate", "form_version": 1, **encode(report.as_dict())}))
+    elif not args.quiet:
+        from cfagg.display.escape import printable
+
+        for line in str(report).splitlines():
+            print(printable(line))
+    return 0
+
+
+def _stride(text: str) -> tuple[str | None, int]:
+    """Return one value of ``--stride``: a dimension, `None` for all, and a number of chunks."""
+    name, equals, number = text.rpartition("=")
+    try:
+        value = int(number)
+    except ValueError:
+        value = 0
+    if value < 1 or bool(equals) != bool(name.strip()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number of chunks like 2 or time=2")
+    return name.strip() or None, value
+
+
+def _strides(given: list[tuple[str | None, int]] | None) -> int | dict[str, int] | None:
+    """Return all values of ``--stride`` as one."""
+    from cfagg.errors import SelectionError
+
+    if not given:
+        return None
+    if len(given) == 1 and given[0][0] is None:
+        return given[0][1]
+    found: dict[str, int] = {}
+    for name, value in given:
+        if name is None or name in found:
+            raise SelectionError("--stride is given more than once; give it once for all, or once per dimension")
+        found[name] = value
+    return found
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Return words parted by commas."""
+    return tuple(word.strip() for word in text.split(","))
+
+
+def _resolve(given: dict[str, Any], store: str, variable: str) -> None:
+    """Replace common names of dimensions by those of the array; unknown ones are left to be refused."""
+    from cfagg.zarrs import open_array
+
+    dims = open_array(store, variable).dims
+
+    def name(asked: str) -> str:
+        return selecting.dimension_by_name(asked, dims) or asked
+
+    if "dims" in given:
+        given["dims"] = [tuple(name(d) for d in combination) for combination in given["dims"]]
+    if isinstance(given.get("stride"), dict):
+        given["stride"] = {name(d): n for d, n in given["stride"].items()}
+
+
+@contextmanager
+def _cluster(address: str | None) -> Iterator[Any]:
+    """Give a client of a Dask scheduler, `None` without an address."""
+    if address is None:
+        yield None
+        return
+    from cfagg.errors import SourceError, UnsupportedError
+
+    try:
+        from distributed import Client
+    except ModuleNotFoundError as error:
+        raise UnsupportedError("--dask needs dask.distributed: pip install 'cfagg[dask]'") from error
+    try:
+        client = Client(address, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise SourceError(f"no Dask scheduler answers at {address}: {str(error).splitlines()[0]}") from error
+    with client:
+        yield client
+
+
+@contextmanager
+def _progress(shown: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Give what `accumulate` calls as it proceeds: a bar on a terminal, else nothing."""
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("accumulate", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,216 @@
+"""``cfagg mean``: a statistic over any range, from the accumulation of an array."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cfagg.cli import output, selecting
+from cfagg.errors import SelectionError, UnsupportedError
+
+if TYPE_CHECKING:
+    from xarray import DataArray
+
+    from cfagg.accumulation.accumulated import Accumulated
+    from cfagg.display.statistic import Asked
+
+__all__ = ["add_parser", "run"]
+
+_STATISTICS = ("mean", "sum", "min", "max", "std", "var", "count")
+_GROUPS = ("month", "season", "year", "dayofyear", "hour")
+
+_EPILOG = f"""\
+examples:
+  cfagg mean temperature.zarr tas --over time --select time=1990/1999 --plot map.png
+  cfagg mean temperature.zarr tas --over lat,lon --select lat=30:60 --select lon=-10:40
+  cfagg mean temperature.zarr tas --over time --group season -o seasons.nc
+  cfagg mean temperature.zarr tas --over time --select time=1990/ --explain
+
+{selecting.GRAMMAR}
+Dimensions go by their own names, or by time, lat, lon and the like where it is clear which is meant.
+The array must have been accumulated with: cfagg accumulate STORE VARIABLE
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command to the parser of `cfagg`."""
+    parser = subparsers.add_parser(
+        "mean",
+        help="average an accumulated array over any range",
+        description="Average an array of a Zarr store over any range of any dimensions, from its accumulation.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("store", metavar="STORE", help="directory of a Zarr store")
+    parser.add_argument("variable", metavar="VARIABLE", help="an accumulated array of it, by its path")
+    what = parser.add_argument_group("what is computed")
+    what.add_argument(
+        "--over",
+        metavar="DIMS",
+        type=selecting.names,
+        help="dimensions to average over, such as time or lat,lon (default: all; with --group: that of time)",
+    )
+    what.add_argument(
+        "--select",
+        metavar="DIM=VALUE",
+        type=selecting.selection,
+        action="append",
+        default=[],
+        help="what to select before, see below; may be repeated",
+    )
+    what.add_argument("--group", choices=_GROUPS, help="one value for each month, season, year, ... of the dates")
+    what.add_argument("--statistic", choices=_STATISTICS, default="mean", help="instead of the mean")
+    what.add_argument("--ddof", type=int, default=0, metavar="N", help="std and var divide by the count less N")
+    how = parser.add_argument_group("what is done with it")
+    how.add_argument("--json", action="store_true", help="print strict JSON for machines")
+    how.add_argument("--plot", metavar="PICTURE", help="draw a map, series, profile or section (.png, .svg or .pdf)")
+    how.add_argument("-o", "--output", metavar="FILE", help="write the result as a netCDF file (.nc)")
+    how.add_argument("--overwrite", action="store_true", help="let --output and --plot replace a file")
+    how.add_argument("--explain", action="store_true", help="print what would be read, and read nothing")
+    how.add_argument("--rows", metavar="N", type=_rows, default=24, help="values printed of a series, or 'all'")
+
+
+def _rows(text: str) -> int | None:
+    """Return a number of lines, `None` for all."""
+    if text == "all":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a positive number nor 'all'")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compute; the result goes to stdout, and to files where asked for."""
+    _check(args)
+    from cfagg.accumulation.accumulated import open_accumulated
+
+    acc = open_accumulated(args.store, args.variable)
+    array, kinds = _template(acc)
+    chosen = selecting.positions(args.select, array, kinds)
+    over = _over(args, array, kinds)
+    # A dimension of which one position is selected stays to be reduced if it is to be.
+    isel = {d: slice(p, p + 1) if isinstance(p, int) and d in over else p for d, p in chosen.items()}
+    options: dict[str, Any] = {"ddof": args.ddof} if args.statistic in ("std", "var") else {}
+    asked_of = acc if args.group is None else acc.groupby(f"{_time(array, kinds)}.{args.group}")
+    result = getattr(asked_of, args.statistic)(over, isel=isel, explain=args.explain, **options)
+    asked = _asked(args, acc, array, over, isel)
+    if args.explain:
+        from cfagg.display.escape import printable
+        from cfagg.display.statistic import plan_json
+
+        for line in [plan_json(result.as_dict(), asked)] if args.json else str(result).splitlines():
+            print(line if args.json else printable(line))
+        return 0
+    return _give(args, _relabelled(result, array, kinds, isel), asked)
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Say what cannot be done before anything is read."""
+    if args.explain and (args.plot or args.output):
+        raise UnsupportedError("--explain computes nothing that --plot or --output could show; give one or the other")
+    if args.ddof and args.statistic not in ("std", "var"):
+        raise UnsupportedError(f"--ddof is of std and var; it has no meaning for {args.statistic}")
+    for target in filter(None, (args.plot, args.output)):
+        output.check(target, overwrite=args.overwrite)
+    if args.plot is not None:
+        from cfagg.display import picture
+
+        picture.kind(args.plot)
+        picture.check_library()
+    if args.output is not None and Path(args.output).suffix.lower() != ".nc":
+        raise UnsupportedError(f"{args.output} cannot be written: its name must end in .nc; --json prints text instead")
+
+
+def _template(acc: Accumulated) -> tuple[DataArray, dict[str, str]]:
+    """Return an array with the coordinates of the accumulated one and no values, and what its dimensions are."""
+    import numpy as np
+    import xarray as xr
+
+    from cfagg.display.kinds import kinds
+
+    nothing = np.broadcast_to(np.int8(0), acc.shape)
+    array = xr.DataArray(nothing, coords=acc.coords.coords, dims=acc.dims, name=acc.name)
+    return array, {str(d): kind for d, kind in kinds(array).items()}
+
+
+def _over(args: argparse.Namespace, array: DataArray, kinds: dict[str, str]) -> tuple[str, ...]:
+    """Return the dimensions that are reduced, in the array's order."""
+    asked = {selecting.dimension(name, kinds, str(array.name)) for name in args.over or ()}
+    if args.group is not None:
+        asked.add(_time(array, kinds))
+    return tuple(str(d) for d in array.dims if d in asked or not (args.over or args.group))
+
+
+def _time(array: DataArray, kinds: dict[str, str]) -> str:
+    """Return the dimension with dates."""
+    found = [
+        d for d, kind in kinds.items() if kind == "time" and d in array.coords and array.coords[d].dtype.kind in "MO"
+    ]
+    if len(found) != 1:
+        number = len(found) or "none"
+        raise SelectionError(
+            f"--group needs one dimension with dates; {array.name!r} has {number} among {', '.join(kinds)}"
+        )
+    return found[0]
+
+
+def _asked(
+    args: argparse.Namespace, acc: Accumulated, array: DataArray, over: tuple[str, ...], isel: dict[str, Any]
+) -> Asked:
+    from cfagg.display.statistic import Asked, selected
+
+    weights = acc.group.weights
+    named = None
+    if weights is not None and args.statistic not in ("count", "min", "max"):
+        record = acc.group.extra.weights if acc.group.extra is not None else None
+        named = "yes" if record is None else record.name or record.kind
+    return Asked(
+        store=args.store,
+        variable=args.variable.strip("/"),
+        statistic=args.statistic,
+        over=over,
+        group=args.group,
+        selected={
+            str(d): selected(array, d, isel.get(str(d), slice(None))) for d in array.dims if d in over or d in isel
+        },
+        weights=named,
+    )
+
+
+def _relabelled(result: DataArray, array: DataArray, kinds: dict[str, str], isel: dict[str, Any]) -> DataArray:
+    """Return a result whose longitudes, where a selection crosses the edge of the map, grow on beyond it."""
+    import numpy as np
+
+    for dim, positions in isel.items():
+        if kinds[dim] == "longitude" and isinstance(positions, np.ndarray) and dim in result.dims:
+            values = array.coords[dim].values[positions]
+            grown = values + 360 * np.cumsum(np.diff(values, prepend=values[:1]) < 0)
+            # As the user wrote them: -10 to 20, not 350 to 380.
+            grown = grown - 360 if grown[-1] > 360 else grown
+            result = result.assign_coords({dim: (dim, grown.astype(values.dtype), array.coords[dim].attrs)})
+    return result
+
+
+def _give(args: argparse.Namespace, result: DataArray, asked: Asked) -> int:
+    """Print, draw and write a result."""
+    from cfagg.display import statistic
+
+    if args.output is not None:
+        with output.aside(args.output) as name:
+            result.to_netcdf(name, engine="netcdf4")
+    if args.plot is not None:
+        from cfagg.display import field
+
+        subtitle = " · ".join(f"{d} {part}" for d, part in asked.selected.items())
+        title = f"{field.label(result, units=False)}, {asked.title}"
+        with output.aside(args.plot) as name:
+            field.save(result, name, title=title, subtitle=subtitle)
+    if args.json:
+        print(statistic.as_json(result, asked))
+    else:
+        for line in statistic.text_lines(result, asked, rows=args.rows):
+            print(line)
+    sys.stdout.flush()
+    return 0

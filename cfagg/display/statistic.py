@@ -1,0 +1,301 @@
+"""A statistic of an array as text for people, and as JSON for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfagg.display.as_json import dump, encode
+from cfagg.display.escape import printable
+from cfagg.display.field_axes import degrees, label
+from cfagg.display.kinds import is_date, kind_of, label_text
+
+if TYPE_CHECKING:
+    from xarray import DataArray
+
+__all__ = ["FORM_VERSION", "Asked", "Selected", "as_json", "plan_json", "selected", "text_lines"]
+
+#: Raised when a member of the JSON form is renamed, removed or changes its meaning.
+FORM_VERSION = 1
+
+_NAMES = {
+    "mean": "mean",
+    "sum": "sum",
+    "min": "minimum",
+    "max": "maximum",
+    "std": "standard deviation",
+    "var": "variance",
+    "count": "number of values",
+}
+
+
+@dataclass(frozen=True)
+class Selected:
+    """What of one dimension was selected.
+
+    Parameters
+    ----------
+    first, last : object
+        Labels, or positions where there is no coordinate.
+    count, of : int
+        How many, and how many there are.
+    units : str
+        Units of the labels, empty for dates.
+    kind : str
+        What the dimension stands for, as of `cfagg.display.kinds.kind_of`.
+    """
+
+    first: Any
+    last: Any
+    count: int
+    of: int
+    units: str
+    kind: str = "other"
+
+    def __str__(self) -> str:
+        if self.kind in ("latitude", "longitude") and (not self.units or self.units.startswith("degree")):
+            first, last, units = degrees(self.first, self.kind), degrees(self.last, self.kind), ""
+        else:
+            first, last, units = label_text(self.first), label_text(self.last), self.units
+        return f"{first} {units}".strip() if self.count == 1 else f"{first} to {last} {units}".strip()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked of which array.
+
+    Parameters
+    ----------
+    store, variable : str
+        The array.
+    statistic : str
+        ``"mean"``, ``"sum"``, ``"min"``, ``"max"``, ``"std"``, ``"var"`` or ``"count"``.
+    over : tuple of str
+        Dimensions that were reduced.
+    group : str or None
+        ``"month"``, ``"season"``, ``"year"`` or another component of dates that values are grouped by.
+    selected : mapping of str to Selected
+        For every dimension that was reduced or selected from.
+    weights : str or None
+        How values are weighted.
+    """
+
+    store: str
+    variable: str
+    statistic: str
+    over: tuple[str, ...]
+    group: str | None
+    selected: Mapping[str, Selected]
+    weights: str | None
+
+    @property
+    def title(self) -> str:
+        """What was computed, in words.
+
+        Examples
+        --------
+        >>> Asked("a.zarr", "tas", "min", ("time",), "month", {}, None).title
+        'minimum over time, by month'
+        """
+        over = " and ".join([", ".join(self.over[:-1]), self.over[-1]] if len(self.over) > 1 else self.over)
+        text = f"{_NAMES[self.statistic]} over {over}" if over else _NAMES[self.statistic]
+        return f"{text}, by {self.group}" if self.group else text
+
+
+def selected(array: DataArray, dim: Hashable, chosen: Any) -> Selected:
+    """Return what positions along one dimension are.
+
+    Parameters
+    ----------
+    array : xarray.DataArray
+        Has the dimension and its coordinate; its values are not looked at.
+    dim : hashable
+        The dimension.
+    chosen : int, slice or int array
+        Positions, at least one.
+
+    Examples
+    --------
+    >>> import xarray
+    >>> array = xarray.DataArray(np.zeros(9), coords={"lat": np.arange(9.0) * 10}, dims="lat")
+    >>> str(selected(array, "lat", slice(3, 7)))
+    '30°N to 60°N'
+    """
+    at = np.atleast_1d(np.arange(array.sizes[dim])[chosen])
+    if dim not in array.coords or array.coords[dim].ndim != 1:
+        return Selected(int(at[0]), int(at[-1]), at.size, array.sizes[dim], "(positions)")
+    coordinate = array.coords[dim]
+    first, last = coordinate.values[at[0]], coordinate.values[at[-1]]
+    kind = kind_of(array, dim)
+    dates = kind == "time" and coordinate.dtype.kind in "MO"
+    units = "" if dates else str(coordinate.attrs.get("units", ""))
+    return Selected(first, last, at.size, array.sizes[dim], units, kind)
+
+
+def text_lines(result: DataArray, asked: Asked, *, rows: int | None = 24) -> list[str]:
+    """Return a result in lines of text.
+
+    Parameters
+    ----------
+    result : xarray.DataArray
+        The statistic.
+    asked : Asked
+        What was asked.
+    rows : int or None
+        Most values that are listed of a result with one dimension; `None` for all.
+
+    Returns
+    -------
+    list of str
+        Each one line, printable.
+    """
+    units = str(result.attrs.get("units", ""))
+    name = label(result, units=False)
+    head = f"{asked.variable}: {name}, {asked.title}" if name != asked.variable else f"{asked.variable}: {asked.title}"
+    entries = [("store", asked.store)]
+    for dim, part in asked.selected.items():
+        share = f"{part.count:,}" if part.count == part.of else f"{part.count:,} of {part.of:,}"
+        entries.append((dim, f"{part} ({share})"))
+    weights = asked.weights
+    if weights is None and any(asked.selected[d].kind == "latitude" for d in asked.over if d in asked.selected):
+        weights = "none: large and small cells count alike" if asked.statistic not in ("min", "max", "count") else None
+    if weights is not None:
+        entries.append(("weights", weights))
+    listed: list[str] = []
+    if not result.ndim:
+        entries.append(("result", f"{_number(result.item())} {units}".strip()))
+    else:
+        entries.append(("result", " × ".join(f"{d} {n:,}" for d, n in result.sizes.items())))
+        entries += _summary(result, units)
+        if result.ndim == 1:
+            listed = ["", *_table(result, units, rows)]
+    width = max(len(key) for key, _ in entries)
+    lines = [head, *(f"  {key:<{width}}  {text}" for key, text in entries), *listed]
+    return [printable(line) for line in lines]
+
+
+def as_json(result: DataArray, asked: Asked) -> str:
+    """Return a result as strict JSON.
+
+    Parameters
+    ----------
+    result : xarray.DataArray
+        The statistic.
+    asked : Asked
+        What was asked.
+
+    Returns
+    -------
+    str
+        One object, with values as nested lists in the order of ``dims``; dates are text as in ISO 8601, and missing
+        values ``"NaN"``.
+    """
+    coordinates = {
+        str(name): {
+            "dims": [str(d) for d in c.dims],
+            "values": _plain(c.values),
+            "attributes": encode(dict(c.attrs)),
+            **({"calendar": c.dt.calendar} if c.size and c.dtype.kind in "MO" and is_date(c.values.flat[0]) else {}),
+        }
+        for name, c in result.coords.items()
+    }
+    return dump(
+        {
+            **_asked_json("cfagg mean", asked),
+            "units": encode(result.attrs.get("units")),
+            "dims": [str(d) for d in result.dims],
+            "shape": list(result.shape),
+            "coordinates": coordinates,
+            "attributes": encode({str(k): v for k, v in result.attrs.items()}),
+            "missing": int(np.isnan(np.asarray(result.values, "f8")).sum()),
+            "values": encode(result.values),
+        }
+    )
+
+
+def plan_json(plan: Mapping[str, Any], asked: Asked) -> str:
+    """Return how a result would be computed as strict JSON.
+
+    Parameters
+    ----------
+    plan : mapping
+        What would be read.
+    asked : Asked
+        What was asked.
+    """
+    return dump({**_asked_json("cfagg mean --explain", asked), "plan": encode(plan)})
+
+
+def _asked_json(form: str, asked: Asked) -> dict[str, Any]:
+    parts = {
+        d: {"first": _plain(p.first), "last": _plain(p.last), "count": p.count, "of": p.of, "units": p.units}
+        for d, p in asked.selected.items()
+    }
+    return {
+        "form": form,
+        "form_version": FORM_VERSION,
+        "store": asked.store,
+        "variable": asked.variable,
+        "statistic": asked.statistic,
+        "over": list(asked.over),
+        "group": asked.group,
+        "weights": asked.weights,
+        "selected": parts,
+    }
+
+
+def _summary(result: DataArray, units: str) -> list[tuple[str, str]]:
+    """Return where values are smallest and largest, and how many are missing."""
+    values = np.asarray(result.values, "f8")
+    missing = int(np.isnan(values).sum())
+    found = []
+    if missing < values.size:
+        for key, place in (("lowest", np.nanargmin(values)), ("highest", np.nanargmax(values))):
+            index = np.unravel_index(int(place), values.shape)
+            where = ", ".join(_where(result, d, int(i)) for d, i in zip(result.dims, index, strict=True))
+            found.append((key, f"{_number(values[index])} {units} at {where}".replace("  ", " ")))
+    if missing:
+        found.append(("missing", f"{missing:,} of {values.size:,}"))
+    return found
+
+
+def _where(result: DataArray, dim: Hashable, index: int) -> str:
+    if dim not in result.coords or result.coords[dim].ndim != 1:
+        return f"{dim} [{index}]"
+    return f"{dim} {label_text(result.coords[dim].values[index])}"
+
+
+def _table(result: DataArray, units: str, rows: int | None) -> Sequence[str]:
+    """Return the values along one dimension, the first and last of many."""
+    dim, size = result.dims[0], result.size
+    shown: list[int | None] = list(range(size))
+    if rows is not None and size > rows:
+        head = (rows + 1) // 2
+        shown = [*range(head), None, *range(size - rows // 2, size)]
+    named = dim in result.coords and result.coords[dim].ndim == 1
+    labels = result.coords[dim].values if named else np.arange(size)
+    texts = [("…", "") if i is None else (label_text(labels[i]), _number(result.values[i])) for i in shown]
+    head_row = (str(dim), units or str(result.name))
+    left, right = (max(len(row[i]) for row in [head_row, *texts]) for i in (0, 1))
+    return [f"  {a:<{left}}  {b:>{right}}".rstrip() for a, b in [head_row, *texts]]
+
+
+def _number(value: Any) -> str:
+    """Return a number in seven digits, a whole one in all."""
+    if isinstance(value, int | np.integer):
+        return str(int(value))
+    return "missing" if np.isnan(value) else f"{value:.7g}"
+
+
+def _plain(value: Any) -> Any:
+    """Return labels as strict JSON can hold them, dates as text."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind in "MO":
+            return [_plain(v) for v in value] if value.ndim else _plain(value[()])
+        return encode(value)
+    if isinstance(value, np.datetime64):
+        return None if np.isnat(value) else np.datetime_as_string(value, unit="s")
+    return value.isoformat() if is_date(value) else encode(value)
