@@ -30,39 +30,40 @@ def assembled(array):
     return out
 
 
+FORMS = ["v2", "v2-F", "v2-filters", "v3", "rectilinear", "shards", "shards-start", "transposed"]
+
+
 @st.composite
-def arrays(draw):
-    """What `create` takes, and which part of the array is written."""
-    shape = tuple(draw(st.lists(st.integers(0, 7), max_size=3)))
-    zarr_format = draw(st.sampled_from([2, 3]))
+def arrays(draw, form):
+    """What `create` takes for an array of this form, and which part of the array is written."""
+    size = st.integers(1, 9) if form == "rectilinear" else st.integers(0, 40).map(lambda n: n % 10)
+    shape = tuple(draw(st.lists(size, min_size="shards" in form, max_size=3)))
     chunks = tuple(draw(st.integers(1, 5)) for _ in shape)
-    keywords = {"zarr_format": zarr_format, "dtype": draw(st.sampled_from(TYPES))}
-    keywords["fill_value"] = draw(st.integers(0, 1)) if keywords["dtype"] == "?" else draw(st.integers(0, 9))
+    dtype = draw(st.sampled_from(TYPES))
+    fill = draw(st.integers(0, 1 if dtype == "?" else 9))
+    keywords = {"zarr_format": 2 if "v2" in form else 3, "dtype": dtype, "fill_value": fill}
     separator = draw(st.sampled_from([".", "/"]))
-    if zarr_format == 2:
+    if "v2" in form:
         keywords["compressors"] = V2[draw(st.sampled_from(list(V2)))]
-        keywords["order"] = draw(st.sampled_from("CCF"))
+        keywords["order"] = "F" if form == "v2-F" else "C"
         keywords["chunk_key_encoding"] = {"name": "v2", "separator": separator}
-        size = np.dtype(keywords["dtype"]).itemsize
-        extra = [numcodecs.Delta(keywords["dtype"])] if np.dtype(keywords["dtype"]).kind in "iu" else []
-        keywords["filters"] = draw(
-            st.sampled_from([None, [numcodecs.Shuffle(size)], [*extra, numcodecs.Shuffle(size)]])
-        )
+        if form == "v2-filters":
+            delta = [numcodecs.Delta(dtype)] if np.dtype(dtype).kind in "iu" and draw(st.booleans()) else []
+            keywords["filters"] = [*delta, numcodecs.Shuffle(np.dtype(dtype).itemsize)]
     else:
-        keywords["compressors"] = V3[draw(st.sampled_from(list(V3)))]
+        keywords["compressors"] = V3[draw(st.sampled_from(["none", *V3]))]
         keywords["chunk_key_encoding"] = {"name": draw(st.sampled_from(["default", "v2"])), "separator": separator}
-        form = draw(st.sampled_from(["regular", "regular", "rectilinear", "sharded", "transposed"]))
-        if form == "rectilinear" and shape and 0 not in shape:
-            chunks = [draw(_lengths(n)) for n in shape]
-        elif form == "sharded" and shape:
-            keywords["shards"] = {
-                "shape": tuple(c * draw(st.integers(1, 3)) for c in chunks),
-                "index_location": draw(st.sampled_from(["start", "end"])),
-            }
-        elif form == "transposed":
-            keywords["filters"] = [zc.TransposeCodec(order=tuple(reversed(range(len(shape)))))]
+        # zarr-python stores v3 arrays of any type as little-endian unless told otherwise.
+        keywords["serializer"] = zc.BytesCodec(endian="big" if dtype.startswith(">") else "little")
+    if form == "rectilinear":
+        chunks = [draw(_lengths(n)) for n in shape] or ()
+    elif form.startswith("shards"):
+        lengths = tuple(c * draw(st.integers(1, 3)) for c in chunks)
+        keywords["shards"] = {"shape": lengths, "index_location": "start" if "start" in form else "end"}
+    elif form == "transposed":
+        keywords["filters"] = [zc.TransposeCodec(order=tuple(reversed(range(len(shape)))))]
     written = tuple(slice(*sorted(draw(st.tuples(st.integers(0, n), st.integers(0, n))))) for n in shape)
-    return shape, chunks, keywords, written
+    return shape, chunks, keywords, written if draw(st.booleans()) else (...,)
 
 
 @st.composite
@@ -73,10 +74,11 @@ def _lengths(draw, total):
     return found
 
 
-@settings(max_examples=120, deadline=None)
-@given(arrays(), st.data())
-def test_every_chunk_and_box_is_what_zarr_python_reads(case, data):
-    shape, chunks, keywords, written = case
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_every_chunk_and_box_is_what_zarr_python_reads(form, data):
+    shape, chunks, keywords, written = data.draw(arrays(form))
     with tempfile.TemporaryDirectory() as store:
         peer = create(store, "group/x", shape, chunks, **keywords)
         peer[written] = values(shape, keywords["dtype"])[written]
@@ -173,6 +175,45 @@ def test_a_shard_that_was_written_again_is_read_anew(tmp_path):
     peer[:2] = np.random.default_rng(0).integers(0, 2**62, 2)
     peer[6:] = [70, 80]
     assert read_chunk(array, (3,)).tolist() == [70, 80]
+
+
+def test_a_shard_that_was_written_in_place_is_read_anew(tmp_path):
+    for name in ("x", "y"):
+        peer = create(tmp_path, name, (8,), (2,), shards=(8,), dtype="i8", compressors=None)
+        peer[2 if name == "y" else 0 :] = np.arange(2 if name == "y" else 0, 8) + 1
+    x, y = open_array(tmp_path, "x"), open_array(tmp_path, "y")
+    assert read_chunk(x, (0,)).tolist() == [1, 2]
+    other = chunk_file(y).read_bytes()
+    with chunk_file(x).open("r+b") as file:
+        size = len(file.read())
+        # Of the same size, with another index: the first chunk is not stored in it.
+        file.seek(0)
+        file.write(bytes(size - len(other)) + other)
+    os.utime(chunk_file(x), ns=(0, 0))
+    assert read_chunk(x, (0,)) is None
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">i2", ">u8"])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_big_endian_chunks_and_boxes_are_in_native_order(tmp_path, dtype, zarr_format):
+    x = values((9, 8), dtype)
+    serializer = {"serializer": zc.BytesCodec(endian="big")} if zarr_format == 3 else {}
+    made = create(tmp_path, "x", x.shape, (5, 8), dtype=dtype, compressors=None, zarr_format=zarr_format, **serializer)
+    made[...] = x
+    array = open_array(tmp_path, "x")
+    assert array.decoder.swap
+    assert read_chunk(array, (1, 0)).dtype.isnative
+    np.testing.assert_array_equal(read_chunk(array, (1, 0)), x[5:])
+    np.testing.assert_array_equal(read_box(array, (1, 0), (slice(1, 3), slice(2, 4))), x[6:8, 2:4])
+
+
+def test_an_uncompressed_chunk_that_is_too_long_is_refused(tmp_path):
+    create(tmp_path, "x", (4,), (4,), dtype="i4", compressors=None)[...] = 1
+    array = open_array(tmp_path, "x")
+    with chunk_file(array).open("ab") as file:
+        file.write(b"more")
+    with pytest.raises(FragmentReadError, match="it has 20 bytes, expected 16"):
+        read_chunk(array, (0,))
 
 
 def chunk_file(array, index=None):
