@@ -22,10 +22,11 @@ from typing import Any
 
 import numpy as np
 
+from cfagg.accumulation.arrays import WeightField
 from cfagg.accumulation.foreign_arrays import Samples, StoredSums, newest, read_stored_sums
 from cfagg.accumulation.foreign_check import Terms, check_sums, holds
 from cfagg.accumulation.foreign_deltas import has_deltas, stored_type
-from cfagg.accumulation.foreign_weights import CosineWeights, find_coordinate, find_latitude
+from cfagg.accumulation.foreign_weights import find_coordinate, find_latitude
 from cfagg.accumulation.group import Group, command
 from cfagg.accumulation.mask import Meaning, read_meaning
 from cfagg.conventions import limits
@@ -162,7 +163,7 @@ def _confirm(
     source: ZarrArray,
     found: Mapping[Dims, StoredSums],
     meaning: Meaning,
-    weights: CosineWeights | None,
+    weights: WeightField | None,
     generated: bool,
     problems: list[Problem],
 ) -> tuple[MaskRecord, dict[Dims, Samples]]:
@@ -220,7 +221,7 @@ def _counts_missing(source: ZarrArray, meaning: Meaning, counted: MaskRecord) ->
 
 
 def _remarks(
-    source: ZarrArray, mask: MaskRecord, meaning: Meaning, weights: CosineWeights | None, generated: bool
+    source: ZarrArray, mask: MaskRecord, meaning: Meaning, weights: WeightField | None, generated: bool
 ) -> list[str]:
     """Return what is to be known of how values were counted."""
     out = ["NASA's generator seems to have written it"] if generated else []

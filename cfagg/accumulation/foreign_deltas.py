@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cfagg.conventions.findings import shorten
 from cfagg.errors import UnsupportedError
-from cfagg.zarrs.codecs import Decoder, decoder
+from cfagg.zarrs.codecs import DamagedError, Decoder, decoder
 from cfagg.zarrs.metadata import ZarrArray
 
-__all__ = ["FILTER", "DeltaArray", "has_deltas", "stored_type", "undo_deltas"]
+__all__ = ["FILTER", "DeltaArray", "elements", "has_deltas", "stored_type", "undo_deltas"]
 
 #: The filter's name in ``.zarray``.
 FILTER = "accumulation_delta_filter"
@@ -39,11 +41,25 @@ class DeltaArray(ZarrArray):
         shape = tuple(self.document["chunks"])
 
         def add_up(raw: Any, expected: int) -> Any:  # noqa: ARG001
-            deltas = np.frombuffer(raw, stored).reshape(shape)
+            deltas = elements(raw, stored, prod(shape)).reshape(shape)
             # In more digits than stored: adding up does not round once more.
             return np.cumsum(deltas, axis=axis, dtype=self.dtype).view(np.uint8).reshape(-1)
 
         return Decoder((*inner.steps, add_up), swap=False)
+
+
+def elements(raw: Any, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
+    """Return decoded bytes as so many elements.
+
+    Raises
+    ------
+    DamagedError
+        They are of another number.
+    """
+    found = memoryview(raw).nbytes
+    if found != count * dtype.itemsize:
+        raise DamagedError(f"it decodes to {found:,} bytes, expected {count * dtype.itemsize:,}")
+    return np.frombuffer(raw, dtype)
 
 
 def has_deltas(array: ZarrArray) -> bool:

@@ -2,31 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from math import prod
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cfagg.accumulation.arrays import WeightField
-from cfagg.accumulation.foreign_check import read_region
-from cfagg.errors import ConventionError, SourceError, UnsupportedError
+from cfagg.accumulation.foreign_deltas import elements
+from cfagg.errors import ConventionError, FragmentReadError, SourceError, UnsupportedError
+from cfagg.model import Regular
+from cfagg.zarrs.codecs import Decoder, decoder
 from cfagg.zarrs.metadata import ZarrArray, open_array
 
-__all__ = ["CosineWeights", "find_coordinate", "find_latitude"]
+__all__ = ["CosineArray", "find_coordinate", "find_latitude"]
 
 
 @dataclass(frozen=True, eq=False)
-class CosineWeights(WeightField):
-    """Weights that are the cosine of a latitude; `stored` is the latitude in degrees."""
+class CosineArray(ZarrArray):
+    """An array of latitudes in degrees that reads as their cosines, in float64.
+
+    Attributes
+    ----------
+    degrees : numpy.dtype
+        Type of the latitudes in native byte order.
+    """
+
+    degrees: np.dtype[Any]
 
     @cached_property
-    def array(self) -> npt.NDArray[np.float64]:
-        """The weights, float64, read when they are first asked for; read-only."""
-        degrees = read_region(self.stored, [(0, n) for n in self.stored.shape])
-        weights: npt.NDArray[np.float64] = np.cos(np.deg2rad(degrees.astype(np.float64)))
-        weights.flags.writeable = False
-        return weights
+    def decoder(self) -> Decoder | None:
+        """How chunks are decoded: all codecs undone, then the cosine taken."""
+        inner = decoder(self.document, self.zarr_format, self.degrees)
+        if inner is None:  # `find_latitude` has made sure that there is one
+            return None
+        stored = self.degrees.newbyteorder() if inner.swap else self.degrees
+        count = prod(axis.chunk for axis in self.grid.axes if isinstance(axis, Regular))
+
+        def cosine(raw: Any, expected: int) -> Any:  # noqa: ARG001
+            return np.cos(np.deg2rad(elements(raw, stored, count).astype(np.float64))).view(np.uint8)
+
+        return Decoder((*inner.steps, cosine), swap=False)
 
 
 def find_coordinate(source: ZarrArray, name: str) -> ZarrArray | None:
@@ -38,21 +55,34 @@ def find_coordinate(source: ZarrArray, name: str) -> ZarrArray | None:
         return None
 
 
-def find_latitude(source: ZarrArray) -> CosineWeights | None:
-    """Return the cosine of the latitude along one of the dimensions."""
+def find_latitude(source: ZarrArray) -> WeightField | None:
+    """Return the cosine of the latitude along one of the dimensions, `None` where no latitude is found."""
     for axis, (name, length) in enumerate(zip(source.dims, source.shape, strict=True)):
         coordinate = find_coordinate(source, name)
-        if coordinate is None or coordinate.shape != (length,) or coordinate.dtype.kind not in "iuf":
+        if coordinate is None or coordinate.shape != (length,) or not _is_latitude(name, coordinate):
             continue
-        attributes = coordinate.attributes
-        known = (
-            name.lower() in ("lat", "latitude")
-            or attributes.get("standard_name") == "latitude"
-            or str(attributes.get("units")).lower() in ("degrees_north", "degree_north", "degrees_n", "degree_n")
+        wide = replace(coordinate, dtype=np.dtype("f8"))
+        weights = WeightField(
+            CosineArray(**{f.name: getattr(wide, f.name) for f in fields(wide)}, degrees=coordinate.dtype), (axis,)
         )
-        if known and "scale_factor" not in attributes:
-            weights = CosineWeights(coordinate, (axis,))
-            # A pole may be a little below 0 by rounding; a longitude is far below.
-            if np.isfinite(weights.array).all() and (weights.array >= -1e-7).all():
-                return weights
+        try:
+            found = weights.array
+        except FragmentReadError:
+            continue
+        # A pole may be a little below 0 by rounding; a longitude is far below.
+        if np.isfinite(found).all() and (found >= -1e-7).all():
+            return weights
     return None
+
+
+def _is_latitude(name: str, coordinate: ZarrArray) -> bool:
+    """Return whether a coordinate is one, by its name or attributes, and can be read as it is stored."""
+    attributes = coordinate.attributes
+    named = (
+        name.lower() in ("lat", "latitude")
+        or attributes.get("standard_name") == "latitude"
+        or str(attributes.get("units")).lower() in ("degrees_north", "degree_north", "degrees_n", "degree_n")
+    )
+    plain = coordinate.dtype.kind in "iuf" and "scale_factor" not in attributes
+    whole = coordinate.objects is coordinate.grid and all(isinstance(a, Regular) for a in coordinate.grid.axes)
+    return named and plain and whole and coordinate.decoder is not None

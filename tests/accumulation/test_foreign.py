@@ -5,6 +5,7 @@ import pickle
 import shutil
 import warnings
 
+import numcodecs
 import numpy as np
 import pytest
 import zarr
@@ -381,6 +382,30 @@ def test_whatever_stands_in_the_metadata_is_read_or_refused_with_an_error_of_our
         except CfaggError:
             return
     assert_sums_agree(group, values, cosine(16), values >= 0, count=3)
+
+
+def test_differences_that_decode_to_another_size_are_named(tmp_path):
+    generate(tmp_path / "s.zarr", field(), CHUNKS)
+    path = tmp_path / "s.zarr" / "variable_accumulation_group" / "acc_lat" / "0.0.0"
+    path.write_bytes(numcodecs.Blosc("zstd").encode(np.ones(3, "u1")))
+    group, message = opened(tmp_path / "s.zarr")
+    assert ("latitude",) not in group.sums
+    assert "is damaged: it decodes to 3 bytes, expected 240" in message
+
+
+@pytest.mark.parametrize("dtype", ["<f4", ">f8", "<i2"])
+@pytest.mark.parametrize("chunk", [5, 16])
+def test_latitudes_of_any_type_and_chunks_make_weights(tmp_path, dtype, chunk):
+    latitude = np.linspace(-75, 75, 16).astype(dtype)
+    values = field()
+    generate(tmp_path / "s.zarr", values, CHUNKS, latitude=latitude.astype("f8"))
+    shutil.rmtree(tmp_path / "s.zarr" / "latitude")
+    write_array(tmp_path / "s.zarr" / "latitude", latitude, (chunk,), fill=0)
+    group, _ = opened(tmp_path / "s.zarr")
+    weights = np.cos(np.deg2rad(latitude.astype("f8")))
+    np.testing.assert_allclose(group.weights.array, weights, rtol=1e-15)
+    np.testing.assert_array_equal(read_chunk(pickle.loads(pickle.dumps(group.weights.stored)), (0,)), weights[:chunk])
+    assert_sums_agree(group, values, weights[:, None, None], values >= 0, count=7)
 
 
 def test_a_group_attribute_that_breaks_the_convention_is_refused(tmp_path):
