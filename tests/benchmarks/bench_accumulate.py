@@ -17,17 +17,13 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from tests.benchmarks import series
-from tests.benchmarks.table import Row, clock
-
-#: Combinations of dimensions that are accumulated: those of the maps, and those of the area means.
-COMBINATIONS = [("time",), ("latitude",), ("longitude",), ("latitude", "longitude")]
+from tests.benchmarks import growth, series
+from tests.benchmarks.table import Row
 
 OURS = "import sys, cfagg; cfagg.accumulate(sys.argv[1], 'tas', overwrite=True)"
 LAUNCHER = """
@@ -41,59 +37,21 @@ sys.exit(os.waitstatus_to_exitcode(status))
 IMPORTS = "import cfagg, cfagg.accumulation.accumulating"
 
 
-@dataclass(frozen=True)
-class Case:
-    """The size of a run: shape, chunks, ranges of time on and off the ends of chunks, a box, lengths of the curve."""
-
-    shape: tuple[int, int, int]
-    chunks: tuple[int, int, int]
-    aligned: dict[str, slice]
-    unaligned: dict[str, slice]
-    growth: tuple[int, ...]
-
-    def series(self, codec: str, times: int = 1) -> pathlib.Path:
-        """Return the store of this size."""
-        return series.series(*self.shape, self.chunks, codec, times)
-
-    def pick(self, aligned: bool, box: bool, times: int = 1) -> dict[str, slice]:
-        """Return a selection; of a longer series, as large a share of the time."""
-        ranges = dict(self.aligned if aligned else self.unaligned)
-        steps = self.shape[0]
-        ranges["time"] = slice(ranges["time"].start, ranges["time"].stop + steps * (times - 1))
-        return ranges if box else {"time": ranges["time"]}
-
-
-LARGE = Case(
-    (8760, 180, 360),
-    (120, 90, 180),
-    {"time": slice(120, 8640), "latitude": slice(10, 170), "longitude": slice(20, 340)},
-    {"time": slice(167, 8605), "latitude": slice(10, 170), "longitude": slice(20, 340)},
-    (1, 2, 4, 10),
-)
-SMALL = Case(
-    (96, 18, 36),
-    (12, 9, 18),
-    {"time": slice(12, 84), "latitude": slice(1, 17), "longitude": slice(2, 34)},
-    {"time": slice(17, 79), "latitude": slice(1, 17), "longitude": slice(2, 34)},
-    (1, 2),
-)
-
-
 def rows(small: bool) -> list[Row]:
     """Measure with the series of the performance page, or with one of some seconds."""
-    case = SMALL if small else LARGE
+    case = series.SMALL if small else series.LARGE
     table = []
     for codec in ("none", "zstd"):
         table += _building(case, codec, small)
         table += _asking(case, codec, small)
-    return table + _growing(case, small)
+    return table + growth.rows(case, small)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Building
 
 
-def _building(case: Case, codec: str, small: bool) -> list[Row]:
+def _building(case: series.Case, codec: str, small: bool) -> list[Row]:
     """Compare building with reading and decoding every chunk once, with as many threads."""
     import cfagg
 
@@ -101,7 +59,7 @@ def _building(case: Case, codec: str, small: bool) -> list[Row]:
     files = series.chunk_files(store)
 
     def build() -> None:
-        cfagg.accumulate(store, series.VARIABLE, COMBINATIONS, overwrite=True)
+        cfagg.accumulate(store, series.VARIABLE, series.COMBINATIONS, overwrite=True)
 
     def floor() -> None:
         _read_all(files, codec)
@@ -190,13 +148,13 @@ def _process(script: str, store: pathlib.Path) -> tuple[float, float]:
 # Asking
 
 
-def _asking(case: Case, codec: str, small: bool) -> list[Row]:
+def _asking(case: series.Case, codec: str, small: bool) -> list[Row]:
     """Compare maps, box means, area-mean series and monthly means."""
     import cfagg
 
     store = case.series(codec)
     acc = cfagg.open_accumulated(store, series.VARIABLE)
-    data = _opened(store)
+    data = series.opened(store)
     memory = series.values(store) if codec == "none" else None
     label = "uncompressed" if codec == "none" else codec
     unaligned = 150.0 if codec == "none" else 30.0
@@ -240,14 +198,14 @@ def _months(acc: Any, data: Any, label: str, small: bool) -> list[Row]:
     functions = [lambda: acc.groupby("time.month").mean(), peer]
     _same("monthly means", *(np.asarray(f().transpose("month", ...)) for f in functions))
     cpu, wall = _both_clocks(*functions, runs=1 if small else 5)
-    # A prototype's 0.54 s against 11.2 s, uncompressed, is to be beaten; with zstd the chunks at the ends of months are
-    # decoded, four in seven.
+    # A prototype's 0.54 s against 11.2 s, uncompressed, is to be beaten; with zstd every seventh chunk is decoded, for
+    # months end in it.
     bar = None if small or label != "uncompressed" else 20.7
     against = "flox" if flox else "xarray + dask"
     return _against(f"monthly means, {label}", against, cpu[0], cpu[1], wall[0], wall[1], bar)
 
 
-def _extremes(case: Case, acc: Any, data: Any, label: str, small: bool) -> list[Row]:
+def _extremes(case: series.Case, acc: Any, data: Any, label: str, small: bool) -> list[Row]:
     """Compare the other statistics, for information."""
     where = case.pick(False, True)
     table = []
@@ -260,13 +218,6 @@ def _extremes(case: Case, acc: Any, data: Any, label: str, small: bool) -> list[
         cpu, wall = _both_clocks(*functions, runs=1 if small else 5)
         table += _against(f"{name} of a box, {label}", "xarray + dask", cpu[0], cpu[1], wall[0], wall[1], None)
     return table
-
-
-def _opened(store: pathlib.Path) -> Any:
-    """Return the array as xarray opens it, with a dask chunk for each chunk."""
-    import xarray as xr
-
-    return xr.open_zarr(store, chunks={}, consolidated=False)[series.VARIABLE]
 
 
 def _in_memory(memory: np.ndarray, dims: tuple[str, ...], where: dict[str, slice]) -> Any:
@@ -303,90 +254,3 @@ def _both_clocks(*functions: Callable[[], Any], runs: int) -> tuple[list[float],
             passed.append(time.perf_counter() - start)
             used.append(time.process_time() - began)
     return [statistics.median(seen) for seen in cpu], [statistics.median(seen) for seen in wall]
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Growing
-
-
-def _growing(case: Case, small: bool) -> list[Row]:
-    """Return the times of maps against the length of the series, and draw them."""
-    curves: dict[str, list[tuple[int, float]]] = {}
-    table = []
-    for codec, unaligned in (("none", 150.0), ("zstd", 30.0)):
-        for times in case.growth:
-            _add_point(curves, case, codec, times, small)
-        label, times = ("uncompressed" if codec == "none" else codec), case.growth[-1]
-        steps, peer = curves[f"xarray + dask, {label}"][-1]
-        for name, bar in (("aligned", 500.0), ("unaligned", unaligned)):
-            (short, first), *_, (_, last) = curves[f"cfagg, {label}, {name}"]
-            job = f"map of {steps:,} steps, {name}, {label}: CPU"
-            table += [
-                Row(job, last, peer, "xarray + dask", peer / last, None if small else bar * times),
-                Row(job, last, first, f"{short:,} steps", first / last, None),
-            ]
-    print(_table(curves))
-    _draw(curves, series.HERE / ("growth-small.png" if small else "growth.png"))
-    return table
-
-
-def _add_point(curves: dict[str, list[tuple[int, float]]], case: Case, codec: str, times: int, small: bool) -> None:
-    """Measure a series of one length."""
-    import cfagg
-
-    store, label = case.series(codec, times), "uncompressed" if codec == "none" else codec
-    steps = case.shape[0] * times
-    _renewed(store)
-    acc, data = cfagg.open_accumulated(store, series.VARIABLE), _opened(store)
-    for name, aligned in (("aligned", True), ("unaligned", False)):
-        where = case.pick(aligned, False, times)
-        (ours,) = clock(lambda where=where: acc.mean(("time",), isel=where), runs=2 if small else 9)
-        curves.setdefault(f"cfagg, {label}, {name}", []).append((steps, ours))
-    # The peer reads all but the same for both ranges; the longer a scan, the less it varies.
-    runs = 1 if small or times > 2 else 3
-    (peer,) = clock(lambda: data.isel(where).mean("time").compute(), runs=runs, warm=0)
-    curves.setdefault(f"xarray + dask, {label}", []).append((steps, peer))
-
-
-def _renewed(store: pathlib.Path) -> None:
-    """Build the accumulation of a longer series where it is not there or the files were made anew."""
-    import cfagg
-    from cfagg.errors import CfaggError
-
-    try:
-        cfagg.open_accumulated(store, series.VARIABLE).mean(("time",), isel={"time": slice(0, 1)})
-    except CfaggError:
-        cfagg.accumulate(store, series.VARIABLE, COMBINATIONS, overwrite=True)
-
-
-def _table(curves: dict[str, list[tuple[int, float]]]) -> str:
-    """Return the curves as text, in CPU milliseconds."""
-    lengths = sorted({steps for curve in curves.values() for steps, _ in curve})
-    lines = [f"{'map mean, CPU ms, by steps':34}" + "".join(f"{steps:>12,}" for steps in lengths)]
-    for name, curve in curves.items():
-        seen = dict(curve)
-        lines.append(f"{name:34}" + "".join(f"{seen[s] * 1e3:12.4g}" if s in seen else f"{'':12}" for s in lengths))
-    return "\n".join(lines)
-
-
-def _draw(curves: dict[str, list[tuple[int, float]]], path: pathlib.Path) -> None:
-    """Draw the curves into a picture."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    for name, curve in curves.items():
-        colour = "#117733" if "uncompressed" in name else "#6699cc"
-        style = {"color": colour, "marker": "s" if "xarray" in name else "o", "label": name}
-        style["linestyle"] = ":" if "xarray" in name else "--" if "unaligned" in name else "-"
-        axes.loglog([steps for steps, _ in curve], [seconds * 1e3 for _, seconds in curve], **style)
-    lengths = sorted({steps for curve in curves.values() for steps, _ in curve})
-    axes.set_xticks(lengths, [f"{steps:,}" for steps in lengths])
-    axes.minorticks_off()
-    axes.set(xlabel="time steps", ylabel="CPU time [ms]", title="Mean over nearly all of the time, per grid point")
-    axes.grid(visible=True, color="#dddddd")
-    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)

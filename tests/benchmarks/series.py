@@ -10,6 +10,8 @@ import itertools
 import os
 import pathlib
 import shutil
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +22,47 @@ DIMS = ("time", "latitude", "longitude")
 
 #: Name of the variable.
 VARIABLE = "tas"
+
+#: Combinations of dimensions that are accumulated: those of the maps, and those of the area means.
+COMBINATIONS = [("time",), ("latitude",), ("longitude",), ("latitude", "longitude")]
+
+
+@dataclass(frozen=True)
+class Case:
+    """The size of a run: shape, chunks, ranges of time on and off the ends of chunks, a box, lengths of the curve."""
+
+    shape: tuple[int, int, int]
+    chunks: tuple[int, int, int]
+    aligned: dict[str, slice]
+    unaligned: dict[str, slice]
+    growth: tuple[int, ...]
+
+    def series(self, codec: str, times: int = 1) -> pathlib.Path:
+        """Return the store of this size."""
+        return series(*self.shape, self.chunks, codec, times)
+
+    def pick(self, aligned: bool, box: bool, times: int = 1) -> dict[str, slice]:
+        """Return a selection; of a longer series, as large a share of the time."""
+        ranges = dict(self.aligned if aligned else self.unaligned)
+        steps = self.shape[0]
+        ranges["time"] = slice(ranges["time"].start, ranges["time"].stop + steps * (times - 1))
+        return ranges if box else {"time": ranges["time"]}
+
+
+LARGE = Case(
+    (8760, 180, 360),
+    (120, 90, 180),
+    {"time": slice(120, 8640), "latitude": slice(10, 170), "longitude": slice(20, 340)},
+    {"time": slice(167, 8605), "latitude": slice(10, 170), "longitude": slice(20, 340)},
+    (1, 2, 4, 10),
+)
+SMALL = Case(
+    (96, 18, 36),
+    (12, 9, 18),
+    {"time": slice(12, 84), "latitude": slice(1, 17), "longitude": slice(2, 34)},
+    {"time": slice(17, 79), "latitude": slice(1, 17), "longitude": slice(2, 34)},
+    (1, 2),
+)
 
 
 def series(
@@ -139,3 +182,10 @@ def values(store: pathlib.Path) -> np.ndarray:
 def stored_bytes(folder: pathlib.Path) -> int:
     """Return the bytes of all files below a folder."""
     return sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
+
+
+def opened(store: pathlib.Path) -> Any:
+    """Return the array as xarray opens it, with a dask chunk for each chunk."""
+    import xarray as xr
+
+    return xr.open_zarr(store, chunks={}, consolidated=False)[VARIABLE]
