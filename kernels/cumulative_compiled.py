@@ -98,13 +98,18 @@ class Prepared:
         dtype = block.dtype
         block, mask = _narrowed(block, mask)
         raw = np.asarray(_Memory(layout.contiguous(block)))
-        real = raw.dtype.kind == "f"
-        none = raw.dtype.type(np.nan) if real else (*mask.fills, mask.low)[0]
-        first, second = (*mask.fills, none, none)[:2]
-        ends = np.finfo(raw.dtype) if real else np.iinfo(raw.dtype)
-        tested = bool(mask.fills) or bool(mask.low > ends.min) or bool(mask.high < ends.max)
+        low, high, fills = mask
+        if raw.dtype.kind == "f":
+            ends: Any = np.finfo(raw.dtype)
+            none: Any = np.nan
+        else:
+            # A value that does not count anyway; where everything counts, no element is compared.
+            ends = np.iinfo(raw.dtype)
+            none = int(high) + 1 if high < ends.max else max(int(low) - 1, ends.min)
+        first, second = (raw.dtype.type(f) for f in (*fills, none, none)[:2])
+        tested = bool(fills) or bool(low > ends.min) or bool(high < ends.max)
         flat, places = (None, np.zeros((1, 2), np.int64)) if weights is None else _places(weights, layout)
-        return cls(raw, dtype, layout, (mask.low, mask.high, first, second, tested), flat, places)
+        return cls(raw, dtype, layout, (low, high, first, second, tested), flat, places)
 
 
 class Found(NamedTuple):
@@ -280,6 +285,10 @@ def _singles(block: Prepared, axes: Sequence[int], double_double: bool, whole: b
         squares,
         moments,
     )
+    if low is not None:
+        high = total + low
+        low -= high - total
+        total = high
     if integer and raw.itemsize == 8 and missing < raw.size:
         _check_range(block, axes, max(-int(least.min()), int(most.max())))
 
@@ -365,6 +374,7 @@ def _spread(block: Prepared, found: _Sums, axis: int) -> Statistics:
         lengths[last],
         (inner, inner * lengths[axis]),
         block.mask,
+        raw.dtype.kind == "i" and not block.mask[4],
         block.weights,
         block.places,
         part.mean.reshape(-1),

@@ -93,7 +93,7 @@ def native_block(block: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _absent(bound: Any) -> bool:
     """Return whether there is no bound."""
-    return bound is None or bool(np.isnan(bound))
+    return bound is None or (not isinstance(bound, (int, np.integer)) and math.isnan(bound))
 
 
 def _integer(bound: Any, towards: Any) -> int:

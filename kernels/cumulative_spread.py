@@ -10,7 +10,7 @@ __all__ = ["spread_axis"]
 
 
 @jit
-def spread_axis(raw, rows, width, column, mask, weights, places, mean, least, most, squares):
+def spread_axis(raw, rows, width, column, mask, every, weights, places, mean, least, most, squares):
     """Take a block into extremes and sums of squared distances along one axis.
 
     Parameters
@@ -23,6 +23,8 @@ def spread_axis(raw, rows, width, column, mask, weights, places, mean, least, mo
         Rows between the steps of the axis, and those between the steps of what is outside of it; 0 where it is the last
         axis.
     mask : tuple of smallest and largest value that counts, two fills, and whether bounds or fills exclude any number
+    every : bool
+        Every element counts.
     weights : float64[m] or None
     places : int64[rows, 2]
         Where the weights of a row begin, and 1 where they follow each other, 0 where the row has one.
@@ -41,7 +43,7 @@ def spread_axis(raw, rows, width, column, mask, weights, places, mean, least, mo
             at = (row // whole * inner + row % inner) * width
             for j in range(width):
                 v = raw[np.uintp(start + j)]
-                keep = (v >= mask[0]) & (v <= mask[1]) & (v != mask[2]) & (v != mask[3])
+                keep = every | ((v >= mask[0]) & (v <= mask[1]) & (v != mask[2]) & (v != mask[3]))
                 to = np.uintp(at + j)
                 least[to] = v if keep & (v < least[to]) else least[to]
                 most[to] = v if keep & (v > most[to]) else most[to]
@@ -51,7 +53,7 @@ def spread_axis(raw, rows, width, column, mask, weights, places, mean, least, mo
             low, high, total, middle = least[row], most[row], 0.0, mean[row]
             for j in range(width):
                 v = raw[np.uintp(start + j)]
-                keep = (v >= mask[0]) & (v <= mask[1]) & (v != mask[2]) & (v != mask[3])
+                keep = every | ((v >= mask[0]) & (v <= mask[1]) & (v != mask[2]) & (v != mask[3]))
                 low = v if keep & (v < low) else low
                 high = v if keep & (v > high) else high
                 d = (np.float64(v) - middle) if keep else 0.0

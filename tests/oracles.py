@@ -305,3 +305,20 @@ def requested_sums(values, request):
         values = np.take(values, np.arange(values.shape[axis])[chosen], axis)
     gone = tuple(axis for axis, runs in request.reduced.items() if not runs.stays)
     return values.squeeze(gone)
+
+
+def requested_cells(values, request):
+    """Yield the index in the result, with all axes, and the cells behind it, for every group and position."""
+    request = request.resolve(values.shape)
+    along = []
+    for axis in range(values.ndim):
+        if axis in request.kept:
+            along.append([[p] for p in request.kept[axis]])
+            continue
+        runs = request.reduced[axis]
+        members = [[] for _ in range(runs.groups)]
+        for a, b, g in zip(runs.start, runs.stop, runs.group, strict=True):
+            members[g] += range(a, b)
+        along.append(members)
+    for index in np.ndindex(request.lengths):
+        yield index, values[np.ix_(*(np.array(m[i], "i8") for m, i in zip(along, index, strict=True)))]

@@ -298,7 +298,7 @@ def number_blocks(draw, dtype: str, shape: tuple[int, ...]) -> tuple[np.ndarray,
         values = rng.integers(max(int(info.min), -most), most, shape, kind, endpoint=True)
         fills = [0, 7, int(info.max), int(info.min), 2**70, 0.5]
     chosen = draw(st.lists(st.sampled_from(fills), max_size=4))
-    holes = [np.array(f).astype(kind) for f in chosen if kind.kind == "f" or (f in range(info.min, info.max + 1))]
+    holes = [kind.type(f) for f in chosen if kind.kind == "f" or (f != 0.5 and info.min <= f <= info.max)]
     if kind.kind == "f":
         holes += [kind.type(v) for v in draw(st.lists(st.sampled_from([np.nan, np.inf, -np.inf]), max_size=2))]
     share = draw(st.sampled_from([0.0, 0.05, 0.5, 1.0]))
