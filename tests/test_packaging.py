@@ -90,6 +90,11 @@ def test_the_wheel_installs_one_top_level_name_a_command_and_an_xarray_engine(wh
     assert f"{info}/licenses/LICENSE" in wheel.namelist()
 
 
+def test_the_wheel_holds_the_licence_of_the_schemas(wheel: zipfile.ZipFile) -> None:
+    info = f"cfagg-{cfagg.__version__}.dist-info"
+    assert b"Apache License" in wheel.read(f"{info}/licenses/conventions/schemas/LICENSE")
+
+
 def test_the_hand_kept_package_list_names_every_folder_with_modules() -> None:
     folders = {str(Path(name).parent).replace("/", ".") for name in modules()}
     assert set(PROJECT["tool"]["setuptools"]["packages"]) == {*folders, "cfagg.sample_data"}
