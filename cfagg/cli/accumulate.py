@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from cfagg.cli import selecting
+from cfagg.errors import SelectionError, SourceError, UnsupportedError
 
 __all__ = ["add_parser", "run"]
 
@@ -151,8 +152,6 @@ def _stride(text: str) -> tuple[str | None, int]:
 
 def _strides(given: list[tuple[str | None, int]] | None) -> int | dict[str, int] | None:
     """Return all values of ``--stride`` as one."""
-    from cfagg.errors import SelectionError
-
     if not given:
         return None
     if len(given) == 1 and given[0][0] is None:
@@ -182,7 +181,12 @@ def _resolve(given: dict[str, Any], store: str, variable: str) -> None:
     if "dims" in given:
         given["dims"] = [tuple(name(d) for d in combination) for combination in given["dims"]]
     if isinstance(given.get("stride"), dict):
-        given["stride"] = {name(d): n for d, n in given["stride"].items()}
+        strides: dict[str, int] = {}
+        for asked, number in given["stride"].items():
+            if name(asked) in strides:
+                raise SelectionError(f"--stride is given twice for dimension {name(asked)!r}; give it once")
+            strides[name(asked)] = number
+        given["stride"] = strides
 
 
 @contextmanager
@@ -191,8 +195,6 @@ def _cluster(address: str | None) -> Iterator[Any]:
     if address is None:
         yield None
         return
-    from cfagg.errors import SourceError, UnsupportedError
-
     try:
         from distributed import Client
     except ModuleNotFoundError as error:
