@@ -128,7 +128,7 @@ class Workshop:
 
     def clear(self) -> None:
         """Remove everything but the lock; the mark of a published group last, so that this can be repeated."""
-        for path in (self.root / "identity", self.root / "records"):
+        for path in (self.root / "identity", self.root / "records", *self.root.glob(".identity.*.part")):
             path.unlink(missing_ok=True)
         for path in (self.scratch, self.group, self._old):
             if path.exists():

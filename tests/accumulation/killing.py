@@ -1,0 +1,194 @@
+"""Builders of accumulations that are killed at random moments while a reader asks without pause.
+
+Run as a program: ``python -m tests.accumulation.killing FOLDER SEED KILLS``.  It prints what it did and ends with status
+0 if every answer was right or refused.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import random
+import signal
+import sys
+import time
+import traceback
+import warnings
+
+import numpy as np
+import zarr
+
+from cfagg.accumulation import accumulating, freshness
+from cfagg.accumulation.arrays import read_whole
+from cfagg.accumulation.group import open_group
+from cfagg.accumulation.request import Request
+from cfagg.accumulation.runs import Runs
+from cfagg.accumulation.sums import sums
+from cfagg.errors import CfaggError, NotAccumulatedError, StaleError
+
+DIMS = ("time", "lat", "lon")
+SHAPE, CHUNKS = (60, 4, 6), (4, 2, 3)
+COMBINATIONS = [("time",), ("lat",), ("lat", "lon"), ("time", "lon")]
+VERSIONS = 3
+
+
+def values(version: int) -> np.ndarray:
+    """The array, whole; versions differ in one chunk along time."""
+    out = np.random.default_rng(0).integers(-500, 500, SHAPE).astype("i2")
+    out[8:12] += np.int16(version)
+    return out
+
+
+def create(store: pathlib.Path, length: int) -> None:
+    """Write the first steps of the array."""
+    array = zarr.open_group(store, mode="w").create_array(
+        "tas", shape=(length, *SHAPE[1:]), chunks=CHUNKS, dtype="i2", dimension_names=DIMS, compressors=None
+    )
+    array[:] = values(0)[:length]
+
+
+def change(store: pathlib.Path, version: int, length: int, longer: int) -> None:
+    """Let the array grow, or write a chunk again."""
+    array = zarr.open_group(store, mode="r+")["tas"]
+    if longer > length:
+        array.resize((longer, *SHAPE[1:]))
+        array[length:] = values(version)[length:longer]
+    else:
+        array[8:12] = values(version)[8:12]
+
+
+def build(store: pathlib.Path, chance: random.Random) -> None:
+    """Build, append and refresh for ever."""
+    while True:
+        options = chance.choice(
+            [{"overwrite": True}, {"append": True}, {"refresh": True}, {"resume": True}, {"overwrite": True}]
+        )
+        if "append" not in options and "refresh" not in options:
+            options |= {"dims": COMBINATIONS, "stride": chance.choice([1, 2]), "statistics": "chunks"}
+        try:
+            accumulating.accumulate(store, "tas", workers=chance.choice([1, 2]), **options)
+        except (CfaggError, FileNotFoundError) as error:
+            # Nothing to append to, or what another builder was killed at: both are said so.
+            if not isinstance(error, CfaggError):
+                raise
+
+
+def read(store: pathlib.Path, chance: random.Random) -> int:
+    """Ask without pause until the parent ends this process; return at the first wrong answer."""
+    whole = [values(v).astype("i8") for v in range(VERSIONS)]
+    tally = pathlib.Path(f"{store}.answers")
+    answers = refusals = 0
+    while True:
+        tally.write_text(f"{answers} {refusals}")
+        try:
+            group = open_group(store, "tas")
+            n = group.source.shape[0]
+            a, b = sorted((chance.randint(0, n), chance.randint(0, n)))
+            request = Request({0: Runs.whole(b) if a == 0 else runs(a, b)}, {1: slice(None), 2: slice(1, 5)})
+            total, weight = sums(group, request)
+            freshness.check(group)
+        except CfaggError:
+            refusals += 1
+            continue
+        answers += 1
+        if not any(np.array_equal(total, w[a:b, :, 1:5].sum(0)) for w in whole) or not (weight == b - a).all():
+            print(f"READER: wrong sum over {a}:{b} of {n}", flush=True)
+            return 1
+
+
+def runs(a: int, b: int) -> Runs:
+    """One range."""
+    return Runs(np.array([a]), np.array([b]), np.array([0]), 1)
+
+
+def judge(store: pathlib.Path, version: int, length: int) -> bool:
+    """Whether there is an accumulation that says it is fresh; raise if it is wrong."""
+    try:
+        group = open_group(store, "tas")
+        freshness.check(group)
+    except (NotAccumulatedError, StaleError):
+        return False
+    raw = values(version)[:length].astype("i8")
+    assert group.source.shape == raw.shape
+    for dims, arrays in group.sums.items():
+        expected = raw
+        for axis in (DIMS.index(d) for d in dims):
+            samples = group.samples[dims][axis]
+            expected = np.take(np.cumsum(expected, axis), samples - 1, axis)
+        assert np.array_equal(read_whole(arrays.data), expected), dims
+    for level in group.statistics[DIMS][:1]:
+        count, total = (read_whole(level.arrays[k]) for k in ("count", "sum"))
+        assert (count.sum(), total.sum()) == (raw.size, raw.sum())
+    return True
+
+
+def start(work: object, *arguments: object) -> int:
+    """Run a function in a process of its own and return the process's number."""
+    child = os.fork()
+    if child:
+        return child
+    status = 3
+    try:
+        status = work(*arguments)  # type: ignore[operator]
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(status or 0)
+
+
+def main(folder: str, seed: int, kills: int) -> int:
+    """Kill builders again and again, and look at what they leave."""
+    warnings.simplefilter("ignore", DeprecationWarning)
+    chance = random.Random(seed)
+    store = pathlib.Path(folder) / "a.zarr"
+    version, length = 0, 10
+    create(store, length)
+    reader = start(read, store, random.Random(seed + 1))
+    fresh = finished = 0
+    try:
+        for _ in range(kills):
+            move = chance.random()
+            if move < 0.3 and length < SHAPE[0]:
+                longer = min(SHAPE[0], length + chance.randint(1, 7))
+                change(store, version, length, longer)
+                length = longer
+            elif move < 0.4:
+                version = (version + 1) % VERSIONS
+                change(store, version, length, length)
+            elif move < 0.45:
+                finished += 1
+                # A build that is let finish is right, whatever was killed before.
+                accumulating.accumulate(store, "tas", COMBINATIONS, overwrite=True)
+                assert judge(store, version, length)
+            builder = start(build, store, random.Random(chance.random()))
+            time.sleep(chance.choice([0.02, 0.1, 0.5]) * chance.random())
+            os.kill(builder, signal.SIGKILL)
+            _, status = os.waitpid(builder, 0)
+            assert os.WIFSIGNALED(status), f"a builder ended by itself with status {status}"
+            fresh += judge(store, version, length)
+            if os.waitpid(reader, os.WNOHANG)[0]:
+                return 1
+    finally:
+        try:
+            os.kill(reader, signal.SIGKILL)
+            os.waitpid(reader, 0)
+        except (ProcessLookupError, ChildProcessError):
+            pass
+    report = accumulating.accumulate(store, "tas", COMBINATIONS, overwrite=True)
+    assert judge(store, version, length), report
+    tally = pathlib.Path(f"{store}.answers")
+    answers, refusals = map(int, tally.read_text().split())
+    tally.unlink()
+    left = sorted(p.name for p in store.parent.iterdir())
+    assert left == ["a.zarr"], left
+    assert answers and refusals, (answers, refusals)
+    print(
+        f"{kills} kills, {fresh} times fresh afterwards, {finished} builds let finish, {length} steps; "
+        f"{answers} answers and {refusals} refusals meanwhile"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
