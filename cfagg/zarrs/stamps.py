@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
+import threading
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +18,8 @@ __all__ = ["compare", "digest", "stamps"]
 
 Stamps = npt.NDArray[np.int64]
 
+#: From so many objects on a compiled loop saves more than its threads cost.
+_MANY = 1024
 #: Names of so many objects are kept between calls, some tens of bytes each.
 _KEPT = 2**18
 
@@ -37,23 +42,22 @@ def stamps(array: ZarrArray) -> Stamps:
     except OSError as error:
         raise FragmentReadError(f"{array.folder} cannot be read: {error.strerror or error}") from error
     try:
-        flat = _found(array, folder)
+        return _many(array, folder) if _compiled(array.objects.size) else _found(_names(array), folder)
     except OSError as error:
         raise FragmentReadError(f"{array.folder}: {error.strerror or error} ({error.filename})") from error
     finally:
         os.close(folder)
-    return np.array(flat, np.int64).reshape(-1, 2)
 
 
-def _found(array: ZarrArray, folder: int) -> list[int]:
-    """Return size and time of each object in one list.
+def _found(names: Iterable[str], folder: int) -> Stamps:
+    """Return size and time of each file below an open directory.
 
-    One call of the system for each object is nearly all of the cost, so the loop does nothing else.
+    One call of the system for each is nearly all of the cost, so the loop does nothing else.
     """
     stat = os.stat
     flat: list[int] = []
     add = flat.append
-    for name in _names(array):
+    for name in names:
         try:
             status = stat(name, dir_fd=folder)
         except (FileNotFoundError, NotADirectoryError):
@@ -62,7 +66,42 @@ def _found(array: ZarrArray, folder: int) -> list[int]:
         else:
             add(status.st_size)
             add(status.st_mtime_ns)
-    return flat
+    return np.array(flat, np.int64).reshape(-1, 2)
+
+
+def _compiled(count: int) -> bool:
+    """Return whether a compiled loop pays: for many objects, where Numba is there already; loading it takes seconds."""
+    if count < _MANY or "numba" not in sys.modules:
+        return False
+    from cfagg.zarrs.statx import usable
+
+    return usable()
+
+
+def _many(array: ZarrArray, folder: int) -> Stamps:
+    """Return the same as `_found`, in two threads that do not hold Python's lock."""
+    from cfagg.zarrs.statx import sizes_and_times
+
+    known = array.__dict__.get("_object_bytes")
+    if known is None:
+        encoded = [os.fsencode(name) + b"\0" for name in _names(array)]
+        starts = np.cumsum([0, *map(len, encoded)], dtype=np.int64)[:-1]
+        known = (np.frombuffer(bytearray().join(encoded), np.uint8), starts)
+        if len(encoded) <= _KEPT:
+            array.__dict__["_object_bytes"] = known
+    names, starts = known
+    out = np.empty((len(starts), 2), np.int64)
+    half = len(starts) // 2
+    other = threading.Thread(target=sizes_and_times, args=(folder, names, starts[:half], out[:half]))
+    other.start()
+    sizes_and_times(folder, names, starts[half:], out[half:])
+    other.join()
+    failed = np.flatnonzero(out[:, 0] < 0)
+    if failed.size:
+        # Not there, or an error: Python's call tells which.
+        keys = _names(array)
+        out[failed] = _found([keys[i] for i in failed.tolist()], folder)
+    return out
 
 
 def _names(array: ZarrArray) -> list[str]:

@@ -13,6 +13,7 @@ import zarr
 
 from cfagg.errors import FragmentReadError
 from cfagg.zarrs import compare, digest, open_array, stamps
+from cfagg.zarrs.statx import usable
 from tests.zarrs.stores import create
 
 
@@ -88,6 +89,22 @@ def test_the_names_of_very_many_objects_are_not_kept(tmp_path, monkeypatch):
     array = open_array(tmp_path, "x")
     np.testing.assert_array_equal(stamps(array), expected(array))
     assert not any(isinstance(value, list) for value in vars(array).values())
+
+
+@pytest.mark.parametrize("separator", [".", "/"])
+@pytest.mark.parametrize("shape", [(), (1,), (9, 5), (3, 4, 5)])
+def test_the_compiled_loop_gives_the_same_stamps(tmp_path, monkeypatch, separator, shape):
+    module = sys.modules["cfagg.zarrs.stamps"]
+    monkeypatch.setattr(module, "_MANY", 0)
+    import numba  # noqa: F401  (the loop is taken where it is loaded)
+
+    encoding = {"name": "default", "separator": separator}
+    made = create(tmp_path, "x", shape, (2,) * len(shape), dtype="i4", chunk_key_encoding=encoding)
+    made[tuple(slice(0, 3) for _ in shape)] = 1
+    array = open_array(tmp_path, "x")
+    assert module._compiled(array.objects.size) == usable()
+    for _ in range(2):
+        np.testing.assert_array_equal(stamps(array), expected(array))
 
 
 def test_an_array_that_is_gone_is_an_error(tmp_path):
