@@ -43,7 +43,7 @@ def evaluate(group: Group, request: Request, statistic: str, ddof: int = 0) -> n
     SelectionError
         `ddof` other than 0 with weights.
     """
-    from cfagg.accumulation.sums import counts, sums
+    from cfagg.accumulation.sums import counts, sums, sums_and_counts
 
     resolved = request.resolve(group.source.shape)
     if 0 in resolved.shape:
@@ -63,13 +63,15 @@ def evaluate(group: Group, request: Request, statistic: str, ddof: int = 0) -> n
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = np.where(weight > ddof, m2 / (weight - ddof), np.nan)
         return variance if statistic == "var" else np.sqrt(variance)
-    total, weight = sums(group, resolved)
+    if group.weights is None or group.complete or (statistic == "sum" and resolved.reduced):
+        total, weight = sums(group, resolved)
+        empty = weight == 0
+    else:
+        # Differences of sums of weights may leave a trace of rounding where all values are missing.
+        total, weight, number = sums_and_counts(group, resolved)
+        empty = (weight == 0) | (number == 0)
     if statistic == "sum" and resolved.reduced:
         return total
-    empty = weight == 0
-    if group.weights is not None and not group.complete:
-        # Differences of sums of weights may leave a trace of rounding where all values are missing.
-        empty |= counts(group, resolved) == 0
     with np.errstate(divide="ignore", invalid="ignore"):
         # A sum over no dimension at all leaves what is missing missing.
         return np.where(empty, np.nan, total if statistic == "sum" else total / weight)

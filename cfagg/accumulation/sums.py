@@ -19,7 +19,7 @@ from cfagg.accumulation.split import fold
 from cfagg.errors import StaleError
 from cfagg.model import Regular
 
-__all__ = ["Totals", "counts", "plan_sums", "raw_sums", "sums"]
+__all__ = ["Totals", "counts", "plan_sums", "raw_sums", "sums", "sums_and_counts"]
 
 Float = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -83,17 +83,31 @@ def sums(group: Group, request: Request, *, workers: int | None = None) -> tuple
     FragmentReadError
         A chunk is damaged.
     """
-    found = raw_sums(group, request, ("data", "weights"), workers=workers)
-    if found.data is None or found.weights is None:
-        raise AssertionError("sums and weights were asked for")
     request = request.resolve(group.source.shape)
-    total, weight = _dropped(found.data, request), _real(_dropped(found.weights, request))
-    if found.data_low is not None:
-        total = total + _dropped(found.data_low, request)
-    total = _real(total) if group.scale == 1 else total * group.scale
-    if group.offset:
-        total = total + group.offset * weight
-    return total, weight
+    return _decoded(group, request, raw_sums(group, request, ("data", "weights"), workers=workers))
+
+
+def sums_and_counts(group: Group, request: Request, *, workers: int | None = None) -> tuple[Float, Float, Int64]:
+    """Return sums of values, of weights and of ones over the ranges of a request, from one pass.
+
+    Where weights are summed and values are missing, the sum of the weights of no cell may be a trace of rounding; the
+    count tells.
+
+    Parameters
+    ----------
+    group, request, workers
+        As of `sums`.
+
+    Returns
+    -------
+    total, weight : float64 array
+        As of `sums`.
+    count : int64 array
+        Numbers of valid cells.
+    """
+    request = request.resolve(group.source.shape)
+    found = raw_sums(group, request, ("data", "weights", "counts"), workers=workers)
+    return *_decoded(group, request, found), _counted(request, found)
 
 
 def counts(group: Group, request: Request, *, workers: int | None = None) -> Int64:
@@ -109,11 +123,8 @@ def counts(group: Group, request: Request, *, workers: int | None = None) -> Int
     int64 array
         Of the shape that `sums` returns.
     """
-    found = raw_sums(group, request, ("counts",), workers=workers)
-    if found.counts is None:
-        raise AssertionError("counts were asked for")
-    out: Int64 = _dropped(found.counts, request.resolve(group.source.shape))
-    return out
+    request = request.resolve(group.source.shape)
+    return _counted(request, raw_sums(group, request, ("counts",), workers=workers))
 
 
 def plan_sums(group: Group, request: Request, wanted: Sequence[Quantity] = ("data", "weights")) -> Plan:
@@ -176,6 +187,26 @@ def _check_shape(group: Group) -> None:
         f"{group.store}: {group.variable!r} has shape {group.source.shape}, and {group.extra.source.shape} when its "
         f"accumulation was built; renew it with: cfagg accumulate {group.store} {group.variable} --refresh"
     )
+
+
+def _decoded(group: Group, request: Request, found: Totals) -> tuple[Float, Float]:
+    """Return sums of unpacked values, and of weights."""
+    if found.data is None or found.weights is None:
+        raise AssertionError("sums and weights were asked for")
+    total, weight = _dropped(found.data, request), _real(_dropped(found.weights, request))
+    if found.data_low is not None:
+        total = total + _dropped(found.data_low, request)
+    total = _real(total) if group.scale == 1 else total * group.scale
+    if group.offset:
+        total = total + group.offset * weight
+    return total, weight
+
+
+def _counted(request: Request, found: Totals) -> Int64:
+    if found.counts is None:
+        raise AssertionError("counts were asked for")
+    out: Int64 = _dropped(found.counts, request)
+    return out
 
 
 def _dropped(values: npt.NDArray[Any], request: Request) -> npt.NDArray[Any]:

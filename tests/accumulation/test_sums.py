@@ -19,7 +19,7 @@ from cfagg.accumulation.explain import explain
 from cfagg.accumulation.group import open_group
 from cfagg.accumulation.request import Request
 from cfagg.accumulation.runs import Runs
-from cfagg.accumulation.sums import counts, plan_sums, raw_sums, sums
+from cfagg.accumulation.sums import counts, plan_sums, raw_sums, sums, sums_and_counts
 from cfagg.errors import FragmentReadError, SelectionError
 from tests import strategies as s
 from tests.accumulation.reference import valid_cells, write_group, write_source
@@ -106,6 +106,8 @@ def test_sums_weights_and_counts_are_those_of_the_whole_array(data, made):
             np.testing.assert_allclose(found[0], total, rtol=1e-12, atol=1e-12 * most * many)
             np.testing.assert_allclose(found[1], weight, rtol=1e-12, atol=1e-12 * raw.size * many)
             np.testing.assert_array_equal(counts(group, request), number)
+            for both, alone in zip(sums_and_counts(group, request), (*found, number), strict=True):
+                np.testing.assert_allclose(both, alone, rtol=1e-12, atol=1e-12 * max(most, raw.size) * many)
 
 
 @settings(max_examples=30, deadline=None)
