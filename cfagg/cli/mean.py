@@ -165,7 +165,8 @@ def _asked(
     named = None
     if weights is not None and args.statistic not in ("count", "min", "max"):
         record = acc.group.extra.weights if acc.group.extra is not None else None
-        named = "yes" if record is None else record.name or record.kind
+        # Areas come from a variable too, but it is areas that count.
+        named = "yes" if record is None else record.name if record.kind == "variable" else record.kind
     return Asked(
         store=args.store,
         variable=args.variable.strip("/"),

@@ -45,7 +45,7 @@ class Selected:
     units : str
         Units of the labels, empty for dates.
     kind : str
-        What the dimension stands for, as of `cfagg.display.kinds.kind_of`.
+        What the dimension stands for, as of `cfagg.display.kinds.kind_of`; ``"positions"`` without a coordinate.
     """
 
     first: Any
@@ -60,7 +60,8 @@ class Selected:
             first, last, units = degrees(self.first, self.kind), degrees(self.last, self.kind), ""
         else:
             first, last, units = label_text(self.first), label_text(self.last), self.units
-        return f"{first} {units}".strip() if self.count == 1 else f"{first} to {last} {units}".strip()
+        before = ("position " if self.count == 1 else "positions ") if self.kind == "positions" else ""
+        return f"{before}{first} {units}".strip() if self.count == 1 else f"{before}{first} to {last} {units}".strip()
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def selected(array: DataArray, dim: Hashable, chosen: Any) -> Selected:
     """
     at = np.atleast_1d(np.arange(array.sizes[dim])[chosen])
     if dim not in array.coords or array.coords[dim].ndim != 1:
-        return Selected(int(at[0]), int(at[-1]), at.size, array.sizes[dim], "(positions)")
+        return Selected(int(at[0]), int(at[-1]), at.size, array.sizes[dim], "", "positions")
     coordinate = array.coords[dim]
     first, last = coordinate.values[at[0]], coordinate.values[at[-1]]
     kind = kind_of(array, dim)
