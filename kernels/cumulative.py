@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -120,15 +120,17 @@ def partial_sums(
     >>> found.statistics[(0, 1)].m2
     array(14.8)
     """
-    block = native_block(np.asarray(block))
+    block = np.asarray(block)
+    own = block.dtype.newbyteorder("=")
+    block = native_block(block)
     sets = tuple(dict.fromkeys(_checked(t, block.ndim) for t in axes_sets))
     wanted = tuple(dict.fromkeys(_checked(t, block.ndim) for t in statistics))
     mask = Mask.of(block.dtype, fills, valid_min, valid_max)
     if weights is not None:
         weights = np.broadcast_to(np.asarray(weights, np.float64), block.shape)
-    if not compiled or block.size < 2 or not (sets or wanted) or _beyond(block, mask):
-        return _plain(block, sets, mask, weights, double_double, wanted)
-    return _compiled(block, sets, mask, weights, double_double, wanted)
+    simple = not compiled or block.size < 2 or not (sets or wanted) or _beyond(block, mask)
+    found = (_plain if simple else _compiled)(block, sets, mask, weights, double_double, wanted)
+    return found if block.dtype == own else replace(found, statistics=_typed(found.statistics, own))
 
 
 def cumulate(
@@ -241,6 +243,14 @@ def _checked(axes: Iterable[int], ndim: int) -> Axes:
     if not found or list(found) != sorted(set(found)) or found[0] < 0 or found[-1] >= ndim:
         raise ValueError(f"a set of axes is ascending, not empty and within {ndim} dimensions; found {found}")
     return found
+
+
+def _typed(statistics: Mapping[Axes, Statistics], dtype: np.dtype[Any]) -> dict[Axes, Statistics]:
+    """Return statistics with extremes in the data's own type."""
+    return {
+        t: replace(part, minimum=part.minimum.astype(dtype), maximum=part.maximum.astype(dtype))
+        for t, part in statistics.items()
+    }
 
 
 def _beyond(block: Array, mask: Mask) -> bool:

@@ -30,9 +30,10 @@ def add_exactly(a: Array, b: Array) -> tuple[Array, Array]:
     >>> add_exactly(np.array(1.0), np.array(1e-20))
     (np.float64(1.0), np.float64(1e-20))
     """
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = a + b
+        part = total - a
+        return total, (a - (total - part)) + (b - part)
 
 
 def double_sum(high: Array, low: Array | None, axes: Sequence[int]) -> tuple[Array, Array]:

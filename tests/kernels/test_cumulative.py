@@ -150,3 +150,120 @@ def test_sums_counts_and_statistics_of_blocks_of_many_tiles_are_exact(dtype, wei
 @given(data=st.data())
 def test_sums_counts_and_statistics_of_every_type_are_exact(dtype, weighted, double_double, data):
     check_partials(data, data.draw(st.sampled_from(SHAPES + LARGE)), dtype, weighted, double_double, compiled=True)
+
+
+def test_a_block_that_is_read_only_and_repeats_itself_is_summed():
+    block = np.broadcast_to(np.float32(1.5), (30, 40))
+    assert partial_sums(block, [(0, 1)]).sums[0, 1] == 1800.0
+
+
+def test_the_block_is_not_changed():
+    block = np.array([[1, 9, 2], [9, 9, 9]], ">i2")
+    before = block.tobytes()
+    partial_sums(block, [(0,), (1,)], fills=[9], statistics=[(0, 1)])
+    assert block.tobytes() == before
+
+
+def test_float16_is_summed_in_float64_and_keeps_its_type_for_extremes():
+    block = np.array([60000, 60000, -60000, np.inf], "f2")
+    found = partial_sums(block, [(0,)], statistics=[(0,)])
+    assert found.sums[0,] == 60000.0
+    assert (found.statistics[0,].minimum.dtype, found.statistics[0,].maximum) == (np.float16, 60000)
+
+
+@pytest.mark.parametrize("dtype", ["?", "c8", "S2", "M8[s]", "O", "g"])
+def test_other_types_are_refused_by_name(dtype):
+    with pytest.raises(TypeError, match=str(np.dtype(dtype)).replace("[", r"\[").replace("|", r"\|")):
+        partial_sums(np.zeros(3, dtype), [(0,)])
+
+
+@pytest.mark.parametrize("axes", [(), (2,), (-1,), (1, 0), (0, 0)])
+def test_sets_of_axes_that_the_block_does_not_have_are_refused(axes):
+    with pytest.raises(ValueError, match=r"2 dimensions; found \("):
+        partial_sums(np.zeros((2, 3)), [(0,), axes])
+
+
+def test_weights_that_do_not_broadcast_are_refused():
+    with pytest.raises(ValueError, match="broadcast"):
+        partial_sums(np.zeros((2, 3)), [(0,)], weights=np.ones(2))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("weights", [None, 0.5])
+def test_cells_where_everything_is_missing_have_exact_zeros(compiled, weights):
+    block = np.where(np.arange(60).reshape(3, 4, 5) % 5 == 2, np.nan, 0.1).astype("f4")
+    found = partial_sums(
+        block, [(0,), (0, 1)], weights=weights, double_double=True, statistics=[(0, 1)], compiled=compiled
+    )
+    cell = found.statistics[0, 1]
+    assert (found.sums[0, 1][2], found.low[0, 1][2], found.counts[0, 1][2]) == (0, 0, 0)
+    assert (cell.count[2], cell.sum[2], cell.m2[2], cell.minimum[2], cell.maximum[2]) == (0, 0, 0, 0, 0)
+    assert weights is None or (found.weights[0, 1][2], found.weights_low[0, 1][2], cell.weights[2]) == (0, 0, 0)
+
+
+def test_infinities_are_counted_apart_whatever_else_excludes_them():
+    block = np.array([np.inf, -np.inf, np.nan, 1e20, 2.0, 3.0, 99.0], "f4")
+    found = partial_sums(block, [(0,)], fills=[1e20, np.inf], valid_max=50)
+    assert (found.missing, found.nonfinite, found.sums[0,], found.counts[0,]) == (5, 2, 5.0, 2)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("dtype", ["i8", "u8"])
+def test_a_sum_of_integers_beyond_int64_is_refused(dtype, compiled):
+    block = np.full((2, 300), 2**62 // 150, dtype)
+    assert partial_sums(block, [(1,)], compiled=compiled).sums[1,].tolist() == [2**62 // 150 * 300] * 2
+    with pytest.raises(OverflowError, match=f"beyond int64: {2**62 // 150 * 600}"):
+        partial_sums(block, [(0, 1)], compiled=compiled)
+    block[0, 0] += 2**62
+    with pytest.raises(OverflowError, match="beyond int64"):
+        partial_sums(block, [(1,)], compiled=compiled)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_large_integers_that_cancel_are_summed_exactly(compiled):
+    most = 2**63 - 1
+    block = np.array([[most, -most, most, -most], [-most - 1, most, 5, 7]])
+    found = partial_sums(block, [(1,), (0, 1)], compiled=compiled)
+    assert found.sums[1,].tolist() == [0, 11]
+    assert found.sums[0, 1] == 11
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_an_unsigned_value_beyond_int64_is_refused_unless_it_is_missing(compiled):
+    block = np.array([1, 2**64 - 2, 2**63 - 9], "u8")
+    found = partial_sums(block, [(0,)], fills=[2**64 - 2], statistics=[(0,)], compiled=compiled)
+    assert (found.sums[0,], found.missing) == (2**63 - 8, 1)
+    assert (found.statistics[0,].maximum, found.statistics[0,].maximum.dtype) == (2**63 - 9, np.uint64)
+    with pytest.raises(OverflowError, match=str(2**64 - 2)):
+        partial_sums(block, [(0,)], compiled=compiled)
+    assert partial_sums(block, [(0,)], weights=[1, 0, 0], compiled=compiled).sums[0,] == 1.0
+
+
+def test_weighted_integers_are_summed_in_float64():
+    found = partial_sums(np.array([[1, 2], [3, 4]], "i2"), [(0,)], weights=[[0.5], [2.0]])
+    assert found.sums[0,].tolist() == [6.5, 9.0]
+    assert found.weights[0,].tolist() == [2.5, 2.5]
+
+
+def test_values_so_large_that_their_sum_overflows_do_not_hide_missing_ones():
+    block = np.array([1.7e308, 1.7e308, np.nan, -1.7e308, -1.7e308, 1.0])
+    found = partial_sums(block.reshape(1, 6), [(0,)], statistics=[(0, 1)])
+    assert found.missing == 1
+    assert found.sums[0,].tolist() == [1.7e308, 1.7e308, 0.0, -1.7e308, -1.7e308, 1.0]
+
+
+def test_threads_on_the_same_block_give_the_same_bits():
+    block = np.random.default_rng(0).normal(size=(40, 50, 60)).astype("f4")
+    results = []
+
+    def run():
+        results.append(partial_sums(block, [(0,), (1, 2)], statistics=[(0, 1, 2)]))
+
+    threads = [threading.Thread(target=run) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (
+        len({r.sums[0,].tobytes() + r.sums[1, 2].tobytes() + r.statistics[0, 1, 2].m2.tobytes() for r in results}) == 1
+    )
