@@ -18,20 +18,17 @@ for _folder in (HERE, HERE.parent):
     if str(_folder) not in sys.path:
         sys.path.insert(0, str(_folder))
 
+# MkDocs takes the folders off the path again once this file is loaded: all is imported here.
 from making import boxes, commands, costs  # noqa: E402
+
+from tests.benchmarks import numerics  # noqa: E402
 
 #: The page whose commands are run.
 PAGE = "accumulation.md"
 
 
-def _numerics() -> str:
-    from tests.benchmarks.numerics import table
-
-    return table()
-
-
 #: Name of a table -> what makes it.
-TABLES: dict[str, Callable[[], str]] = {"numerics": _numerics, "costs": costs.table}
+TABLES: dict[str, Callable[[], str]] = {"numerics": numerics.table, "costs": costs.table}
 
 
 @functools.cache

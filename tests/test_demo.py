@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import zarr
 
+import cfagg
 from cfagg import demo
 
 
@@ -19,7 +20,9 @@ def test_the_demonstration_converts_compares_and_draws(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "104,976 values compared with the 54 months, 0 differ" in done.stdout
-    assert {p.name for p in (tmp_path / "out").iterdir()} == {"sst.zarr", "sst.png", "figure1.png"}
+    assert "1,944 means compared with those of 36 months, 0 differ" in done.stdout
+    pictures = {"sst.png", "figure1.png", "mean.png", "series.png"}
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"sst.zarr", *pictures}
 
 
 def test_a_second_run_replaces_the_first(tmp_path: Path) -> None:
@@ -33,4 +36,13 @@ def test_the_comparison_counts_a_value_that_differs(tmp_path: Path, capsys: pyte
     values[values > 1e19] = np.nan
     values[10, 3, 50] += 0.01
     assert demo._compare(values, demo.sample("sst")) == 1
+    assert "1 differ" in capsys.readouterr().out
+
+
+def test_the_comparison_counts_a_mean_that_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    demo.main(tmp_path)
+    values = zarr.open_group(tmp_path / "sst.zarr")["surface_temperature"]
+    values[20, 3, 50] += 0.5
+    cfagg.accumulate(tmp_path / "sst.zarr", "surface_temperature", refresh=True)
+    assert demo._compare_means(tmp_path / "sst.zarr", demo.sample("sst")) == 1
     assert "1 differ" in capsys.readouterr().out

@@ -1,0 +1,92 @@
+"""The pictures and tables that are made while the documentation is built."""
+
+from __future__ import annotations
+
+import dataclasses
+import doctest
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = {p.name: p.read_text(encoding="utf-8") for p in DOCS.glob("*.md")}
+
+
+@pytest.fixture(scope="module")
+def hooks() -> ModuleType:
+    """Return the hooks as MkDocs loads them."""
+    spec = importlib.util.spec_from_file_location("docs_hooks", DOCS / "hooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def drawn(hooks: ModuleType) -> dict[str, bytes]:
+    """Return the pictures that the commands of the page draw."""
+    found: dict[str, bytes] = hooks.commands.pictures(PAGES[hooks.PAGE])
+    return found
+
+
+@pytest.fixture
+def small(hooks: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Return the module that measures costs, with an array of no size."""
+    costs: ModuleType = hooks.costs
+    for name, value in (("SHAPE", (60, 3, 4)), ("LENGTHS", (5, 10)), ("STRIDES", (1, 2)), ("RANGES", 3)):
+        monkeypatch.setattr(costs, name, value)
+    costs.measured.cache_clear()
+    monkeypatch.setattr(hooks, "TABLES", {"costs": costs.table})
+    return costs
+
+
+def test_every_picture_on_a_page_is_made_and_every_picture_made_is_on_a_page(
+    hooks: ModuleType, drawn: dict[str, bytes]
+) -> None:
+    shown = {name for text in PAGES.values() for name in re.findall(r"\]\(made/([^)]+)\)", text)}
+    assert shown == {*drawn, "boxes.svg", "costs.svg"}
+
+
+def test_commands_of_the_page_draw_pictures_of_some_size(drawn: dict[str, bytes]) -> None:
+    for name, content in drawn.items():
+        assert content[:4] == b"\x89PNG", name
+        assert 5_000 < len(content) < 400_000, name
+
+
+def test_the_boxes_are_drawn_and_their_pieces_add_up(hooks: ModuleType) -> None:
+    assert doctest.testmod(hooks.boxes).failed == 0
+    for edges, (a, b) in ((hooks.boxes.LATITUDE, hooks.boxes.ROWS), (hooks.boxes.LONGITUDE, hooks.boxes.COLUMNS)):
+        pieces = hooks.boxes.pieces(edges, (a, b))
+        cells = [sum(sign for start, stop, sign in pieces if start <= x < stop) for x in range(edges[-1])]
+        assert cells == [int(a <= x < b) for x in range(edges[-1])]
+    assert hooks.boxes.draw() == hooks.boxes.draw()
+    assert hooks.boxes.draw().startswith(b"<?xml")
+
+
+def test_every_marked_table_is_known_and_every_table_is_on_a_page(hooks: ModuleType) -> None:
+    marked = {name for text in PAGES.values() for name in re.findall(r"^<!-- made: (\w+) -->$", text, re.MULTILINE)}
+    assert marked == set(hooks.TABLES)
+
+
+def test_costs_are_measured_and_fill_the_marked_place(hooks: ModuleType, small: ModuleType) -> None:
+    page = hooks.on_page_markdown("before\n\n<!-- made: costs -->\n\nafter\n")
+    lines = page.splitlines()
+    assert (lines[0], lines[-1]) == ("before", "after")
+    assert len([line for line in lines if line.startswith("| ")]) == 1 + 4
+    costs = {(c.length, c.stride): dataclasses.asdict(c) for c in small.measured()}
+    assert costs[5, 1]["stored"] > costs[10, 2]["stored"]
+    assert small.draw().startswith(b"<?xml")
+
+
+def test_all_are_written_into_a_folder_on_request(
+    hooks: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hooks, "pictures", lambda: {"boxes.svg": hooks.boxes.draw()})
+    monkeypatch.setattr(hooks, "TABLES", {"steps": lambda: "| 1 |"})
+    hooks.main(tmp_path / "out")
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"boxes.svg", "steps.md"}
+    assert (tmp_path / "out/steps.md").read_text() == "| 1 |\n"
