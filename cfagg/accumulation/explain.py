@@ -159,6 +159,18 @@ def explain(group: Group, request: Request, statistic: str) -> Explanation:
     ------
     SelectionError
         Another statistic, or a request that does not fit the array.
+
+    Examples
+    --------
+    >>> import tempfile, cfagg, zarr
+    >>> from cfagg.accumulation.group import open_group
+    >>> from cfagg.accumulation.runs import Runs
+    >>> store = tempfile.mkdtemp()
+    >>> _ = zarr.create_array(store, name="tas", data=np.arange(900.0), chunks=30, dimension_names=["time"])
+    >>> _ = cfagg.accumulate(store, "tas", ["time"])
+    >>> found = explain(open_group(store, "tas"), Request({0: Runs([62], [900], [0])}), "mean")
+    >>> [(step.array, step.terms, step.elements) for step in found.steps]
+    [('tas_accumulation_group/acc_time', ('core time',), 2), ('tas', ('edge time',), 2)]
     """
     if statistic not in _NEEDS:
         raise SelectionError(f"{statistic!r} does not follow from sums; one of {', '.join(_NEEDS)} does")

@@ -82,6 +82,21 @@ def sums(group: Group, request: Request, *, workers: int | None = None) -> tuple
         The array has another shape than when its sums were built.
     FragmentReadError
         A chunk is damaged.
+
+    Examples
+    --------
+    >>> import tempfile, cfagg, zarr
+    >>> from cfagg.accumulation.group import open_group
+    >>> from cfagg.accumulation.runs import Runs
+    >>> store = tempfile.mkdtemp()
+    >>> values = np.arange(24.0).reshape(12, 2)
+    >>> _ = zarr.create_array(store, name="tas", data=values, chunks=(4, 2), dimension_names=["time", "x"])
+    >>> _ = cfagg.accumulate(store, "tas", ["time"])
+    >>> group = open_group(store, "tas")
+    >>> request = Request({0: Runs([1], [11], [0])}, {1: slice(None)})
+    >>> total, weight = sums(group, request)
+    >>> (total / weight).tolist(), weight.tolist()
+    ([11.0, 12.0], [10.0, 10.0])
     """
     request = request.resolve(group.source.shape)
     return _decoded(group, request, raw_sums(group, request, ("data", "weights"), workers=workers))
@@ -104,6 +119,19 @@ def sums_and_counts(group: Group, request: Request, *, workers: int | None = Non
         As of `sums`.
     count : int64 array
         Numbers of valid cells.
+
+    Examples
+    --------
+    >>> import tempfile, cfagg, zarr
+    >>> from cfagg.accumulation.group import open_group
+    >>> from cfagg.accumulation.runs import Runs
+    >>> store = tempfile.mkdtemp()
+    >>> values = np.array([1.0, 2.0, np.nan, 4.0, 5.0])
+    >>> _ = zarr.create_array(store, name="tas", data=values, chunks=2, dimension_names=["time"])
+    >>> _ = cfagg.accumulate(store, "tas", ["time"])
+    >>> group = open_group(store, "tas")
+    >>> [x.item() for x in sums_and_counts(group, Request({0: Runs([1], [4], [0])}))]
+    [6.0, 2.0, 2]
     """
     request = request.resolve(group.source.shape)
     found = raw_sums(group, request, ("data", "weights", "counts"), workers=workers)
@@ -122,6 +150,19 @@ def counts(group: Group, request: Request, *, workers: int | None = None) -> Int
     -------
     int64 array
         Of the shape that `sums` returns.
+
+    Examples
+    --------
+    >>> import tempfile, cfagg, zarr
+    >>> from cfagg.accumulation.group import open_group
+    >>> from cfagg.accumulation.runs import Runs
+    >>> store = tempfile.mkdtemp()
+    >>> values = np.array([1.0, 2.0, np.nan, 4.0, 5.0])
+    >>> _ = zarr.create_array(store, name="tas", data=values, chunks=2, dimension_names=["time"])
+    >>> _ = cfagg.accumulate(store, "tas", ["time"])
+    >>> group = open_group(store, "tas")
+    >>> counts(group, Request({0: Runs([0, 2], [2, 5], [0, 1], groups=2)})).tolist()
+    [2, 2]
     """
     request = request.resolve(group.source.shape)
     return _counted(request, raw_sums(group, request, ("counts",), workers=workers))
@@ -136,6 +177,20 @@ def plan_sums(group: Group, request: Request, wanted: Sequence[Quantity] = ("dat
         As of `sums`.
     wanted : sequence of str
         ``"data"``, ``"weights"``, ``"counts"``.
+
+    Examples
+    --------
+    >>> import tempfile, cfagg, zarr
+    >>> from cfagg.accumulation.group import open_group
+    >>> from cfagg.accumulation.runs import Runs
+    >>> store = tempfile.mkdtemp()
+    >>> values = np.array([1.0, 2.0, np.nan, 4.0, 5.0])
+    >>> _ = zarr.create_array(store, name="tas", data=values, chunks=2, dimension_names=["time"])
+    >>> _ = cfagg.accumulate(store, "tas", ["time"])
+    >>> group = open_group(store, "tas")
+    >>> plan = plan_sums(group, Request({0: Runs([1], [4], [0])}), ("data",))
+    >>> {reading.quantity for reading in plan.readings}
+    {'raw'}
     """
     _check_shape(group)
     if group.weights is None:
@@ -159,6 +214,20 @@ def raw_sums(
     -------
     Totals
         Integers without weights are summed exactly, in int64; sums that int64 does not hold are float64.
+
+    Examples
+    --------
+    >>> import tempfile, cfagg, zarr
+    >>> from cfagg.accumulation.group import open_group
+    >>> from cfagg.accumulation.runs import Runs
+    >>> store = tempfile.mkdtemp()
+    >>> values = np.array([1.0, 2.0, np.nan, 4.0, 5.0])
+    >>> _ = zarr.create_array(store, name="tas", data=values, chunks=2, dimension_names=["time"])
+    >>> _ = cfagg.accumulate(store, "tas", ["time"])
+    >>> group = open_group(store, "tas")
+    >>> found = raw_sums(group, Request({0: Runs.whole(5)}))
+    >>> found.data.tolist(), found.weights.tolist()
+    ([12.0], [4])
     """
     plan = plan_sums(group, request, wanted)
     found = add_up(group, plan, integer=group.kind == "int64", workers=workers)
