@@ -30,7 +30,7 @@ __all__ = ["Cover", "Nodes", "aligned", "bounds_of", "cover", "explain_cover", "
 
 Int64 = npt.NDArray[np.int64]
 Dims = tuple[str, ...]
-#: Per axis: "kept", "whole", "inner" (whole chunks) or "rim" (what is left of the ranges); "" while undecided.
+#: Per axis: "kept", "whole", "core" (whole chunks) or "edge" (what is left of the ranges); "" while undecided.
 State = tuple[str, ...]
 
 #: Cost of a chunk beyond its bytes, of a byte decoded, of one read as it is stored, and of an element reduced, in
@@ -120,10 +120,10 @@ def cover(group: Group, request: Request, kinds: Sequence[str]) -> Cover:
         return Cover(request, (), None, 0.0)
     planner = _Planner(group, request, kinds)
     cost, leaves = planner.best(tuple("" if a in request.reduced else "kept" for a in range(len(group.dims))))
-    cells = [planner.term(state) for state in leaves if "inner" not in state]
+    cells = [planner.term(state) for state in leaves if "core" not in state]
     nodes: dict[tuple[Dims, int], list[Term]] = {}
     for state in leaves:
-        if "inner" in state:
+        if "core" in state:
             for key, term in planner.climb(state):
                 nodes.setdefault(key, []).append(term)
     return Cover(
@@ -219,14 +219,14 @@ class _Planner:
                 inner, rim = aligned(runs, np.minimum(group.source.grid.edges[a], group.source.shape[a]))
                 if len(inner):
                     self.inner[a] = inner
-                    self.parts[a]["inner"], self.parts[a]["rim"] = fold(inner), fold(rim)
+                    self.parts[a]["core"], self.parts[a]["edge"] = fold(inner), fold(rim)
         self.found: dict[State, tuple[float, tuple[State, ...]]] = {}
 
     def best(self, state: State) -> tuple[float, tuple[State, ...]]:
         """Return the least cost of what remains of a state, and its terms."""
         if state in self.found:
             return self.found[state]
-        if any(s == "rim" and not len(self.parts[a][s]) for a, s in enumerate(state)):
+        if any(s == "edge" and not len(self.parts[a][s]) for a, s in enumerate(state)):
             return 0.0, ()
         undecided = [a for a, s in enumerate(state) if not s]
         if not undecided:
@@ -234,7 +234,7 @@ class _Planner:
         else:
             out = (np.inf, ())
             for a in undecided if self.order_matters else undecided[:1]:
-                for option in (("whole",), ("inner", "rim")) if a in self.inner else (("whole",),):
+                for option in (("whole",), ("core", "edge")) if a in self.inner else (("whole",),):
                     branches = [(*state[:a], s, *state[a + 1 :]) for s in option]
                     if not self.possible(branches[0]):
                         continue
@@ -247,7 +247,7 @@ class _Planner:
 
     def combination(self, state: State) -> Dims:
         """Return the dimensions that are taken by chunks."""
-        return tuple(d for d, s in zip(self.group.dims, state, strict=True) if s == "inner")
+        return tuple(d for d, s in zip(self.group.dims, state, strict=True) if s == "core")
 
     def possible(self, state: State) -> bool:
         """Return whether some statistics are stored whose dimensions are at least those taken by chunks."""
@@ -285,10 +285,10 @@ class _Planner:
         levels = self.usable[c]
         others = 1
         for a, s in enumerate(state):
-            if s != "inner":
+            if s != "core":
                 part = self.parts[a][s]
                 others *= len(part) if isinstance(part, Pick) else part.cells
-        todo = [(0, {a: self.inner[a] for a, s in enumerate(state) if s == "inner"})]
+        todo = [(0, {a: self.inner[a] for a, s in enumerate(state) if s == "core"})]
         while todo:
             number, runs = todo.pop()
             split = self._next(levels, number, runs, others)

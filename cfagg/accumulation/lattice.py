@@ -33,12 +33,9 @@ def place_of(term: Sequence[Local]) -> Any:
 
 
 def taken(block: Array, term: Sequence[Local]) -> Array:
-    """Return a block with single positions taken, where a term keeps these.
-
-    Axes of length 1 stay as they are, for weights have such axes.
-    """
+    """Return a block with single positions taken, where a term keeps these."""
     for axis, local in enumerate(term):
-        if local.take is not None and not isinstance(local.take, slice) and block.shape[axis] > 1:
+        if local.take is not None and not isinstance(local.take, slice):
             block = block[_at(block.ndim, axis, local.take)]
     return block
 

@@ -116,10 +116,11 @@ class _Work:
         block = cells_of(self.group, index, box)
         out = []
         for term in terms:
-            values = taken(block[cut(term, box)], term)
+            part = block[cut(term, box)]
             weights = weights_of(self.group, index, term)
             if weights is not None:
-                weights = np.broadcast_to(taken(weights, term), values.shape)
+                weights = taken(np.broadcast_to(weights, part.shape), term)
+            values = taken(part, term)
             folds = folds_of(term)
             boxes = segments_of(term, _BOXES) if folds else None
             if boxes is None:
