@@ -259,8 +259,8 @@ def _singles(block: Prepared, axes: Sequence[int], double_double: bool, whole: b
             inner = math.prod(lengths[k + 1 : last])
             columns.append((inner, inner * lengths[k], size, k == last - 1 and shape[2] > 1))
         size += raw.size // lengths[k]
-    total = np.zeros(size, np.int64 if integer else np.float64)
-    low = np.zeros(size) if double_double and not integer else None
+    total: Array = np.zeros(size, np.int64 if integer else np.float64)
+    low: Array | None = np.zeros(size) if double_double and not integer else None
     gone = np.zeros(size, np.int64)
     # Only 64-bit integers can overflow within a block; their extremes tell.
     moments = np.empty((tiles if whole or (integer and raw.itemsize == 8) else 0, 2))
@@ -287,7 +287,7 @@ def _singles(block: Prepared, axes: Sequence[int], double_double: bool, whole: b
     )
     if low is not None:
         high = total + low
-        low -= high - total
+        low = low - (high - total)
         total = high
     if integer and raw.itemsize == 8 and missing < raw.size:
         _check_range(block, axes, max(-int(least.min()), int(most.max())))
