@@ -1,7 +1,7 @@
 """Sums along 350,000 steps, in chunks, stay within the stated error of exact ones.
 
-The bounds are those of the kernels' documentation, with u = 2**-53: a chunk of n values is off by at most (n - 1) u times
-the sum of their magnitudes in float64; running sums add one rounding.  Low parts leave n**2 u**2 of it.
+The bounds are those of the kernels' documentation, with u = 2**-53: in float64 a chunk of n values is off by at most
+(n - 1) u times the sum of their magnitudes, and running sums add one rounding.  Low parts leave n**2 u**2 of it.
 """
 
 import itertools
