@@ -1,7 +1,7 @@
 """Builders of accumulations that are killed at random moments while a reader asks without pause.
 
-Run as a program: ``python -m tests.accumulation.killing FOLDER SEED KILLS``.  It prints what it did and ends with status
-0 if every answer was right or refused.
+Run as a program: ``python -m tests.accumulation.killing FOLDER SEED KILLS``.  It prints what it did and ends with
+status 0 if every answer was right or refused.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def start(work: object, *arguments: object) -> int:
     status = 3
     try:
         status = work(*arguments)  # type: ignore[operator]
-    except BaseException:
+    except BaseException:  # noqa: BLE001  a forked process must not go on as its parent
         traceback.print_exc()
     finally:
         sys.stdout.flush()
@@ -182,7 +182,7 @@ def main(folder: str, seed: int, kills: int) -> int:
     tally.unlink()
     left = sorted(p.name for p in store.parent.iterdir())
     assert left == ["a.zarr"], left
-    assert answers and refusals, (answers, refusals)
+    assert min(answers, refusals) > 0, (answers, refusals)
     print(
         f"{kills} kills, {fresh} times fresh afterwards, {finished} builds let finish, {length} steps; "
         f"{answers} answers and {refusals} refusals meanwhile"

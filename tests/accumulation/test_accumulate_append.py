@@ -4,7 +4,6 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import pytest
 import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from cfagg.accumulation import freshness
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.group import open_group
-from cfagg.errors import NotAccumulatedError, SelectionError, StaleError, UnsupportedError
 from tests.accumulation import comparing, reference
 
 DIMS = ("time", "lat", "lon")
@@ -49,7 +47,8 @@ def histories(draw):
     weight_dims = draw(st.sampled_from([(), ("lat",), ("lat", "lon")]))
     combinations = draw(st.lists(st.sampled_from(COMBINATIONS), min_size=1, max_size=4, unique=True))
     stride = {d: n for d, n in stride.items() if any(d in c for c in combinations)}
-    return raw, shape, axis, steps, chunks, stride, combinations, weight_dims, draw(st.booleans()), draw(st.sampled_from([2, 3]))
+    full, form = draw(st.booleans()), draw(st.sampled_from([2, 3]))
+    return raw, shape, axis, steps, chunks, stride, combinations, weight_dims, full, form
 
 
 @given(histories())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import subprocess
+import sys
 import tempfile
 from fractions import Fraction
 from pathlib import Path
@@ -275,3 +277,18 @@ def test_counts_of_a_complete_array_need_no_data(tmp_path):
     plan = plan_sums(group, Request({0: Runs([3], [17], [0])}, {1: slice(None)}), ("counts",))
     assert plan.readings == ()
     assert counts(group, Request({0: Runs([3], [17], [0])}, {1: slice(None)})).tolist() == [14, 14, 14]
+
+
+def test_a_query_loads_neither_a_compiler_nor_array_libraries(tmp_path):
+    raw = np.random.default_rng(0).normal(size=(40, 6)).astype("f4")
+    raw[3, 2] = np.nan
+    group = series(tmp_path, raw, compressors="auto")
+    assert sums(group, Request({0: Runs([2], [35], [0]), 1: Runs.whole(6)}))[1] == 33 * 6 - 1
+    probe = (
+        "import sys; from cfagg.accumulation.group import open_group; from cfagg.accumulation.sums import sums; "
+        "from cfagg.accumulation.request import Request; from cfagg.accumulation.runs import Runs; "
+        f"print(sums(open_group({str(tmp_path)!r}, 'tas'), Request({{0: Runs([2], [35], [0]), 1: Runs.whole(6)}}))[1]); "
+        "print(*{'numba', 'zarr', 'xarray', 'dask', 'pandas'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:2] == ["197.0", ""]
