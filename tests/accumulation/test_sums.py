@@ -287,7 +287,8 @@ def test_a_query_loads_neither_a_compiler_nor_array_libraries(tmp_path):
     probe = (
         "import sys; from cfagg.accumulation.group import open_group; from cfagg.accumulation.sums import sums; "
         "from cfagg.accumulation.request import Request; from cfagg.accumulation.runs import Runs; "
-        f"print(sums(open_group({str(tmp_path)!r}, 'tas'), Request({{0: Runs([2], [35], [0]), 1: Runs.whole(6)}}))[1]); "
+        f"group = open_group({str(tmp_path)!r}, 'tas'); "
+        "print(sums(group, Request({0: Runs([2], [35], [0]), 1: Runs.whole(6)}))[1]); "
         "print(*{'numba', 'zarr', 'xarray', 'dask', 'pandas'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
