@@ -335,9 +335,8 @@ def _same_options(order: _Order, settings: Settings, extra: Any, where: str) -> 
         given["statistics"] = statistics
     if order.precision != "auto":
         given["precision"] = order.precision
-    kind = order.weights if isinstance(order.weights, str) else None
-    if kind is not None:
-        given["weights"] = kind
+    if order.weights is not None:
+        given["weights"] = order.weights if isinstance(order.weights, str) else "array"
     known = extra.weights
     existing = {
         "dims": sorted(settings.dims),

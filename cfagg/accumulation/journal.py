@@ -1,8 +1,8 @@
 """What is known of every chunk that was read, from which a killed build is finished.
 
 Two files: ``identity``, a JSON object that says what is being built, and ``records``, one record of fixed length per
-chunk at the place of its number.  A record is written when all partial sums of its chunk are; it carries a checksum of itself,
-so that a torn one counts as none.
+chunk at the place of its number.  A record is written when all partial sums of its chunk are.  It carries a checksum of
+itself, so that a torn one counts as none.
 """
 
 from __future__ import annotations

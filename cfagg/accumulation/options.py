@@ -92,7 +92,9 @@ class Settings:
             stored = set()
         names = ["chunks"] if extra.statistics else []
         names += [n for n, key in (("min", "min"), ("max", "max"), ("std", "m2")) if key in stored]
-        return cls(_ordered(combinations, dims), tuple(extra.stride.get(d, 1) for d in dims), tuple(names), extra.sums, codec)
+        return cls(
+            _ordered(combinations, dims), tuple(extra.stride.get(d, 1) for d in dims), tuple(names), extra.sums, codec
+        )
 
     def identity(self) -> dict[str, Any]:
         """Return the settings as JSON keeps them, to be compared when a run is resumed."""

@@ -79,7 +79,9 @@ def read(store: pathlib.Path, chance: random.Random) -> int:
     tally = pathlib.Path(f"{store}.answers")
     answers = refusals = 0
     while True:
-        tally.write_text(f"{answers} {refusals}")
+        part = tally.with_suffix(".part")
+        part.write_text(f"{answers} {refusals}")
+        part.replace(tally)
         try:
             group = open_group(store, "tas")
             n = group.source.shape[0]
@@ -180,6 +182,7 @@ def main(folder: str, seed: int, kills: int) -> int:
     tally = pathlib.Path(f"{store}.answers")
     answers, refusals = map(int, tally.read_text().split())
     tally.unlink()
+    tally.with_suffix(".part").unlink(missing_ok=True)
     left = sorted(p.name for p in store.parent.iterdir())
     assert left == ["a.zarr"], left
     assert min(answers, refusals) > 0, (answers, refusals)

@@ -1,0 +1,86 @@
+"""Builds whose chunks are read by the workers of a Dask cluster."""
+
+import numpy as np
+import pytest
+import zarr
+from distributed import Client, LocalCluster
+
+from cfagg.accumulation import freshness, mapping
+from cfagg.accumulation.accumulating import accumulate
+from cfagg.accumulation.group import open_group
+from cfagg.errors import FragmentReadError, StaleError
+from tests.accumulation import comparing, reference
+
+DIMS = ("time", "lat", "lon")
+COMBINATIONS = [("time",), ("lat",), ("lat", "lon")]
+SHAPE, CHUNKS = (40, 6, 8), (3, 4, 8)
+
+
+def values(dtype="f4"):
+    raw = np.random.default_rng(3).normal(scale=9, size=SHAPE)
+    raw[raw > 15] = np.nan if dtype == "f4" else 99
+    return raw.astype(dtype)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=None
+    ) as made:
+        yield made
+
+
+@pytest.fixture
+def store(tmp_path):
+    path = tmp_path / "b.zarr"
+    reference.write_source(path, "tas", values(), DIMS, CHUNKS, coordinates=False)
+    return path
+
+
+def test_a_cluster_builds_what_threads_build(cluster, store, tmp_path, monkeypatch):
+    monkeypatch.setattr(mapping, "_BATCH", 500)
+    field = np.arange(6.0)
+    options = {"weights": field, "weight_dims": ("lat",), "stride": {"time": 2}, "statistics": COMBINATIONS}
+    expected = comparing.expect(
+        tmp_path / "a.zarr", values(), DIMS, CHUNKS, COMBINATIONS, {"coordinates": False}, **options
+    )
+    seen = []
+    with Client(cluster) as client:
+        accumulate(
+            store,
+            "tas",
+            COMBINATIONS,
+            weights=field[:, None],
+            stride={"time": 2},
+            statistics=("min", "max", "std"),
+            client=client,
+            progress=lambda done, total: seen.append((done, total)),
+        )
+        comparing.assert_same(store, expected, "tas", scale=100.0 * 40)
+        assert seen[-1] == (values().nbytes, values().nbytes)
+        assert len(seen) > 10
+        # It may be used again: it is the user's.
+        assert client.submit(sum, [1, 2]).result() == 3
+
+
+def test_a_cluster_may_be_named_by_its_address_and_append(cluster, store):
+    accumulate(store, "tas", COMBINATIONS, client=cluster.scheduler_address)
+    array = zarr.open_array(store / "tas", mode="r+")
+    array.resize((50, 6, 8))
+    array[40:] = 1
+    assert accumulate(store, "tas", append=True, client=cluster.scheduler_address).action == "appended"
+    freshness.check(open_group(store, "tas"))
+
+
+def test_an_error_of_a_worker_is_the_error_of_the_build(cluster, store):
+    path = store / "tas" / "c" / "5" / "0" / "0"
+    path.write_bytes(b"damaged")
+    with Client(cluster) as client, pytest.raises(FragmentReadError, match=r"chunk \(5, 0, 0\)"):
+        accumulate(store, "tas", COMBINATIONS, client=client)
+
+
+def test_a_worker_that_sees_another_file_is_noticed(cluster, store, monkeypatch):
+    real = mapping._stamp
+    monkeypatch.setattr(mapping, "_stamp", lambda *a: (real(*a)[0], real(*a)[1] - 1))
+    with Client(cluster) as client, pytest.raises(StaleError, match="not seen by a Dask worker"):
+        accumulate(store, "tas", COMBINATIONS, client=client)

@@ -1,0 +1,214 @@
+"""Weights of cells: areas, variables of the store, arrays; and what is no weight."""
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+from cfagg.accumulation.accumulating import accumulate
+from cfagg.accumulation.arrays import read_whole
+from cfagg.accumulation.group import open_group
+from cfagg.accumulation.horizontal import horizontal_dims
+from cfagg.accumulation.weights import find_weights
+from cfagg.errors import ConformError, LimitError, SourceError, StaleError
+from cfagg.zarrs import open_array
+from tests.accumulation import reference
+
+DIMS = ("time", "lat", "lon")
+SHAPE, CHUNKS = (10, 6, 8), (4, 3, 5)
+LAT, LON = np.linspace(-75, 75, 6), np.linspace(0, 315, 8)
+EDGES = np.linspace(-90, 90, 7)
+
+
+def field():
+    return np.random.default_rng(0).normal(size=SHAPE).astype("f4")
+
+
+def put(store, name, data, dims, **attributes):
+    group = zarr.open_group(store, mode="a")
+    group.create_array(
+        name, shape=data.shape, dtype=data.dtype, chunks=data.shape, dimension_names=dims, attributes=attributes
+    )[...] = data
+
+
+@pytest.fixture
+def store(tmp_path):
+    path = tmp_path / "a.zarr"
+    reference.write_source(path, "tas", field(), DIMS, CHUNKS, coordinates=False)
+    put(path, "lat", LAT, ["lat"], units="degrees_north", bounds="lat_bnds")
+    put(path, "lon", LON, ["lon"], units="degrees_east", bounds="lon_bnds")
+    return path
+
+
+def found(store, weights, memory=1 << 20):
+    return find_weights(open_array(store, "tas"), weights, memory)
+
+
+def test_area_is_the_cosine_of_latitude_without_bounds(store):
+    weights = found(store, "area")
+    assert (weights.kind, weights.name, weights.axes) == ("area", "lat", (1,))
+    np.testing.assert_allclose(weights.values, np.cos(np.deg2rad(LAT)))
+
+
+def test_area_is_the_difference_of_sines_with_bounds(store):
+    put(store, "lat_bnds", np.stack([EDGES[:-1], EDGES[1:]], 1), ["lat", "two"])
+    np.testing.assert_allclose(found(store, "area").values, np.diff(np.sin(np.deg2rad(EDGES))))
+
+
+def test_equal_widths_along_longitude_say_nothing_and_unequal_ones_count(store):
+    put(store, "lat_bnds", np.stack([EDGES[:-1], EDGES[1:]], 1), ["lat", "two"])
+    put(store, "lon_bnds", np.stack([LON - 22.5, LON + 22.5], 1), ["lon", "two"])
+    assert found(store, "area").axes == (1,)
+    edges = np.array([0, 10, 30, 60, 100, 150, 210, 280, 360.0])
+    zarr.open_array(store / "lon_bnds", mode="r+")[:] = np.stack([edges[:-1], edges[1:]], 1)
+    weights = found(store, "area")
+    assert weights.axes == (1, 2)
+    np.testing.assert_allclose(weights.values, np.diff(np.sin(np.deg2rad(EDGES)))[:, None] * np.diff(edges))
+
+
+def test_area_is_the_variable_of_cell_measures_where_it_is_there(store):
+    tas = zarr.open_array(store / "tas", mode="r+")
+    tas.attrs["cell_measures"] = "volume: v area: areacella"
+    assert found(store, "area").name == "lat"
+    area = np.random.default_rng(1).random((8, 6)) + 1
+    put(store, "areacella", area, ["lon", "lat"], units="m2")
+    weights = found(store, "area")
+    assert (weights.kind, weights.name, weights.axes) == ("area", "areacella", (1, 2))
+    np.testing.assert_array_equal(weights.values, area.T)
+
+
+def test_area_in_radians_and_south_pole_rounding(store):
+    put(
+        store, "y", np.array([-np.pi / 2 * (1 + 1e-7), 0.0, np.pi / 2]), ["y"], units="radian", standard_name="latitude"
+    )
+    put(store, "pr", np.ones((3, 2)), ["y", "x"])
+    weights = find_weights(open_array(store, "pr"), "area", 1 << 20)
+    np.testing.assert_allclose(weights.values, [0, 1, 0], atol=1e-9)
+    assert (weights.values >= 0).all()
+
+
+def test_area_of_a_grid_without_latitude_is_refused(store):
+    put(store, "u", np.ones((3, 2)), ["y", "x"])
+    with pytest.raises(SourceError, match="needs a variable that cell_measures names, or a coordinate of latitude"):
+        find_weights(open_array(store, "u"), "area", 1 << 20)
+    put(store, "rlat", np.linspace(-20, 20, 3), ["rlat"], units="degrees", standard_name="grid_latitude")
+    put(store, "v", np.ones((3, 2)), ["rlat", "x"])
+    with pytest.raises(SourceError, match="latitude"):
+        find_weights(open_array(store, "v"), "area", 1 << 20)
+
+
+def test_latitudes_beyond_the_poles_are_refused(store):
+    zarr.open_array(store / "lat", mode="r+")[0] = -91
+    with pytest.raises(ConformError, match="beyond 90 degrees"):
+        accumulate(store, "tas", weights="area")
+
+
+def test_a_variable_is_matched_by_its_dimensions_and_unpacked(store):
+    put(store, "w", np.arange(48, dtype="i2").reshape(8, 6), ["lon", "lat"], scale_factor=0.5)
+    weights = found(store, "w")
+    assert (weights.kind, weights.name, weights.axes) == ("variable", "w", (1, 2))
+    np.testing.assert_array_equal(weights.values, np.arange(48).reshape(8, 6).T / 2)
+
+
+def test_an_array_broadcasts_as_numpy_does_and_a_labelled_one_by_names(store):
+    values = np.arange(6.0)
+    assert found(store, values[:, None]).axes == (1,)
+    assert found(store, values[None, :, None]).axes == (1,)
+    assert found(store, np.ones((6, 8))).axes == (1, 2)
+    labelled = xr.DataArray(np.arange(48.0).reshape(8, 6), dims=("lon", "lat"), name="w")
+    weights = found(store, labelled)
+    assert (weights.kind, weights.axes) == ("array", (1, 2))
+    np.testing.assert_array_equal(weights.values, labelled.values.T)
+    assert found(store, 2.0).values.tolist() == [2.0] * 10
+    assert found(store, None) is None
+
+
+@pytest.mark.parametrize(
+    ("weights", "error", "message"),
+    [
+        (np.ones(5), ConformError, r"weights of shape \(5,\) do not broadcast to its shape \(10, 6, 8\)"),
+        (np.ones((2, 10, 6, 8)), ConformError, "do not broadcast"),
+        (
+            np.array([1, 2, -3, 4, 5, -6.0])[:, None],
+            ConformError,
+            r"2 of the 6 weights are negative, the first at \(2,\)",
+        ),
+        (np.array([1, np.nan, 1, 1, 1, 1])[:, None], ConformError, "1 of the 6 weights are missing"),
+        (np.array([1, np.inf, 1, 1, 1, 1])[:, None], ConformError, "infinite"),
+        (["a", "b"], ConformError, "no array of numbers"),
+        ("nothing", SourceError, "has no Zarr array 'nothing'"),
+        (xr.DataArray(np.ones(3), dims="depth"), ConformError, "the weights have the dimensions"),
+        (xr.DataArray(np.ones(3), dims="lat"), ConformError, r"the weights have shape \(3,\)"),
+    ],
+)
+def test_what_is_no_weight_is_refused(store, weights, error, message):
+    with pytest.raises(error, match=message):
+        accumulate(store, "tas", weights=weights)
+    assert [p.name for p in store.parent.iterdir()] == ["a.zarr"]
+
+
+def test_weights_with_missing_values_or_too_large_are_refused(store):
+    put(store, "w", np.array([1, 2, 3, 4, 5, -9.0]), ["lat"], missing_value=-9.0)
+    with pytest.raises(ConformError, match="1 of the 6 weights of 'w' are missing"):
+        found(store, "w")
+    with pytest.raises(LimitError, match="the weights 'w' take 48 bytes"):
+        found(store, "w", memory=40)
+    with pytest.raises(LimitError, match="the weights take 48 bytes"):
+        found(store, np.ones((6, 1)), memory=40)
+
+
+def test_the_horizontal_pair_needs_both_of_its_coordinates(store):
+    assert horizontal_dims(open_array(store, "tas")) == ("lat", "lon")
+    zarr.open_array(store / "lon", mode="r+").attrs.clear()
+    assert horizontal_dims(open_array(store, "tas")) == ()
+    zarr.open_array(store / "lon", mode="r+").attrs["axis"] = "X"
+    assert horizontal_dims(open_array(store, "tas")) == ("lat", "lon")
+
+
+def grow(store, steps=3):
+    array = zarr.open_array(store / "tas", mode="r+")
+    n = array.shape[0]
+    array.resize((n + steps, *array.shape[1:]))
+    array[n:] = 1.0
+
+
+def test_refreshing_keeps_the_kind_of_weights(store):
+    put(store, "w", np.arange(6.0), ["lat"])
+    for weights in ("area", "w", np.arange(6.0)[:, None]):
+        accumulate(store, "tas", weights=weights, overwrite=True)
+        kind = open_group(store, "tas").extra.weights
+        grow(store)
+        assert accumulate(store, "tas", refresh=True).action == "appended"
+        assert open_group(store, "tas").extra.weights == kind
+
+
+def test_weights_that_changed_are_not_appended_to_and_make_a_refresh_build_anew(store):
+    put(store, "w", np.arange(6.0), ["lat"])
+    accumulate(store, "tas", ["time"], weights="w")
+    assert accumulate(store, "tas", refresh=True).action == "up to date"
+    zarr.open_array(store / "w", mode="r+")[0] = 9
+    grow(store)
+    with pytest.raises(StaleError, match="the weights have changed"):
+        accumulate(store, "tas", append=True)
+    assert accumulate(store, "tas", refresh=True).action == "rebuilt"
+    assert read_whole(open_group(store, "tas").weights.stored)[0] == 9
+    zarr.open_array(store / "w", mode="r+")[0] = 8
+    assert accumulate(store, "tas", refresh=True).action == "rebuilt"
+    assert read_whole(open_group(store, "tas").weights.stored)[0] == 8
+
+
+def test_weights_along_the_dimension_that_grows(store):
+    put(store, "w", np.arange(10.0), ["time"])
+    accumulate(store, "tas", ["time"], weights="w")
+    grow(store, 2)
+    with pytest.raises(ConformError, match=r"the weights have shape \(10,\)"):
+        accumulate(store, "tas", append=True)
+    w = zarr.open_array(store / "w", mode="r+")
+    w.resize((12,))
+    w[10:] = [3, 4]
+    assert accumulate(store, "tas", append=True).action == "appended"
+    group = open_group(store, "tas")
+    raw = zarr.open_array(store / "tas")[:]
+    np.testing.assert_allclose(
+        read_whole(group.sums["time",].data)[-1], np.einsum("t,tyx->yx", w[:], raw.astype("f8")), rtol=1e-12
+    )
