@@ -156,6 +156,7 @@ class Reductions:
     def _reduce(
         self, statistic: str, dim: Dims, weights: Weights, keep_attrs: bool, explain: bool, ddof: int = 0
     ) -> Any:
+        from cfagg.accumulation.freshness import check
         from cfagg.accumulation.lookup import UnusableError, accumulated, guarded
 
         if weights not in (None, "stored"):
@@ -168,6 +169,9 @@ class Reductions:
             found = accumulated(self._array)
             _check_weights(found, statistic, dims, weights, ddof)
             with guarded():
+                if explain:
+                    # Every other answer is checked by itself.
+                    check(found.group)
                 asked: Asked = found if self._key is None else found.groupby(self._key)
                 reduce: Callable[..., Any] = getattr(asked, statistic)
                 result = reduce(dim, keep_attrs=keep_attrs, explain=explain, **options)

@@ -1,5 +1,6 @@
 """The accessor of DataArray: the accumulation where it is proved to be of these values, else xarray, and which."""
 
+import shutil
 import subprocess
 import sys
 import warnings
@@ -86,11 +87,41 @@ SLICES = st.tuples(*(st.one_of(st.slices(n), st.integers(0, n - 1)) for n in (50
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_selections_are_answered_as_by_xarray(store, dask, key, statistic, dims):
-    array = opened(store, dask).isel(dict(zip(("time", "lat", "lon"), key, strict=True)))
+    chosen = dict(zip(("time", "lat", "lon"), key, strict=True))
+    array = opened(store, dask).isel(chosen)
     dim = [d for d in array.dims if d in dims]
     result = getattr(array.cfagg, statistic)(dim)
     assert result.encoding["cfagg"] == FROM or not array.size
-    same(result, getattr(array.load(), statistic)(dim), rtol=1e-9)
+    same(result, getattr(opened(store).load().isel(chosen), statistic)(dim), rtol=1e-9)
+
+
+def test_an_accumulation_that_was_built_anew_is_opened_anew(tmp_path):
+    path = write(tmp_path / "a.zarr")
+    array = opened(path)
+    assert array.cfagg.sum("time").encoding["cfagg"] == FROM
+    zarr.open_array(path, path="tas", mode="r+")[3, 2, 1] = 1e6
+    accumulate(path, "tas", refresh=True)
+    result = array.cfagg.sum("time")
+    assert result.encoding["cfagg"] == FROM
+    assert result.values[2, 1] > 1e6
+
+
+def test_an_accumulation_that_is_gone_is_not_remembered(tmp_path):
+    path = write(tmp_path / "a.zarr")
+    array = opened(path)
+    assert array.cfagg.sum("time").encoding["cfagg"] == FROM
+    shutil.rmtree(path / "tas_accumulation_group")
+    assert "has no accumulation" in array.cfagg.sum("time").encoding["cfagg"]
+
+
+def test_another_store_at_the_same_place_is_not_mistaken(tmp_path):
+    path = write(tmp_path / "a.zarr")
+    assert opened(path).cfagg.sum("time").encoding["cfagg"] == FROM
+    shutil.rmtree(path)
+    write(path, np.ones((50, 6, 8)))
+    result = opened(path).cfagg.sum("time")
+    assert result.encoding["cfagg"] == FROM
+    assert (result == 50).all()
 
 
 def test_selections_by_label_lists_and_dates_are_answered(store):

@@ -57,15 +57,15 @@ def accumulated(array: DataArray) -> Accumulated:
     Returns
     -------
     Accumulated
-        Of the selection, with the coordinates, dimensions and attributes that `array` has now.
+        Of the selection, with the coordinates, dimensions and attributes that `array` has now.  Whether it belongs to
+        the data as they are now is checked with every answer it gives, not here.
 
     Raises
     ------
     UnusableError
-        There is none, it is stale, or the array's values are not proved to be those that were accumulated.
+        There is none, or the array's values are not proved to be those that were accumulated.
     """
     from cfagg.accumulation.accumulated import Accumulated
-    from cfagg.accumulation.freshness import check
     from cfagg.accumulation.labels import Labels
 
     try:
@@ -79,7 +79,6 @@ def accumulated(array: DataArray) -> Accumulated:
         reason = disagreement(group, origin)
         if reason:
             raise UnusableError(reason)
-        check(group)
     named = array if array.name is not None else array.rename(group.variable)
     return Accumulated(group, Labels.of_array(named, [_base(p) for p in origin.picked]))
 
@@ -139,7 +138,30 @@ def disagreement(group: Group, origin: Origin) -> str:
     return ""
 
 
+#: Accumulations that were opened last, by store and path of the array.
+_opened: dict[tuple[str, str], Group] = {}
+_KEPT = 8
+
+
 def _open(origin: Origin) -> Group:
+    """Return the accumulation of an array, the one that was opened before if it is still in its place.
+
+    Whether it belongs to the data is checked with every answer; this spares the reading of its metadata.
+    """
+    from cfagg.accumulation.freshness import is_replaced
+
+    key = (origin.store, origin.path)
+    # Of several threads each takes what it finds; at worst, both open the same group.
+    known = _opened.pop(key, None)
+    if known is None or known.source.shape != origin.shape or is_replaced(known):
+        known = _open_anew(origin)
+    _opened[key] = known
+    for oldest in list(_opened)[:-_KEPT]:
+        _opened.pop(oldest, None)
+    return known
+
+
+def _open_anew(origin: Origin) -> Group:
     from cfagg.accumulation.group import open_group
 
     with warnings.catch_warnings():

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["label", "numbers"]
 
-_EPOCH = "days since 0001-01-01"
+#: Origins of positions: that of cftime's dates, and that of NumPy's.
+_EPOCH, _UNIX = "days since 0001-01-01", "days since 1970-01-01"
 
 
 def numbers(dates: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -55,23 +56,18 @@ def label(axes: Axes, which: Literal["x", "y"], dates: npt.NDArray[Any]) -> None
         As given to `numbers`.
     """
     axis = axes.xaxis if which == "x" else axes.yaxis
-    if dates.dtype.kind == "M":
-        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-        locator = AutoDateLocator(minticks=3, maxticks=8)  # type: ignore[no-untyped-call]
-        axis.set_major_locator(locator)
-        axis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-        return
     low, high = sorted(axes.get_xlim() if which == "x" else axes.get_ylim())
-    places, texts = _ticks(low, high, str(dates.flat[0].calendar))
+    numpy_dates = dates.dtype.kind == "M"
+    calendar = "proleptic_gregorian" if numpy_dates else str(dates.flat[0].calendar)
+    places, texts = _ticks(low, high, calendar, _UNIX if numpy_dates else _EPOCH)
     axis.set_ticks(places, texts)
 
 
-def _ticks(low: float, high: float, calendar: str) -> tuple[list[float], list[str]]:
-    """Return up to some eight ticks at starts of years, of months or of days, and their texts."""
+def _ticks(low: float, high: float, calendar: str, epoch: str) -> tuple[list[float], list[str]]:
+    """Return up to some eight ticks at starts of years, months, days or hours, and their texts."""
     import cftime
 
-    first, last = (cftime.num2date(v, _EPOCH, calendar=calendar) for v in (low, high))
+    first, last = (cftime.num2date(v, epoch, calendar=calendar) for v in (low, high))
     months = (last.year - first.year) * 12 + last.month - first.month
     if months >= 4:
         step = next((s for s in (1, 2, 3, 6, 12) if months / s <= 8), 0) or 12 * _round_up(months / 12 / 7)
@@ -79,14 +75,33 @@ def _ticks(low: float, high: float, calendar: str) -> tuple[list[float], list[st
         starts = [divmod(m, 12) for m in range(start, last.year * 12 + last.month, step)]
         dates = [cftime.datetime(y, m + 1, 1, calendar=calendar) for y, m in starts]
         texts = [f"{d.year:04d}" if step % 12 == 0 else f"{d.year:04d}-{d.month:02d}" for d in dates]
-        places = [float(v) for v in np.atleast_1d(cftime.date2num(dates, _EPOCH, calendar=calendar))]
+        places = [float(v) for v in np.atleast_1d(cftime.date2num(dates, epoch, calendar=calendar))]
+    elif high - low > 3:
+        step = next((s for s in (1, 2, 5, 10) if (high - low) / s <= 8), 15)
+        places = [float(d) for d in range(math.ceil(low), math.floor(high) + 1)]
+        dates = [cftime.num2date(p, epoch, calendar=calendar) for p in places]
+        # Counted from the first of each month, and none shortly before the next.
+        chosen = [(d.day - 1) % step == 0 and (step == 1 or d.day <= 31 - step) for d in dates]
+        places = [p for p, c in zip(places, chosen, strict=True) if c]
+        texts = [f"{d.year:04d}-{d.month:02d}-{d.day:02d}" for d, c in zip(dates, chosen, strict=True) if c]
     else:
-        days = max(1, math.ceil((high - low) / 6))
-        places = [float(d) for d in range(math.ceil(low), math.floor(high) + 1, days)]
-        dates = [cftime.num2date(p, _EPOCH, calendar=calendar) for p in places]
-        texts = [f"{d.year:04d}-{d.month:02d}-{d.day:02d}" for d in dates]
+        hours = next((h for h in (1, 2, 3, 6) if (high - low) * 24 / h <= 7), 12)
+        places = [k * hours / 24 for k in range(math.ceil(low * 24 / hours), math.floor(high * 24 / hours) + 1)]
+        dates = [_to_minute(cftime.num2date(p, epoch, calendar=calendar)) for p in places]
+        texts = [f"{d.year:04d}-{d.month:02d}-{d.day:02d} {d.hour:02d}:{d.minute:02d}" for d in dates]
+        # Such long texts would reach beyond the picture at its edge.
+        margin = 0.04 * (high - low)
+        low, high = low + margin, high - margin
     inside = [(p, t) for p, t in zip(places, texts, strict=True) if low <= p <= high]
     return [p for p, _ in inside], [t for _, t in inside]
+
+
+def _to_minute(date: Any) -> Any:
+    """Return a date of whole minutes; fractions of days are not exact."""
+    from datetime import timedelta
+
+    rounded = date + timedelta(seconds=30)
+    return rounded.replace(second=0, microsecond=0)
 
 
 def _round_up(value: float) -> int:

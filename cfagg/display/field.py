@@ -129,6 +129,8 @@ def _line(axes: Axes, array: DataArray, *, upright: bool) -> None:
     axes.plot(x[points], y[points], "o", color=_LINE, markersize=3.5)
     if upright:
         direct(axes, array, dim)
+    elif len(where) == 1:
+        axes.set_xlim(where[0] - 0.5, where[0] + 0.5)
     elif not few:
         axes.set_xlim(where.min(), where.max())
     scale(axes, "y" if upright else "x", array, dim, kind, wide=True)

@@ -67,7 +67,11 @@ def kind_of(array: DataArray, dim: Hashable) -> str:
         return name
     if coordinate.dtype.kind not in "iuf":
         return "other"
-    return _by_attributes(coordinate.attrs) or _NAMES.get(name.lower(), "other")
+    found = _by_attributes(coordinate.attrs) or _NAMES.get(name.lower(), "other")
+    units = str(coordinate.attrs.get("units", "degrees")).strip().lower()
+    # Metres of a projection, or radians, are no degrees whatever the dimension is called.
+    in_degrees = units in ("", "°") or units.startswith("deg")
+    return found if in_degrees or found not in ("latitude", "longitude") else "other"
 
 
 def kinds(array: DataArray) -> dict[Hashable, str]:

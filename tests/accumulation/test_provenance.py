@@ -79,17 +79,19 @@ KEYS = st.tuples(
 @settings(max_examples=60, deadline=None)
 @given(opener=st.sampled_from(sorted(OPENERS)), first=KEYS, second=st.slices(3))
 def test_selections_are_traced_truly_or_not_at_all(store, opener, first, second):
-    array = OPENERS[opener](store).tas
-    array = array.isel(dict(zip(array.dims, first, strict=True)))
-    if array.ndim:
-        array = array.isel({array.dims[0]: second})
+    def select(array):
+        array = array.isel(dict(zip(array.dims, first, strict=True)))
+        return array.isel({array.dims[0]: second}) if array.ndim else array
+
+    array = select(OPENERS[opener](store).tas)
     try:
         origin = trace(array.variable)
     except UntracedError:
         # dask's own way with lists is not followed, and xarray loads what is empty.
         assert any(isinstance(k, list) for k in first) or not array.size
         return
-    np.testing.assert_array_equal(values(origin), array.values)
+    # Of what is loaded: some empty selections of lazy arrays are beyond xarray.
+    np.testing.assert_array_equal(values(origin), select(cfagg.read(store).tas.load()).values)
 
 
 @pytest.mark.parametrize("opener", ["open_zarr", "open_zarr, dask"])

@@ -107,9 +107,13 @@ def test_a_series_has_dates_on_its_axis(tmp_path, drawn, use_cftime):
     assert {"1960", "2000", "2040", "pr (mm)"} <= set(texts(drawn[0]))
 
 
-@pytest.mark.parametrize(("periods", "freq", "expected"), [(9, "MS", "0001-03"), (20, "D", "0001-01-09")])
-def test_short_series_of_other_calendars_have_months_and_days(tmp_path, drawn, periods, freq, expected):
-    time = xr.date_range("0001-01-01", periods=periods, freq=freq, calendar="360_day", use_cftime=True)
+@pytest.mark.parametrize("calendar", ["360_day", "standard"])
+@pytest.mark.parametrize(
+    ("periods", "freq", "expected"),
+    [(9, "MS", "2001-03"), (20, "D", "2001-01-11"), (9, "h", "2001-01-01 06:00"), (1, "h", "2001-01-01 00:00")],
+)
+def test_short_series_have_months_days_and_hours(tmp_path, drawn, periods, freq, expected, calendar):
+    time = xr.date_range("2001-01-01", periods=periods, freq=freq, calendar=calendar, use_cftime=calendar != "standard")
     field.save(xr.DataArray(np.arange(1.0 * periods), dims="time", coords={"time": time}), tmp_path / "p.png")
     assert expected in texts(drawn[0])
 
@@ -254,6 +258,12 @@ def test_a_style_of_the_user_does_not_change_the_picture(tmp_path):
 )
 def test_kinds_come_from_the_coordinate(coordinate, expected):
     assert kind_of(xr.DataArray([1.0], dims="x", coords={"x": coordinate}), "x") == expected
+
+
+def test_what_is_not_in_degrees_is_no_latitude_or_longitude():
+    for units, expected in (("radians", "other"), ("m", "other"), ("degrees", "longitude"), ("", "longitude")):
+        array = xr.DataArray([1.0], dims="lon", coords={"lon": ("lon", [1.0], {"units": units})})
+        assert kind_of(array, "lon") == expected
 
 
 def test_kinds_come_from_names_where_there_is_no_more(tmp_path):
