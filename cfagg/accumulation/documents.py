@@ -35,6 +35,7 @@ def array_documents(spec: ArraySpec, codec: str, zarr_format: int) -> dict[str, 
 
     Examples
     --------
+    >>> import numpy as np
     >>> spec = ArraySpec("s", "sums", ("time",), (5,), (5,), np.dtype("f8"), {})
     >>> array_documents(spec, "zstd", 3)["zarr.json"]["codecs"][1]
     {'name': 'zstd', 'configuration': {'level': 1, 'checksum': False}}
