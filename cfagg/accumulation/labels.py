@@ -293,6 +293,9 @@ def _checked(values: npt.NDArray[Any], length: int, where: str) -> Int64:
 
 def _forward(positions: range) -> slice:
     """Return the slice of these positions, which may run backwards."""
+    if not positions:
+        # The start of a range that ends before its beginning may be -1, which in a slice counts from the end.
+        return slice(0, 0, 1)
     start, stop, step = positions.start, positions.stop, positions.step
     return slice(start, None if stop < 0 else stop, operator.index(step))
 

@@ -1,0 +1,120 @@
+"""Climatologies and anomalies, against xarray on the same store."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from cfagg.errors import SelectionError
+from tests.accumulation.fields import assert_same, dataset, stored
+
+
+@pytest.fixture(scope="module", params=["standard", "360_day"])
+def pair(request, tmp_path_factory):
+    return stored(tmp_path_factory.mktemp("store"), dataset(request.param))
+
+
+@pytest.fixture(scope="module")
+def monthly(tmp_path_factory):
+    return stored(tmp_path_factory.mktemp("store"), dataset(steps=60, freq="MS", missing=0))
+
+
+def without_scalars(array):
+    """Drop coordinates that arithmetic of groups spreads along time."""
+    return array.drop_vars({"height", "phase", "lon"} - set(array.dims), errors="ignore")
+
+
+@pytest.mark.parametrize("by", ["month", "season", "dayofyear"])
+@pytest.mark.parametrize("statistic", ["mean", "max", "count"])
+def test_a_climatology_is_a_statistic_by_groups(pair, by, statistic):
+    acc, array = pair
+    sel = {"time": slice("2000", "2002"), "lat": slice(-30, 30)}
+    groups = array.sel(sel).groupby(f"time.{by}")
+    assert_same(acc.climatology(by, statistic=statistic, sel=sel), getattr(groups, statistic)())
+    assert_same(acc.climatology(by, "lon", statistic=statistic, sel=sel), getattr(groups, statistic)(["time", "lon"]))
+    assert_same(acc.climatology(by, ..., statistic=statistic, sel=sel), getattr(groups, statistic)(...))
+
+
+@pytest.mark.parametrize("by", ["month", "season"])
+def test_anomalies_of_steps_are_those_of_xarray(pair, by):
+    acc, array = pair
+    sel = {"time": slice("2000-02", "2002-09"), "lon": 90.0}
+    groups = array.sel(sel).groupby(f"time.{by}")
+    found = acc.anomaly(by, sel=sel, each="step")
+    wanted = groups - groups.mean()
+    np.testing.assert_allclose(found, wanted.transpose(*found.dims), atol=1e-9)
+    assert_same(without_scalars(found), without_scalars(wanted.transpose(*found.dims)))
+
+
+@pytest.mark.parametrize("each", ["period", "step"])
+def test_of_monthly_data_each_period_is_a_step(monthly, each):
+    acc, array = monthly
+    groups = array.groupby("time.month")
+    wanted = groups - groups.mean()
+    assert_same(without_scalars(acc.anomaly(each=each)), without_scalars(wanted))
+
+
+def test_anomalies_of_months_are_those_of_monthly_means(pair):
+    acc, array = pair
+    reference = slice("2000", "2001")
+    found = acc.anomaly("month", ("lat", "lon"), reference=reference)
+    months = array["time"].dt.year * 12 + array["time"].dt.month
+    means = array.groupby(months.rename("each")).mean(...)
+    usual = array.sel(time=reference).groupby("time.month").mean(...)
+    np.testing.assert_allclose(found, means.values - usual.sel(month=found["month"]).values, atol=1e-9)
+    # Labelled with the first time of each month.
+    assert found.dims == ("time",)
+    first = np.flatnonzero(np.diff(months.values, prepend=0))
+    np.testing.assert_array_equal(found["time"].values, array["time"].values[first])
+    assert found["time"].attrs == array["time"].attrs
+
+
+def test_a_winter_is_one_period_over_the_turn_of_the_year(pair):
+    acc, array = pair
+    found = acc.anomaly("season", ..., sel={"time": slice("2000-12", "2002-02")})
+    assert found["season"].values.tolist() == ["DJF", "MAM", "JJA", "SON", "DJF"]
+    winters = array.sel(time=slice("2000-12", "2001-02")).mean() - acc.climatology(
+        "season", ..., sel={"time": slice("2000-12", "2002-02")}
+    ).sel(season="DJF")
+    assert found.values[0] == pytest.approx(float(winters))
+
+
+def test_groups_that_the_reference_does_not_have_are_nan(monthly):
+    acc, _ = monthly
+    found = acc.anomaly(reference=slice("2001-01", "2001-03"), dim=("lat", "lon"))
+    assert (found.isnull() == (found["month"] > 3)).all()
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"each": "year"}, "expected 'period' or 'step'"),
+        ({"explain": True}, "difference of two means"),
+        ({"isel": {"time": 3}}, "need a range along 'time'"),
+        ({"isel": {"time": [5, 3]}}, "ascending positions"),
+        ({"by": "fortnight"}, "no component 'fortnight'"),
+        ({"reference": slice("1700", "oops")}, "no such label"),
+    ],
+)
+def test_anomalies_that_cannot_be_are_refused(monthly, asked, message):
+    with pytest.raises(SelectionError, match=message):
+        monthly[0].anomaly(**asked)
+
+
+def test_an_unknown_statistic_is_refused(monthly):
+    with pytest.raises(SelectionError, match="no statistic 'median'"):
+        monthly[0].climatology(statistic="median")
+
+
+def test_an_array_without_dates_has_no_climatology(tmp_path):
+    fields = xr.Dataset({"tas": (("x", "y"), np.zeros((4, 5)))}, coords={"x": np.arange(4)})
+    acc, _ = stored(tmp_path, fields, chunks=(2, 5))
+    with pytest.raises(SelectionError, match="no dimensions with dates"):
+        acc.climatology()
+
+
+def test_the_result_says_what_it_is(monthly):
+    found = monthly[0].anomaly("season", "lon")
+    assert found.attrs["cell_methods"] == "area: mean time: lon: mean"
+    assert monthly[0].anomaly(keep_attrs=False).attrs == {}
