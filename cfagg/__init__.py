@@ -59,5 +59,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'cfagg' has no attribute {name!r}")
 
 
+if "xarray" in sys.modules:
+    # Registers ds["tas"].cfagg; where xarray comes later, `read` does it, or ``import cfagg.accessor``.
+    import_module("cfagg.accessor")
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

@@ -390,3 +390,10 @@ def test_the_accessor_is_there(store, how):
 
 def test_cfagg_read_gives_arrays_with_an_accumulation(store):
     assert cfagg.read(store).tas.cfagg.mean("time").encoding["cfagg"] == FROM
+
+
+@pytest.mark.parametrize("line", ["import xarray, cfagg", "import cfagg.accessor, xarray"])
+def test_imports_register_the_accessor(line: str) -> None:
+    code = f"{line}; print(hasattr(xarray.DataArray, 'cfagg'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
