@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,15 +100,13 @@ class Prepared:
         block, mask = _narrowed(block, mask)
         raw = np.asarray(_Memory(layout.contiguous(block)))
         low, high, fills = mask
-        if raw.dtype.kind == "f":
-            ends: Any = np.finfo(raw.dtype)
-            none: Any = np.nan
-        else:
-            # A value that does not count anyway; where everything counts, no element is compared.
-            ends = np.iinfo(raw.dtype)
-            none = int(high) + 1 if high < ends.max else max(int(low) - 1, ends.min)
+        most, least = _ends(raw.dtype)
+        # A value that does not count anyway; where every integer counts, no element is compared.
+        none: Any = np.nan
+        if raw.dtype.kind == "i":
+            none = int(high) + 1 if high < most else max(int(low) - 1, int(least))
         first, second = (raw.dtype.type(f) for f in (*fills, none, none)[:2])
-        tested = bool(fills) or bool(low > ends.min) or bool(high < ends.max)
+        tested = bool(fills) or bool(low > least) or bool(high < most)
         flat, places = (None, np.zeros((1, 2), np.int64)) if weights is None else _places(weights, layout)
         return cls(raw, dtype, layout, (low, high, first, second, tested), flat, places)
 
@@ -263,11 +262,8 @@ def _singles(block: Prepared, axes: Sequence[int], double_double: bool, whole: b
     low: Array | None = np.zeros(size) if double_double and not integer else None
     gone = np.zeros(size, np.int64)
     # Only 64-bit integers can overflow within a block; their extremes tell.
-    moments = np.empty((tiles if whole or (integer and raw.itemsize == 8) else 0, 2))
-    ends = np.finfo(raw.dtype) if raw.dtype.kind == "f" else np.iinfo(raw.dtype)
-    room = tile[0] * tile[1]
-    least, most, squares = np.full(room, ends.max, raw.dtype), np.full(room, ends.min, raw.dtype), np.zeros(room)
-    missing, infinite = pass_tiles(
+    moments = np.empty((tiles if whole or (integer and raw.itemsize == 8) else 0, 3))
+    missing, infinite, least, most = pass_tiles(
         raw,
         shape,
         tile,
@@ -280,9 +276,7 @@ def _singles(block: Prepared, axes: Sequence[int], double_double: bool, whole: b
         gone,
         np.array(columns, np.int64).reshape(-1, 4),
         rows,
-        least,
-        most,
-        squares,
+        *_ends(raw.dtype),
         moments,
     )
     if low is not None:
@@ -290,7 +284,7 @@ def _singles(block: Prepared, axes: Sequence[int], double_double: bool, whole: b
         low = low - (high - total)
         total = high
     if integer and raw.itemsize == 8 and missing < raw.size:
-        _check_range(block, axes, max(-int(least.min()), int(most.max())))
+        _check_range(block, axes, max(-int(least), int(most)))
 
     def cut(array: Array, k: int) -> Array:
         kept = [n for d, n in enumerate(lengths) if d != k]
@@ -300,13 +294,14 @@ def _singles(block: Prepared, axes: Sequence[int], double_double: bool, whole: b
         sums={(k,): cut(total, k) for k in axes},
         low=None if low is None else {(k,): cut(low, k) for k in axes},
         gone={(k,): cut(gone, k) for k in axes},
-        whole=_whole(block, raw.size - missing, least, most, squares, moments) if whole else None,
+        whole=_whole(block, raw.size - missing, least, most, moments) if whole else None,
         missing=missing,
         infinite=infinite,
     )
 
 
-def _tiles(lengths: Sequence[int], outermost: bool) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+@lru_cache(maxsize=256)
+def _tiles(lengths: tuple[int, ...], outermost: bool) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     """Return shape and tile as the pass takes them, and the number of tiles."""
     width = lengths[-1]
     if len(lengths) == 2 and 2 * width > _TILE:
@@ -323,19 +318,25 @@ def _tiles(lengths: Sequence[int], outermost: bool) -> tuple[tuple[int, ...], tu
     return (outer, between, height, width), (tall, wide, run), outer * tiles
 
 
-def _whole(block: Prepared, count: int, least: Array, most: Array, squares: Array, moments: Array) -> Statistics:
+@lru_cache(maxsize=16)
+def _ends(dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Return the largest and the smallest value of a type."""
+    ends: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    return dtype.type(ends.max), dtype.type(ends.min)
+
+
+def _whole(block: Prepared, count: int, least: Any, most: Any, moments: Array) -> Statistics:
     """Return the statistics of the whole block from those of its tiles, but for the sum."""
-    weight, mean = moments[:, 0], moments[:, 1]
+    weight, mean, m2 = moments[:, 0], moments[:, 1], moments[:, 2]
     heavy = float(weight.sum())
-    middle = float((weight * mean).sum()) / heavy if heavy > 0.0 else 0.0
-    m2 = squares.sum() + (weight * np.square(mean - middle)).sum()
-    low, high = (least.min(), most.max()) if count else np.zeros(2, block.raw.dtype)
+    middle = float(weight @ mean) / heavy if heavy > 0.0 else 0.0
+    low, high = (least, most) if count else (0, 0)
     return Statistics(
         count=np.asarray(count, np.int64),
-        minimum=np.asarray(low),
-        maximum=np.asarray(high),
+        minimum=np.asarray(low, block.raw.dtype),
+        maximum=np.asarray(high, block.raw.dtype),
         sum=np.zeros(()),
-        m2=np.asarray(m2),
+        m2=np.asarray(m2.sum() + weight @ np.square(mean - middle)),
         weights=None if block.weights is None else np.asarray(heavy),
     )
 
@@ -365,8 +366,8 @@ def _spread(block: Prepared, found: _Sums, axis: int) -> Statistics:
     count = lengths[axis] - gone
     weights = None if block.weights is None else _singles(block, [axis], False, False, True).sums[axis,]
     size = raw.size // lengths[axis]
-    ends = np.finfo(raw.dtype) if raw.dtype.kind == "f" else np.iinfo(raw.dtype)
-    least, most, squares = np.full(size, ends.max, raw.dtype), np.full(size, ends.min, raw.dtype), np.zeros(size)
+    least, most = (np.full(size, end) for end in _ends(raw.dtype))
+    squares = np.zeros(size)
     part = Statistics(count, least, most, total, squares, weights)
     spread_axis(
         raw,

@@ -84,10 +84,9 @@ class Layout:
 
     def outer(self, reduced: npt.NDArray[Any], axes: Axes) -> npt.NDArray[Any]:
         """Return what was reduced over a set of the block's axes with the axes that the block has left."""
-        kept = [a for a in self.order if a not in axes]
-        shaped = reduced.reshape([self.shape[a] for a in kept])
-        ascending = sorted(kept)
-        return shaped if kept == ascending else shaped.transpose([kept.index(a) for a in ascending])
+        shape, order = _restored(self.shape, self.order, axes)
+        shaped = reduced.reshape(shape)
+        return shaped if order is None else shaped.transpose(order)
 
     def bases(self, sets: Sequence[Axes]) -> Axes:
         """Return the axes of this layout whose sums are taken from the block; all others follow from these.
@@ -134,3 +133,11 @@ def _layout(
         groups.insert(0, [])
     lengths = tuple(math.prod(shape[a] for a in g) for g in groups)
     return Layout(shape, tuple(order), tuple(map(tuple, groups)), lengths)
+
+
+@lru_cache(maxsize=1024)
+def _restored(shape: tuple[int, ...], order: Axes, axes: Axes) -> tuple[tuple[int, ...], Axes | None]:
+    """Return the lengths of the axes that are left, in their order in memory, and how they are put in their own."""
+    kept = [a for a in order if a not in axes]
+    own = sorted(kept)
+    return tuple(shape[a] for a in kept), None if kept == own else tuple(kept.index(a) for a in own)

@@ -9,13 +9,36 @@ missing are looked at element by element.  Every loop over elements is without b
 from __future__ import annotations
 
 import numpy as np
+from numba import types
+from numba.core.cgutils import ir
+from numba.extending import intrinsic
 
 from cfagg.kernels.jit import jit
 
-__all__ = ["LANES", "add", "double_total", "load_clean", "load_masked", "pass_tiles", "total_of"]
+__all__ = ["LANES", "add", "double_total", "is_clean", "load_masked", "load_total", "pass_tiles", "total_of"]
 
 LANES = 16
 """Independent pairs of numbers in which a row is summed exactly, so that the sums do not wait for each other."""
+
+
+def _extreme(name, sign):
+    """Return a function of two numbers, neither of them NaN, that becomes a vector instruction within a loop."""
+
+    def either(_typing, a, b):
+        def codegen(_context, builder, _signature, args):
+            if isinstance(a, types.Integer):
+                return builder.select(builder.icmp_signed(sign, *args), *args)
+            kind = args[0].type
+            function = builder.module.declare_intrinsic(name, [kind], ir.FunctionType(kind, [kind, kind]))
+            return builder.call(function, args, fastmath=("nnan", "nsz"))
+
+        return (a(a, a), codegen) if a == b else None
+
+    return intrinsic(either)
+
+
+_lesser = _extreme("llvm.minnum", "<")
+_greater = _extreme("llvm.maxnum", ">")
 
 
 @jit(fastmath={"reassoc", "nsz"})
@@ -68,17 +91,24 @@ def add(total, low, at, values, start, size):
 
 
 @jit
-def load_clean(raw, start, size, mask, values):
-    """Convert a run of the block; return whether a test of bounds and fills, where there are any, passed everywhere."""
+def is_clean(raw, start, size, mask):
+    """Return whether a run of the block passes the test of bounds and fills everywhere."""
     bad = False
-    if mask[4]:
-        for j in range(size):
-            v = raw[np.uintp(start + j)]
-            bad |= not ((v >= mask[0]) & (v <= mask[1]) & (v != mask[2]) & (v != mask[3]))
-    if not bad:
-        for j in range(size):
-            values[j] = values.dtype.type(raw[np.uintp(start + j)])
+    for j in range(size):
+        v = raw[np.uintp(start + j)]
+        bad |= not ((v >= mask[0]) & (v <= mask[1]) & (v != mask[2]) & (v != mask[3]))
     return not bad
+
+
+@jit(fastmath={"reassoc", "nsz"})
+def load_total(raw, start, size, values, at):
+    """Convert a run of the block and return its sum, in whatever order is fastest."""
+    s = values.dtype.type(0)
+    for j in range(size):
+        v = values.dtype.type(raw[np.uintp(start + j)])
+        values[np.uintp(at + j)] = v
+        s += v
+    return s
 
 
 @jit
@@ -110,29 +140,48 @@ def _load_weights(weights, places, row, height, first, width, into):
 
 
 @jit
-def _spread(raw, start, size, values, weight, gone, masked, mean, least, most, squares):
-    """Take a tile into the extremes and squared distances, which have one place for each place in a tile."""
+def _extremes(raw, start, size, gone, masked, least, most):
+    """Return the smaller of `least` and the smallest value of a tile, and the same for the largest."""
     if masked:
+        low, high = least, most
         for j in range(size):
             v = raw[np.uintp(start + j)]
             keep = gone[j] == 0
-            least[j] = v if keep & (v < least[j]) else least[j]
-            most[j] = v if keep & (v > most[j]) else most[j]
-            d = (values[j] - mean) if keep else 0.0
-            squares[j] += d * d if weight is None else weight[j] * d * d
+            # Named first: as arguments they would become branches.
+            below = v if keep else low
+            above = v if keep else high
+            least = _lesser(least, below)
+            most = _greater(most, above)
     else:
         for j in range(size):
             v = raw[np.uintp(start + j)]
-            least[j] = min(v, least[j])
-            most[j] = max(v, most[j])
+            least = _lesser(least, v)
+            most = _greater(most, v)
+    return least, most
+
+
+@jit(fastmath={"reassoc", "nsz"})
+def _squares(values, weight, gone, masked, size, mean):
+    """Return the sum of squared distances from the mean of a tile, each times its weight."""
+    s = 0.0
+    if weight is not None:  # what does not count has no weight
         for j in range(size):
             d = values[j] - mean
-            squares[j] += d * d if weight is None else weight[j] * d * d
+            s += weight[j] * (d * d)
+    elif masked:
+        for j in range(size):
+            d = (values[j] - mean) if gone[j] == 0 else 0.0
+            s += d * d
+    else:
+        for j in range(size):
+            d = values[j] - mean
+            s += d * d
+    return s
 
 
 @jit
 def pass_tiles(
-    raw, shape, tile, mask, weights, places, ones, total, low, gone, columns, rows, least, most, squares, moments
+    raw, shape, tile, mask, weights, places, ones, total, low, gone, columns, rows, least, most, moments
 ):  # fmt: skip
     """Sum a block along single axes.
 
@@ -162,28 +211,28 @@ def pass_tiles(
         outside of it, the place of its sums in `total`, and whether it is the axis of the rows within a tile.
     rows : int
         Place of the sums along the last axis in `total`, -1 for none.
-    least, most : arrays of the type of `raw`, of the size of a tile
-        Extremes, one for each place in a tile; to be changed.
-    squares : float64 array of the size of a tile
-        Sums of squared distances from the mean of the tile; to be added to.
-    moments : float64[tiles, 2]
-        Weight and mean of each tile; to be written.  Without tiles, neither are extremes and squares.
+    least, most : numbers of the type of `raw`
+        The largest and smallest that count, to begin with.
+    moments : float64[tiles, 3]
+        Weight, mean, and sum of squared distances from it of each tile; to be written.  Without tiles, none are taken.
 
     Returns
     -------
     missing, infinite : int
         Elements that do not count, and those of them that are infinite.
+    least, most : numbers of the type of `raw`
+        Extremes of those that count, where moments are taken.
     """
     outer, between, height, width = shape
     tall, wide, run = tile
     n_tall = (height + tall - 1) // tall
     n_wide = (width + wide - 1) // wide
     tiles = between * n_tall * n_wide
-    values = np.empty(squares.size, total.dtype)
-    excluded = np.empty(squares.size, np.int64)
-    weight = None if weights is None else np.empty(squares.size)
-    products = values if weights is None else np.empty(squares.size)
-    lanes, part = np.empty((2, LANES)), np.empty(2)
+    values = np.empty(tall * wide, total.dtype)
+    excluded = np.empty(tall * wide, np.int64)
+    weight = None if weights is None else np.empty(tall * wide)
+    products = values if weights is None else np.empty(tall * wide)
+    sums, lanes, part = np.empty(tall, total.dtype), np.empty((2, LANES)), np.empty(2)
     missing, infinite, done, zero = 0, 0, 0, 0
     suspect = False
     for first in range(0, tiles, run):
@@ -197,14 +246,20 @@ def pass_tiles(
                 start = row * width + column
                 bad, inf = 0, 0
                 # A tile next to one where something is missing is likely to be alike.
-                suspect = suspect or not load_clean(raw, start, n, mask, values)
-                while True:
-                    if suspect:
-                        bad, inf = load_masked(raw, start, n, mask, values, excluded)
-                    s = total_of(values, zero, n)
-                    if suspect or abs(s) < np.inf:
-                        break
-                    suspect = True
+                if not suspect and mask[4]:
+                    suspect = not is_clean(raw, start, n, mask)
+                s = total.dtype.type(0)
+                if not suspect:
+                    for i in range(h):
+                        sums[i] = load_total(raw, start + i * w, w, values, i * w)
+                        s += sums[i]
+                    suspect = not abs(s) < np.inf
+                if suspect:
+                    bad, inf = load_masked(raw, start, n, mask, values, excluded)
+                    s = total.dtype.type(0)
+                    for i in range(h):
+                        sums[i] = total_of(values, i * w, w)
+                        s += sums[i]
                 suspect = bad > 0
                 missing += bad
                 infinite += inf
@@ -227,12 +282,14 @@ def pass_tiles(
                 if rows >= 0:
                     for i in range(h):
                         to = np.uintp(rows + row + i)
-                        if low is None:
-                            total[to] += total_of(products, i * w, w)
-                        else:
+                        if low is not None:
                             part[0], part[1] = double_total(products, i * w, w, lanes)
                             add(total, low, rows + row + i, part, zero, 1)
                             low[to] += part[1]
+                        elif weight is not None:
+                            total[to] += total_of(products, i * w, w)
+                        else:
+                            total[to] += sums[i]
                         if bad > 0:
                             gone[to] += total_of(excluded, i * w, w)
                 if moments.shape[0] > 0:
@@ -243,6 +300,7 @@ def pass_tiles(
                     mean = s / heavy if heavy > 0.0 else 0.0
                     moments[done, 0] = heavy
                     moments[done, 1] = mean
-                    _spread(raw, start, n, values, weight, excluded, bad > 0, mean, least, most, squares)
+                    moments[done, 2] = _squares(values, weight, excluded, bad > 0, n, mean)
+                    least, most = _extremes(raw, start, n, excluded, bad > 0, least, most)
                 done += 1
-    return missing, infinite
+    return missing, infinite, least, most
