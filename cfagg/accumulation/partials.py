@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -56,12 +57,12 @@ class Recipe:
     weights: npt.NDArray[np.float64] | None = None
     weight_axes: Axes = ()
 
-    @property
+    @cached_property
     def whole(self) -> Axes:
         """The combination of all axes."""
         return tuple(range(self.window.array.ndim))
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         """Partial sums that are kept in files."""
         total, values = ("<i8" if self.sums == "int64" else "<f8"), self.meaning.dtype.newbyteorder("<").str
@@ -81,7 +82,7 @@ class Recipe:
             out += [Field(kind, axes, dtype) for kind, dtype in kinds]
         return tuple(out)
 
-    @property
+    @cached_property
     def record_type(self) -> np.dtype[Any]:
         """Type of the record of a chunk."""
         total, values = ("<i8" if self.sums == "int64" else "<f8"), self.meaning.dtype.newbyteorder("<").str

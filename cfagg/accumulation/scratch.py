@@ -7,8 +7,10 @@ not a signal, and the pieces of neighbouring chunks are read together.
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -137,32 +139,68 @@ class Scratch:
     ) -> None:
         """Copy the pieces of chunks that lie side by side in the file into their places in `out`."""
         matrix, places = self.window.matrix_shape, self._places[field.axes]
-        inner = [range(a, b) for a, b in touched]
-        first = int(np.ravel_multi_index((*lead, *(r[0] for r in inner)), matrix))
-        last = int(np.ravel_multi_index((*lead, *(r[-1] for r in inner)), matrix))
+        ranges = [range(i, i + 1) for i in lead] + [range(a, b) for a, b in touched]
+        first = int(np.ravel_multi_index([r[0] for r in ranges], matrix))
+        last = int(np.ravel_multi_index([r[-1] for r in ranges], matrix))
         origin = int(places[first])
         raw = np.empty(int(places[last + 1]) - origin, field.dtype)
         _read_exactly(self._files[field], memoryview(raw.view(np.uint8)), origin * raw.itemsize)
-        number = first
-        for place in np.ndindex(*map(len, inner)):
-            index = (*lead, *(r[i] for r, i in zip(inner, place, strict=True)))
-            starts = [int(e[i]) for e, i in zip(bounds, index, strict=True)]
-            stops = [int(e[i + 1]) for e, i in zip(bounds, index, strict=True)]
-            begin = int(places[number]) - origin
-            piece = raw[begin : int(places[number + 1]) - origin].reshape(
-                [b - a for a, b in zip(starts, stops, strict=True)]
-            )
-            source, target = [], []
-            for a, b, (low, high) in zip(starts, stops, box, strict=True):
-                source.append(slice(max(low - a, 0), min(high, b) - a))
-                target.append(slice(max(a - low, 0), min(high, b) - low))
-            out[tuple(target)] = piece[tuple(source)]
-            number += 1
+        cuts = [e[r.start : r.stop + 1] for e, r in zip(bounds, ranges, strict=True)]
+        inside = all(low <= e[0] and e[-1] <= high for e, (low, high) in zip(cuts, box, strict=True))
+        # Chunks are alike but for the last row, which may be shorter.
+        for head in _rows(cuts):
+            rows = cuts[0][head.start : head.stop + 1]
+            begin = int(places[first + head.start * math.prod(map(len, ranges[1:]))]) - origin
+            block = raw[begin:]
+            edges = [rows, *cuts[1:]]
+            lengths = [np.diff(e) for e in edges]
+            if inside and all((n == n[0]).all() for n in lengths):
+                counts, sizes = [len(n) for n in lengths], [int(n[0]) for n in lengths]
+                _lay_out(block, counts, sizes, [int(e[0]) - low for e, (low, _) in zip(edges, box, strict=True)], out)
+            else:
+                _lay_out_each(block, edges, box, out)
 
     def close(self) -> None:
         """Close all files."""
         while self._files:
             os.close(self._files.popitem()[1])
+
+
+def _rows(cuts: list[npt.NDArray[np.int64]]) -> list[range]:
+    """Return the chunks along the first dimension as runs of equal length."""
+    lengths = np.diff(cuts[0])
+    starts = [0, *(np.flatnonzero(np.diff(lengths)) + 1).tolist(), len(lengths)]
+    return [range(a, b) for a, b in pairwise(starts)]
+
+
+def _lay_out(
+    raw: npt.NDArray[Any], counts: list[int], sizes: list[int], places: list[int], out: npt.NDArray[Any]
+) -> None:
+    """Copy pieces of one shape, which follow each other, side by side."""
+    pieces = raw[: math.prod(counts) * math.prod(sizes)].reshape(*counts, *sizes)
+    target = out[tuple(slice(p, p + n * m) for p, n, m in zip(places, counts, sizes, strict=True))]
+    # Splitting an axis in two is a view whatever the strides.
+    strides = [m * s for m, s in zip(sizes, target.strides, strict=True)] + list(target.strides)
+    np.lib.stride_tricks.as_strided(target, (*counts, *sizes), strides)[...] = pieces
+
+
+def _lay_out_each(
+    raw: npt.NDArray[Any], edges: list[npt.NDArray[np.int64]], box: tuple[tuple[int, int], ...], out: npt.NDArray[Any]
+) -> None:
+    """Copy pieces of any shapes, which follow each other, into their places as far as they lie in the box."""
+    begin = 0
+    for place in np.ndindex(*(len(e) - 1 for e in edges)):
+        starts = [int(e[i]) for e, i in zip(edges, place, strict=True)]
+        stops = [int(e[i + 1]) for e, i in zip(edges, place, strict=True)]
+        shape = [b - a for a, b in zip(starts, stops, strict=True)]
+        size = math.prod(shape)
+        piece = raw[begin : begin + size].reshape(shape)
+        begin += size
+        source, target = [], []
+        for a, b, (low, high) in zip(starts, stops, box, strict=True):
+            source.append(slice(max(low - a, 0), min(high, b) - a))
+            target.append(slice(max(a - low, 0), min(high, b) - low))
+        out[tuple(target)] = piece[tuple(source)]
 
 
 def _read_exactly(file: int, into: memoryview, place: int) -> None:
