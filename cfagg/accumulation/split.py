@@ -127,8 +127,6 @@ def _split_one(start: int, stop: int, samples: Int64, group: int, groups: int) -
 
     if first == last and first < len(samples) and 2 * (stop - start) <= bounds(first + 1) - bounds(first):
         low = high = first
-    elif first == last and first < len(samples):
-        low, high = first, first + 1
     else:
         low, high = nearest(first, start), nearest(last, stop)
     if low == high:
