@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from cfagg.accumulation import contract
 from cfagg.accumulation.contract import contract_pair, contract_raw, contract_stored, multiply_exactly
 from cfagg.accumulation.parts import Pick, locate
-from cfagg.accumulation.split import split
+from cfagg.accumulation.runs import Runs
+from cfagg.accumulation.split import fold, split
 from cfagg.kernels.cumulative_mask import Mask
 from cfagg.model import Regular
 from tests import strategies as s
@@ -122,3 +123,11 @@ def test_a_product_and_its_error_are_exact(value, factor):
         value *= 1e200
     product, error = multiply_exactly(np.array(value), float(factor))
     assert Fraction(float(product)) + Fraction(float(error)) == Fraction(value) * factor
+
+
+def test_pairs_of_numbers_that_count_several_times_keep_their_digits():
+    high = np.random.default_rng(0).normal(size=9)
+    term = locate(fold(Runs([2] * 5, [8] * 5, [0] * 5)), Regular(9, 9), 9)
+    found = contract_pair(high[2:8], None, term)
+    exact = 5 * sum(map(Fraction, high[2:8].tolist()))
+    assert abs(Fraction(float(found[0][0])) + Fraction(float(found[1][0])) - exact) <= Fraction(1, 2**98)
