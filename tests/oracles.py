@@ -233,7 +233,7 @@ def counted(block, fills=(), valid_min=None, valid_max=None):
         with np.errstate(over="ignore"):
             return float(kind(value)) if block.dtype.kind == "f" else value
 
-    low, high = (None if b is None or b != b else typed(b) for b in (valid_min, valid_max))
+    low, high = (None if b is None or math.isnan(b) else typed(b) for b in (valid_min, valid_max))
     missing = {typed(f) for f in fills}
     return np.array(
         [

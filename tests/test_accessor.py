@@ -142,8 +142,9 @@ def test_groups_are_answered_as_by_xarray(store, dask, key):
     chosen = opened(store, dask).isel(time=slice(2, 45))
     result = chosen.cfagg.groupby(key).mean()
     assert result.encoding["cfagg"] == FROM
-    expected = opened(store).isel(time=slice(2, 45)).load().groupby(key).mean()
-    same(result, expected.transpose(*result.dims))
+    # Whether xarray keeps coordinates along a dimension that it groups by depends on the library that does it.
+    expected = opened(store).isel(time=slice(2, 45)).load().groupby(key).mean().drop_vars("area", errors="ignore")
+    same(result.drop_vars("area", errors="ignore"), expected.transpose(*result.dims))
     assert chosen.cfagg.groupby(key).mean(explain=True).accumulated
 
 

@@ -11,7 +11,7 @@ from cfagg.accumulation.grouping import Grouping, grouping_of
 from cfagg.accumulation.labels import Dims, Labels, Picked, labels_of
 from cfagg.accumulation.query import query
 from cfagg.accumulation.result import labelled
-from cfagg.errors import CfaggError, SourceError
+from cfagg.errors import CfaggError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -386,18 +386,17 @@ def open_accumulated(store: str | os.PathLike[str], variable: str) -> Accumulate
     StaleError
         The array has changed since it was accumulated.
     SourceError
-        There is no such array, or xarray cannot read its coordinates.
+        There is no such array, or a coordinate of it cannot be read.
 
     Examples
     --------
-    >>> import tempfile, numpy as np, xarray as xr
-    >>> from cfagg.accumulation.accumulating import accumulate
+    >>> import tempfile, numpy as np, xarray as xr, cfagg
     >>> store = tempfile.mkdtemp()
     >>> time = xr.date_range("2001-01-01", periods=59, freq="D")
     >>> tas = xr.DataArray(np.arange(59.0), coords={"time": time}, dims="time", name="tas", attrs={"units": "K"})
     >>> _ = tas.chunk(time=10).to_dataset().to_zarr(store, consolidated=False)
-    >>> _ = accumulate(store, "tas")
-    >>> acc = open_accumulated(store, "tas")
+    >>> _ = cfagg.accumulate(store, "tas")
+    >>> acc = cfagg.open_accumulated(store, "tas")
     >>> acc.mean("time", sel={"time": "2001-02"}).item()
     44.5
     >>> acc.groupby("time.month").mean().values
@@ -408,12 +407,8 @@ def open_accumulated(store: str | os.PathLike[str], variable: str) -> Accumulate
 
     group = open_group(store, variable)
     try:
-        labels = labels_of(store, variable)
-    except SourceError:
-        if group.foreign is None:
-            raise
-        from cfagg.accumulation.foreign_labels import labels_by_group
-
-        labels = labels_by_group(group)
-    check(group)
+        labels = labels_of(group)
+    finally:
+        # Now, so that the labels are those of the data; and if they cannot be read, this may be why.
+        check(group)
     return Accumulated(group, labels)

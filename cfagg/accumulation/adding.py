@@ -234,7 +234,7 @@ def _from_source(
     out: Sum, mask: Mask | None, reading: Reading, index: tuple[int, ...], terms: list[tuple[Local, ...]]
 ) -> tuple[list[Gift], float]:
     """Return what terms take from a chunk of the array itself."""
-    array, box = reading.array, hull(terms)
+    box = hull(terms)
     block = cells_of(out.group, index, box)
     gifts: list[Gift] = []
     bound = 0.0

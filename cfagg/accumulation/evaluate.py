@@ -63,18 +63,18 @@ def evaluate(group: Group, request: Request, statistic: str, ddof: int = 0) -> n
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = np.where(weight > ddof, m2 / (weight - ddof), np.nan)
         return variance if statistic == "var" else np.sqrt(variance)
-    if group.weights is None or group.complete or (statistic == "sum" and resolved.reduced):
+    if group.weights is None or group.complete:
         total, weight = sums(group, resolved)
         empty = weight == 0
     else:
         # Differences of sums of weights may leave a trace of rounding where all values are missing.
         total, weight, number = sums_and_counts(group, resolved)
-        empty = (weight == 0) | (number == 0)
-    if statistic == "sum" and resolved.reduced:
-        return total
-    with np.errstate(divide="ignore", invalid="ignore"):
+        empty = number == 0
+    if statistic == "sum":
         # A sum over no dimension at all leaves what is missing missing.
-        return np.where(empty, np.nan, total if statistic == "sum" else total / weight)
+        return np.where(empty, 0.0 if resolved.reduced else np.nan, total)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(empty | (weight == 0), np.nan, total / weight)
 
 
 def explained(group: Group, request: Request, statistic: str) -> Explanation:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import os
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import EllipsisType
@@ -12,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import SelectionError, SourceError
+from cfagg.errors import SelectionError
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from cfagg.accumulation.group import Group
 
 __all__ = ["Labels", "Picked", "compose", "labels_of"]
 
@@ -91,8 +92,11 @@ class Labels:
         key = frozenset(dims)
         found = self._cache.get(key)
         if found is None:
+            found = self.coords.drop_dims([d for d in key if d in self.coords.dims])
+            # Some empty selections that run backwards are beyond what xarray can load.
+            empty = {k: (v.dims, np.empty(v.shape, v.dtype), v.attrs) for k, v in found.variables.items() if not v.size}
             # What a result carries must not be read from the store later, when it may have changed.
-            found = self._cache[key] = self.coords.drop_dims([d for d in key if d in self.coords.dims]).load()
+            found = self._cache[key] = found.assign_coords(empty).load()
         return found
 
     def chosen_dims(self, dim: Dims, picked: Mapping[str, Picked]) -> tuple[str, ...]:
@@ -185,49 +189,22 @@ class Labels:
         return f"; labels run from {values[0]!s} to {values[-1]!s}" if len(values) else "; there are no labels"
 
 
-def labels_of(store: str | os.PathLike[str], variable: str) -> Labels:
-    """Return the labels of an array of a Zarr store, decoded by xarray.
+def labels_of(group: Group) -> Labels:
+    """Return the labels of an accumulated array, decoded by xarray.
 
     Parameters
     ----------
-    store : path
-        Directory of the store.
-    variable : str
-        Path of the array.
+    group : Group
+        The accumulation.
 
     Raises
     ------
     SourceError
-        xarray cannot open the group that holds the array.
-
-    Examples
-    --------
-    >>> import tempfile, numpy as np, xarray as xr
-    >>> store = tempfile.mkdtemp()
-    >>> x = xr.DataArray(np.zeros((3, 2)), dims=("time", "x"), coords={"time": [10, 20, 30]}, name="tas")
-    >>> _ = x.to_dataset().to_zarr(store, consolidated=False)
-    >>> labels = labels_of(store, "tas")
-    >>> labels.sizes, labels.pick(sel={"time": slice(15, 30)})
-    ({'time': 3, 'x': 2}, {'time': slice(1, 3, 1)})
+        One of the coordinates cannot be read.
     """
-    import warnings
+    from cfagg.accumulation.coordinates import labelled_array
 
-    import xarray as xr
-    import zarr
-
-    path, _, name = variable.strip("/").rpartition("/")
-    try:
-        # Variable-length chunks are open to zarr-python only where asked for, and warn.
-        with zarr.config.set({"array.rectilinear_chunks": True}), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = xr.open_zarr(store, group=path or None, chunks=None, consolidated=False)
-            array = found[name]
-    except (KeyError, ValueError, TypeError, OSError, NotImplementedError) as error:
-        raise SourceError(
-            f"{os.fspath(store)}: the coordinates of {variable!r} cannot be read ({_text(error)}); xarray.open_zarr "
-            "must be able to open the group"
-        ) from error
-    return Labels.of_array(array)
+    return Labels.of_array(labelled_array(group.source, group.dims))
 
 
 def compose(base: Picked | None, picked: Picked, length: int) -> Picked:

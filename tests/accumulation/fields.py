@@ -41,7 +41,8 @@ def stored(
     form = options.pop("zarr_format", 3)
     fields.to_zarr(store, consolidated=False, encoding=encoding, zarr_format=form)
     accumulate(store, "tas", **options)
-    array = xr.open_zarr(store, chunks=None, consolidated=False)["tas"]
+    # Loaded, for xarray takes empty slices that run backwards wrongly from lazy coordinates.
+    array = xr.open_zarr(store, chunks=None, consolidated=False)["tas"].load()
     return open_accumulated(store, "tas"), array.astype("f8")
 
 

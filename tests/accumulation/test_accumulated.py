@@ -358,10 +358,10 @@ def test_arrays_without_accumulation(tmp_path):
         open_accumulated(tmp_path, "pr")
 
 
-def test_groups_that_xarray_cannot_open_are_named(tmp_path):
+def test_a_coordinate_that_cannot_be_read_is_named(tmp_path):
     stored(tmp_path, dataset(steps=5))
     (tmp_path / "lat" / "zarr.json").write_text("{")
-    with pytest.raises(SourceError, match="coordinates of 'tas' cannot be read"):
+    with pytest.raises(SourceError, match="coordinate 'lat' of 'tas' cannot be read"):
         open_accumulated(tmp_path, "tas")
 
 
