@@ -138,7 +138,7 @@ def add_up(group: Group, plan: Plan, *, integer: bool, workers: int | None = Non
     def work(job: tuple[Reading, tuple[int, ...], list[tuple[Local, ...]]]) -> tuple[list[Gift], float]:
         reading, index, terms = job
         if reading.quantity == "raw":
-            return _from_source(out, mask, reading, index, terms)
+            return _from_source(out, mask, index, terms)
         return _from_sums(out, reading, index, terms)
 
     for gifts, bound in in_order(work, jobs, workers):
@@ -231,7 +231,7 @@ def _largest(block: Array) -> float:
 
 
 def _from_source(
-    out: Sum, mask: Mask | None, reading: Reading, index: tuple[int, ...], terms: list[tuple[Local, ...]]
+    out: Sum, mask: Mask | None, index: tuple[int, ...], terms: list[tuple[Local, ...]]
 ) -> tuple[list[Gift], float]:
     """Return what terms take from a chunk of the array itself."""
     box = hull(terms)
