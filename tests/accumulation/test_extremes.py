@@ -24,9 +24,8 @@ from tests.oracles import requested_cells
 def expected(raw, rules, options, request, which):
     """Return the extremes of real values from the whole array."""
     scale, offset = options.get("packing") or (1.0, 0.0)
-    real = (
-        np.where(valid_cells(raw, rules.get("fills", ()), None, rules.get("valid_max")), raw, np.nan) * scale + offset
-    )
+    valid = valid_cells(raw, rules.get("fills", ()), None, rules.get("valid_max"))
+    real = np.where(valid, raw, np.nan).astype(np.float64) * scale + offset
     request = request.resolve(raw.shape)
     out = np.full(request.lengths, np.nan)
     for index, cells in requested_cells(real, request):
