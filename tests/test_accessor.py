@@ -78,7 +78,7 @@ def test_answers_are_those_of_xarray_and_come_from_the_accumulation(store, dask,
 SLICES = st.tuples(*(st.one_of(st.slices(n), st.integers(0, n - 1)) for n in (50, 6, 8)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     dask=st.booleans(),
     key=SLICES,

@@ -16,7 +16,7 @@ from cfagg.model import Grid, Regular
 from cfagg.plan import Plan, plan
 from tests import oracles, strategies
 
-UNTIMED = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(params=["numpy", "kernels"])
@@ -50,7 +50,7 @@ def execute(p: Plan, array: np.ndarray) -> np.ndarray:
     return out
 
 
-@UNTIMED
+@MANY
 @given(case=strategies.selected_grids())
 def test_a_plan_of_0_to_4_dimensions_carried_out_equals_numpy_indexing(way, case):
     grid, selection = case
@@ -62,7 +62,7 @@ def test_a_plan_of_0_to_4_dimensions_carried_out_equals_numpy_indexing(way, case
     assert p.dropped == tuple(d for d, s in enumerate(selection) if isinstance(s, int))
 
 
-@UNTIMED
+@MANY
 @given(case=strategies.selected_grids(max_dims=2))
 def test_a_plan_touches_exactly_the_cells_that_hold_selected_elements_in_c_order(way, case):
     grid, selection = case
@@ -75,7 +75,7 @@ def test_a_plan_touches_exactly_the_cells_that_hold_selected_elements_in_c_order
     assert plan(grid, selection).cell.tolist() == expected.ravel().tolist()
 
 
-@UNTIMED
+@MANY
 @given(data=st.data())
 def test_all_columns_are_int64_and_numpy_and_kernels_agree_on_them(data):
     grid, selection = data.draw(strategies.selected_grids(max_dims=2))

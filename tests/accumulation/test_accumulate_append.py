@@ -58,7 +58,7 @@ def histories(draw):
 
 
 @given(histories())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_appending_step_by_step_equals_building_the_whole(history):
     raw, shape, axis, steps, chunks, stride, combinations, weight_dims, full, form = history
     source = {

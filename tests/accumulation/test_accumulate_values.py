@@ -67,7 +67,7 @@ def cases(draw):
 
 
 @given(cases())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_array_equals_sums_of_the_whole(case):
     raw, dims, chunks, combinations, stride, attributes, options, full, form = case
     source = {"zarr_format": form, "attributes": attributes, "coordinates": False}

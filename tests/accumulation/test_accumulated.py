@@ -96,7 +96,7 @@ def test_any_calendar_groups(other, key):
     assert_same_groups(*other, "mean", key, ["time", "lon"], {"time": "2001"})
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_selection_is_that_of_xarray(plain, data):
     acc, array = plain

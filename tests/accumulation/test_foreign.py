@@ -359,7 +359,7 @@ JSON = st.sampled_from(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_whatever_stands_in_the_metadata_is_read_or_refused_with_an_error_of_ours(tmp_path_factory, data):
     store = tmp_path_factory.mktemp("fuzz") / "s.zarr"

@@ -305,7 +305,7 @@ KEYS = ["version", "source", "packing", "mask", "weights", "sums", "stride", "ex
         "stamps", "boundaries", "created_by"]  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.dictionaries(st.sampled_from(KEYS), values, min_size=1, max_size=2))
 def test_any_attributes_open_or_raise_an_error_of_cfagg(built, changes):
     path = folder(built, "zarr.json")

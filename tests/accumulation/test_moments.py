@@ -37,7 +37,7 @@ def expected(raw, dims, rules, options, request):
     return out.reshape(3, *request.shape)
 
 
-@settings(max_examples=24, deadline=None)
+@settings(max_examples=24)
 @given(st.data(), accumulations())
 def test_moments_are_those_of_the_whole_array(data, made):
     raw, dims, chunks, combinations, rules, options, compressors = made

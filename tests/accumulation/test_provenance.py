@@ -76,7 +76,7 @@ KEYS = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(opener=st.sampled_from(sorted(OPENERS)), first=KEYS, second=st.slices(3))
 def test_selections_are_traced_truly_or_not_at_all(store, opener, first, second):
     def select(array):

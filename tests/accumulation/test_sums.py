@@ -93,7 +93,7 @@ def expected(raw, dims, rules, options, request):
     return *found, float(np.abs(real * weights).sum()) or 1.0
 
 
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=70)
 @given(st.data(), accumulations())
 def test_sums_weights_and_counts_are_those_of_the_whole_array(data, made):
     raw, dims, chunks, combinations, rules, options, compressors = made
@@ -113,7 +113,7 @@ def test_sums_weights_and_counts_are_those_of_the_whole_array(data, made):
                 np.testing.assert_allclose(both, alone, rtol=1e-12, atol=1e-12 * max(most, raw.size) * many)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.data(), accumulations(dtypes=("i1", "u2", "i4", "i8", "u8")))
 def test_sums_of_integers_are_exact(data, made):
     raw, dims, chunks, combinations, rules, options, compressors = made
@@ -266,7 +266,7 @@ def test_pairs_of_numbers_keep_digits_that_one_number_loses(tmp_path):
     assert abs(plain - wanted / 3) > 0.1
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.data(), accumulations())
 def test_weights_too_large_to_be_held_are_read_by_boxes(data, made):
     raw, dims, chunks, combinations, rules, options, compressors = made

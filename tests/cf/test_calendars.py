@@ -5,7 +5,7 @@ from fractions import Fraction
 import cftime
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cfagg.cf import calendars
@@ -24,7 +24,6 @@ def epochs(draw):
     return f"{year:04d}-{month:02d}-{day:02d}{clock}"
 
 
-@settings(deadline=None)
 @given(st.sampled_from(strategies.CALENDARS), st.sampled_from(UNITS), st.sampled_from(UNITS), epochs(), epochs())
 def test_epochs_and_units_differ_as_cftime_counts(calendar, unit, other, epoch, shifted):
     assume(not any(e.startswith("1582-10") for e in (epoch, shifted)))
@@ -35,7 +34,6 @@ def test_epochs_and_units_differ_as_cftime_counts(calendar, unit, other, epoch, 
         assert float(scale * value + offset) == pytest.approx(expected, abs=1e-9, rel=1e-13)
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(strategies.CALENDARS),
     st.sampled_from(strategies.CALENDARS),

@@ -44,7 +44,7 @@ def run(block, aggregation=None, layout=None, dims=None, **attributes):
     return out
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(strategies.sub_arrays())
 def test_any_packing_fill_unit_flip_and_order_gives_what_the_steps_one_by_one_give(case):
     dtype, attributes, fill = case["master"]

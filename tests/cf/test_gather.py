@@ -25,7 +25,7 @@ def same(a, b):
     )
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(st.data(), TYPES, TYPES)
 def test_values_and_bad_elements_are_those_of_exact_arithmetic(data, source, target):
     shape = data.draw(st.lists(st.integers(0, 6), max_size=4).map(tuple))

@@ -223,7 +223,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(JSON)
 def test_any_json_is_understood_or_refused_with_an_error_of_ours(value):
     for call in (

@@ -18,7 +18,7 @@ from cfagg.model import Grid
 from tests.conventions.accumulations import extras
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(extras())
 def test_what_is_written_is_read_back(extra):
     text = json.dumps(write_extra(extra), allow_nan=False)

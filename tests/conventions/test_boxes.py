@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cfagg.conventions import boxes, limits, nca, part
@@ -43,7 +43,6 @@ def test_figure_1_has_the_edges_and_owners_of_the_text():
     assert parts[17] == "[(1, 5, 1), (0, 1, 1)]"
 
 
-@settings(deadline=None)
 @given(tilings(), st.data())
 def test_any_tiling_puts_every_value_in_its_place(tiling, data):
     shape, locations = tiling
@@ -65,7 +64,6 @@ def test_any_tiling_puts_every_value_in_its_place(tiling, data):
     assert nca.parse("v", nca.write(whole), "i8", sizes) == whole
 
 
-@settings(deadline=None)
 @given(tilings().filter(lambda t: len(t[1]) > 1), st.data())
 def test_a_tiling_without_one_box_has_a_gap_in_its_first_cell(tiling, data):
     shape, locations = tiling

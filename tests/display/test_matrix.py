@@ -86,7 +86,7 @@ def test_an_empty_array_is_drawn_as_one_empty_cell():
     assert [(p.fill, p.title) for p in draw(empty).patches] == [(None, "no partition")]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.lists(st.integers(1, 10**6), min_size=1, max_size=70), max_size=5), st.data())
 def test_any_grid_is_drawn_within_its_picture(sizes, data):
     while np.prod([len(s) for s in sizes], dtype=float) > 20_000:

@@ -3,7 +3,7 @@
 import cftime
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cfagg.cf import dates
@@ -64,7 +64,6 @@ def test_the_numpy_form_equals_the_kernel(name):
 
 
 @pytest.mark.filterwarnings("ignore::cftime.CFWarning")
-@settings(deadline=None)
 @given(strategies.calendar_dates())
 def test_kernel_numpy_and_cftime_agree_on_which_dates_exist(case):
     name, year, month, day = case
@@ -78,7 +77,6 @@ def test_kernel_numpy_and_cftime_agree_on_which_dates_exist(case):
     assert bool(dates.to_days(name, *columns)[1][0]) is exists
 
 
-@settings(deadline=None)
 @given(st.sampled_from(NAMES), st.sampled_from(NAMES), st.lists(st.integers(-4_000_000, 4_000_000), min_size=1))
 def test_change_is_decode_then_encode(source, target, days):
     days = np.array(days, np.int64)

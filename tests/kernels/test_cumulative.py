@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cfagg.kernels.cumulative import partial_sums
 from tests import oracles, strategies
 
-ROOM = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+ROOM = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 U = 2.0**-53
 
 # Each combination of type, weights and low parts is compiled apart; the others run in the soak suite.

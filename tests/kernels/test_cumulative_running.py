@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cfagg.kernels.cumulative import cumulate
 from tests import oracles
 
-ROOM = settings(deadline=None, max_examples=40)
+ROOM = settings(max_examples=40)
 U = 2.0**-53
 
 

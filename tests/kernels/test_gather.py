@@ -12,9 +12,7 @@ from cfagg.cf.gather_rule import GatherRule
 from cfagg.kernels import gather as kernel
 from tests import oracles, strategies
 
-SLOW = settings(
-    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+SLOW = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 # One case for each branch of the conversion: (source, target, pure, masked).  Each costs about a second to compile.
 CASES = [

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cfagg.kernels.hyperslab import (
@@ -15,7 +15,6 @@ from cfagg.kernels.hyperslab import (
 from tests import oracles
 
 #: The first example of a kernel pays for its compilation.
-UNTIMED = settings(deadline=None)
 
 
 @st.composite
@@ -41,7 +40,6 @@ def hyperslab(dims, array):
     return output.reshape(counts)
 
 
-@UNTIMED
 @given(st.lists(dimensions(longest=9), max_size=4))
 def test_a_whole_hyperslab_of_0_to_4_dimensions_equals_numpy(dims):
     shape = [d[0] for d in dims]
@@ -52,7 +50,6 @@ def test_a_whole_hyperslab_of_0_to_4_dimensions_equals_numpy(dims):
     assert np.array_equal(got, expected)
 
 
-@UNTIMED
 @given(dimensions(longest=40))
 def test_a_slice_projects_on_the_chunks_that_it_touches(dim):
     n, chunk, start, stop, stride = dim

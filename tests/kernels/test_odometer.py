@@ -3,7 +3,7 @@
 import itertools
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cfagg.kernels.odometer import (
@@ -15,7 +15,6 @@ from cfagg.kernels.odometer import (
 )
 
 #: The first example of a kernel pays for its compilation.
-UNTIMED = settings(deadline=None)
 
 WHEELS = st.lists(st.tuples(st.integers(-3, 6), st.integers(-3, 6), st.integers(1, 4)), max_size=4)
 
@@ -31,7 +30,6 @@ def walk(wheels):
     return readings
 
 
-@UNTIMED
 @given(WHEELS)
 def test_the_odometer_reads_the_product_of_its_wheels_in_c_order(wheels):
     assert walk(wheels) == list(itertools.product(*(range(*w) for w in wheels)))
@@ -53,7 +51,6 @@ def test_indices_is_a_view_that_turns_with_the_odometer():
     assert view.tolist() == [0, 1]
 
 
-@UNTIMED
 @given(
     st.lists(st.integers(1, 5), max_size=4).flatmap(
         lambda s: st.tuples(st.just(s), st.tuples(*(st.integers(0, n - 1) for n in s)))

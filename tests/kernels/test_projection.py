@@ -4,14 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cfagg.kernels import projection
 from tests import oracles, strategies
 
 #: The first example of a kernel pays for its compilation.
-UNTIMED = settings(deadline=None)
 
 
 @st.composite
@@ -38,7 +37,6 @@ def rows(table, step):
     ]
 
 
-@UNTIMED
 @given(progressions())
 def test_a_slice_of_either_sign_projects_on_regular_chunks_as_by_hand(case):
     chunk, _, chosen = case
@@ -47,7 +45,6 @@ def test_a_slice_of_either_sign_projects_on_regular_chunks_as_by_hand(case):
     assert rows(got, chosen.step) == oracles.cells_of(edges, chosen)
 
 
-@UNTIMED
 @given(progressions())
 def test_a_slice_of_either_sign_projects_on_cells_of_any_lengths_as_by_hand(case):
     _, edges, chosen = case
@@ -84,7 +81,6 @@ def test_projections_are_int64_columns_that_are_contiguous_each():
         assert all(column.flags.c_contiguous for column in table)
 
 
-@UNTIMED
 @given(st.data())
 def test_ascending_indices_with_repeats_project_as_by_hand(data):
     chunk, edges, _ = data.draw(progressions())
@@ -98,7 +94,6 @@ def test_ascending_indices_with_repeats_project_as_by_hand(data):
         assert got == oracles.cells_of(cells, index.tolist())
 
 
-@UNTIMED
 @given(st.data())
 def test_a_mask_projects_as_the_indices_of_its_true_elements(data):
     chunk, edges, _ = data.draw(progressions())
@@ -112,14 +107,12 @@ def test_a_mask_projects_as_the_indices_of_its_true_elements(data):
         assert got == oracles.cells_of(cells, np.flatnonzero(mask).tolist())
 
 
-@UNTIMED
 @given(st.lists(st.integers(0, 20) | st.integers(0, 2**63 - 1), max_size=40))
 def test_stable_order_is_the_stable_sort(values):
     index = np.array(values, np.int64)
     assert projection.stable_order(index).tolist() == np.argsort(index, kind="stable").tolist()
 
 
-@UNTIMED
 @given(st.lists(st.lists(st.integers(0, 99), max_size=5), max_size=4))
 def test_the_cross_product_holds_every_combination_in_c_order(columns):
     weights = [100 ** (len(columns) - 1 - d) for d in range(len(columns))]

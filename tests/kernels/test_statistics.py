@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cfagg.kernels.statistics import Statistics, exact_sum, merge, pyramid
 from tests import oracles, strategies
 
-ROOM = settings(deadline=None, max_examples=50)
+ROOM = settings(max_examples=50)
 
 
 def leaves(values, valid, weights):

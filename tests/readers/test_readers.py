@@ -53,7 +53,7 @@ def slices(draw):
     slices(),
     st.sampled_from([0, 2**40]),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_any_hyperslab_of_any_storage_equals_numpy(storage, dtype, key, direct):
     if storage.get("format", "").startswith("NETCDF3") and dtype == "u1" and "DATA" not in storage["format"]:
         dtype = "i1"

@@ -17,7 +17,7 @@ def test_100_000_mutations_are_read_or_refused_by_an_error_of_cfagg():
 
 
 @pytest.mark.soak
-@settings(max_examples=20_000, deadline=None)
+@settings(max_examples=20_000)
 @given(st.data())
 def test_20_000_recombinations_are_read_or_refused_by_an_error_of_cfagg(data):
     tokens = st.sampled_from(fuzz_nca._TOKENS) | st.sampled_from(fuzz_nca._seeds()).flatmap(

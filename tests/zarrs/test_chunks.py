@@ -75,7 +75,7 @@ def _lengths(draw, total):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_every_chunk_and_box_is_what_zarr_python_reads(form, data):
     shape, chunks, keywords, written = data.draw(arrays(form))
