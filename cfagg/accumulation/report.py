@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-__all__ = ["ArrayReport", "Report", "readable_bytes"]
+import numpy as np
+
+from cfagg.accumulation.group import group_path
+from cfagg.accumulation.orders import Plan
+from cfagg.zarrs import stamps
+
+__all__ = ["ArrayReport", "Report", "readable_bytes", "report_of"]
 
 
 @dataclass(frozen=True)
@@ -138,3 +147,56 @@ def readable_bytes(count: int) -> str:
             break
         size /= 1000
     return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def report_of(
+    plan: Plan,
+    action: str,
+    *,
+    counts: bool = False,
+    missing: int = 0,
+    nonfinite: int = 0,
+    resumed: int = 0,
+    written: bool = False,
+) -> Report:
+    """Return the report of a plan, with sizes on disk if it was carried out."""
+    array, recipe = plan.array, plan.recipe
+    notes = list(plan.notes)
+    if not written and not plan.done and plan.weights is not None:
+        notes.append("counts are stored besides where values are missing")
+    arrays = tuple(
+        ArrayReport(
+            s.name, s.role, s.shape, s.chunks, s.nbytes, _stored(plan.folder / s.name) if written or plan.done else None
+        )
+        for s in plan.layout.arrays(counts=counts)
+    )
+    sizes = stamps(array)[:, 0]
+    itemsizes = [(f, np.dtype(f.dtype).itemsize) for f in recipe.fields if f.kind != "excluded"]
+    scratch = sum(int(recipe.window.sizes(f.axes).sum()) * size for f, size in itemsizes)
+    return Report(
+        array.store,
+        array.path,
+        group_path(array.path),
+        action,
+        arrays,
+        math.prod(array.shape) * array.dtype.itemsize,
+        int(sizes[sizes > 0].sum()),
+        0 if plan.done else scratch + recipe.window.size * recipe.record_type.itemsize,
+        0 if plan.done else recipe.window.size,
+        resumed,
+        missing,
+        nonfinite,
+        tuple(notes),
+    )
+
+
+def _stored(folder: Path) -> int:
+    """Return the bytes of the chunks of an array."""
+    total = 0
+    for path, _, files in os.walk(folder):
+        total += sum(
+            os.stat(os.path.join(path, f)).st_size  # noqa: PTH116, PTH118
+            for f in files
+            if f not in ("zarr.json", ".zarray", ".zattrs")
+        )
+    return total

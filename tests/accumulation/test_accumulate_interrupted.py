@@ -7,16 +7,18 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
 import zarr
 
-from cfagg.accumulation import accumulating, freshness, partials
+from cfagg.accumulation import building, freshness, partials, settling
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.arrays import read_whole
 from cfagg.accumulation.group import open_group
 from cfagg.errors import NotAccumulatedError, StaleError, TargetError, TargetExistsError
+from cfagg.zarrs import open_array
 from tests.accumulation import reference
 
 DIMS = ("time", "lat", "lon")
@@ -206,8 +208,8 @@ def test_an_array_that_is_written_meanwhile_is_refused(store, moment, monkeypatc
             zarr.open_array(store / "tas", mode="r+")[0, 0, 0] = 5.0
 
     if moment == "finish":
-        finish = accumulating.finish
-        monkeypatch.setattr(accumulating, "finish", lambda *a: (finish(*a), write())[0])
+        finish = building.finish
+        monkeypatch.setattr(building, "finish", lambda *a: (finish(*a), write())[0])
     else:
         done = partials.compute
         monkeypatch.setattr(
@@ -229,14 +231,14 @@ def test_an_array_that_is_written_meanwhile_is_refused(store, moment, monkeypatc
 def test_a_chunk_that_vanishes_before_it_is_read_is_no_fill_value(store, monkeypatch):
     for path in (store / "tas" / "c").rglob("0"):
         os.utime(path, (10**9, 10**9 + 0.5))
-    real = accumulating.stamps
+    real = settling.stamps
 
     def seen(array):
         found = real(array)
         (store / "tas" / "c" / "3" / "0" / "0").unlink(missing_ok=True)
         return found
 
-    monkeypatch.setattr(accumulating, "stamps", seen)
+    monkeypatch.setattr(settling, "stamps", seen)
     with pytest.raises(StaleError, match=r"chunk \(3, 0, 0\) is not the one"):
         accumulate(store, "tas", workers=1)
 
@@ -245,11 +247,9 @@ def test_a_chunk_written_a_moment_ago_is_waited_for(store):
     path = store / "tas" / "c" / "0" / "0" / "0"
     path.write_bytes(path.read_bytes())
     written = path.stat().st_mtime_ns
-    found = accumulating._settled(accumulating.open_array(store, "tas"))
+    found = settling.settled(open_array(store, "tas"))
     assert found[0, 1] == written
-    import time
-
-    assert time.time_ns() - written >= accumulating._TICK * 1e9
+    assert time.time_ns() - written >= settling._TICK * 1e9
 
 
 def test_two_builders_do_not_work_on_the_same_array(store):

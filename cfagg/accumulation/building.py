@@ -1,0 +1,166 @@
+"""Carrying out a build: partial sums of all chunks, their running sums, and the group put in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.documents import renew_consolidated
+from cfagg.accumulation.exchange import Workshop
+from cfagg.accumulation.finish import describe, finish, kept_missing, write_attributes
+from cfagg.accumulation.group import group_path
+from cfagg.accumulation.journal import Journal
+from cfagg.accumulation.mapping import map_by_dask, map_by_threads
+from cfagg.accumulation.orders import Order, Plan
+from cfagg.accumulation.partials import Recipe
+from cfagg.accumulation.report import Report, report_of
+from cfagg.accumulation.scratch import Scratch
+from cfagg.accumulation.settling import settled, unchanged
+from cfagg.accumulation.summing import Partly
+from cfagg.accumulation.writing import Target
+from cfagg.conversion.workplace import reason
+from cfagg.errors import CfaggError, LimitError, TargetError, TargetExistsError
+from cfagg.fastzlib import crc32
+from cfagg.zarrs import ZarrArray
+from cfagg.zarrs.documents import node_folder
+
+__all__ = ["build", "working"]
+
+
+def build(
+    plan: Plan,
+    order: Order,
+    shop: Workshop,
+    threads: int,
+    summers: int,
+    client: Any,
+    progress: Callable[[int, int], None] | None,
+) -> Report:
+    """Build the group in a work directory that is held, and put it in place."""
+    recipe, array = plan.recipe, plan.array
+    identity, count = plan.identity(), recipe.window.size
+    goes_on = _goes_on(plan, order, shop, identity, count)
+    if not goes_on:
+        shop.start_anew()
+    seen = settled(array)
+    with (
+        closing(
+            Journal.resume(shop.root, identity, count, recipe.record_type)
+            if goes_on
+            else Journal.create(shop.root, identity, count, recipe.record_type)
+        ) as journal,
+        closing(Scratch(shop.scratch, recipe.window, recipe.fields)) as scratch,
+    ):
+        done = _trusted(recipe, journal, scratch, seen) if goes_on else np.zeros(count, bool)
+        todo = np.flatnonzero(~done)
+        if client is None:
+            map_by_threads(recipe, todo, seen, scratch, journal, threads, progress)
+        else:
+            map_by_dask(recipe, todo, seen, scratch, journal, client, progress)
+        unchanged(array, seen)
+        records, good = journal.read()
+        if not good.all():
+            raise TargetError(f"{shop.root}/records was changed by another program; run again")
+        missing, nonfinite = _excluded(plan, records)
+        shop.start_group()
+        target = Target(shop.group, plan.settings.codec, array.zarr_format)
+        partly = Partly(recipe, scratch, records, plan.layout, plan.kept, missing > 0)
+        finish(partly, target, plan.weights, seen, summers)
+        write_attributes(target, describe(plan.layout, recipe, plan.settings, plan.weights, seen, missing, nonfinite))
+    unchanged(array, seen)
+    shop.publish()
+    _renew(array, target)
+    report = report_of(
+        plan,
+        plan.action,
+        counts=missing > 0,
+        missing=missing,
+        nonfinite=nonfinite,
+        resumed=int(done.sum()),
+        written=True,
+    )
+    shop.clear()
+    return report
+
+
+def _goes_on(plan: Plan, order: Order, shop: Workshop, identity: dict[str, Any], count: int) -> bool:
+    """Whether an unfinished build is finished; refuse to throw one away unasked."""
+    if not shop.unfinished:
+        return False
+    if Journal.belongs(shop.root, identity, count) and (order.resume or order.append or order.refresh):
+        return True
+    if order.append or order.refresh or order.overwrite:
+        return False
+    if order.resume:
+        # It says what is different.
+        Journal.resume(shop.root, identity, count, plan.recipe.record_type).close()
+        return True
+    raise TargetExistsError(
+        f"an unfinished accumulation of array {plan.array.path!r} is there ({shop.root}); finish it with resume=True "
+        "(--resume) or start anew with overwrite=True (--overwrite)"
+    )
+
+
+def _trusted(recipe: Recipe, journal: Journal, scratch: Scratch, seen: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return which chunks an earlier run has done: whole records, unchanged objects, undamaged partial sums."""
+    records, good = journal.read()
+    now = seen[recipe.window.objects]
+    good &= (records["size"] == now[:, 0]) & (records["time"] == now[:, 1])
+    weighted = recipe.weights is not None
+    for number in np.flatnonzero(good).tolist():
+        check = 0
+        for field in recipe.fields:
+            if field.kind == "excluded" and not records["missing"][number]:
+                continue
+            if field.kind in ("weights", "weights_low") and not weighted:
+                continue
+            check = crc32(scratch.piece(field, number), check)
+        good[number] = check == records["pieces"][number]
+    return good
+
+
+def _excluded(plan: Plan, records: npt.NDArray[Any]) -> tuple[int, int]:
+    """Return how many elements of the whole array are missing, and how many of them are infinite."""
+    missing, nonfinite = int(records["missing"].sum()), int(records["nonfinite"].sum())
+    kept = plan.kept
+    if kept is not None and kept.group.extra is not None:
+        missing += kept_missing(kept, plan.layout)
+        # Which of them stay is not known; those of chunks that are read again may count twice, but never too few.
+        nonfinite = min(missing, nonfinite + kept.group.extra.nonfinite)
+    return missing, nonfinite
+
+
+def _renew(array: ZarrArray, target: Target) -> None:
+    """Put the new group into consolidated metadata, of the store and of groups above the array, where there are any."""
+    parts = group_path(array.path).split("/")
+    for depth in range(len(parts)):
+        above = Path(node_folder(array.store, "/".join(parts[:depth])))
+        renew_consolidated(above, "/".join(parts[depth:]), target.documents, array.zarr_format)
+
+
+@contextmanager
+def working(shop: Workshop, plan: Plan) -> Iterator[None]:
+    """Hold the work directory; say in one sentence what the system refused, and leave nothing useless behind."""
+    shop.enter()
+    kept = "; what is done is kept, finish it with resume=True (--resume)"
+    try:
+        yield
+    except KeyboardInterrupt:
+        rest = kept if shop.unfinished else ""
+        raise TargetError(f"interrupted: {plan.folder} was not written{rest}") from None
+    except LimitError:
+        # The same data will not do better next time.
+        shop.clear()
+        raise
+    except CfaggError:
+        raise
+    except OSError as error:
+        rest = kept if shop.unfinished else ""
+        raise TargetError(f"{plan.folder} was not written: {reason(error)}{rest}") from error
+    finally:
+        shop.leave(tidy=True)
