@@ -2,6 +2,7 @@
 
 The array's own metadata are read again, never consolidated ones, and size and time of every stored object are compared
 with those of the moment when its values were summed.  A single value written by any program changes one of them.
+Where an accumulation is asked often, the system is asked to tell of changes, and files are compared only after it did.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +24,17 @@ from cfagg.model import Regular
 from cfagg.zarrs.documents import read_identity
 from cfagg.zarrs.metadata import ZarrArray, current_signature, open_array
 from cfagg.zarrs.stamps import digest, stamps
+from cfagg.zarrs.watching import Watch
 
 __all__ = ["Changes", "changes", "check", "is_replaced"]
 
 Int64 = npt.NDArray[np.int64]
+
+#: Checks of one query: when the accumulation is opened, and after the data were read.
+_SINGLE = 2
+
+#: Number of checks and watch of each opened accumulation.
+_guards: WeakKeyDictionary[Group, tuple[int, Watch | None]] = WeakKeyDictionary()
 
 #: So many objects that were written since are named one by one.
 _NAMED = 15
@@ -73,14 +82,34 @@ def check(group: Group) -> None:
     StaleError
         Something changed; it is named, with the command that refreshes the accumulation.
     """
+    guard = _guard(group)
+    if guard is not None and guard.quiet():
+        return
+    armed = guard is not None and guard.arm()
     if is_replaced(group):
-        raise StaleError(
-            f"{group.store}: the accumulation of {group.variable!r} was built anew or removed since it was opened; "
-            "open it again"
-        )
+        raise _replaced(group)
     found = changes(group)
     if found:
         raise stale(group, found.problems)
+    if guard is not None and armed:
+        guard.trust()
+
+
+def _replaced(group: Group) -> StaleError:
+    return StaleError(
+        f"{group.store}: the accumulation of {group.variable!r} was built anew or removed since it was opened; "
+        "open it again"
+    )
+
+
+def _guard(group: Group) -> Watch | None:
+    """Return what watches the data and the accumulation of a group; `None` where it would not pay, for one query."""
+    number, watch = _guards.get(group, (0, None))
+    if watch is None:
+        if number >= _SINGLE and group.extra is not None:
+            watch = Watch([group.source.folder], [group.folder])
+        _guards[group] = number + 1, watch
+    return watch
 
 
 def is_replaced(group: Group) -> bool:

@@ -22,6 +22,9 @@ __all__ = ["Labels", "Picked", "compose", "labels_of"]
 
 Int64 = npt.NDArray[np.int64]
 
+#: Of how coordinates are stored, what results keep.
+_KEPT = ("units", "calendar", "dtype")
+
 #: Positions along one dimension: one (the dimension goes), a slice, or a list of positions from 0 on.
 type Picked = int | slice | Int64
 
@@ -96,7 +99,10 @@ class Labels:
             # Some empty selections that run backwards are beyond what xarray can load.
             empty = {k: (v.dims, np.empty(v.shape, v.dtype), v.attrs) for k, v in found.variables.items() if not v.size}
             # What a result carries must not be read from the store later, when it may have changed.
-            found = self._cache[key] = found.assign_coords(empty).load()
+            found = self._cache[key] = found.assign_coords(empty).copy().load()
+            for variable in found.variables.values():
+                # How dates are counted stays; chunks and codecs are those of the store, not of results.
+                variable.encoding = {k: v for k, v in variable.encoding.items() if k in _KEPT}
         return found
 
     def chosen_dims(self, dim: Dims, picked: Mapping[str, Picked]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import pytest
 import xarray as xr
 import zarr
 
+from cfagg.accumulation import freshness
 from cfagg.accumulation.freshness import changes, check, is_replaced
 from cfagg.accumulation.group import open_group
 from cfagg.errors import StaleError
@@ -36,9 +37,33 @@ def store(tmp_path, request):
     return tmp_path
 
 
-@pytest.fixture
-def group(store):
-    return open_group(store, "tas")
+@pytest.fixture(params=["opened now", "asked often"])
+def group(store, request):
+    found = open_group(store, "tas")
+    if request.param == "asked often":
+        # From the third check on the system watches the files, where it can.
+        for _ in range(5):
+            check(found)
+    return found
+
+
+def test_files_are_not_looked_at_while_the_system_tells_of_no_change(group, monkeypatch):
+    for _ in range(3):
+        check(group)
+    if not freshness._guards[group][1].quiet():
+        pytest.skip("the file system of the temporary directory does not tell of changes")
+    monkeypatch.setattr(freshness, "stamps", None)
+    check(group)
+
+
+def test_a_change_that_changes_nothing_is_looked_at_once(store, group):
+    for _ in range(3):
+        check(group)
+    path = f"{group.source.folder}/{group.source.key((0, 0, 0))}"
+    status = os.stat(path)  # noqa: PTH116
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    check(group)
+    check(group)
 
 
 def test_nothing_changed_is_fresh(group):

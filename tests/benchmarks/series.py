@@ -1,13 +1,12 @@
 """Long series of global fields in Zarr stores for benchmarks, made once under ``.bench/accumulate``.
 
-The longer series repeats the shorter one: its chunk files are hard links, so ten years cost the room of one.  A scan of
-it finds the files in the machine's memory where it would have to go to the disk, which only helps the peers.
+The longer series repeats the shorter one, with files of its own: links would be cheaper, but are no usual store.  Ten
+years take 23 GB uncompressed and 14 GB with zstd.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
 import pathlib
 import shutil
 from dataclasses import dataclass
@@ -54,7 +53,7 @@ LARGE = Case(
     (120, 90, 180),
     {"time": slice(120, 8640), "latitude": slice(10, 170), "longitude": slice(20, 340)},
     {"time": slice(167, 8605), "latitude": slice(10, 170), "longitude": slice(20, 340)},
-    (1, 2, 4, 10),
+    (1, 3, 10),
 )
 SMALL = Case(
     (96, 18, 36),
@@ -95,7 +94,7 @@ def series(
     else:
         if steps % chunks[0]:
             raise ValueError(f"{steps} steps are no multiple of a chunk's {chunks[0]}")
-        _link(series(steps, lat, lon, chunks, codec), part, steps // chunks[0], times)
+        _copy(series(steps, lat, lon, chunks, codec), part, steps // chunks[0], times)
     shutil.rmtree(target, ignore_errors=True)
     part.rename(target)
     return target
@@ -154,8 +153,8 @@ def _fields(start: int, count: int, lat: int, lon: int) -> np.ndarray:
     return ((raw + np.uint32(64)) & np.uint32(0xFFFFFF80)).view("f4")
 
 
-def _link(source: pathlib.Path, target: pathlib.Path, rows: int, times: int) -> None:
-    """Link the chunk files of a series, again and again, into one of `times` times its length."""
+def _copy(source: pathlib.Path, target: pathlib.Path, rows: int, times: int) -> None:
+    """Copy the chunk files of a series, again and again, into one of `times` times its length."""
     folder = source / VARIABLE / "c"
     for row, again in itertools.product(range(rows), range(times)):
         for file in sorted((folder / str(row)).rglob("*")):
@@ -164,7 +163,7 @@ def _link(source: pathlib.Path, target: pathlib.Path, rows: int, times: int) -> 
                 name.mkdir(parents=True, exist_ok=True)
             else:
                 name.parent.mkdir(parents=True, exist_ok=True)
-                os.link(file, name)
+                shutil.copyfile(file, name)
 
 
 def chunk_files(store: pathlib.Path) -> list[pathlib.Path]:
