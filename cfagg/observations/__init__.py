@@ -1,0 +1,1 @@
+"""Observations: irregular data on Zarr, any window of them."""

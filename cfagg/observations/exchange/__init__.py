@@ -1,0 +1,1 @@
+"""Observations in other files: CF discrete sampling geometries in netCDF, and Parquet."""

@@ -1,0 +1,1 @@
+"""Filters: frames of observations in, frames out."""

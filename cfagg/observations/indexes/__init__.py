@@ -1,0 +1,1 @@
+"""Indexes: which rows of a store have a date."""

@@ -1,0 +1,1 @@
+"""Sources of observations: tables for ranges of dates."""
