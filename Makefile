@@ -5,7 +5,7 @@
 #
 # Needed: git, make and Python >= 3.12.  Everything is installed into .venv with the pins of .ci/constraints.txt.
 
-.PHONY: help demo test lint docs bench soak clean
+.PHONY: help demo test lint docs bench bench-large soak clean
 .DELETE_ON_ERROR:
 
 # A Python of one's choice: make test PYTHON=/path/to/python
@@ -25,6 +25,7 @@ help:
 	@echo "make lint     ruff and mypy"
 	@echo "make docs     build the documentation into site/"
 	@echo "make bench    run the benchmarks and print their table"
+	@echo "make bench-large   measure indexes of 3,155,760,000 entries"
 	@echo "make soak     run the long fuzz, kill and scale tests"
 	@echo "make clean    remove what the other targets made"
 
@@ -44,6 +45,9 @@ docs: $(VENV)/.installed-docs
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m tests.benchmarks.run $(ARGS)
+
+bench-large: $(VENV)/.installed-bench
+	$(BIN)/python -m tests.benchmarks.large_index $(ARGS)
 
 soak: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n $(JOBS) -m soak $(ARGS)
