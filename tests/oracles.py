@@ -322,3 +322,20 @@ def requested_cells(values, request):
         along.append(members)
     for index in np.ndindex(request.lengths):
         yield index, values[np.ix_(*(np.array(m[i], "i8") for m, i in zip(along, index, strict=True)))]
+
+
+# --- observations: statistics ----------------------------------------------------------------------------------------
+
+
+def column_statistics(column):
+    """Return mean, minimum, maximum, standard deviation and number of NaN of float32 values, in fractions."""
+    values = [float(v) for v in column if not math.isnan(v)]
+    nan = len(column) - len(values)
+    if not values:
+        return (math.nan,) * 4 + (0 + nan,)
+    low, high = min(values) + 0.0, max(values) + 0.0
+    if any(math.isinf(v) for v in values):
+        return sum(v for v in values if math.isinf(v)), low, high, math.nan, nan
+    mean = sum(map(Fraction, values)) / len(values)
+    variance = sum((Fraction(v) - mean) ** 2 for v in values) / len(values)
+    return float(mean), low, high, variance, nan
