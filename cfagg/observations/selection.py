@@ -1,0 +1,346 @@
+"""What of the rows of a window becomes the sample: variables, an area, a thinned-out part."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from cfagg.errors import Problem, SelectionError
+
+__all__ = ["Area", "Columns", "Thinning", "parse_area", "parse_thinning"]
+
+type Floats = np.ndarray[Any, np.dtype[np.float32]]
+type Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+# ---- variables -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Variables of a store, chosen, ordered and renamed.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names as the user sees them.
+    stored : tuple of str
+        Names in the store, in the same order.
+    """
+
+    names: tuple[str, ...]
+    stored: tuple[str, ...]
+
+    @classmethod
+    def all_of(cls, variables: Sequence[str]) -> Columns:
+        """Return all variables of a store, as they are."""
+        return cls(tuple(variables), tuple(variables))
+
+    def choose(
+        self,
+        select: Any = None,
+        drop: Any = None,
+        reorder: Any = None,
+        rename: Any = None,
+    ) -> Columns:
+        """Return some of these columns; `select` first, then `drop`, `reorder` and `rename`.
+
+        Parameters
+        ----------
+        select : str, sequence of str or set of str, optional
+            Variables to keep, in this order; of a set, in the present order.
+        drop : str or collection of str, optional
+            Variables to leave out.
+        reorder : sequence of str, mapping of str to int, or "sort", optional
+            The new order of all variables: names in order, places by name, or alphabetical.
+        rename : mapping of str to str, optional
+            New names by present names.
+
+        Returns
+        -------
+        Columns
+
+        Raises
+        ------
+        SelectionError
+            Unknown or repeated names, all of them at once; an order that leaves variables out; no variable left.
+
+        Examples
+        --------
+        >>> Columns.all_of(["t", "u", "v"]).choose(drop="u", reorder=["v", "t"], rename={"t": "temperature"})
+        Columns(names=('v', 'temperature'), stored=('v', 't'))
+        """
+        names = list(self.names)
+        if select is not None:
+            wanted = _names("select", select, names)
+            names = [n for n in names if n in set(wanted)] if isinstance(select, (set, frozenset)) else wanted
+        if drop is not None:
+            gone = set(_names("drop", drop, names))
+            names = [n for n in names if n not in gone]
+        if reorder is not None:
+            names = _reordered(reorder, names)
+        if not names:
+            raise SelectionError("no variable is left: select= and drop= leave out all of them")
+        stored = dict(zip(self.names, self.stored, strict=True))
+        new: dict[str, Any] = dict(zip(names, names, strict=True))
+        if rename is not None:
+            if not isinstance(rename, Mapping):
+                raise SelectionError(f"rename={rename!r} must be a mapping of present names to new names")
+            _names("rename", list(rename), names)
+            new.update(rename)
+        if wrong := [n for n in new.values() if not (isinstance(n, str) and n)]:
+            raise SelectionError(f"rename= gives {wrong[0]!r} as a name: names are text")
+        if repeated := sorted({n for n in new.values() if list(new.values()).count(n) > 1}):
+            raise SelectionError(f"rename= gives several variables the name {', '.join(map(repr, repeated))}")
+        return Columns(tuple(new[n] for n in names), tuple(stored[n] for n in names))
+
+    def positions(self, variables: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return where these columns stand among the variables of the store, int64 (columns,)."""
+        places = {name: i for i, name in enumerate(variables)}
+        return np.array([places[name] for name in self.stored], np.int64)
+
+
+def _names(option: str, value: Any, known: Sequence[str]) -> list[str]:
+    """Return the names of an option, all of which must be known and none repeated."""
+    if isinstance(value, str):
+        names: list[Any] = [value]
+    elif isinstance(value, Iterable) and not isinstance(value, Mapping):
+        names = list(value)
+    else:
+        raise SelectionError(f"{option}={value!r} must be the name of a variable or a sequence of names")
+    problems = []
+    for name in dict.fromkeys(map(str, names)):
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            problems.append(Problem(option, f"{name!r} is not there" + (f"; is {near[0]!r} meant?" if near else "")))
+        elif names.count(name) > 1:
+            problems.append(Problem(option, f"{name!r} is named {names.count(name)} times"))
+    if problems:
+        there = ", ".join(known[:30]) + (", …" if len(known) > 30 else "")
+        raise SelectionError(f"{option}= does not fit the variables {there}", problems)
+    return names
+
+
+def _reordered(order: Any, names: list[str]) -> list[str]:
+    if isinstance(order, str) and order == "sort":
+        return sorted(names)
+    if isinstance(order, Mapping):
+        if sorted(order.values()) != list(range(len(order))):
+            raise SelectionError(f"reorder= must give the places 0 to {len(order) - 1}, each once")
+        order = sorted(order, key=order.__getitem__)
+    new = _names("reorder", order, names)
+    if missing := [n for n in names if n not in new]:
+        raise SelectionError(f"reorder= leaves out {', '.join(missing)}: it must name all variables; see select=")
+    return new
+
+
+# ---- area ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Latitudes and longitudes between bounds, all four of which belong to the area.
+
+    Parameters
+    ----------
+    north, west, south, east : float
+        Degrees.  The area reaches from `west` eastwards to `east`, over the meridian of 0° or 180° where it lies
+        between them; 360° or more from `west` to `east` is all around the globe.
+
+    Notes
+    -----
+    Latitudes and longitudes are stored in single precision; the bounds are rounded likewise, so that an observation on
+    a bound is inside.
+    """
+
+    north: float
+    west: float
+    south: float
+    east: float
+
+    def __post_init__(self) -> None:
+        bounds = (self.north, self.west, self.south, self.east)
+        if not all(math.isfinite(b) for b in bounds):
+            raise SelectionError(f"area={bounds} must be four finite numbers")
+        if not -90 <= self.south <= self.north <= 90:
+            why = f"from {self.south} to {self.north} is no range of latitudes"
+            raise SelectionError(f"area={bounds} is (north, west, south, east): {why}")
+        if self.east < self.west and self.west - self.east > 360:
+            raise SelectionError(f"area={bounds} is (north, west, south, east): more than a turn from west to east")
+
+    def mask(self, latitudes: Floats, longitudes: Floats) -> Mask:
+        """Return which places lie in the area; those without a place do not.
+
+        Parameters
+        ----------
+        latitudes, longitudes : float32 (n,)
+            Degrees; longitudes from 0 up to, not including, 360.
+
+        Returns
+        -------
+        bool (n,)
+
+        Examples
+        --------
+        >>> Area(60, -10, 40, 10).mask(np.float32([50, 50, 50]), np.float32([355, 5, 20])).tolist()
+        [True, True, False]
+        """
+        south, north = np.float32(self.south), np.float32(self.north)
+        inside: Mask = (latitudes >= south) & (latitudes <= north)
+        if self.east - self.west >= 360:
+            return inside & ~np.isnan(longitudes)
+        west, east = _wrapped(self.west), _wrapped(self.east)
+        after, before = longitudes >= west, longitudes <= east
+        return inside & ((after | before) if west > east else (after & before))
+
+
+def _wrapped(longitude: float) -> np.float32:
+    rounded = np.float32(longitude % 360)
+    # Just west of 0° rounds to 360°, which is stored as 0°.
+    return np.float32(0) if rounded == 360 else rounded
+
+
+def parse_area(value: Any) -> Area | None:
+    """Return the area that ``area=`` asks for: (north, west, south, east), a mapping with these names, or None."""
+    if value is None or isinstance(value, Area):
+        return value
+    try:
+        if isinstance(value, Mapping):
+            return Area(**{str(k): float(v) for k, v in value.items()})
+        north, west, south, east = (float(v) for v in value)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, SelectionError):
+            raise
+        raise SelectionError(f"area={value!r} must be four numbers: (north, west, south, east) in degrees") from None
+    return Area(north, west, south, east)
+
+
+# ---- thinning --------------------------------------------------------------------------------------------------
+
+_METHODS = ("every", "random", "grid")
+
+
+@dataclass(frozen=True, slots=True)
+class Thinning:
+    """A part of the rows of each sample, the same whenever and wherever the sample is read.
+
+    Parameters
+    ----------
+    method : {"every", "random", "grid"}
+        Every n-th row; each row with the same chance; or the earliest row of each cell of a latitude-longitude grid.
+    amount : float
+        n; the chance, above 0 and at most 1; or the width of a cell in degrees.
+    seed : int
+        Of ``random``: another seed is another choice.
+    """
+
+    method: Literal["every", "random", "grid"]
+    amount: float
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        good = {
+            "every": self.amount >= 1 and self.amount == int(self.amount),
+            "random": 0 < self.amount <= 1,
+            "grid": 0 < self.amount <= 180,
+        }
+        if not good[self.method]:
+            must = {"every": "a whole number from 1", "random": "above 0 and at most 1", "grid": "above 0, at most 180"}
+            raise SelectionError(f"thin={{{self.method!r}: {self.amount}}}: the amount must be {must[self.method]}")
+
+    def keep(self, date: int, rows: np.ndarray[Any, np.dtype[np.int64]], lats: Floats, lons: Floats) -> Any:
+        """Return what to keep of a sample's rows.
+
+        Parameters
+        ----------
+        date : int
+            The sample's date in seconds since 1970.
+        rows : int64 (n,)
+            Numbers of the rows in the store.
+        lats, lons : float32 (n,)
+            Their places in degrees.
+
+        Returns
+        -------
+        slice, or bool (n,), or int64 (k,)
+            An index of the rows, in order.
+        """
+        if self.method == "every":
+            return slice(None, None, int(self.amount))
+        if self.method == "random":
+            return _random(rows, date, self.seed) < self.amount
+        down = np.floor((lats.astype(np.float64) + 90) / self.amount)
+        along = np.floor(lons.astype(np.float64) / self.amount)
+        # Rows without a place share one cell.
+        cells = np.where(np.isnan(down + along), -1, down * 1e6 + along)
+        return np.sort(np.unique(cells, return_index=True)[1])
+
+
+def _random(rows: np.ndarray[Any, np.dtype[np.int64]], date: int, seed: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return a number from 0 up to 1 for each row of a sample.
+
+    A counter is mixed (SplitMix64, Steele et al. 2014) rather than a generator drawn from: the numbers do not depend on
+    the version of NumPy, on an area, or on the order in which samples are read.
+    """
+    mixed: Any = _mix(np.uint64(seed & (2**64 - 1)) ^ _mix(np.array([date], np.int64).view(np.uint64)))
+    return np.asarray((_mix(rows.view(np.uint64) ^ mixed) >> np.uint64(11)) * 2.0**-53)
+
+
+def _mix(x: Any) -> Any:
+    with np.errstate(over="ignore"):
+        x = x + np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return x ^ (x >> np.uint64(31))
+
+
+def parse_thinning(value: Any) -> Thinning | None:
+    """Return the thinning that ``thin=`` asks for.
+
+    Parameters
+    ----------
+    value : int, float, mapping, Thinning or None
+        A whole number n keeps every n-th row; a fraction below 1 keeps each row with this chance; a mapping names the
+        method: ``{"every": 4}``, ``{"random": 0.1, "seed": 7}`` or ``{"grid": 1.0}`` (degrees).
+
+    Returns
+    -------
+    Thinning or None
+
+    Raises
+    ------
+    SelectionError
+        Anything else.
+
+    Examples
+    --------
+    >>> parse_thinning(4), parse_thinning({"random": 0.1, "seed": 7})
+    (Thinning(method='every', amount=4.0, seed=0), Thinning(method='random', amount=0.1, seed=7))
+    """
+    if value is None or isinstance(value, Thinning):
+        return value
+    wrong = SelectionError(
+        f'thin={value!r} must be a whole number n (every n-th row), a fraction below 1, or {{"every": n}}, '
+        '{"random": fraction, "seed": number} or {"grid": degrees}'
+    )
+    if isinstance(value, Mapping):
+        methods = [m for m in _METHODS if m in value]
+        seed = value.get("seed", 0)
+        allowed = {*methods, *(["seed"] if methods == ["random"] else [])}
+        if len(methods) != 1 or set(value) - allowed or not isinstance(seed, (int, np.integer)):
+            raise wrong
+        amount: Any = value[methods[0]]
+        method = methods[0]
+    else:
+        amount, seed = value, 0
+        method = "random" if isinstance(value, (float, np.floating)) and value <= 1 else "every"
+    if isinstance(amount, bool) or not isinstance(amount, (int, float, np.integer, np.floating)):
+        raise wrong
+    if not math.isfinite(amount):
+        raise wrong
+    return Thinning(method, float(amount), int(seed))  # type: ignore[arg-type]
