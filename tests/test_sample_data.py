@@ -17,6 +17,7 @@ from cfagg.errors import RepairWarning, SourceError
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "sample_data"
 AGGREGATIONS = sorted(p.name for p in FOLDER.glob("*.nca"))
+FROM_PACKAGES = {"sst.nca", "profiles.nc", "storms.nc"}  # made where the packages that hold the data are installed
 STRICT = [name for name in AGGREGATIONS if "printed" not in name]
 
 
@@ -63,7 +64,7 @@ def test_all_samples_together_stay_below_two_megabytes() -> None:
 def test_the_script_makes_the_committed_contents_again(tmp_path: Path) -> None:
     runpy.run_path(str(FOLDER / "make.py"))["main"](tmp_path)
     made = sorted(p.relative_to(tmp_path) for p in tmp_path.rglob("*") if p.is_file())
-    assert {p.name for p in FOLDER.glob("*.nc*")} - {"sst.nca"} <= {str(p) for p in made}
+    assert {p.name for p in FOLDER.glob("*.nc*")} - FROM_PACKAGES <= {str(p) for p in made}
     assert not [p for p in made if contents(tmp_path / p) != contents(FOLDER / p)]
 
 
@@ -188,3 +189,30 @@ def test_a_point_series_of_the_months_equals_the_whole() -> None:
     with cfagg.read(FOLDER / "sst.nca") as dataset:
         series = dataset["surface_temperature"][:, 9, 50].values
     np.testing.assert_array_equal(series, whole[:, 9, 50])
+
+
+def test_storms_are_trajectories_whose_fixes_follow_each_other() -> None:
+    with netCDF4.Dataset(FOLDER / "storms.nc") as dataset:
+        size, hours = dataset["row_size"][:].data, dataset["time"][:].data
+        assert (dataset.featureType, dataset["storm"].cf_role, len(size)) == ("trajectory", "trajectory_id", 75)
+        assert dataset["row_size"].sample_dimension == "obs"
+        assert size.sum() == len(hours) == 2468
+        assert all((np.diff(track) >= 0).all() for track in np.split(hours, np.cumsum(size)[:-1]))
+        names = [str(n) for n in netCDF4.chartostring(dataset["storm"][:])]
+        katrina = np.repeat(np.arange(75), size) == names.index("Katrina 2005")
+        assert dataset["wind"][:][katrina].max() == 150
+        assert dataset["pressure"][:][katrina].min() == 902
+        missing = np.ma.getmaskarray(dataset["gale"][:])
+        assert missing[hours < 8760].all()
+        assert 0.02 < missing[hours >= 8760].mean() < 0.04
+
+
+def test_profiles_go_down_from_the_surface_and_hold_no_missing_level() -> None:
+    with netCDF4.Dataset(FOLDER / "profiles.nc") as dataset:
+        size, depth = dataset["row_size"][:].data, dataset["depth"][:].data
+        assert (dataset.featureType, len(size), size.sum()) == ("profile", 48, 1887)
+        assert all(p[0] == 5 and (np.diff(p) > 0).all() for p in np.split(depth, np.cumsum(size)[:-1]))
+        for name, low, high in (("potential_temperature", 273, 303), ("practical_salinity", 30, 40)):
+            values = dataset[name][:]
+            assert not np.ma.is_masked(values)
+            assert low < values.min() < values.max() < high, (name, values.min(), values.max())
