@@ -1,0 +1,281 @@
+"""Statistics of how observations change from one time step to a later one.
+
+Stations may move or fall silent, so rows cannot be compared with earlier rows one by one.  As the founding text
+sketches, each row is put into a cell of a common grid, here of latitude and longitude, and into a slot of time.  What
+changes is the mean of a cell: the tendencies over six hours are all differences between the means of a cell in two
+slots whose starts are six hours apart.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import ConventionError, Problem, SelectionError
+from cfagg.observations.dates import parse_frequency
+from cfagg.observations.statistics import Accumulator
+from cfagg.observations.windows import format_duration
+
+__all__ = ["TendencyGrid", "cells_of", "parse_tendencies", "tendencies"]
+
+type Floats = npt.NDArray[np.float32]
+type Find = Callable[[int, int], tuple[int, int]]
+type Read = Callable[[int, int], Floats]
+
+_KEYS = ("grid", "steps", "slot")
+#: Finer cells than this are a mistake, and their numbers would not fit.
+_FINEST = Fraction(1, 1000)
+#: Slots of the past that are kept.
+_MOST_SLOTS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class TendencyGrid:
+    """The common grid, and the steps of time.
+
+    Parameters
+    ----------
+    degrees : fractions.Fraction
+        Height and width of the cells, which are counted from 90°S and 0°E; the last ones may be smaller.
+    steps : tuple of int
+        Differences of time in seconds.
+    slot : int
+        Length of a slot in seconds, counted from 1970; every step is a multiple of it.
+    """
+
+    degrees: Fraction
+    steps: tuple[int, ...]
+    slot: int
+
+    @property
+    def columns(self) -> int:
+        """Cells around the Earth."""
+        return -(-360 // self.degrees)
+
+
+def parse_tendencies(value: Any, where: str = "statistics.tendencies") -> TendencyGrid | None:
+    """Return the grid and the steps that a recipe names; `None` where it asks for no tendencies.
+
+    Parameters
+    ----------
+    value : mapping or None
+        ``grid`` (degrees), ``steps`` (spans of time such as ``[6h, 1d]``, or one), and ``slot``, by default the
+        shortest step.
+    where : str
+        Key path of the value, for messages.
+
+    Raises
+    ------
+    ConventionError
+        With every problem of the value.
+
+    Examples
+    --------
+    >>> parse_tendencies({"grid": 2.5, "steps": ["6h", "1d"]})
+    TendencyGrid(degrees=Fraction(5, 2), steps=(21600, 86400), slot=21600)
+    """
+    if value is None or value is False:
+        return None
+    head = "tendencies cannot be computed"
+    if not isinstance(value, Mapping):
+        said = "observations need a grid for them; expected a mapping such as {grid: 1.0, steps: [6h, 24h]}"
+        raise ConventionError(head, [Problem(where, f"is {value!r}; {said}")])
+    problems = [Problem(f"{where}.{k}", f"is not known; expected {', '.join(_KEYS)}") for k in value if k not in _KEYS]
+    degrees = _degrees(value.get("grid"))
+    if not _FINEST <= degrees <= 90:
+        said = f"is {value.get('grid')!r}; expected the size of a cell in degrees, from {float(_FINEST)} to 90"
+        problems.append(Problem(f"{where}.grid", said))
+    given = value.get("steps")
+    listed = list(given) if isinstance(given, list | tuple) else [given]
+    steps = [_seconds(step, f"{where}.steps[{i}]", problems) for i, step in enumerate(listed)]
+    slot = min(steps, default=0)
+    if not listed:
+        problems.append(Problem(f"{where}.steps", "is empty; expected spans of time such as [6h, 24h]"))
+    if value.get("slot") is not None:
+        slot = _seconds(value["slot"], f"{where}.slot", problems)
+    for i, step in enumerate(steps):
+        if slot and (step % slot or step // slot > _MOST_SLOTS):
+            said = f"{listed[i]!r} is not 1 to {_MOST_SLOTS:,} times the slot {format_duration(Fraction(slot))}"
+            problems.append(Problem(f"{where}.steps[{i}]", said))
+    if problems:
+        raise ConventionError(head, problems)
+    return TendencyGrid(degrees, tuple(sorted(set(steps))), slot)
+
+
+def _degrees(value: Any) -> Fraction:
+    """Return a number as it is written, 0 where it is none."""
+    try:
+        return Fraction(0 if isinstance(value, bool) else str(value))
+    except (ValueError, ZeroDivisionError):
+        return Fraction(0)
+
+
+def _seconds(value: Any, where: str, problems: list[Problem]) -> int:
+    try:
+        return parse_frequency(value)
+    except SelectionError as error:
+        problems.append(Problem(where, error.message))
+        return 0
+
+
+def cells_of(latitudes: Floats, longitudes: Floats, grid: TendencyGrid) -> npt.NDArray[np.int64]:
+    """Return the number of the cell that each place is in.
+
+    Parameters
+    ----------
+    latitudes, longitudes : float32 arrays, shape (n,)
+        Degrees north, and degrees east in [0, 360).
+    grid : TendencyGrid
+        The grid.
+
+    Returns
+    -------
+    int64 array, shape (n,)
+        From 0 at 90°S and 0°E, eastwards and then northwards; -1 where there is no place.
+
+    Examples
+    --------
+    >>> grid = TendencyGrid(Fraction(90), (3600,), 3600)
+    >>> cells_of(np.array([-90, 0, 90], "f4"), np.array([0, 90, 359], "f4"), grid)
+    array([0, 5, 7])
+    """
+    size = float(grid.degrees)
+    rows = -(-180 // grid.degrees)
+    with np.errstate(invalid="ignore"):
+        row = np.floor((latitudes.astype("f8") + 90) / size)
+        column = np.floor(longitudes.astype("f8") / size)
+        # The pole belongs to the last row.
+        cell = np.minimum(row, rows - 1) * grid.columns + np.clip(column, 0, grid.columns - 1)
+        known = np.isfinite(cell) & (np.abs(latitudes) <= 90)
+    return np.where(known, cell, -1).astype(np.int64)
+
+
+def tendencies(
+    grid: TendencyGrid,
+    variables: int,
+    first: int,
+    last: int,
+    find: Find,
+    read: Read,
+    *,
+    block: int = 2**18,
+) -> dict[int, dict[str, npt.NDArray[Any]]]:
+    """Return statistics of tendencies.
+
+    Parameters
+    ----------
+    grid : TendencyGrid
+        The grid and the steps.
+    variables : int
+        Number of variables.
+    first, last : int
+        First and last second, since 1970, of the rows that count.
+    find : callable
+        ``find(lo, hi)`` returns the range of rows with lo <= date < hi.
+    read : callable
+        ``read(start, stop)`` returns whole rows, shape (stop - start, 4 + variables).
+    block : int
+        Most rows read at once; the sums of a cell over two blocks may differ in their last bits with it.
+
+    Returns
+    -------
+    dict of int to dict of str to array
+        For each step the statistics as of `cfagg.observations.statistics.Accumulator.result`, of differences rounded
+        to float32; ``nan_count`` counts cells whose mean is not known in one of two slots with rows.
+
+    Examples
+    --------
+    >>> rows = np.array([[0, 0, 10, 20, 5], [0, 3600, 10, 20, 7], [0, 7200, 10, 20, 6]], "f4")
+    >>> grid = TendencyGrid(Fraction(1), (3600,), 3600)
+    >>> found = tendencies(grid, 1, 0, 7200, lambda lo, hi: (-(-lo // 3600), min(3, -(-hi // 3600))),
+    ...                    lambda start, stop: rows[start:stop])
+    >>> found[3600]["mean"], found[3600]["maximum"]
+    (array([0.5]), array([2.]))
+    """
+    found = {step: Accumulator(variables) for step in grid.steps}
+    kept: deque[tuple[int, _Slot]] = deque()
+    for number, start, stop in _slots(grid, first, last, find):
+        slot = _Slot(np.empty(0, np.int64), np.empty((0, variables)), np.empty((0, variables), np.int64))
+        for at in range(start, stop, block):
+            slot = _joined(slot, _means(read(at, min(at + block, stop)), grid))
+        while kept and kept[0][0] < number - grid.steps[-1] // grid.slot:
+            kept.popleft()
+        for step in grid.steps:
+            before = next((s for n, s in kept if n == number - step // grid.slot), None)
+            if before is not None:
+                found[step].accumulate(_difference(before, slot))
+        kept.append((number, slot))
+    return {step: accumulator.result() for step, accumulator in found.items()}
+
+
+def _slots(grid: TendencyGrid, first: int, last: int, find: Find) -> Iterator[tuple[int, int, int]]:
+    """Yield the number and rows of every slot with rows; long gaps are passed over at once."""
+    number, end = first // grid.slot, last // grid.slot
+    while number <= end:
+        lo, hi = max(first, number * grid.slot), min(last + 1, (number + 1) * grid.slot)
+        start, stop = find(lo, hi)
+        if start < stop:
+            yield number, start, stop
+            number += 1
+            continue
+        # Double the stride until rows are met, then go back by halves.
+        stride = 1
+        while number + stride <= end and _empty(find(lo, min(last + 1, (number + 2 * stride) * grid.slot))):
+            stride *= 2
+        number += stride
+
+
+def _empty(rows: tuple[int, int]) -> bool:
+    return rows[0] >= rows[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """Sums of the cells that have rows, in the order of their numbers."""
+
+    cells: npt.NDArray[np.int64]
+    sums: npt.NDArray[np.float64]
+    counts: npt.NDArray[np.int64]
+
+
+def _means(rows: Floats, grid: TendencyGrid) -> _Slot:
+    """Return the sums of some rows by their cells."""
+    cells = cells_of(rows[:, 2], rows[:, 3], grid)
+    order = np.argsort(cells, kind="stable")
+    order = order[np.searchsorted(cells[order], 0) :]
+    values = rows[order, 4:].astype("f8")
+    known = ~np.isnan(values)
+    values[~known] = 0
+    return _reduced(cells[order], values, known)
+
+
+def _joined(one: _Slot, other: _Slot) -> _Slot:
+    """Return the sums of two parts of a slot together."""
+    if not one.cells.size:
+        return other
+    cells = np.concatenate([one.cells, other.cells])
+    order = np.argsort(cells, kind="stable")
+    sums, counts = (np.concatenate(pair)[order] for pair in ((one.sums, other.sums), (one.counts, other.counts)))
+    return _reduced(cells[order], sums, counts)
+
+
+def _reduced(cells: npt.NDArray[np.int64], sums: npt.NDArray[np.float64], counts: npt.NDArray[Any]) -> _Slot:
+    """Return one entry a cell."""
+    if not cells.size:
+        return _Slot(cells, sums, counts.astype(np.int64))
+    starts = np.flatnonzero(np.diff(cells, prepend=-1))
+    return _Slot(cells[starts], np.add.reduceat(sums, starts), np.add.reduceat(counts, starts, dtype=np.int64))
+
+
+def _difference(before: _Slot, after: _Slot) -> Floats:
+    """Return by how much the means changed in the cells that both slots have."""
+    _, i, j = np.intersect1d(before.cells, after.cells, assume_unique=True, return_indices=True)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        then, now = before.sums[i] / before.counts[i], after.sums[j] / after.counts[j]
+        return (now - then).astype(np.float32)
