@@ -1,0 +1,165 @@
+"""What is written when all rows of a store are: statistics, index, attributes, and what makes it a store."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import ConventionError
+from cfagg.observations.layouts import DataLayout, array_documents, dumped, group_documents, write_bytes
+
+__all__ = ["VERSION", "Entries", "finish_store"]
+
+#: The version of the layout that the published software writes.
+VERSION = "0.22"
+
+_META = ("__date", "__time", "__latitude", "__longitude")
+type Int64 = npt.NDArray[np.int64]
+
+
+class Entries(Protocol):
+    """Entries of an index."""
+
+    count: int
+
+    def blocks(self) -> Iterator[tuple[Int64, Int64, Int64]]:
+        """Return all entries in blocks of columns epoch, start and length."""
+
+    @property
+    def ends(self) -> tuple[int, int] | None:
+        """First and last epoch, `None` where there is no entry."""
+
+
+def finish_store(
+    store: Path,
+    layout: DataLayout,
+    variables: Sequence[str],
+    entries: Entries,
+    date_indexing: str,
+    statistics: Mapping[str, npt.NDArray[Any]],
+    attributes: Mapping[str, Any],
+    *,
+    sidecar: bool = True,
+) -> None:
+    """Write everything but the chunks of rows; the documents that make it a store come last.
+
+    Parameters
+    ----------
+    store : Path
+        The directory.
+    layout : DataLayout
+        How its rows are stored.
+    variables : sequence of str
+        Names of the variables.
+    entries : Entries
+        Entries of the index.
+    date_indexing : {"bisect", "btree"}
+        The kind of index.
+    statistics : mapping of str to array, shape (variables,)
+        Statistics by name.
+    attributes : mapping
+        Attributes of the root beyond those that every store has.
+    sidecar : bool
+        Whether cfagg's own index is written, too.
+    """
+    for name, values in statistics.items():
+        if np.shape(values) != (len(variables),):
+            raise ConventionError(f"statistic {name!r} has shape {np.shape(values)}, expected ({len(variables)},)")
+        _write(store / name, array_documents(layout.format, np.asarray(values)))
+    _write(store / "data", {name: dumped(d) for name, d in layout.documents().items()})
+    _write_index(store, layout.format, date_indexing, entries)
+    _write(store, group_documents(layout.format, _attributes(layout, variables, entries, date_indexing, attributes)))
+    if sidecar:
+        _write_sidecar(store, entries)
+
+
+def _attributes(
+    layout: DataLayout, variables: Sequence[str], entries: Entries, date_indexing: str, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the attributes of the root."""
+    ends = entries.ends
+    dates = {}
+    if ends is not None:
+        first, last = (_iso(e) for e in ends)
+        dates = {
+            "start_date": first,
+            "end_date": last,
+            "last_date": last,
+            "index_start_date": first,
+            "index_end_date": last,
+            "statistics_start_date": first,
+            "statistics_end_date": last,
+        }
+    return {
+        "_tabular_finalise_complete": True,
+        "attribution": None,
+        "chunks": [layout.chunk, layout.columns],
+        "constant_fields": [],
+        "date_indexing": date_indexing,
+        "description": None,
+        "dimensions": ["dates", "variables"],
+        "dtype": "float32",
+        **dates,
+        "index_length": entries.count,
+        "layout": "tabular",
+        "licence": None,
+        "meta_variables": list(_META),
+        "shape": [layout.rows, layout.columns],
+        "uuid": str(uuid.uuid4()),
+        "variables": list(variables),
+        "variables_metadata": {},
+        "version": VERSION,
+        **given,
+    }
+
+
+def _iso(epoch: int) -> str:
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=epoch)).replace(tzinfo=None).isoformat()
+
+
+def _write_index(store: Path, format: str, date_indexing: str, entries: Entries) -> None:  # noqa: A002, ARG001
+    """Write the index that the published software reads."""
+    from numcodecs import Blosc
+
+    size = (64 << 20) // 24
+    pack = Blosc(cname="lz4", clevel=5, shuffle=Blosc.SHUFFLE).encode
+    files: dict[str, bytes] = {
+        ".zarray": dumped(
+            {
+                "chunks": [size, 3],
+                "compressor": {"blocksize": 0, "clevel": 5, "cname": "lz4", "id": "blosc", "shuffle": 1},
+                "dtype": "<i8",
+                "fill_value": 0,
+                "filters": None,
+                "order": "C",
+                "shape": [entries.count, 3],
+                "zarr_format": 2,
+            }
+        ),
+        ".zattrs": dumped({"_ARRAY_DIMENSIONS": ["epoch", "start_idx", "length"]}),
+    }
+    whole = np.zeros((size, 3), "<i8")
+    table = np.concatenate([np.stack(b, axis=1) for b in entries.blocks()]) if entries.count else whole[:0]
+    for i in range(0, len(table), size):
+        part = table[i : i + size]
+        whole[: len(part)] = part
+        whole[len(part) :] = 0
+        files[f"{i // size}.0"] = bytes(pack(whole))
+    _write(store / "date_index_ranges", files)
+
+
+def _write_sidecar(store: Path, entries: Entries) -> None:
+    """Write cfagg's own index."""
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(path, data)

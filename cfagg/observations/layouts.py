@@ -1,0 +1,277 @@
+"""The two layouts of a store of observations: how an array is described, and how a chunk of rows becomes bytes.
+
+``zarr2`` is written as the published software writes it: Zarr v2, keys with dots, Blosc.  ``cfagg`` is Zarr v3 with
+small chunks in shards, of which a window needs few.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import ConventionError, LimitError
+
+__all__ = ["FORMATS", "DataLayout", "array_documents", "group_documents", "write_bytes", "write_document"]
+
+FORMATS = ("zarr2", "cfagg")
+
+#: Bytes of a chunk of rows (`zarr2`) where nothing else is asked for.
+CHUNK_BYTES = 64 << 20
+#: Rows of a shard, and of a chunk in it (`cfagg`).
+SHARD_ROWS, INNER_ROWS = 1 << 18, 1 << 11
+#: What Blosc takes at once.
+_MOST = 2**31 - 17
+#: Offset and size of a chunk that a shard does not hold.
+_ABSENT = 2**64 - 1
+
+Rows = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class DataLayout:
+    """How the array ``data`` is cut and packed.
+
+    Parameters
+    ----------
+    format : {"zarr2", "cfagg"}
+        The layout of the store.
+    rows, columns : int
+        Shape of the array.
+    chunk : int
+        Rows of a stored object, a chunk or a shard.
+    inner : int
+        Rows that are packed together; `chunk` where there are no shards.
+    """
+
+    format: str
+    rows: int
+    columns: int
+    chunk: int
+    inner: int
+
+    @classmethod
+    def choose(cls, format: str, rows: int, columns: int, rows_per_chunk: int | None = None) -> DataLayout:  # noqa: A002
+        """Return the layout for an array of a known length.
+
+        Parameters
+        ----------
+        rows_per_chunk : int, optional
+            Rows of a stored object; chunks of 64 MiB, or shards of 262,144 rows, by default.
+
+        Raises
+        ------
+        ConventionError
+            There is no such layout, or `rows_per_chunk` is not positive.
+        LimitError
+            A chunk that Blosc cannot pack.
+
+        Examples
+        --------
+        >>> DataLayout.choose("zarr2", 1000, 6).chunk
+        1000
+        >>> DataLayout.choose("cfagg", 1000, 6)
+        DataLayout(format='cfagg', rows=1000, columns=6, chunk=262144, inner=2048)
+        """
+        chunk = full_chunk(format, columns, rows_per_chunk)
+        if format == "cfagg":
+            inner = min(chunk, INNER_ROWS)
+            return cls(format, rows, columns, chunk, inner)
+        chunk = max(1, min(chunk, rows))
+        return cls(format, rows, columns, chunk, chunk)
+
+    @property
+    def count(self) -> int:
+        """Number of stored objects."""
+        return -(-self.rows // self.chunk)
+
+    def key(self, number: int) -> str:
+        """Return the key of a stored object below the array.
+
+        >>> DataLayout.choose("cfagg", 1000, 6).key(0)
+        'c/0/0'
+        """
+        return f"{number}.0" if self.format == "zarr2" else f"c/{number}/0"
+
+    def extent(self, number: int) -> tuple[int, int]:
+        """Return the range of rows in a stored object."""
+        return number * self.chunk, min((number + 1) * self.chunk, self.rows)
+
+    def encode(self, rows: Rows) -> bytes:
+        """Return the bytes of a stored object.
+
+        The same rows always give the same bytes.  Blosc promises that in any thread but the main one, where it may use
+        several threads of its own: call it from a worker thread.
+
+        Parameters
+        ----------
+        rows : float32 array, shape (n, columns)
+            Its rows, C-contiguous; fewer than `chunk` at the end of the array.
+        """
+        if self.format == "zarr2":
+            return bytes(_packer("zstd", 3)(_filled(rows, self.chunk)))
+        pack = _packer("lz4", 5)
+        slots = self.chunk // self.inner
+        index = np.full((slots, 2), _ABSENT, "<u8")
+        parts: list[bytes] = []
+        offset = 0
+        for i, start in enumerate(range(0, len(rows), self.inner)):
+            packed = bytes(pack(_filled(rows[start : start + self.inner], self.inner)))
+            index[i] = offset, len(packed)
+            offset += len(packed)
+            parts.append(packed)
+        import google_crc32c
+
+        raw = index.tobytes()
+        return b"".join([*parts, raw, int(google_crc32c.value(raw)).to_bytes(4, "little")])
+
+    def documents(self) -> dict[str, Any]:
+        """Return the metadata documents of the array by file name."""
+        if self.format == "zarr2":
+            return {
+                ".zarray": {
+                    "chunks": [self.chunk, self.columns],
+                    "compressor": {"blocksize": 0, "clevel": 3, "cname": "zstd", "id": "blosc", "shuffle": 2},
+                    "dtype": "<f4",
+                    "fill_value": 0.0,
+                    "filters": None,
+                    "order": "C",
+                    "shape": [self.rows, self.columns],
+                    "zarr_format": 2,
+                }
+            }
+        packing = {"cname": "lz4", "clevel": 5, "shuffle": "bitshuffle", "typesize": 4, "blocksize": 0}
+        little = {"name": "bytes", "configuration": {"endian": "little"}}
+        sharding = {
+            "chunk_shape": [self.inner, self.columns],
+            "codecs": [little, {"name": "blosc", "configuration": packing}],
+            "index_codecs": [little, {"name": "crc32c"}],
+            "index_location": "end",
+        }
+        return {
+            "zarr.json": {
+                "zarr_format": 3,
+                "node_type": "array",
+                "shape": [self.rows, self.columns],
+                "data_type": "float32",
+                "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [self.chunk, self.columns]}},
+                "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+                "fill_value": 0.0,
+                "codecs": [{"name": "sharding_indexed", "configuration": sharding}],
+                "attributes": {},
+                "dimension_names": ["row", "column"],
+                "storage_transformers": [],
+            }
+        }
+
+
+def full_chunk(format: str, columns: int, rows_per_chunk: int | None) -> int:  # noqa: A002
+    """Return the rows of a stored object of an array that is long enough to fill it; see `DataLayout.choose`."""
+    if format not in FORMATS:
+        raise ConventionError(f"{format!r} is no layout of a store; choose one of {', '.join(FORMATS)}")
+    if rows_per_chunk is not None and rows_per_chunk < 1:
+        raise ConventionError(f"rows_per_chunk is {rows_per_chunk}; it must be 1 or more")
+    if format == "cfagg":
+        chunk = SHARD_ROWS if rows_per_chunk is None else rows_per_chunk
+        if chunk > INNER_ROWS:
+            chunk = -(-chunk // INNER_ROWS) * INNER_ROWS
+    else:
+        chunk = max(1, round(CHUNK_BYTES / (4 * columns))) if rows_per_chunk is None else rows_per_chunk
+    if 4 * columns * chunk > _MOST:
+        raise LimitError(
+            f"a chunk of {chunk:,} rows of {columns} columns has {4 * columns * chunk:,} bytes, more than the "
+            f"{_MOST:,} that Blosc packs at once; give a smaller rows_per_chunk"
+        )
+    return chunk
+
+
+def array_documents(format: str, values: npt.NDArray[Any]) -> dict[str, bytes]:  # noqa: A002
+    """Return the files of a small array of one dimension, metadata and its only chunk, by name.
+
+    Parameters
+    ----------
+    format : {"zarr2", "cfagg"}
+        The layout of the store.
+    values : float64 or int64 array, shape (v,)
+        One value for each variable.
+    """
+    whole = values.dtype.kind in "iu"
+    raw = np.ascontiguousarray(values, "<i8" if whole else "<f8")
+    n = len(raw)
+    if format == "zarr2":
+        compressor = {"blocksize": 0, "clevel": 5, "cname": "lz4", "id": "blosc", "shuffle": 1}
+        document: dict[str, Any] = {
+            "chunks": [max(n, 1)],
+            "compressor": compressor,
+            "dtype": raw.dtype.str,
+            "fill_value": 0 if whole else 0.0,
+            "filters": None,
+            "order": "C",
+            "shape": [n],
+            "zarr_format": 2,
+        }
+        files = {".zarray": dumped(document), ".zattrs": dumped({"_ARRAY_DIMENSIONS": ["variable"]})}
+        if n:
+            from numcodecs import Blosc
+
+            files["0"] = bytes(Blosc(cname="lz4", clevel=5, shuffle=Blosc.SHUFFLE).encode(raw))
+        return files
+    document = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [n],
+        "data_type": raw.dtype.name,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [max(n, 1)]}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": 0 if whole else 0.0,
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        "attributes": {},
+        "dimension_names": ["variable"],
+        "storage_transformers": [],
+    }
+    return {"zarr.json": dumped(document), **({"c/0": raw.tobytes()} if n else {})}
+
+
+def group_documents(format: str, attributes: Mapping[str, Any]) -> dict[str, bytes]:  # noqa: A002
+    """Return the metadata documents of the store's root by file name, the one that makes it a group last."""
+    if format == "zarr2":
+        return {".zattrs": dumped(attributes), ".zgroup": dumped({"zarr_format": 2})}
+    return {"zarr.json": dumped({"zarr_format": 3, "node_type": "group", "attributes": dict(attributes)})}
+
+
+def dumped(document: Mapping[str, Any]) -> bytes:
+    """Return a JSON document as zarr writes it: sorted, indented."""
+    return json.dumps(document, indent=4, sort_keys=True, ensure_ascii=True, allow_nan=False).encode("ascii")
+
+
+def write_document(path: Path, document: Mapping[str, Any]) -> None:
+    """Write a JSON document so that it is there whole or not at all."""
+    write_bytes(path, dumped(document))
+
+
+def write_bytes(path: Path, data: bytes | memoryview) -> None:
+    """Write a file so that it is there whole or not at all."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part.write_bytes(data)
+    part.replace(path)
+
+
+def _filled(rows: Rows, length: int) -> Rows:
+    """Return rows filled up with zeros, which is what a chunk beyond the end of an array holds."""
+    if len(rows) == length:
+        return np.ascontiguousarray(rows)
+    whole = np.zeros((length, rows.shape[1]), np.float32)
+    whole[: len(rows)] = rows
+    return whole
+
+
+def _packer(name: str, level: int) -> Any:
+    from numcodecs import Blosc
+
+    return Blosc(cname=name, clevel=level, shuffle=Blosc.BITSHUFFLE).encode

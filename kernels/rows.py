@@ -1,0 +1,271 @@
+"""Rows of observations in order: comparing, sorting, merging, and dropping duplicates.
+
+Rows are float32 and are compared column by column.  NaN comes after every number and equals any NaN; -0.0 equals 0.0.
+The first two columns are days since 1970 and the second of the day, whole numbers without NaN.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cfagg.kernels.jit import jit
+
+__all__ = ["first_disorder", "lower_bound", "merge_runs", "normalise", "sort_order", "take_unique"]
+
+#: Groups of equal keys up to this size are sorted by insertion.
+_FEW = 12
+
+
+@jit
+def normalise(rows):
+    """Turn -0.0 into 0.0, and every NaN into the one with the bits 0x7fc00000; equal rows have equal bits then.
+
+    Parameters
+    ----------
+    rows : float32[n, c]
+        Changed in place.
+    """
+    nan = np.float32(np.nan)
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            value = rows[i, j]
+            if value != value:  # noqa: PLR0124  NaN
+                rows[i, j] = nan
+            elif value == 0:
+                rows[i, j] = 0
+
+
+@jit
+def _compare(a, i, b, j, first):
+    """Return -1, 0 or 1 as row i of `a` is before, equal to or after row j of `b`, from column `first` on."""
+    for c in range(first, a.shape[1]):
+        x, y = a[i, c], b[j, c]
+        if x < y:
+            return -1
+        if x > y:
+            return 1
+        if x != y:
+            # At least one is NaN.
+            if x == x:  # noqa: PLR0124
+                return -1
+            if y == y:  # noqa: PLR0124
+                return 1
+    return 0
+
+
+@jit
+def first_disorder(rows):
+    """Return the first row that is not after the row before it; -1 where rows are sorted and all differ.
+
+    Parameters
+    ----------
+    rows : float32[n, c]
+
+    Returns
+    -------
+    int64
+    """
+    for i in range(1, rows.shape[0]):
+        if _compare(rows, i - 1, rows, i, 0) >= 0:
+            return i
+    return -1
+
+
+@jit
+def lower_bound(rows, bound, after):
+    """Return how many rows, which are sorted, are before a row.
+
+    Parameters
+    ----------
+    rows : float32[n, c]
+        Sorted.
+    bound : float32[1, c]
+        The row.
+    after : bool
+        Whether rows equal to `bound` count, too.
+
+    Returns
+    -------
+    int64
+    """
+    low, high = 0, rows.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        order = _compare(rows, middle, bound, 0, 0)
+        if order < 0 or (after and order == 0):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@jit
+def sort_keys(rows, keys):
+    """Fill the leading part of the order of rows: the date, then as much of the latitude as a key has room for.
+
+    Parameters
+    ----------
+    rows : float32[n, c]
+        With at least three columns.
+    keys : int64[n]
+        Filled: rows with unequal keys are in the order of their keys.
+    """
+    n = rows.shape[0]
+    low = np.int64(2**62)
+    high = -low
+    for i in range(n):
+        epoch = np.int64(rows[i, 0]) * 86400 + np.int64(rows[i, 1])
+        keys[i] = epoch
+        low = min(low, epoch)
+        high = max(high, epoch)
+    span = np.uint64(high - low) if n else np.uint64(0)
+    bits = 0
+    while span >> np.uint64(bits):
+        bits += 1
+    room = 62 - bits
+    cut = 32 - room if room < 32 else 0
+    words = rows.view(np.uint32)
+    for i in range(n):
+        word = np.int64(words[i, 2])
+        # Bits of a float32 in the order of the values: NaN, canonical and without sign, is last.
+        ordered = 0xFFFFFFFF - word if word >> 31 else word + 0x80000000
+        keys[i] = ((keys[i] - low) << (32 - cut)) | (ordered >> cut)
+
+
+@jit
+def _sort_group(rows, order, scratch, start, stop):
+    """Sort a part of `order` by whole rows; stable."""
+    n = stop - start
+    if n <= _FEW:
+        for i in range(start + 1, stop):
+            moving = order[i]
+            k = i
+            while k > start and _compare(rows, order[k - 1], rows, moving, 0) > 0:
+                order[k] = order[k - 1]
+                k -= 1
+            order[k] = moving
+        return
+    width = 1
+    while width < n:
+        for left in range(start, stop, 2 * width):
+            middle = min(left + width, stop)
+            right = min(left + 2 * width, stop)
+            i, j = left, middle
+            for k in range(left, right):
+                if i < middle and (j >= right or _compare(rows, order[i], rows, order[j], 0) <= 0):
+                    scratch[k] = order[i]
+                    i += 1
+                else:
+                    scratch[k] = order[j]
+                    j += 1
+        for k in range(start, stop):
+            order[k] = scratch[k]
+        width *= 2
+
+
+@jit
+def sort_order(rows, keys, order):
+    """Complete the order of rows whose keys are sorted.
+
+    Parameters
+    ----------
+    rows : float32[n, c]
+    keys : int64[n]
+        Their keys, as `sort_keys` gives them.
+    order : int64[n]
+        Numbers of the rows by ascending key; changed so that the rows are in order by all columns.
+    """
+    n = len(order)
+    scratch = np.empty(n, np.int64)
+    start = 0
+    while start < n:
+        stop = start + 1
+        while stop < n and keys[order[stop]] == keys[order[start]]:
+            stop += 1
+        if stop - start > 1:
+            _sort_group(rows, order, scratch, start, stop)
+        start = stop
+
+
+@jit
+def take_unique(rows, order, out):
+    """Copy rows in their order, each distinct one once.
+
+    Parameters
+    ----------
+    rows : float32[n, c]
+    order : int64[n]
+        Numbers of the rows, sorted.
+    out : float32[n, c]
+        Filled from the start.
+
+    Returns
+    -------
+    int64
+        Number of distinct rows.
+    """
+    count = 0
+    for i in order:
+        if count == 0 or _compare(out, count - 1, rows, i, 0) != 0:
+            for c in range(rows.shape[1]):
+                out[count, c] = rows[i, c]
+            count += 1
+    return count
+
+
+@jit
+def merge_runs(rows, bounds, out):
+    """Merge sorted runs into one, each distinct row once.
+
+    Parameters
+    ----------
+    rows : float32[n, c]
+        All runs, one after the other.
+    bounds : int64[k + 1]
+        Where each run starts, and n.
+    out : float32[n, c]
+        Filled from the start.
+
+    Returns
+    -------
+    int64
+        Number of distinct rows.
+    """
+    place = bounds[:-1].copy()
+    heap = np.empty(len(place), np.int64)
+    size = 0
+    for k in range(len(place)):
+        if place[k] < bounds[k + 1]:
+            heap[size] = k
+            size += 1
+    for i in range(size // 2 - 1, -1, -1):
+        _sift(rows, place, heap, size, i)
+    count = 0
+    while size:
+        k = heap[0]
+        i = place[k]
+        if count == 0 or _compare(out, count - 1, rows, i, 0) != 0:
+            for c in range(rows.shape[1]):
+                out[count, c] = rows[i, c]
+            count += 1
+        place[k] += 1
+        if place[k] == bounds[k + 1]:
+            size -= 1
+            heap[0] = heap[size]
+        _sift(rows, place, heap, size, 0)
+    return count
+
+
+@jit
+def _sift(rows, place, heap, size, i):
+    """Let a run sink to its place in the heap of runs, the one with the first row on top."""
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            return
+        if child + 1 < size and _compare(rows, place[heap[child + 1]], rows, place[heap[child]], 0) < 0:
+            child += 1
+        if _compare(rows, place[heap[child]], rows, place[heap[i]], 0) >= 0:
+            return
+        heap[i], heap[child] = heap[child], heap[i]
+        i = child
