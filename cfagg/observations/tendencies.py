@@ -249,7 +249,7 @@ def _means(rows: Floats, grid: TendencyGrid) -> _Slot:
     cells = cells_of(rows[:, 2], rows[:, 3], grid)
     order = np.argsort(cells, kind="stable")
     order = order[np.searchsorted(cells[order], 0) :]
-    values = rows[order, 4:].astype("f8")
+    values = np.asarray(rows[order, 4:], np.float64)
     known = ~np.isnan(values)
     values[~known] = 0
     return _reduced(cells[order], values, known)
@@ -261,8 +261,8 @@ def _joined(one: _Slot, other: _Slot) -> _Slot:
         return other
     cells = np.concatenate([one.cells, other.cells])
     order = np.argsort(cells, kind="stable")
-    sums, counts = (np.concatenate(pair)[order] for pair in ((one.sums, other.sums), (one.counts, other.counts)))
-    return _reduced(cells[order], sums, counts)
+    sums, counts = np.concatenate([one.sums, other.sums]), np.concatenate([one.counts, other.counts])
+    return _reduced(cells[order], sums[order], counts[order])
 
 
 def _reduced(cells: npt.NDArray[np.int64], sums: npt.NDArray[np.float64], counts: npt.NDArray[Any]) -> _Slot:
