@@ -1,1 +1,20 @@
-"""Indexes: which rows of a store have a date."""
+"""Indexes: which rows of a store have dates in an interval."""
+
+from cfagg.observations.indexes.bisect import write_bisect
+from cfagg.observations.indexes.btree import write_btree
+from cfagg.observations.indexes.entries import entries_of_blocks, joined
+from cfagg.observations.indexes.protocol import Entries, Index, checked
+from cfagg.observations.indexes.registry import index_kinds, open_index, stored_kinds
+
+__all__ = [
+    "Entries",
+    "Index",
+    "checked",
+    "entries_of_blocks",
+    "index_kinds",
+    "joined",
+    "open_index",
+    "stored_kinds",
+    "write_bisect",
+    "write_btree",
+]

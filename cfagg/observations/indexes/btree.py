@@ -1,0 +1,338 @@
+"""The index of the published software that is a B+tree.
+
+An array ``date_index_btree``, each row of which is a page: whether it is a node, its number of entries, left, right, then
+entries of three numbers.  Pages are counted from 1 (row 0), 0 is none.  A leaf has epochs, starts and lengths, and its
+neighbours left and right; a node has the first child left, and epochs with the children from them on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import CfaggError, ConventionError, Problem, SourceError
+from cfagg.observations.indexes.bisect import resolve
+from cfagg.observations.indexes.protocol import Entries, Int64, Store, as_interval, as_intervals, checked
+from cfagg.observations.indexes.table import Table
+from cfagg.observations.indexes.table_writing import TableWriter, ZarrFormat
+
+__all__ = ["NAME", "BTreeIndex", "open_btree", "write_btree"]
+
+#: Name of the array.
+NAME = "date_index_btree"
+
+#: Entries of a page, as the published software has them.
+PAGE = 256
+
+_HEAD = 4
+#: No tree that is one is higher.
+_MAX_HEIGHT = 64
+#: Pages that are kept: nodes and the leaves asked for last, 3 MiB.
+_KEPT = 512
+
+
+class BTreeIndex:
+    """A B+tree of entries in a Zarr array (see `Index` for the methods).
+
+    Parameters
+    ----------
+    table : Table
+        One page a row.
+    rows : int
+        Rows of the store.
+    """
+
+    kind = "btree"
+
+    def __init__(self, table: Table, rows: int) -> None:
+        self._table, self.rows = table, rows
+        self._pages: dict[int, Int64] = {}
+        root = table.attributes.get("root_page_id")
+        if type(root) is not int or table.shape[1] < _HEAD + 12 or (table.shape[1] - _HEAD) % 3:
+            raise SourceError(f"{table.where}: {table.shape[1]} columns and root_page_id {root!r} are no B+tree")
+        self._root, self._room = root, (table.shape[1] - _HEAD) // 3
+        self._entries: int | None = None
+        self.first: int | None = None
+        self.last: int | None = None
+        left, right = self._leaf_at_end(0), self._leaf_at_end(-1)
+        if left[1]:
+            first, last = _entries(left)[0], _entries(right)[-1]
+            self.first, self.last = int(first[0]), int(last[0])
+            if first[1] != 0 or last[2] < 1 or last[1] + last[2] != rows or self.first > self.last:
+                raise ConventionError(
+                    f"{table.where}: its first entry is {first.tolist()} and its last {last.tolist()}, which do not "
+                    f"cover {rows:,} rows; build the index again"
+                )
+        elif rows:
+            raise ConventionError(f"{table.where} has no entries for {rows:,} rows; build the index again")
+
+    def __getstate__(self) -> dict[str, object]:
+        return self.__dict__ | {"_pages": {}}
+
+    @property
+    def entries(self) -> int:
+        """Number of entries, which is counted leaf by leaf when it is first asked for."""
+        if self._entries is None:
+            self._entries = sum(len(leaf) for leaf in self._leaves(self._leaf_at_end(0)))
+        return self._entries
+
+    def find(self, lo: int, hi: int) -> tuple[int, int]:
+        """Return the first row, and the row after the last, with ``lo <= epoch < hi``."""
+        lo, hi = as_interval(lo, hi)
+        ends = np.array([lo] if hi <= lo else [lo, hi], np.int64)
+        found = self._rows(ends)
+        return int(found[0]), int(found[-1])
+
+    def find_many(self, lo: npt.ArrayLike, hi: npt.ArrayLike) -> Int64:
+        """Return ranges of rows for many intervals, shape (m, 2)."""
+        return resolve(*as_intervals(lo, hi), self._rows)
+
+    def entries_between(self, lo: int, hi: int) -> Entries:
+        """Return the entries with ``lo <= epoch < hi``."""
+        lo, hi = as_interval(lo, hi)
+        found = [np.empty((0, 3), np.int64)]
+        for leaf in self._leaves(self._leaf(lo)) if lo < hi else ():
+            keep = (leaf[:, 0] >= lo) & (leaf[:, 0] < hi)
+            found.append(leaf[keep])
+            if leaf[-1, 0] >= hi:
+                break
+        table = np.concatenate(found)
+        return table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy()
+
+    def blocks(self) -> Iterator[Entries]:
+        """Return all entries in blocks."""
+        waiting: list[Int64] = []
+        for leaf in self._leaves(self._leaf_at_end(0)):
+            waiting.append(leaf)
+            if len(waiting) == 256:
+                yield _columns(waiting)
+                waiting = []
+        if waiting:
+            yield _columns(waiting)
+
+    def validate(self, full: bool = False) -> list[Problem]:
+        """Return what is wrong with some entries, or with all."""
+        try:
+            if full:
+                count = 0
+                for epoch, _, _ in checked(self.blocks(), self._table.where, self.rows, strict=False):
+                    # Leaves that are linked are those that the nodes lead to.
+                    count += len(epoch)
+                    self._rows(epoch[::PAGE])
+                self._entries = count
+            elif self.first is not None and self.last is not None:
+                self._rows(np.unique(np.linspace(self.first, self.last, 16, dtype=np.int64)))
+        except CfaggError as error:
+            return [Problem(NAME, error.message)]
+        return []
+
+    def _page(self, page: int) -> Int64:
+        """Return a page, which has the form of one."""
+        kept = self._pages.get(page)
+        if kept is not None:
+            return kept
+        if not 1 <= page <= self._table.shape[0]:
+            raise ConventionError(f"{self._table.where} leads to page {page:,} of {self._table.shape[0]:,}")
+        row = self._table.read(page - 1, page)[0]
+        if row[0] not in (0, 1) or not 0 <= row[1] <= self._room:
+            raise ConventionError(f"{self._table.where}: page {page:,} begins with {row[:_HEAD].tolist()}")
+        if len(self._pages) >= _KEPT:
+            # A new dictionary and not a smaller one: other threads may be reading the old.
+            self._pages = {}
+        self._pages[page] = row
+        return row
+
+    def _down(self, epoch: int | None, end: int) -> Int64:
+        """Return the leaf in which the first entry not before an epoch is, or the one before it; or that at an end."""
+        row = self._page(self._root)
+        for _ in range(_MAX_HEIGHT):
+            if not row[0]:
+                return row
+            keys = _entries(row)
+            # Entries of the epoch that leads to a child may begin in the child before it.
+            i = int(np.searchsorted(keys[:, 0], epoch)) if epoch is not None else len(keys) if end else 0
+            row = self._page(int(keys[i - 1, 1]) if i else int(row[2]))
+        raise ConventionError(f"{self._table.where}: its nodes lead in a circle")
+
+    def _leaf(self, epoch: int) -> Int64:
+        return self._down(epoch, 0)
+
+    def _leaf_at_end(self, end: int) -> Int64:
+        return self._down(None, end)
+
+    def _leaves(self, row: Int64) -> Iterator[Int64]:
+        """Return the entries of a leaf and of those right of it, as tables of three columns."""
+        for _ in range(self._table.shape[0] + 1):
+            if row[1]:
+                yield _entries(row)
+            if not row[3]:
+                return
+            row = self._page(int(row[3]))
+            if row[0]:
+                raise ConventionError(f"{self._table.where}: a leaf has a node at its right")
+        raise ConventionError(f"{self._table.where}: its leaves lead in a circle")
+
+    def _rows(self, wanted: Int64) -> Int64:
+        """Return the first rows that are not before epochs, which rise."""
+        out = np.full(len(wanted), self.rows, np.int64)
+        done = 0
+        while done < len(wanted):
+            if self.last is None or wanted[done] > self.last:
+                break
+            pair: list[Int64] = []
+            for leaf in self._leaves(self._leaf(int(wanted[done]))):
+                pair.append(leaf)
+                if leaf[-1, 0] >= wanted[done]:
+                    break
+            table = np.concatenate(pair)
+            start = int(table[0, 1])
+            part = (table[:, 0], table[:, 1] - start, table[:, 2])
+            where = f"{self._table.where}, counted from the entry of row {start:,}"
+            for _ in checked([part], where, strict=False):
+                pass
+            # Nothing is before the first entry of a leaf but in the first leaf.
+            lies = start != 0 and wanted[done] <= table[0, 0]
+            if lies or not 0 <= start < self.rows or table[-1, 1] >= self.rows or table[-1, 0] < wanted[done]:
+                raise ConventionError(f"{where}: its nodes and leaves do not agree; build the index again")
+            stop = int(np.searchsorted(wanted, table[-1, 0], side="right"))
+            out[done:stop] = table[np.searchsorted(table[:, 0], wanted[done:stop]), 1]
+            done = stop
+        return out
+
+
+def open_btree(store: Store) -> BTreeIndex:
+    """Return the index that a store has as a B+tree.
+
+    Raises
+    ------
+    SourceError
+        It has none.
+    ConventionError
+        It does not cover the rows of the store.
+    """
+    return BTreeIndex(Table(store.source, NAME, store.path), store.rows)
+
+
+def write_btree(group: str | os.PathLike[str], entries: Iterable[Entries], *, zarr_format: ZarrFormat = 2) -> int:
+    """Write an index as a B+tree, ``date_index_btree``, with the pages of the published software's bulk loading.
+
+    Parameters
+    ----------
+    group : path
+        Directory of the store.
+    entries : iterable of (epoch, start, length)
+        Columns of int64 of consecutive entries, which are never in memory together; one epoch in 256 is.
+    zarr_format : {2, 3}
+        Zarr v2 with the chunks and codec of the published software, or Zarr v3.
+
+    Returns
+    -------
+    int
+        Number of entries.
+
+    Raises
+    ------
+    ConventionError
+        Epochs do not rise, lengths are below one, or an entry does not start where the one before it ends.
+    TargetError
+        The array cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> write_btree(folder, [(np.array([60, 120]), np.array([0, 5]), np.array([5, 1]))])
+    2
+    """
+    width = _HEAD + 3 * PAGE
+    chunk = round(2**26 / (8 * width)) if zarr_format == 2 else 2**10
+    keys: list[Int64] = []
+    count, leaves = 0, 0
+    with TableWriter(group, NAME, width, chunk, ("pages", "payloads"), zarr_format) as table:
+        for entry_table, is_last in _whole_pages(checked(entries, NAME)):
+            n = len(entry_table)
+            size = -(-n // PAGE)
+            if not leaves and not (is_last and n <= PAGE):
+                # The root that an empty tree has stays where it is, out of use.
+                table.append(np.zeros((1, width), np.int64))
+            pages = np.zeros((size, width), np.int64)
+            pages[:, 1] = PAGE
+            pages[-1, 1] = n - (size - 1) * PAGE
+            flat = np.zeros((size * PAGE, 3), np.int64)
+            flat[:n] = entry_table
+            pages[:, _HEAD:] = flat.reshape(size, 3 * PAGE)
+            number = np.arange(leaves, leaves + size)
+            # The first leaf is page 2.
+            pages[:, 2] = np.where(number == 0, 0, number + 1)
+            pages[:, 3] = number + 3
+            if is_last:
+                pages[-1, 3] = 0
+            table.append(pages)
+            keys.append(entry_table[::PAGE, 0].copy())
+            count, leaves = count + n, leaves + size
+        if count == 0:
+            table.append(np.zeros((1, width), np.int64))
+        root = 1
+        if leaves > 1:
+            root = _write_nodes(table, np.concatenate(keys), width)
+        attributes = {
+            "root_page_id": root,
+            "number_of_rows": table.rows,
+            "page_size": PAGE,
+            "max_entries": PAGE,
+            "chunk_sizes": 2**26,
+        }
+        table.finish(attributes, least_rows=chunk)
+    return count
+
+
+def _write_nodes(table: TableWriter, keys: Int64, width: int) -> int:
+    """Write the levels above the leaves, from the first epochs of the leaves, and return the page of the root."""
+    first = 2
+    while len(keys) > 1:
+        start = table.rows + 1
+        size = -(-len(keys) // (PAGE + 1))
+        for a in range(0, size, 1024):
+            b = min(size, a + 1024)
+            children = np.arange(a * (PAGE + 1), b * (PAGE + 1)).reshape(-1, PAGE + 1)
+            there = children < len(keys)
+            nodes = np.zeros((b - a, width), np.int64)
+            nodes[:, 0] = 1
+            nodes[:, 1] = there.sum(axis=1) - 1
+            nodes[:, 2] = children[:, 0] + first
+            entries = np.zeros((b - a, PAGE, 3), np.int64)
+            entries[:, :, 0] = keys[np.minimum(children[:, 1:], len(keys) - 1)]
+            entries[:, :, 1] = children[:, 1:] + first
+            entries[~there[:, 1:]] = 0
+            nodes[:, _HEAD:] = entries.reshape(b - a, -1)
+            table.append(nodes)
+        keys, first = keys[:: PAGE + 1], start
+    return first
+
+
+def _whole_pages(entries: Iterable[Entries]) -> Iterator[tuple[Int64, bool]]:
+    """Return tables of whole pages of entries, the last cut short, and whether one is the last."""
+    held = np.empty((0, 3), np.int64)
+    for block in entries:
+        held = np.concatenate([held, np.stack(block, axis=1)])
+        # What is left is never empty, so that the last one is known to be.
+        whole = (len(held) - 1) // PAGE * PAGE
+        if whole >= PAGE:
+            yield held[:whole], False
+            held = held[whole:]
+    if len(held):
+        yield held, True
+
+
+def _entries(row: Int64) -> Int64:
+    """Return the entries of a page, shape (count, 3)."""
+    table: Int64 = row[_HEAD : _HEAD + 3 * int(row[1])].reshape(-1, 3)
+    return table
+
+
+def _columns(leaves: list[Int64]) -> Entries:
+    table = np.concatenate(leaves)
+    return table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy()

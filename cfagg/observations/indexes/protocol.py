@@ -1,0 +1,218 @@
+"""What an index is: where the rows of a store with dates in an interval begin and end.
+
+An index is a table of entries ``(epoch, start, length)``: all rows from `start` on, `length` of them, have the date
+`epoch`, in seconds since 1970.  Epochs rise, and each entry starts where the one before it ends.  An interval of dates
+therefore is one range of rows.
+
+Source: seed 004, "Index".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import ConventionError, Problem
+
+__all__ = ["Entries", "Files", "Index", "Int64", "Store", "as_interval", "as_intervals", "checked"]
+
+Int64 = npt.NDArray[np.int64]
+#: Columns epoch, start and length of consecutive entries.
+Entries = tuple[Int64, Int64, Int64]
+
+#: Dates of entries lie within ± so many seconds, about the age of the universe, so that differences never overflow.
+MAX_EPOCH = 2**59
+
+
+class Files(Protocol):
+    """The stored objects of a store, by key below its root."""
+
+    def read(self, key: str, /) -> bytes | None:
+        """Return a whole object, `None` where there is none."""
+
+    def read_range(self, key: str, start: int, count: int, /) -> bytes:
+        """Return `count` bytes of an object from `start` on, fewer where it ends before."""
+
+    def size(self, key: str, /) -> int | None:
+        """Return the bytes of an object, `None` where there is none."""
+
+
+class Store(Protocol):
+    """What an index has to know of a store of observations."""
+
+    @property
+    def path(self) -> str:
+        """Path or address."""
+
+    @property
+    def source(self) -> Files:
+        """The stored objects."""
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    def identity(self) -> str:
+        """Text that changes where the rows do."""
+
+
+@runtime_checkable
+class Index(Protocol):
+    """Where rows with given dates are.  Indexes are picklable, and can be asked from several threads.
+
+    A kind of index from elsewhere is a callable that takes the store (`Store`) and returns such an object; it is named
+    in the entry point group ``cfagg.indexes``.
+    """
+
+    @property
+    def kind(self) -> str:
+        """Name of the kind, ``"pages"``, ``"bisect"``, ``"btree"`` or that of an entry point."""
+
+    @property
+    def entries(self) -> int:
+        """Number of entries."""
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of the store."""
+
+    @property
+    def first(self) -> int | None:
+        """First epoch, `None` where there is no entry."""
+
+    @property
+    def last(self) -> int | None:
+        """Last epoch, `None` where there is no entry."""
+
+    def find(self, lo: int, hi: int) -> tuple[int, int]:
+        """Return the first row, and the row after the last, with ``lo <= epoch < hi``.
+
+        The two are equal where there is none.
+
+        Parameters
+        ----------
+        lo, hi : int
+            Seconds since 1970.
+        """
+
+    def find_many(self, lo: npt.ArrayLike, hi: npt.ArrayLike) -> Int64:
+        """Return ranges of rows for many intervals at once.
+
+        Parameters
+        ----------
+        lo, hi : array of int64, shape (m,)
+            Seconds since 1970, in any order.
+
+        Returns
+        -------
+        int64 array, shape (m, 2)
+            As of `find`.
+        """
+
+    def entries_between(self, lo: int, hi: int) -> Entries:
+        """Return the entries with ``lo <= epoch < hi``, as columns epoch, start and length."""
+
+    def blocks(self) -> Iterator[Entries]:
+        """Return all entries, some ten thousands at a time."""
+
+    def validate(self, full: bool = False) -> list[Problem]:
+        """Return what is wrong with the index: of a sample of its entries, or of all of them."""
+
+
+def as_interval(lo: Any, hi: Any) -> tuple[int, int]:
+    """Return the two ends of an interval as integers within what entries can have.
+
+    >>> as_interval(np.int64(3), 2**70) == (3, MAX_EPOCH + 1)
+    True
+    """
+    a, b = (min(max(int(x), -MAX_EPOCH), MAX_EPOCH + 1) for x in (lo, hi))
+    return a, b
+
+
+def as_intervals(lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[Int64, Int64]:
+    """Return ends of intervals as columns of equal length.
+
+    Raises
+    ------
+    ValueError
+        They are no integers, or not as many.
+
+    Examples
+    --------
+    >>> as_intervals([1, 2], [3, 4])
+    (array([1, 2]), array([3, 4]))
+    """
+    ends = []
+    for given in (lo, hi):
+        found = np.atleast_1d(np.asarray(given))
+        if found.size == 0:
+            found = found.astype(np.int64)
+        if found.ndim != 1 or found.dtype.kind not in "iu":
+            raise ValueError(f"ends of intervals are columns of integers, found {found.dtype} of shape {found.shape}")
+        ends.append(np.clip(found, -MAX_EPOCH, MAX_EPOCH + 1).astype(np.int64))
+    if len(ends[0]) != len(ends[1]):
+        raise ValueError(f"there are {len(ends[0])} starts and {len(ends[1])} ends of intervals")
+    return ends[0], ends[1]
+
+
+def checked(entries: Iterable[Entries], where: str, rows: int | None = None, strict: bool = True) -> Iterator[Entries]:
+    """Pass entries on and raise at the first that breaks what an index is.
+
+    Parameters
+    ----------
+    entries : iterable of (epoch, start, length)
+        Columns of consecutive entries.
+    where : str
+        What they belong to, for the message.
+    rows : int, optional
+        Number of rows, which the entries must cover from the first to the last.
+    strict : bool
+        Whether two entries may not have the same epoch.
+
+    Raises
+    ------
+    ConventionError
+        Epochs that do not rise, lengths below one, or starts that are not where the entry before ends.
+
+    Examples
+    --------
+    >>> blocks = [(np.array([10, 20]), np.array([0, 3]), np.array([3, 1]))]
+    >>> [len(epoch) for epoch, _, _ in checked(blocks, "index", rows=4)]
+    [2]
+    """
+    count, end, last = 0, 0, -MAX_EPOCH - 1
+    for block in entries:
+        epoch, start, length = (np.ascontiguousarray(column, np.int64) for column in block)
+        if not epoch.shape == start.shape == length.shape or epoch.ndim != 1:
+            raise ConventionError(f"{where}: columns of entries have the shapes {[c.shape for c in block]}")
+        if not len(epoch):
+            continue
+        step = np.diff(epoch, prepend=last)
+        stop = np.empty(len(epoch), np.int64)
+        stop[0] = end
+        np.add(start[:-1], length[:-1], out=stop[1:])
+        wrong = (step < (1 if strict else 0)) | (length < 1) | (start != stop) | (epoch > MAX_EPOCH)
+        if rows is not None:
+            wrong |= length > rows - start
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            before = int(epoch[i - 1]) if i else last
+            raise ConventionError(
+                f"{where}: entry {count + i:,} is wrong: it has epoch {epoch[i]}, start {start[i]:,} and length "
+                f"{length[i]:,}, expected {_expected(count + i, before, int(stop[i]), rows)}; build the index again"
+            )
+        count, end, last = count + len(epoch), int(start[-1] + length[-1]), int(epoch[-1])
+        yield epoch, start, length
+    if rows is not None and end != rows:
+        raise ConventionError(f"{where}: {count:,} entries end at row {end:,} of {rows:,}; build the index again")
+
+
+def _expected(i: int, before: int, stop: int, rows: int | None) -> str:
+    """Return what an entry should have been."""
+    rise = f"an epoch after {before}, " if i else ""
+    room = "a length of one or more" if rows is None else f"a length of 1 to {rows - stop:,}"
+    return f"{rise}start {stop:,} and {room}"

@@ -1,0 +1,82 @@
+"""Opening the index of a store: the kinds that there are, and those of other packages.
+
+A kind is a name and a callable that takes the store and returns an `Index`.  Other packages name theirs in the entry
+point group ``cfagg.indexes``::
+
+    [project.entry-points."cfagg.indexes"]
+    hashed = "my_package:open_hashed"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import entry_points
+
+from cfagg.errors import SourceError, UnsupportedError
+from cfagg.observations.indexes import bisect, btree
+from cfagg.observations.indexes.protocol import Index, Store
+
+__all__ = ["GROUP", "index_kinds", "open_index", "stored_kinds"]
+
+#: Entry point group of kinds of indexes.
+GROUP = "cfagg.indexes"
+
+_OWN: dict[str, Callable[[Store], Index]] = {"bisect": bisect.open_bisect, "btree": btree.open_btree}
+
+#: Name of the array of each kind that the published software writes.
+_ARRAYS = {"bisect": bisect.NAME, "btree": btree.NAME}
+
+
+def index_kinds() -> tuple[str, ...]:
+    """Return the names of all kinds of indexes that can be opened.
+
+    >>> [kind for kind in ("bisect", "btree") if kind not in index_kinds()]
+    []
+    """
+    return (*_OWN, *sorted({point.name for point in entry_points(group=GROUP)} - set(_OWN)))
+
+
+def stored_kinds(store: Store) -> tuple[str, ...]:
+    """Return which kinds of the published software a store has."""
+    return tuple(
+        kind
+        for kind, name in _ARRAYS.items()
+        if any(store.source.size(f"{name}/{document}") is not None for document in (".zarray", "zarr.json"))
+    )
+
+
+def open_index(store: Store, kind: str | None = None) -> Index:
+    """Return the index of a store.
+
+    Parameters
+    ----------
+    store : Store
+        An open store of observations.
+    kind : str, optional
+        ``"pages"``, ``"bisect"``, ``"btree"`` or the name of an entry point.  By default the pages where they belong to
+        the store as it is, else what the store has.
+
+    Raises
+    ------
+    SourceError
+        The store has no such index.
+    ConventionError
+        The index does not cover the rows of the store.
+    UnsupportedError
+        There is no such kind.
+    """
+    if kind is None:
+        found = stored_kinds(store)
+        if not found:
+            raise SourceError(f"{store.path} has no index of its dates; write one with build_pages (cfagg obs index)")
+        kind = found[0]
+    if kind in _OWN:
+        return _OWN[kind](store)
+    for point in entry_points(group=GROUP, name=kind):
+        opened = point.load()(store)
+        if not isinstance(opened, Index):
+            raise SourceError(
+                f"{store.path}: the index {kind!r} of {point.value} is no Index but {type(opened).__name__}"
+            )
+        return opened
+    raise UnsupportedError(f"there is no kind of index {kind!r}; there are {', '.join(index_kinds())}")

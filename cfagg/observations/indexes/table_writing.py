@@ -1,0 +1,254 @@
+"""Writing a table of 64-bit integers as a Zarr array, a chunk at a time.
+
+All is written into a directory beside the array's, which takes its name when everything is there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from cfagg.errors import TargetError
+from cfagg.observations.indexes.protocol import Int64
+
+__all__ = ["Aside", "TableWriter", "ZarrFormat", "array_document", "write_document"]
+
+ZarrFormat = Literal[2, 3]
+
+
+class Aside:
+    """A new directory beside the one that it will become.
+
+    Parameters
+    ----------
+    group : path
+        Where the directory will be.
+    name : str
+        Its name.
+
+    Raises
+    ------
+    TargetError
+        It cannot be made.
+    """
+
+    def __init__(self, group: str | os.PathLike[str], name: str) -> None:
+        self.target = Path(group) / name
+        head = f".{name}-{socket.gethostname()}-"
+        try:
+            for left in Path(group).glob(f"{head}*"):
+                if not _alive(left.name.removeprefix(head).partition("-")[0]):
+                    shutil.rmtree(left, ignore_errors=True)
+            self.path = Path(group) / f"{head}{os.getpid()}-{id(self):x}"
+            self.path.mkdir(parents=True)
+        except OSError as error:
+            raise TargetError(f"{self.target} cannot be written: {error.strerror or error}") from error
+
+    def commit(self) -> None:
+        """Give the directory its name, in place of one that is there."""
+        old = self.path.with_name(f"{self.path.name}-old")
+        try:
+            self._rename(old)
+        except OSError as error:
+            raise TargetError(f"{self.target} cannot be written: {error.strerror or error}") from error
+        shutil.rmtree(old, ignore_errors=True)
+
+    def _rename(self, old: Path) -> None:
+        """Move the old directory away and the new one to its place."""
+        # Another process may do the same at the same time, so that there is one again.
+        for _ in range(100):
+            try:
+                self.path.rename(self.target)
+            except OSError:
+                if not self.target.is_dir():
+                    raise
+            else:
+                return
+            try:
+                self.target.rename(old)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                if not old.is_dir():
+                    raise
+                shutil.rmtree(old)
+        self.path.rename(self.target)
+
+    def discard(self) -> None:
+        """Remove what was written, if it has not got its name."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+class TableWriter:
+    """A table of int64 with two dimensions, as a Zarr array that grows by rows; for a ``with`` block.
+
+    Parameters
+    ----------
+    group : path
+        Directory of the store.
+    name : str
+        Name of the array.
+    columns, chunk_rows : int
+        Sizes of a chunk.
+    dims : tuple of str
+        Names of the dimensions.
+    zarr_format : {2, 3}
+        Form of the metadata.
+    """
+
+    def __init__(
+        self,
+        group: str | os.PathLike[str],
+        name: str,
+        columns: int,
+        chunk_rows: int,
+        dims: tuple[str, str],
+        zarr_format: ZarrFormat,
+    ) -> None:
+        from numcodecs import Blosc
+
+        self._codec = Blosc("lz4", 5, Blosc.SHUFFLE)
+        self._columns, self._chunk, self._dims, self._format = columns, chunk_rows, dims, zarr_format
+        self._aside = Aside(group, name)
+        self._buffer = np.zeros((chunk_rows, columns), "<i8")
+        self._used = 0
+        #: Rows so far.
+        self.rows = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._aside.discard()
+
+    def append(self, table: Int64) -> None:
+        """Add rows.
+
+        Parameters
+        ----------
+        table : int64 array, shape (rows, columns)
+            What follows.
+
+        Raises
+        ------
+        TargetError
+            A chunk cannot be written.
+        """
+        done = 0
+        while done < len(table):
+            n = min(len(table) - done, self._chunk - self._used)
+            self._buffer[self._used : self._used + n] = table[done : done + n]
+            done, self._used, self.rows = done + n, self._used + n, self.rows + n
+            if self._used == self._chunk:
+                self._write(self.rows // self._chunk - 1)
+
+    def finish(self, attributes: Mapping[str, Any], least_rows: int = 0) -> None:
+        """Write what is left and the metadata, and give the array its name.
+
+        Parameters
+        ----------
+        attributes : mapping
+            Attributes of the array.
+        least_rows : int
+            The array has at least so many rows, the last of which are zero.
+        """
+        if self._used:
+            self._write(self.rows // self._chunk)
+        shape = (max(self.rows, least_rows), self._columns)
+        document = array_document(shape, (self._chunk, self._columns), "<i8", self._dims, self._format, attributes)
+        write_document(self._aside.path, document, self._format)
+        self._aside.commit()
+
+    def _write(self, number: int) -> None:
+        """Write the buffer as a chunk and empty it."""
+        path = self._aside.path / (f"{number}.0" if self._format == 2 else f"c/{number}/0")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(self._codec.encode(self._buffer))
+        except OSError as error:
+            raise TargetError(f"{path} cannot be written: {error.strerror or error}") from error
+        self._buffer[:] = 0
+        self._used = 0
+
+
+def array_document(
+    shape: tuple[int, ...],
+    chunks: tuple[int, ...],
+    dtype: str,
+    dims: tuple[str, ...],
+    zarr_format: ZarrFormat,
+    attributes: Mapping[str, Any],
+    compressed: bool = True,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the metadata of an array and, for Zarr v2, its attributes.
+
+    >>> document, attributes = array_document((4,), (4,), "|u1", ("byte",), 2, {}, compressed=False)
+    >>> document["compressor"], attributes
+    (None, {'_ARRAY_DIMENSIONS': ['byte']})
+    """
+    blosc = {"cname": "lz4", "clevel": 5, "blocksize": 0}
+    if zarr_format == 2:
+        return {
+            "chunks": list(chunks),
+            "compressor": {"id": "blosc", "shuffle": 1, **blosc} if compressed else None,
+            "dtype": dtype,
+            "fill_value": 0,
+            "filters": None,
+            "order": "C",
+            "shape": list(shape),
+            "zarr_format": 2,
+        }, {"_ARRAY_DIMENSIONS": list(dims), **attributes}
+    size = np.dtype(dtype).itemsize
+    codecs: list[dict[str, Any]] = [{"name": "bytes", **({"configuration": {"endian": "little"}} if size > 1 else {})}]
+    if compressed:
+        codecs.append({"name": "blosc", "configuration": {"typesize": size, "shuffle": "shuffle", **blosc}})
+    return {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": list(shape),
+        "data_type": np.dtype(dtype).name,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunks)}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": 0,
+        "codecs": codecs,
+        "attributes": dict(attributes),
+        "dimension_names": list(dims),
+    }, {}
+
+
+def write_document(folder: Path, document: tuple[dict[str, Any], dict[str, Any]], zarr_format: ZarrFormat) -> None:
+    """Write the metadata of an array or group.
+
+    Raises
+    ------
+    TargetError
+        They cannot be written.
+    """
+    kind = ".zarray" if "shape" in document[0] else ".zgroup"
+    named = {"zarr.json": document[0]} if zarr_format == 3 else {kind: document[0], ".zattrs": document[1]}
+    try:
+        for name, content in named.items():
+            (folder / name).write_text(json.dumps(content, indent=4, sort_keys=True), encoding="utf-8")
+    except OSError as error:
+        raise TargetError(f"{folder} cannot be written: {error.strerror or error}") from error
+
+
+def _alive(pid: str) -> bool:
+    """Return whether there is a process of this number on this machine."""
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except (ValueError, OSError):
+        return True
+    return True
