@@ -7,17 +7,21 @@ The first two columns are days since 1970 and the second of the day, whole numbe
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from cfagg.kernels.jit import jit
 
 __all__ = ["first_disorder", "lower_bound", "merge_runs", "normalise", "sort_order", "take_unique"]
+
+Rows = npt.NDArray[np.float32]
+Int64 = npt.NDArray[np.int64]
 
 #: Groups of equal keys up to this size are sorted by insertion.
 _FEW = 12
 
 
 @jit
-def normalise(rows):
+def normalise(rows: Rows) -> None:
     """Turn -0.0 into 0.0, and every NaN into the one with the bits 0x7fc00000; equal rows have equal bits then.
 
     Parameters
@@ -36,9 +40,9 @@ def normalise(rows):
 
 
 @jit
-def _compare(a, i, b, j, first):
-    """Return -1, 0 or 1 as row i of `a` is before, equal to or after row j of `b`, from column `first` on."""
-    for c in range(first, a.shape[1]):
+def _compare(a: Rows, i: int, b: Rows, j: int) -> int:
+    """Return -1, 0 or 1 as row i of `a` is before, equal to or after row j of `b`."""
+    for c in range(a.shape[1]):
         x, y = a[i, c], b[j, c]
         if x < y:
             return -1
@@ -54,7 +58,7 @@ def _compare(a, i, b, j, first):
 
 
 @jit
-def first_disorder(rows):
+def first_disorder(rows: Rows) -> int:
     """Return the first row that is not after the row before it; -1 where rows are sorted and all differ.
 
     Parameters
@@ -66,13 +70,13 @@ def first_disorder(rows):
     int64
     """
     for i in range(1, rows.shape[0]):
-        if _compare(rows, i - 1, rows, i, 0) >= 0:
+        if _compare(rows, i - 1, rows, i) >= 0:
             return i
     return -1
 
 
 @jit
-def lower_bound(rows, bound, after):
+def lower_bound(rows: Rows, bound: Rows, after: bool) -> int:
     """Return how many rows, which are sorted, are before a row.
 
     Parameters
@@ -91,7 +95,7 @@ def lower_bound(rows, bound, after):
     low, high = 0, rows.shape[0]
     while low < high:
         middle = (low + high) // 2
-        order = _compare(rows, middle, bound, 0, 0)
+        order = _compare(rows, middle, bound, 0)
         if order < 0 or (after and order == 0):
             low = middle + 1
         else:
@@ -100,7 +104,7 @@ def lower_bound(rows, bound, after):
 
 
 @jit
-def sort_keys(rows, keys):
+def sort_keys(rows: Rows, keys: Int64) -> None:
     """Fill the leading part of the order of rows: the date, then as much of the latitude as a key has room for.
 
     Parameters
@@ -133,14 +137,14 @@ def sort_keys(rows, keys):
 
 
 @jit
-def _sort_group(rows, order, scratch, start, stop):
+def _sort_group(rows: Rows, order: Int64, scratch: Int64, start: int, stop: int) -> None:
     """Sort a part of `order` by whole rows; stable."""
     n = stop - start
     if n <= _FEW:
         for i in range(start + 1, stop):
             moving = order[i]
             k = i
-            while k > start and _compare(rows, order[k - 1], rows, moving, 0) > 0:
+            while k > start and _compare(rows, order[k - 1], rows, moving) > 0:
                 order[k] = order[k - 1]
                 k -= 1
             order[k] = moving
@@ -152,7 +156,7 @@ def _sort_group(rows, order, scratch, start, stop):
             right = min(left + 2 * width, stop)
             i, j = left, middle
             for k in range(left, right):
-                if i < middle and (j >= right or _compare(rows, order[i], rows, order[j], 0) <= 0):
+                if i < middle and (j >= right or _compare(rows, order[i], rows, order[j]) <= 0):
                     scratch[k] = order[i]
                     i += 1
                 else:
@@ -164,7 +168,7 @@ def _sort_group(rows, order, scratch, start, stop):
 
 
 @jit
-def sort_order(rows, keys, order):
+def sort_order(rows: Rows, keys: Int64, order: Int64) -> None:
     """Complete the order of rows whose keys are sorted.
 
     Parameters
@@ -188,7 +192,7 @@ def sort_order(rows, keys, order):
 
 
 @jit
-def take_unique(rows, order, out):
+def take_unique(rows: Rows, order: Int64, out: Rows) -> int:
     """Copy rows in their order, each distinct one once.
 
     Parameters
@@ -206,7 +210,7 @@ def take_unique(rows, order, out):
     """
     count = 0
     for i in order:
-        if count == 0 or _compare(out, count - 1, rows, i, 0) != 0:
+        if count == 0 or _compare(out, count - 1, rows, i) != 0:
             for c in range(rows.shape[1]):
                 out[count, c] = rows[i, c]
             count += 1
@@ -214,7 +218,7 @@ def take_unique(rows, order, out):
 
 
 @jit
-def merge_runs(rows, bounds, out):
+def merge_runs(rows: Rows, bounds: Int64, out: Rows) -> int:
     """Merge sorted runs into one, each distinct row once.
 
     Parameters
@@ -244,7 +248,7 @@ def merge_runs(rows, bounds, out):
     while size:
         k = heap[0]
         i = place[k]
-        if count == 0 or _compare(out, count - 1, rows, i, 0) != 0:
+        if count == 0 or _compare(out, count - 1, rows, i) != 0:
             for c in range(rows.shape[1]):
                 out[count, c] = rows[i, c]
             count += 1
@@ -257,15 +261,15 @@ def merge_runs(rows, bounds, out):
 
 
 @jit
-def _sift(rows, place, heap, size, i):
+def _sift(rows: Rows, place: Int64, heap: Int64, size: int, i: int) -> None:
     """Let a run sink to its place in the heap of runs, the one with the first row on top."""
     while True:
         child = 2 * i + 1
         if child >= size:
             return
-        if child + 1 < size and _compare(rows, place[heap[child + 1]], rows, place[heap[child]], 0) < 0:
+        if child + 1 < size and _compare(rows, place[heap[child + 1]], rows, place[heap[child]]) < 0:
             child += 1
-        if _compare(rows, place[heap[child]], rows, place[heap[i]], 0) >= 0:
+        if _compare(rows, place[heap[child]], rows, place[heap[i]]) >= 0:
             return
         heap[i], heap[child] = heap[child], heap[i]
         i = child

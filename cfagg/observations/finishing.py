@@ -14,12 +14,13 @@ import numpy.typing as npt
 from cfagg.errors import ConventionError
 from cfagg.observations.layouts import DataLayout, array_documents, dumped, group_documents, write_bytes
 
-__all__ = ["VERSION", "Entries", "finish_store"]
+__all__ = ["META", "VERSION", "Entries", "finish_store"]
 
 #: The version of the layout that the published software writes.
 VERSION = "0.22"
 
-_META = ("__date", "__time", "__latitude", "__longitude")
+#: The columns before the variables.
+META = ("__date", "__time", "__latitude", "__longitude")
 type Int64 = npt.NDArray[np.int64]
 
 
@@ -109,7 +110,7 @@ def _attributes(
         "index_length": entries.count,
         "layout": "tabular",
         "licence": None,
-        "meta_variables": list(_META),
+        "meta_variables": list(META),
         "shape": [layout.rows, layout.columns],
         "uuid": str(uuid.uuid4()),
         "variables": list(variables),
@@ -123,35 +124,13 @@ def _iso(epoch: int) -> str:
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=epoch)).replace(tzinfo=None).isoformat()
 
 
-def _write_index(store: Path, format: str, date_indexing: str, entries: Entries) -> None:  # noqa: A002, ARG001
+def _write_index(store: Path, format: str, date_indexing: str, entries: Entries) -> None:  # noqa: A002
     """Write the index that the published software reads."""
-    from numcodecs import Blosc
+    from cfagg.observations.indexes.bisect import write_bisect
+    from cfagg.observations.indexes.btree import write_btree
 
-    size = (64 << 20) // 24
-    pack = Blosc(cname="lz4", clevel=5, shuffle=Blosc.SHUFFLE).encode
-    files: dict[str, bytes] = {
-        ".zarray": dumped(
-            {
-                "chunks": [size, 3],
-                "compressor": {"blocksize": 0, "clevel": 5, "cname": "lz4", "id": "blosc", "shuffle": 1},
-                "dtype": "<i8",
-                "fill_value": 0,
-                "filters": None,
-                "order": "C",
-                "shape": [entries.count, 3],
-                "zarr_format": 2,
-            }
-        ),
-        ".zattrs": dumped({"_ARRAY_DIMENSIONS": ["epoch", "start_idx", "length"]}),
-    }
-    whole = np.zeros((size, 3), "<i8")
-    table = np.concatenate([np.stack(b, axis=1) for b in entries.blocks()]) if entries.count else whole[:0]
-    for i in range(0, len(table), size):
-        part = table[i : i + size]
-        whole[: len(part)] = part
-        whole[len(part) :] = 0
-        files[f"{i // size}.0"] = bytes(pack(whole))
-    _write(store / "date_index_ranges", files)
+    write = {"bisect": write_bisect, "btree": write_btree}[date_indexing]
+    write(store, entries.blocks(), zarr_format=2 if format == "zarr2" else 3)
 
 
 def _write_sidecar(store: Path, entries: Entries) -> None:
@@ -160,6 +139,4 @@ def _write_sidecar(store: Path, entries: Entries) -> None:
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:
     for name, data in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(path, data)
+        write_bytes(folder / name, data)

@@ -6,6 +6,7 @@ small chunks in shards, of which a window needs few.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping
@@ -16,7 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import ConventionError, LimitError
+from cfagg.conversion.workplace import reason
+from cfagg.errors import ConventionError, LimitError, TargetError
 
 __all__ = ["FORMATS", "DataLayout", "array_documents", "group_documents", "write_bytes", "write_document"]
 
@@ -256,10 +258,22 @@ def write_document(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def write_bytes(path: Path, data: bytes | memoryview) -> None:
-    """Write a file so that it is there whole or not at all."""
+    """Write a file so that it is there whole or not at all.
+
+    Raises
+    ------
+    TargetError
+        It cannot be written, as where the disk is full.
+    """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    part.write_bytes(data)
-    part.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(data)
+        part.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise TargetError(f"{path} cannot be written: {reason(error)}") from error
 
 
 def _filled(rows: Rows, length: int) -> Rows:

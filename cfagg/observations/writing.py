@@ -15,15 +15,13 @@ import numpy.typing as npt
 
 from cfagg.conversion.workplace import reason
 from cfagg.errors import CfaggError, ConventionError, TargetError
-from cfagg.observations.finishing import finish_store
+from cfagg.kernels.lookup import entries_of_rows
+from cfagg.observations.finishing import META, finish_store
 from cfagg.observations.layouts import DataLayout, full_chunk, write_bytes
 from cfagg.observations.place import Place
 from cfagg.observations.statistics import Accumulator
 
 __all__ = ["META", "EntryFile", "StoreWriter", "check_variables"]
-
-#: The columns before the variables.
-META = ("__date", "__time", "__latitude", "__longitude")
 
 type Rows = npt.NDArray[np.float32]
 type Int64 = npt.NDArray[np.int64]
@@ -86,6 +84,8 @@ class StoreWriter:
         threads: int = 2,
     ) -> None:
         self.variables = check_variables(variables)
+        if date_indexing not in ("bisect", "btree"):
+            raise ConventionError(f"{date_indexing!r} is no index of a store; choose bisect or btree")
         self.format, self.date_indexing, self.rows_per_chunk = format, date_indexing, rows_per_chunk
         self.rows = 0
         self._sidecar = sidecar
@@ -164,9 +164,10 @@ class StoreWriter:
                 self._pack(layout, self._open[: self._filled], layout.count - 1)
             for future in self._packing:
                 future.result()
-            self._pool.shutdown()
             self._entries.close()
-            finish_store(
+            # In a thread, where Blosc gives the same bytes each time.
+            self._pool.submit(
+                finish_store,
                 self._place.store,
                 layout,
                 self.variables,
@@ -175,7 +176,8 @@ class StoreWriter:
                 self._statistics.result() if statistics is None else statistics,
                 attributes or {},
                 sidecar=self._sidecar,
-            )
+            ).result()
+            self._pool.shutdown()
             self._place.publish()
         except OSError as error:
             if isinstance(error, CfaggError):
@@ -233,9 +235,7 @@ class StoreWriter:
 
 def write_chunk(store: Path, layout: DataLayout, rows: Rows, number: int) -> None:
     """Pack the rows of a stored object and write it; see `DataLayout.encode` for the thread to do it in."""
-    path = store / "data" / layout.key(number)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes(path, layout.encode(rows))
+    write_bytes(store / "data" / layout.key(number), layout.encode(rows))
 
 
 class EntryFile:
@@ -264,7 +264,7 @@ class EntryFile:
         """
         if not len(rows):
             return
-        entries = entries_of(rows, start)
+        entries = np.stack(entries_of_rows(rows, start), axis=1)
         if self._open is not None:
             if self._open[0] == entries[0, 0]:
                 # The rows of one second went on.
@@ -305,35 +305,11 @@ class EntryFile:
         self.count += len(entries)
 
 
-def entries_of(rows: Rows, start: int) -> Int64:
-    """Return the entries of sorted rows: epoch, number of the first row, number of rows.
-
-    Parameters
-    ----------
-    rows : float32 array, shape (n, c)
-        At least one.
-    start : int
-        Number of the first row.
-
-    Returns
-    -------
-    int64 array, shape (k, 3)
-
-    Examples
-    --------
-    >>> entries_of(np.array([[1, 0], [1, 0], [1, 5]], "f4"), 10).tolist()
-    [[86400, 10, 2], [86405, 12, 1]]
-    """
-    epochs = rows[:, 0].astype(np.int64) * 86400 + rows[:, 1].astype(np.int64)
-    first = np.flatnonzero(np.diff(epochs, prepend=epochs[0] - 1))
-    return np.stack([epochs[first], first + start, np.diff(first, append=len(rows))], axis=1)
-
-
 def check_variables(variables: Sequence[str]) -> tuple[str, ...]:
     """Return names of variables, or raise where a store cannot have them."""
     names = tuple(variables)
-    wrong = [v for v in names if not isinstance(v, str) or not v or v.startswith("__")]
-    twice = sorted({v for v in names if names.count(v) > 1 and isinstance(v, str)})
+    wrong = [v for v in names if not v or v.startswith("__")]
+    twice = sorted({v for v in names if names.count(v) > 1})
     if wrong or twice:
         raise ConventionError(
             "names of variables are text without two leading underscores, each once; found "
