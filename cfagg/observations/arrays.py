@@ -1,0 +1,208 @@
+"""What the arrays of an observation store are: their Zarr metadata, read from any source."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import LimitError, Problem, SourceError, UnsupportedError
+from cfagg.model import Regular
+from cfagg.observations.source import Source
+from cfagg.zarrs.codecs import Decoder, decoder
+from cfagg.zarrs.fields import data_type, fill_number, grid_v2, grid_v3, key_form
+from cfagg.zarrs.shards import Shards, find_shards
+
+__all__ = ["StoredArray", "open_stored", "read_json", "read_small"]
+
+#: Bytes of one metadata document.
+MAX_DOCUMENT = 2**28
+#: Bytes of an array that is read whole, such as statistics.
+MAX_SMALL = 2**26
+
+
+@dataclass(frozen=True, eq=False)
+class StoredArray:
+    """A Zarr array of a store: its metadata, nothing of its data.
+
+    Attributes
+    ----------
+    path : str
+        Path within the store.
+    zarr_format : int
+        2 or 3.
+    shape : tuple of int
+        Sizes of the dimensions.
+    dtype : numpy.dtype
+        Type of the elements in native byte order.
+    chunk : tuple of int
+        Shape of what is decoded at once: of the chunks within shards where there are shards.
+    held : tuple of int
+        Shape of what is stored as one object.
+    fill_value : int, float or bool
+        What elements of absent chunks are.
+    document : mapping
+        ``zarr.json`` or ``.zarray``.
+    text : bytes
+        The document as it is stored.
+    """
+
+    path: str
+    zarr_format: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    chunk: tuple[int, ...]
+    held: tuple[int, ...]
+    fill_value: Any
+    document: Mapping[str, Any] = field(repr=False)
+    text: bytes = field(repr=False)
+    prefix: str = field(repr=False)
+    separator: str = field(repr=False)
+
+    def key(self, *index: int) -> str:
+        """Return the key of a stored object in the store."""
+        tail = self.separator.join(map(str, index))
+        return f"{self.path}/{self.prefix}{self.separator if self.prefix else ''}{tail}"
+
+    @property
+    def sharded(self) -> bool:
+        """Whether several chunks are stored as one object."""
+        return self.shards is not None
+
+    @cached_property
+    def shards(self) -> Shards | None:
+        """How shards are laid out, `None` where there are none."""
+        return find_shards(self.document, self.dtype) if _has_shards(self.document) else None
+
+    @cached_property
+    def decoder(self) -> Decoder | None:
+        """How chunks are decoded; `None` where it takes zarr-python."""
+        if self.zarr_format == 3 and _has_shards(self.document):
+            return None if self.shards is None else self.shards.decoder
+        return decoder(self.document, self.zarr_format, self.dtype)
+
+    @property
+    def codecs(self) -> str:
+        """Names of the codecs, for messages."""
+        if self.zarr_format == 2:
+            used = [*(self.document.get("filters") or ()), self.document.get("compressor")]
+            names = [str(c["id"]) for c in used if isinstance(c, dict) and "id" in c]
+        else:
+            names = [str(c.get("name") if isinstance(c, dict) else c) for c in self.document.get("codecs", ())]
+        return ", ".join(names) or "none"
+
+    @property
+    def blosc(self) -> bool:
+        """Whether chunks are compressed with Blosc and nothing else, so that blocks of them can be decoded alone."""
+        found = self.decoder
+        return found is not None and len(found.steps) == 1 and found.steps[0].__name__ == "_blosc"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+def _has_shards(document: Mapping[str, Any]) -> bool:
+    codecs = document.get("codecs") or ()
+    return len(codecs) == 1 and isinstance(codecs[0], dict) and codecs[0].get("name") == "sharding_indexed"
+
+
+def read_json(source: Source, key: str) -> tuple[dict[str, Any], bytes] | None:
+    """Return a JSON object of the store and its text, `None` where there is none.
+
+    Raises
+    ------
+    SourceError
+        It is no JSON object.
+    LimitError
+        It is too large or too deeply nested.
+    """
+    text = source.read(key)
+    if text is None:
+        return None
+    where = f"{source.path}/{key}"
+    if len(text) > MAX_DOCUMENT:
+        raise LimitError(f"{where} has {len(text):,} bytes, metadata are read up to {MAX_DOCUMENT:,}")
+    try:
+        found = json.loads(text)
+    except RecursionError as error:
+        raise LimitError(f"{where} is nested too deeply") from error
+    except ValueError as error:
+        raise SourceError(f"{where} is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise SourceError(f"{where} holds a JSON {type(found).__name__}, expected an object")
+    return found, text
+
+
+def open_stored(source: Source, path: str) -> StoredArray | None:
+    """Return what an array of a store is, `None` where there is no such array.
+
+    Raises
+    ------
+    SourceError
+        Its metadata break the Zarr specification; all problems are listed.
+    UnsupportedError
+        A data type, chunk grid or extension that is not read.
+    """
+    where = f"{source.path}: array {path!r}"
+    problems: list[Problem] = []
+    found = read_json(source, f"{path}/.zarray")
+    if found is not None:
+        document, text = found
+        shape = _shape(document, problems)
+        dtype = data_type(document.get("dtype"), 2, where)
+        grid = objects = grid_v2(document.get("chunks"), shape, problems)
+        fill = document.get("fill_value")
+        prefix, separator = "", document.get("dimension_separator", ".")
+        if separator not in (".", "/"):
+            problems.append(Problem("dimension_separator", f"expected . or /, found {separator!r}"))
+        zarr_format = 2
+    else:
+        found = read_json(source, f"{path}/zarr.json")
+        if found is None or found[0].get("node_type") != "array":
+            return None
+        document, text = found
+        shape = _shape(document, problems)
+        dtype = data_type(document.get("data_type"), 3, where)
+        grid, objects = grid_v3(document, shape, problems, where)
+        fill = document.get("fill_value")
+        prefix, separator = key_form(document.get("chunk_key_encoding"), problems, where)
+        zarr_format = 3
+        if document.get("storage_transformers"):
+            raise UnsupportedError(f"{where} uses storage transformers, which are not read")
+    value = fill_number(0 if fill is None else fill, dtype, problems)
+    if problems:
+        raise SourceError(f"{where} has metadata that break the Zarr specification", problems)
+    if not all(isinstance(a, Regular) for g in (grid, objects) for a in g.axes):
+        raise UnsupportedError(f"{where} has chunks of several lengths; observation stores have equal chunks")
+    chunk, held = (tuple(int(a.chunk) for a in g.axes if isinstance(a, Regular)) for g in (grid, objects))
+    return StoredArray(path, zarr_format, shape, dtype, chunk, held, value, document, text, prefix, separator)
+
+
+def _shape(document: Mapping[str, Any], problems: list[Problem]) -> tuple[int, ...]:
+    shape = document.get("shape")
+    if not isinstance(shape, list) or not all(type(n) is int and 0 <= n < 2**62 for n in shape) or len(shape) > 8:
+        problems.append(Problem("shape", f"expected a list of sizes, found {shape!r:.60}"))
+        return ()
+    return tuple(shape)
+
+
+def read_small(source: Source, array: StoredArray) -> npt.NDArray[Any]:
+    """Return a small array of one dimension, such as one statistic, whole.
+
+    Raises
+    ------
+    LimitError
+        It is too large to be one.
+    """
+    from cfagg.observations.rows import Rows
+
+    size = math.prod(array.shape) * array.dtype.itemsize
+    if size > MAX_SMALL:
+        raise LimitError(f"{source.path}: array {array.path!r} has {size:,} bytes, read up to {MAX_SMALL:,}")
+    return Rows(source, array, cached=False).read(0, array.shape[0])

@@ -1,0 +1,234 @@
+"""Where the parts of one stored object are, and how each of them is decoded.
+
+The memory of a stored object, one column of chunks wide, is cut into *units* of equal size: blocks of a Blosc frame,
+chunks of a shard, ranges of an uncompressed object, or the whole of any other.  One unit is read and decoded alone.
+
+Sources: the Blosc 1 frame format (README_CHUNK_FORMAT of c-blosc); Zarr v3, "Sharding codec" 1.0.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import FragmentReadError, LimitError, UnsupportedError
+from cfagg.observations.arrays import StoredArray
+from cfagg.observations.source import Source
+from cfagg.zarrs.codecs import DamagedError, Decoder, strip_crc32c
+
+__all__ = ["Lane", "open_lane"]
+
+Block = npt.NDArray[np.uint8]
+Offsets = npt.NDArray[np.int64]
+
+#: Bytes of a unit of an object whose elements are stored as they are.
+_PLAIN_UNIT = 2**16
+#: Bytes of what is decoded at once; Blosc cannot make more.
+_MAX_UNIT = 2**31
+#: Of a remote Blosc frame so many bytes are read at first: mostly all offsets of its blocks are among them.
+_HEAD = 2**14
+_HEADER = struct.Struct("<BBBBIII")
+
+#: Flags of a Blosc frame: stored as it is; blocks are not split into streams by byte.
+_COPIED, _UNSPLIT = 0x02, 0x10
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """The units of one stored object.
+
+    Attributes
+    ----------
+    key : str
+        Key of the object.
+    unit : int
+        Bytes of a decoded unit; the last one may have fewer.
+    total : int
+        Bytes of the object when decoded.
+    starts, stops : int64, shape (units,), or None
+        Where each unit is stored; starts of -1 where it is absent, `None` where the object is.
+    decode : callable
+        From stored bytes, and the number of bytes they must become, to the unit.
+    """
+
+    key: str
+    unit: int
+    total: int
+    starts: Offsets | None
+    stops: Offsets | None
+    decode: Callable[[Any, int], Block]
+
+
+def open_lane(source: Source, array: StoredArray, row: int, column: int) -> Lane:
+    """Return the units of an object, from its own directory of blocks or chunks.
+
+    Parameters
+    ----------
+    source : Source
+        The store.
+    array : StoredArray
+        The array.
+    row, column : int
+        Which object along the first dimension, and which chunk along the second.
+
+    Raises
+    ------
+    FragmentReadError
+        The object is damaged or not readable.
+    UnsupportedError
+        Its codecs are not read here.
+    """
+    decoder = array.decoder
+    if decoder is None:
+        return _by_zarr_python(source, array, row, column)
+    width = array.chunk[1] if len(array.chunk) > 1 else 1
+    per_object = array.held[1] // width if len(array.held) > 1 else 1
+    index = (row, column // per_object) if len(array.held) > 1 else (row,)
+    key = array.key(*index)
+    total = array.held[0] * width * array.dtype.itemsize
+    size = source.size(key)
+    if size is None:
+        return Lane(key, max(total, 1), total, None, None, _same)
+    try:
+        if array.shards is not None:
+            return _shard(source, array, decoder, key, size, column % per_object)
+        if array.blosc:
+            return _frame(source, key, size, total)
+        if decoder.plain:
+            return _plain(key, size, total)
+        _check_unit(key, source, total)
+        return Lane(key, total, total, _at(0), _at(size), decoder.decode)
+    except DamagedError as error:
+        raise damaged(source, key, str(error)) from error
+
+
+def damaged(source: Source, key: str, problem: str) -> FragmentReadError:
+    """Return the error for an object that does not hold what it should."""
+    return FragmentReadError(f"{source.path}: chunk {key} is damaged: {problem}; write the chunk again")
+
+
+def _at(*values: int) -> Offsets:
+    return np.array(values, np.int64)
+
+
+def _same(stored: Any, expected: int) -> Block:
+    """Return elements that are stored as they are."""
+    found = np.frombuffer(stored, np.uint8)
+    if found.size != expected:
+        raise DamagedError(f"it has {found.size:,} bytes where {expected:,} were expected")
+    return found
+
+
+def _check_unit(key: str, source: Source, nbytes: int) -> None:
+    if nbytes > _MAX_UNIT:
+        raise LimitError(f"{source.path}: chunk {key} decodes to {nbytes:,} bytes at once, read up to {_MAX_UNIT:,}")
+
+
+def _plain(key: str, size: int, total: int, offset: int = 0) -> Lane:
+    """Return the ranges of an object whose elements are stored as they are, from `offset` on."""
+    if size != offset + total:
+        raise DamagedError(f"it has {size:,} bytes, expected {offset + total:,}")
+    edges = np.arange(0, total + _PLAIN_UNIT, _PLAIN_UNIT, dtype=np.int64).clip(max=total) + offset
+    return Lane(key, _PLAIN_UNIT, total, edges[:-1], edges[1:], _same)
+
+
+def _frame(source: Source, key: str, size: int, total: int) -> Lane:
+    """Return the blocks of a Blosc frame."""
+    head = source.read_range(key, 0, _HEAD if source.remote else 16)
+    if len(head) < 16:
+        raise DamagedError(f"its {len(head)} bytes have no room for the header of blosc")
+    version, codec, flags, item, nbytes, block, packed = _HEADER.unpack_from(head)
+    if nbytes != total:
+        raise DamagedError(f"it decodes to {nbytes:,} bytes, expected {total:,}")
+    if packed > size:
+        raise DamagedError(f"it has {size:,} of the {packed:,} bytes that its header gives")
+    if flags & _COPIED:
+        return _plain(key, packed, total, 16)
+    count = -(-nbytes // block) if block else 0
+    first = 16 + 4 * count
+    if not 0 < block or block > max(nbytes, 2**24) or first > packed or not item:
+        raise DamagedError(f"its header gives blocks of {block:,} bytes in a frame of {packed:,}")
+    if len(head) < first:
+        head += source.read_range(key, len(head), first - len(head))
+    if len(head) < first:
+        raise DamagedError("its offsets end early")
+    starts = np.frombuffer(head, "<i4", count, 16).astype(np.int64)
+    # Blocks may be stored in any order, as threads have finished them: each ends where the next one stored begins.
+    order = np.argsort(starts, kind="stable")
+    stops = np.empty_like(starts)
+    stops[order] = np.append(starts[order][1:], packed)
+    if starts[order[0]] < first or starts[order[-1]] > packed or (stops <= starts).any():
+        raise DamagedError("offsets of its blocks lead out of it")
+
+    def decode(stored: Any, expected: int) -> Block:
+        """Decode one block: as a frame of its own, with the header of the whole."""
+        from numcodecs import blosc
+
+        # A block shorter than the others is never split, and a frame cannot be shorter than its blocks.
+        last = flags if expected == block else flags | _UNSPLIT
+        header = _HEADER.pack(version, codec, last, item, expected, expected, 20 + len(stored))
+        out = np.empty(expected, np.uint8)
+        try:
+            blosc.decompress(b"".join((header, b"\x14\0\0\0", stored)), out)
+        except (RuntimeError, ValueError) as error:
+            raise DamagedError(str(error)) from error
+        return out
+
+    return Lane(key, block, total, starts, stops, decode)
+
+
+def _shard(source: Source, array: StoredArray, decoder: Decoder, key: str, size: int, column: int) -> Lane:
+    """Return the chunks of a shard, one column of them."""
+    shards = array.shards
+    assert shards is not None  # noqa: S101  (the caller asked)
+    counts = [h // c for h, c in zip(array.held, array.chunk, strict=True)]
+    length = 16 * math.prod(counts) + 4 * shards.checksum
+    if size < length:
+        raise DamagedError(f"its {size:,} bytes have no room for an index of {length:,}")
+    stored: Any = source.read_range(key, 0 if shards.at_start else size - length, length)
+    if len(stored) != length:
+        raise DamagedError("its index ends early")
+    if shards.checksum:
+        stored = strip_crc32c(stored, -1)
+    index = np.frombuffer(stored, "<u8").reshape(counts[0], -1, 2)[:, column]
+    absent = (index == 2**64 - 1).all(axis=1)
+    bad = ~absent & ((index > size).any(axis=1) | (index.sum(axis=1) > size))
+    if bad.any():
+        chunk = int(np.flatnonzero(bad)[0])
+        raise DamagedError(f"its index puts chunk {chunk} at {index[chunk].tolist()} of {size:,} bytes")
+    starts = np.where(absent, -1, index[:, 0].astype(np.int64))
+    stops = np.where(absent, -1, (index[:, 0] + index[:, 1]).astype(np.int64))
+    unit = math.prod(array.chunk) * array.dtype.itemsize
+    _check_unit(key, source, unit)
+    decode = _same if decoder.plain else decoder.decode
+    return Lane(key, unit, unit * counts[0], starts, stops, decode)
+
+
+def _by_zarr_python(source: Source, array: StoredArray, row: int, column: int) -> Lane:
+    """Return the whole chunk, which zarr-python decodes."""
+    if source.remote:
+        raise UnsupportedError(
+            f"{source.path}: array {array.path!r} has the codecs {array.codecs}, which are read from local stores "
+            "only; copy the store to this machine"
+        )
+    from cfagg.zarrs import open_array, read_chunk
+
+    opened = open_array(source.path, array.path)
+    index = (row, column)[: len(array.shape)]
+    shape = array.chunk
+
+    def decode(stored: Any, expected: int) -> Block:  # noqa: ARG001
+        found = read_chunk(opened, index)
+        whole = np.full(shape, array.fill_value, array.dtype)
+        if found is not None:
+            whole[tuple(slice(0, n) for n in found.shape)] = found
+        return whole.reshape(-1).view(np.uint8)
+
+    total = math.prod(shape) * array.dtype.itemsize
+    return Lane(array.key(*index), total, total, _at(0), _at(0), decode)

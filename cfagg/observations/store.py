@@ -1,0 +1,225 @@
+"""Opening an observation store: its attributes, its rows, its statistics and its index."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import ConventionError, FragmentMismatchError, SourceError
+from cfagg.observations.arrays import StoredArray, open_stored, read_json, read_small
+from cfagg.observations.attributes import META_VARIABLES, StoreAttributes, parse_attributes
+from cfagg.observations.rows import Rows
+from cfagg.observations.source import Source, make_source
+
+if TYPE_CHECKING:
+    from cfagg.observations.indexes.protocol import Index
+
+__all__ = ["STATISTICS", "ObservationStore", "open_store"]
+
+#: Statistics that a store may hold, one value for each variable.
+STATISTICS = ("mean", "minimum", "maximum", "stdev", "nan_count")
+#: Of so many bytes at either end of a few chunks the store's identity is made.
+_SAMPLE = 4096
+
+
+class ObservationStore:
+    """An observation store, opened for reading; it pickles.
+
+    Attributes
+    ----------
+    path : str
+        Directory or URL.
+    source : Source
+        Where its bytes are.
+    attributes : StoreAttributes
+        Its root attributes, checked.
+    variables : tuple of str
+        Names of the columns after the first four.
+    rows : int
+        Number of observations.
+    data : Rows
+        The rows: day since 1970, second of the day, latitude, longitude, then the variables, as float32.
+    """
+
+    def __init__(self, source: Source, attributes: StoreAttributes, array: StoredArray, text: bytes) -> None:
+        self.source = source
+        self.path = source.path
+        self.attributes = attributes
+        self.variables = attributes.variables
+        self.data = Rows(source, array)
+        self.rows = array.shape[0]
+        self._text = text
+
+    def __repr__(self) -> str:
+        return f"<ObservationStore {self.path}: {self.rows:,} rows of {len(self.variables)} variables>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was worked out is small; the mapping of statistics does not pickle.
+        return {k: v for k, v in self.__dict__.items() if k != "statistics"}
+
+    @property
+    def zarr_format(self) -> int:
+        """Zarr format of the store: 2 or 3."""
+        return self.data.array.zarr_format
+
+    @cached_property
+    def statistics(self) -> Mapping[str, npt.NDArray[np.float64]]:
+        """Statistics that the store holds, by name: float64, one value for each variable.
+
+        Raises
+        ------
+        FragmentMismatchError
+            One has another number of values than there are variables.
+        """
+        found: dict[str, npt.NDArray[np.float64]] = {}
+        for name in STATISTICS:
+            array = open_stored(self.source, name)
+            if array is None:
+                continue
+            if array.shape != (len(self.variables),):
+                raise FragmentMismatchError(
+                    f"{self.path}: array {name!r} has the shape {array.shape}, expected one value for each of the "
+                    f"{len(self.variables)} variables"
+                )
+            values = read_small(self.source, array).astype(np.float64)
+            values.flags.writeable = False
+            found[name] = values
+        return MappingProxyType(found)
+
+    @cached_property
+    def span(self) -> tuple[int, int] | None:
+        """Epochs, in seconds since 1970, of the first and the last row; `None` where there are no rows."""
+        if not self.rows:
+            return None
+        first, last = (self._epoch(row) for row in (0, self.rows - 1))
+        return first, last
+
+    @property
+    def start(self) -> int | None:
+        """Epoch of the first row in seconds since 1970, `None` where there are no rows."""
+        return None if self.span is None else self.span[0]
+
+    @property
+    def end(self) -> int | None:
+        """Epoch of the last row in seconds since 1970, `None` where there are no rows."""
+        return None if self.span is None else self.span[1]
+
+    def _epoch(self, row: int) -> int:
+        day, second = self.data.read(row, row + 1)[0, :2].tolist()
+        if not (abs(day) < 2**31 and 0 <= second < 86400):
+            raise ConventionError(
+                f"{self.path}: row {row} has the day {day} and the second {second}; expected days since 1970 and "
+                "seconds from 0 to 86399"
+            )
+        return 86400 * int(day) + int(second)
+
+    @cached_property
+    def identity(self) -> str:
+        """Digest that changes with the data: of metadata, of the size of every chunk, and of some stored bytes.
+
+        It is the same for a copy of the store, wherever that is, so that what belongs to the data can say so.
+        """
+        array = self.data.array
+        digest = hashlib.blake2b(digest_size=16)
+        for part in (array.text, (self.attributes.uuid or "").encode(), "\n".join(self.variables).encode()):
+            digest.update(len(part).to_bytes(8, "little") + part)
+        chunks = -(-array.shape[0] // array.held[0])
+        sizes: dict[str, dict[str, int]] = {}
+        columns = -(-array.shape[1] // array.held[1])
+        keys = [array.key(i, j) for i in range(chunks) for j in range(columns)]
+        for key in keys:
+            folder, _, name = key.rpartition("/")
+            if folder not in sizes:
+                sizes[folder] = self.source.sizes(folder)
+            digest.update(sizes[folder].get(name, -1).to_bytes(8, "little", signed=True))
+        for key in sorted({keys[0], keys[len(keys) // 2], keys[-1]}) if keys else ():
+            folder, _, name = key.rpartition("/")
+            size = sizes[folder].get(name, 0)
+            if size:
+                spans = [(0, min(size, _SAMPLE)), (max(0, size - _SAMPLE), min(size, _SAMPLE))]
+                for part in self.source.read_ranges(key, spans):
+                    digest.update(part)
+        return digest.hexdigest()
+
+    def index(self, kind: str | None = None) -> Index:
+        """Return the index from times to rows.
+
+        Parameters
+        ----------
+        kind : str, optional
+            ``"pages"``, ``"bisect"``, ``"btree"`` or a registered one; by default the fastest that is there and valid.
+        """
+        from cfagg.observations.indexes import open_index
+
+        return open_index(self, kind)
+
+
+def open_store(
+    path: str | os.PathLike[str], options: Mapping[str, Any] | None = None, allow: Iterable[str] = ()
+) -> ObservationStore:
+    """Open an observation store: one of the published software, unchanged, or one of cfagg's own layout.
+
+    Only metadata are read.
+
+    Parameters
+    ----------
+    path : path or str
+        A directory, or a URL ``http://``, ``https://`` or ``s3://``.
+    options : mapping, optional
+        For URLs: what `obstore` is told, such as ``{"region": "eu-west-1", "skip_signature": True}``.
+    allow : iterable of str
+        Prefixes of URLs of private or local addresses that may be read.
+
+    Returns
+    -------
+    ObservationStore
+        The store.
+
+    Raises
+    ------
+    SourceError
+        There is no such store, or its metadata are damaged.
+    ConventionError
+        It is not an observation store, or its attributes and its data disagree; every problem is listed.
+
+    Examples
+    --------
+    >>> store = open_store("synop.zarr")  # doctest: +SKIP
+    >>> store.rows, store.variables, store.data.read(0, 2).shape  # doctest: +SKIP
+    (4000, ('t2m', 'ps', 'wind'), (2, 7))
+    """
+    source = make_source(path, options, allow)
+    attributes, text = _root(source)
+    parsed = parse_attributes(attributes, source.path)
+    array = open_stored(source, "data")
+    if array is None:
+        raise SourceError(f"{source.path} has no array 'data'; the store is not whole: build it again")
+    width = len(META_VARIABLES) + len(parsed.variables)
+    if len(array.shape) != 2 or array.shape[1] != width or array.dtype != np.float32:
+        raise ConventionError(
+            f"{source.path}: array 'data' is {array.dtype.name} of shape {array.shape}; expected float32 with {width} "
+            f"columns, {len(META_VARIABLES)} for date, time, latitude and longitude and {len(parsed.variables)} for "
+            "the variables that the attributes name"
+        )
+    return ObservationStore(source, parsed, array, text)
+
+
+def _root(source: Source) -> tuple[dict[str, Any], bytes]:
+    """Return the root attributes and the document that they are in."""
+    if source.read(".zgroup") is not None:
+        return read_json(source, ".zattrs") or ({}, b"")
+    found = read_json(source, "zarr.json")
+    if found is None:
+        raise SourceError(f"{source.path} is no Zarr store: it has neither .zgroup nor zarr.json")
+    document, text = found
+    attributes = document.get("attributes", {})
+    if document.get("node_type") != "group" or not isinstance(attributes, dict):
+        raise SourceError(f"{source.path}/zarr.json describes no group with attributes")
+    return attributes, text
