@@ -1,7 +1,7 @@
 """Windows: which observations around a sample's date belong to the sample.
 
-A window is text such as ``"(-3,+3]"``: two offsets from the sample's date between brackets.  A round bracket leaves its
-end out, a square bracket keeps it in.  Observations have dates of whole seconds, so every window means a half-open
+A window is text such as ``"(-3,+3]"``: two offsets from the sample's date between brackets.  A round bracket leaves
+its end out, a square bracket keeps it in.  Observations have dates of whole seconds, so every window means a half-open
 range of whole seconds; nothing else of cfagg knows about brackets.
 """
 

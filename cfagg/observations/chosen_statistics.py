@@ -1,0 +1,130 @@
+"""Which statistics a dataset gives: the store's, another store's, given numbers, or those of a part of the rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfagg.errors import ConventionError, Problem, SelectionError
+from cfagg.observations.dataset import Observations, Plan
+
+if TYPE_CHECKING:
+    from cfagg.observations.indexes.protocol import Index
+    from cfagg.observations.store import ObservationStore
+
+__all__ = ["with_statistics"]
+
+
+def with_statistics(dataset: Observations, value: Any, options: Any = None, allow: Iterable[str] = ()) -> Observations:
+    """Return a dataset with other statistics.
+
+    Parameters
+    ----------
+    dataset : Observations
+        The dataset.
+    value : mapping, Observations, str or path
+        A mapping of names such as ``mean`` to numbers in the order of the dataset's variables, or to mappings of
+        variables to numbers; a dataset, or the path of a store, whose statistics are taken by the names of variables;
+        or a choice of rows such as ``"all"``, ``"80% of records"`` and ``"80% of period"``, of which statistics are
+        calculated now.
+    options, allow
+        As of `cfagg.open_observations`, for the path of a store.
+
+    Returns
+    -------
+    Observations
+
+    Raises
+    ------
+    SelectionError
+        Variables without statistics, all of them at once; numbers that are not one per variable.
+    """
+    plan = dataset.plan
+    names, stored = plan.columns.names, plan.columns.stored
+    rows = _choice(value)
+    if rows is not None:
+        chosen = _of_rows(dataset.store, dataset.index, rows)
+        found = _by_name(chosen, dataset.store.variables, stored, "statistics")
+    elif isinstance(value, Observations):
+        found = _by_name(value.statistics, value.variables, names, f"statistics of {value.path}")
+    elif isinstance(value, (str, os.PathLike)):
+        from cfagg.observations.store import open_store
+
+        other = open_store(value, options=options, allow=allow)
+        found = _by_name(other.statistics, other.variables, stored, f"statistics of {other.path}")
+    elif isinstance(value, Mapping):
+        found = _given(value, names)
+    else:
+        raise SelectionError(
+            f"statistics={value!r:.80} must be a mapping, a dataset, the path of a store, or a choice of rows such as "
+            '"80% of records"'
+        )
+    by_store = {k: dict(zip(stored, v, strict=True)) for k, v in found.items()}
+    changed = Plan(plan.dates, plan.window, plan.columns, plan.area, plan.thin, plan.kind, by_store)
+    return Observations(dataset.store, dataset.index, changed)
+
+
+def _choice(value: Any) -> Any:
+    """Return the choice of rows that a value is, or `None` where it is none."""
+    from cfagg.observations.chosen_rows import Choice, parse_choice
+
+    if isinstance(value, Mapping) and not {"over", "percent", "start", "end"} & set(value):
+        return None
+    if isinstance(value, str) and value.strip().lower() != "all" and "%" not in value:
+        return None
+    if not isinstance(value, (str, Mapping, Choice)):
+        return None
+    try:
+        return parse_choice(value)
+    except ConventionError as error:
+        raise SelectionError(error.message, error.problems) from None
+
+
+def _of_rows(store: ObservationStore, index: Index, choice: Any) -> dict[str, Any]:
+    """Calculate the statistics of a choice of rows."""
+    from cfagg.observations.statistics import over_rows
+
+    first, last = index.first, index.last
+    start, stop = (0, 0) if first is None or last is None else choice.rows(store.rows, first, last, index.find)
+    columns = np.arange(4, 4 + len(store.variables))
+    found: dict[str, Any] = over_rows(
+        len(store.variables), start, stop, lambda a, b: store.data.read(a, b, columns)
+    ).result()
+    return found
+
+
+def _by_name(
+    statistics: Mapping[str, Any], names: Sequence[str], wanted: Sequence[str], where: str
+) -> dict[str, list[float]]:
+    """Return statistics of the wanted variables, in their order."""
+    places = {name: i for i, name in enumerate(names)}
+    if missing := [n for n in wanted if n not in places]:
+        raise SelectionError(f"{where} lack variables", [Problem(n, "is not among them") for n in missing])
+    return {k: [float(v[places[n]]) for n in wanted] for k, v in statistics.items()}
+
+
+def _given(value: Mapping[str, Any], names: Sequence[str]) -> dict[str, list[float]]:
+    """Return statistics that a user gives as numbers."""
+    found: dict[str, list[float]] = {}
+    problems = []
+    for key, numbers in value.items():
+        if isinstance(numbers, Mapping):
+            if missing := [n for n in names if n not in numbers]:
+                problems.append(Problem(str(key), f"has nothing for {', '.join(missing)}"))
+                continue
+            numbers = [numbers[n] for n in names]  # noqa: PLW2901
+        try:
+            column = np.asarray(numbers, np.float64)
+        except (TypeError, ValueError):
+            problems.append(Problem(str(key), "does not consist of numbers"))
+            continue
+        if column.shape != (len(names),):
+            problems.append(Problem(str(key), f"has shape {column.shape}; expected one number for each of {names}"))
+            continue
+        found[str(key)] = column.tolist()
+    if problems:
+        raise SelectionError("statistics= does not fit the variables", problems)
+    return found

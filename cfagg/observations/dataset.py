@@ -1,0 +1,448 @@
+"""A store of observations as samples: one per date, of the observations in a window around it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import operator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from cfagg.errors import ConventionError, SelectionError
+from cfagg.observations.dates import SampleDates, epoch_text, first_second, last_second, parse_frequency
+from cfagg.observations.sample import DELTATIME, Details, Header, Sample, seconds_of
+from cfagg.observations.selection import Area, Columns, Thinning, parse_area, parse_thinning
+from cfagg.observations.windows import Window
+
+if TYPE_CHECKING:
+    from cfagg.observations.indexes.protocol import Index
+    from cfagg.observations.store import ObservationStore
+
+__all__ = ["KINDS", "Observations", "Plan"]
+
+type Int64 = np.ndarray[Any, np.dtype[np.int64]]
+type Floats = np.ndarray[Any, np.dtype[np.float32]]
+
+#: What ``sample=`` may be.
+KINDS = ("data", "deltatime")
+
+#: Seconds that single precision holds exactly; more do not fit into a column "deltatime".
+_EXACT = 2**24
+
+#: Columns before the variables in every store: day, second of the day, latitude, longitude.
+_META = 4
+
+#: Rows read at once for several samples.
+_AT_ONCE = 2**22
+
+
+class Plan:
+    """Which samples a store is cut into, and what of their rows is given out.
+
+    Parameters
+    ----------
+    dates : SampleDates
+        The samples.
+    window : Window
+        Which observations belong to a sample.
+    columns : Columns
+        The variables.
+    area : Area or None
+        Where observations must lie.
+    thin : Thinning or None
+        Which part of them is kept.
+    kind : {"data", "deltatime"}
+        Whether samples have the variables only, or seconds from the sample's date, latitude and longitude before them.
+    statistics : mapping of str to mapping of str to float, optional
+        Statistics by the names of variables in the store, where they are not the store's own.
+    """
+
+    def __init__(
+        self,
+        dates: SampleDates,
+        window: Window,
+        columns: Columns,
+        area: Area | None = None,
+        thin: Thinning | None = None,
+        kind: str = "data",
+        statistics: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> None:
+        if kind not in KINDS:
+            raise SelectionError(f"sample={kind!r} is not a kind of sample: it must be one of {', '.join(KINDS)}")
+        self.dates, self.window, self.columns = dates, window, columns
+        self.area, self.thin, self.kind, self.statistics = area, thin, kind, statistics
+        if kind != "deltatime":
+            return
+        if taken := sorted(set(DELTATIME) & set(columns.names)):
+            raise SelectionError(
+                f"sample='deltatime' has columns of its own named {', '.join(taken)}: rename these variables (rename=)"
+            )
+        lo, hi = window.offsets
+        if max(abs(lo), abs(hi - 1)) > _EXACT:
+            raise SelectionError(
+                f"the window {window} reaches more than 2**24 seconds (194 days) from the sample's date: a float32 "
+                "column 'deltatime' cannot hold that exactly; use sample='data' and ds.details(i).timedeltas"
+            )
+
+    def changed(self, changes: dict[str, Any]) -> Plan:
+        """Return a plan with some parts replaced, as `Observations.subset` takes them."""
+        given = {k: v for k, v in changes.items() if v is not None}
+        now = self.dates
+        dates = SampleDates(
+            first_second(given["start"]) if "start" in given else now.start,
+            last_second(given["end"]) if "end" in given else now.end,
+            parse_frequency(given["frequency"]) if "frequency" in given else now.frequency,
+        )
+        names = {k: given.get(k) for k in ("select", "drop", "reorder", "rename")}
+        return Plan(
+            dates,
+            Window.of(given["window"]) if "window" in given else self.window,
+            self.columns.choose(**names),
+            parse_area(given["area"]) if "area" in given else self.area,
+            parse_thinning(given["thin"]) if "thin" in given else self.thin,
+            given.get("sample", self.kind),
+            self.statistics,
+        )
+
+
+class Observations:
+    """Samples of a store of observations; made by `cfagg.open_observations`.
+
+    ``ds[i]`` is the sample of ``ds.dates[i]``: a `Sample`, float32 (rows, columns), of the observations in the window
+    around this date.  ``i`` may be negative.  Slices with any step, lists of numbers and masks give the rows of several
+    samples one below the other; ``boundaries`` of the result tells them apart.
+
+    Datasets do not change, can be pickled, and can be read in threads and in forked or spawned processes.
+    """
+
+    def __init__(self, store: ObservationStore, index: Index, plan: Plan) -> None:
+        self._store = store
+        self._index = index
+        self._plan = plan
+        self._lo, self._hi = plan.window.offsets
+        positions = plan.columns.positions(store.variables)
+        whole = np.array_equal(positions, np.arange(len(store.variables)))
+        self._columns = None if whole else np.concatenate([np.arange(_META), positions + _META])
+        leading = DELTATIME if plan.kind == "deltatime" else ()
+        self._header = Header((*leading, *plan.columns.names), self.variables_metadata, frozenset(leading))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in {"dates", "ranges"}}
+
+    # ---- what the dataset is
+
+    def __len__(self) -> int:
+        return len(self._plan.dates)
+
+    @cached_property
+    def dates(self) -> np.ndarray[Any, np.dtype[np.datetime64]]:
+        """Dates of the samples, datetime64[s] (samples,), UTC; read-only."""
+        dates = self._plan.dates.epochs().view("datetime64[s]")
+        dates.flags.writeable = False
+        return dates
+
+    @property
+    def path(self) -> str:
+        """Where the store is."""
+        return str(self._store.path)
+
+    @property
+    def store(self) -> ObservationStore:
+        """The store that the samples are read from."""
+        return self._store
+
+    @property
+    def index(self) -> Index:
+        """The index by which rows are found."""
+        return self._index
+
+    @property
+    def plan(self) -> Plan:
+        """What was asked for, worked out."""
+        return self._plan
+
+    @property
+    def window(self) -> Window:
+        """Which observations belong to a sample."""
+        return self._plan.window
+
+    @property
+    def frequency(self) -> dt.timedelta:
+        """Time between two samples."""
+        return dt.timedelta(seconds=self._plan.dates.frequency)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the variables, in order."""
+        return self._plan.columns.names
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of ``ds[i]``: the variables, after the columns that ``sample="deltatime"`` adds."""
+        return self._header.names
+
+    @property
+    def name_to_index(self) -> dict[str, int]:
+        """Numbers of the columns of ``ds[i]`` by their names."""
+        return {name: i for i, name in enumerate(self.columns)}
+
+    @property
+    def dtype(self) -> np.dtype[np.float32]:
+        """Type of the samples."""
+        return np.dtype(np.float32)
+
+    @property
+    def shape(self) -> tuple[None, int]:
+        """Shape of a sample: any number of rows, and the number of columns."""
+        return None, len(self.columns)
+
+    @property
+    def variables_metadata(self) -> dict[str, dict[str, Any]]:
+        """Attributes of the variables, such as ``units``, as far as the store has any."""
+        stored = self._store.attributes.variables_metadata
+        pairs = zip(self._plan.columns.names, self._plan.columns.stored, strict=True)
+        return {name: dict(stored[old]) for name, old in pairs if old in stored}
+
+    @property
+    def statistics(self) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:
+        """Statistics of the variables by name, such as ``mean``: float64 (variables,), in the order of `variables`.
+
+        They are the store's, or those chosen with ``statistics=``; area, thinning and dates do not change them.
+        """
+        names = self._plan.columns.stored
+        if (chosen := self._plan.statistics) is not None:
+            return {k: np.array([v[n] for n in names], np.float64) for k, v in chosen.items()}
+        positions = self._plan.columns.positions(self._store.variables)
+        return {k: np.asarray(v)[positions] for k, v in self._store.statistics.items()}
+
+    def metadata(self) -> dict[str, Any]:
+        """Return what a training must carry to inference: sources, recipe, versions, statistics and what was asked for.
+
+        The result consists of plain dictionaries, lists, text and numbers, as JSON has them.
+        """
+        from cfagg.observations.metadata import describe
+
+        return describe(self)
+
+    def __repr__(self) -> str:
+        plan = self._plan
+        return (
+            f"<Observations of {self.path}: {len(self)} samples, {plan.dates}, window {plan.window}, "
+            f"{len(self.variables)} variables>"
+        )
+
+    # ---- samples
+
+    @cached_property
+    def ranges(self) -> Int64:
+        """Rows in the windows of all samples, int64 (samples, 2): first row and the row after the last; read-only.
+
+        Asked for once for all samples, and before any area or thinning.
+        """
+        dates = self._plan.dates.epochs()
+        ranges = np.asarray(self._index.find_many(dates + self._lo, dates + self._hi), np.int64)
+        ranges.flags.writeable = False
+        return ranges
+
+    @property
+    def counts(self) -> Int64:
+        """Number of rows in the window of each sample, int64 (samples,), before any area or thinning."""
+        counts: Int64 = self.ranges[:, 1] - self.ranges[:, 0]
+        return counts
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a sample, or the rows of several; ``ds[i, columns]`` selects columns of it."""
+        if isinstance(key, tuple):
+            if len(key) != 2:
+                raise SelectionError(f"ds[{key}]: give the sample, and columns at most")
+            return self[key[0]][:, key[1]]
+        which = self._positions(key)
+        if isinstance(which, int):
+            block, details = self._one(which, self._columns)
+        else:
+            block, details = self._several(which, self._columns)
+        return self._sample(block, details)
+
+    def __iter__(self) -> Iterator[Sample]:
+        return (self[i] for i in range(len(self)))
+
+    def details(self, key: Any) -> Details:
+        """Return places and dates of the rows of ``ds[key]``.
+
+        Parameters
+        ----------
+        key : int, slice, sequence of int, or mask
+            As of ``ds[key]``.
+
+        Returns
+        -------
+        Details
+            ``latitudes`` and ``longitudes`` float32 (rows,), ``dates`` datetime64[s] (rows,), ``timedeltas`` int64
+            (rows,): seconds from the sample's date to the observation.
+        """
+        which = self._positions(key)
+        columns = np.arange(_META)
+        return (self._one(which, columns) if isinstance(which, int) else self._several(which, columns))[1]
+
+    def prefetch(self, *keys: Any) -> None:
+        """Begin to read samples in the background, so that ``ds[i]`` finds their rows in memory.
+
+        Parameters
+        ----------
+        *keys : int, slice, sequence of int, or mask
+            The next samples, as of ``ds[key]``.
+        """
+        numbers = [np.atleast_1d(np.asarray(self._positions(key), np.int64)) for key in keys]
+        if numbers:
+            dates = self._plan.dates.start + np.concatenate(numbers) * self._plan.dates.frequency
+            self._store.data.prefetch(self._index.find_many(dates + self._lo, dates + self._hi))
+
+    def subset(
+        self,
+        *,
+        start: Any = None,
+        end: Any = None,
+        window: str | Window | None = None,
+        frequency: Any = None,
+        select: Any = None,
+        drop: Any = None,
+        reorder: Any = None,
+        rename: Mapping[str, str] | None = None,
+        area: Any = None,
+        thin: Any = None,
+        statistics: Any = None,
+        sample: Literal["data", "deltatime"] | None = None,
+    ) -> Observations:
+        """Return another dataset of the same store; this one stays as it is.
+
+        Parameters
+        ----------
+        start, end, window, frequency, select, drop, reorder, rename, area, thin, statistics, sample
+            As of `cfagg.open_observations`; what is left out stays.  Names of variables are those of this dataset.
+            An area or thinning takes the place of the present one.
+
+        Returns
+        -------
+        Observations
+        """
+        changes = {
+            "start": start, "end": end, "window": window, "frequency": frequency, "select": select, "drop": drop,
+            "reorder": reorder, "rename": rename, "area": area, "thin": thin, "sample": sample,
+        }  # fmt: skip
+        changed = Observations(self._store, self._index, self._plan.changed(changes))
+        if statistics is None:
+            return changed
+        from cfagg.observations.chosen_statistics import with_statistics
+
+        return with_statistics(changed, statistics)
+
+    # ---- reading
+
+    def _positions(self, key: Any) -> int | Int64:
+        """Return the number of a sample, or the numbers of several, int64 (k,), none of them negative."""
+        n = len(self)
+        if isinstance(key, slice):
+            try:
+                return np.arange(*key.indices(n), dtype=np.int64)
+            except (TypeError, ValueError) as error:
+                raise SelectionError(f"ds[{key}]: {error}") from None
+        if isinstance(key, (bool, np.bool_)):
+            raise SelectionError(f"ds[{key}]: a sample is chosen by its number; a mask has one value per sample")
+        try:
+            number = operator.index(key)
+        except TypeError:
+            return self._numbers(key)
+        if not -n <= number < n:
+            raise SelectionError(f"sample {number} is not there: {self._extent()}")
+        return number % n
+
+    def _numbers(self, key: Any) -> Int64:
+        n = len(self)
+        numbers = np.asarray(key)
+        if numbers.ndim != 1 or (numbers.dtype.kind not in "biu" and numbers.size):
+            raise SelectionError(
+                f"ds[{key!r:.80}]: samples are chosen by a number, a slice, numbers in a row, or a mask of all samples"
+            )
+        if numbers.dtype == bool:
+            if len(numbers) != n:
+                raise SelectionError(f"a mask of {len(numbers)} samples does not fit: {self._extent()}")
+            return np.flatnonzero(numbers)
+        beyond = (numbers >= n) | (numbers < -n)
+        if beyond.any():
+            raise SelectionError(f"sample {numbers[beyond][0]} is not there: {self._extent()}")
+        return numbers.astype(np.int64) % n
+
+    def _extent(self) -> str:
+        dates = self._plan.dates
+        return f"there are {len(self)}, from {epoch_text(dates.start)} to {epoch_text(dates.last)}"
+
+    def _one(self, number: int, columns: Int64 | None) -> tuple[Floats, Details]:
+        date = self._plan.dates.start + number * self._plan.dates.frequency
+        start, stop = self._index.find(date + self._lo, date + self._hi)
+        block = self._kept(self._store.data.read(start, stop, columns), start, stop, date)
+        return block, Details(block[:, :_META], np.array([date], np.int64))
+
+    def _several(self, numbers: Int64, columns: Int64 | None) -> tuple[Floats, Details]:
+        dates = self._plan.dates.start + numbers * self._plan.dates.frequency
+        ranges = np.asarray(self._index.find_many(dates + self._lo, dates + self._hi))
+        blocks: list[Floats] = []
+        for few in _groups(ranges):
+            read = self._store.data.read_many(ranges[few], columns)
+            pairs = zip(read, ranges[few].tolist(), dates[few].tolist(), strict=True)
+            blocks += [self._kept(block, start, stop, date) for block, (start, stop), date in pairs]
+        width = _META + len(self._store.variables) if columns is None else len(columns)
+        block = np.concatenate([np.empty((0, width), np.float32), *blocks])
+        which = np.repeat(np.arange(len(blocks), dtype=np.int64), [len(b) for b in blocks])
+        return block, Details(block[:, :_META], dates, which)
+
+    def _kept(self, block: Floats, start: int, stop: int, date: int) -> Floats:
+        """Return what area and thinning leave of the rows of a sample, float32 (rows, 4 + variables)."""
+        if len(block):
+            self._check(block, start, stop, date)
+        area, thin = self._plan.area, self._plan.thin
+        if area is None and thin is None:
+            return block
+        rows = np.arange(start, stop)
+        if area is not None:
+            inside = area.mask(block[:, 2], block[:, 3])
+            block, rows = block[inside], rows[inside]
+        if thin is not None:
+            block = np.ascontiguousarray(block[thin.keep(date, rows, block[:, 2], block[:, 3])])
+        return block
+
+    def _check(self, block: Floats, start: int, stop: int, date: int) -> None:
+        """Refuse rows that do not belong to the window: the index is of other data."""
+        ends = block[:: max(len(block) - 1, 1), :2].tolist()
+        first, last = ends[0], ends[-1]
+        lo, hi = date + self._lo, date + self._hi
+        # Also false of NaN.
+        if lo <= first[0] * 86400 + first[1] and last[0] * 86400 + last[1] < hi:
+            return
+        raise ConventionError(
+            f"{self.path}: rows {start} to {stop - 1} should have dates from {epoch_text(lo)} to "
+            f"{epoch_text(hi - 1)}, but have (day, second) {first} to {last}: the index ({self._index.kind}) does not "
+            "belong to the data; `cfagg obs check` tells more, `cfagg obs index` writes another"
+        )
+
+    def _sample(self, block: Floats, details: Details) -> Sample:
+        if self._plan.kind == "data":
+            return Sample(block[:, _META:], details, self._header)
+        epochs = seconds_of(block)
+        first = details.references[0] if details.which is None else details.references[details.which]
+        # The second of the day makes room for the difference: the block is ours alone, and its dates are known.
+        block[:, 1] = epochs - first
+        known = Details(block[:, :_META], details.references, details.which, epochs)
+        return Sample(block[:, 1:], known, self._header)
+
+
+def _groups(ranges: Int64) -> Iterator[slice]:
+    """Cut ranges of rows into groups that are read at once: an area may leave little of them."""
+    edges = np.cumsum(ranges[:, 1] - ranges[:, 0])
+    at = 0
+    while at < len(ranges):
+        before = edges[at - 1] if at else 0
+        end = max(at + 1, int(np.searchsorted(edges, before + _AT_ONCE, "right")))
+        yield slice(at, end)
+        at = end

@@ -1,0 +1,127 @@
+"""`open_observations`: a store of observations, cut into samples."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from cfagg.errors import SelectionError
+from cfagg.observations.dataset import Observations, Plan
+from cfagg.observations.dates import sample_dates
+from cfagg.observations.selection import Columns, parse_area, parse_thinning
+from cfagg.observations.windows import Window
+
+__all__ = ["open_observations"]
+
+
+def open_observations(
+    path: str | os.PathLike[str],
+    start: Any = None,
+    end: Any = None,
+    window: str | Window = "(-3,+0]",
+    frequency: Any = "3h",
+    *,
+    select: Any = None,
+    drop: Any = None,
+    reorder: Any = None,
+    rename: Mapping[str, str] | None = None,
+    area: Any = None,
+    thin: Any = None,
+    statistics: Any = None,
+    sample: Literal["data", "deltatime"] = "data",
+    index: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    allow: Iterable[str] = (),
+) -> Observations:
+    """Open a store of observations as samples, one per date, of the observations in a window around it.
+
+    The samples have the dates `start`, `start` + `frequency`, … as far as `end`: there are
+    ``(end - start) // frequency + 1``.  `start` and `end` may be anything: where the store has no observations, samples
+    have no rows.  Only metadata are read; stores of anemoi-datasets are opened as they are.
+
+    Parameters
+    ----------
+    path : path or str
+        A directory, or a URL ``http://``, ``https://`` or ``s3://`` (with ``cfagg[remote]``).
+    start, end : int, str, datetime.date, datetime.datetime or numpy.datetime64, optional
+        First and last date: a year ``1979``, a month ``"1979-05"`` or ``197905``, a day ``"1979-05-31"`` or
+        ``19790531``, or a full time ``"1979-05-31T06:00:00"``; in UTC where there is no time zone.  A year, month or
+        day as `end` is meant to its last second.  Left out, the date of the first or last observation.
+    window : str
+        What belongs to a sample, relative to its date: ``"(-3,+3]"``, ``"(-1d,0]"``, ``"[-PT90M,06:00)"``.  A round
+        bracket leaves its end out, a square one keeps it in; numbers are hours.
+    frequency : int, str, datetime.timedelta or numpy.timedelta64
+        Step between samples: ``"6h"``, ``"1d"``, ``"30min"``, ``"PT6H"``; numbers are hours.
+    select, drop : str, sequence of str or set of str, optional
+        Variables to keep, in this order (of a set, in the store's), and variables to leave out.
+    reorder : sequence of str, mapping of str to int, or "sort", optional
+        Order of all variables that are left.
+    rename : mapping of str to str, optional
+        New names by the store's names.
+    area : (north, west, south, east), optional
+        Keeps observations in this area, its bounds included, in degrees; it may reach over 0° or 180°.
+    thin : int, float or mapping, optional
+        Keeps a part of each sample: every n-th row (``4`` or ``{"every": 4}``), each row with a chance (``0.1`` or
+        ``{"random": 0.1, "seed": 7}``; the same rows whenever the sample is read), or the earliest row in each cell of
+        a grid (``{"grid": 1.0}``, in degrees).  After `area`.
+    statistics : mapping, Observations, str or path, optional
+        What ``ds.statistics`` gives.  By default the store's; else a mapping of names to one number per variable,
+        another dataset or the path of its store, or a choice of rows, ``"all"``, ``"80% of records"`` or
+        ``"80% of period"``, of which statistics are calculated now.
+    sample : {"data", "deltatime"}
+        Columns of ``ds[i]``: the variables, or before them ``deltatime`` (seconds from the sample's date),
+        ``latitude`` and ``longitude``.
+    index : str, optional
+        Kind of index to look dates up in: ``"pages"``, ``"bisect"``, ``"btree"`` or one of an entry point
+        ``cfagg.indexes``.  By default the fastest that the store has.
+    options : mapping, optional
+        For URLs: what `obstore` is told, such as ``{"region": "eu-west-1", "skip_signature": True}``.
+    allow : iterable of str
+        Prefixes of URLs of private or local addresses that may be read.
+
+    Returns
+    -------
+    Observations
+        ``ds[i]``, ``len(ds)``, ``ds.dates``, ``ds.details(i)``, ``ds.variables``, ``ds.statistics``,
+        ``ds.metadata()``, ``ds.subset(...)`` and more.
+
+    Raises
+    ------
+    SelectionError
+        Dates, windows, variables, areas or thinnings that are not understood or not there.
+    SourceError
+        There is no such store, or its metadata are damaged.
+    ConventionError
+        It is no observation store; every problem is listed.
+
+    Notes
+    -----
+    Source: "Support irregular observations datasets", sections Using the dataset and Sample format.
+
+    Examples
+    --------
+    >>> ds = open_observations("synop.zarr", 1979, 2020, "(-3,+3]", "6h")  # doctest: +SKIP
+    >>> x = ds[0]  # doctest: +SKIP
+    >>> x.shape, x.latitudes.shape, ds.details(0).timedeltas.shape  # doctest: +SKIP
+    ((12611, 12), (12611,), (12611,))
+    """
+    from cfagg.observations.store import open_store
+
+    if isinstance(path, (list, tuple)):
+        raise SelectionError(
+            "open_observations opens one store; open each, and give the datasets to cfagg.join_observations"
+        )
+    # What needs no store is checked first: a mistake is told at once, wherever the store is.
+    span, region, thinning = Window.of(window), parse_area(area), parse_thinning(thin)
+    store = open_store(path, options=options, allow=allow)
+    columns = Columns.all_of(store.variables).choose(select, drop, reorder, rename)
+    found = store.index(index)
+    held = None if found.first is None or found.last is None else (found.first, found.last)
+    dates = sample_dates(start, end, frequency, held)
+    dataset = Observations(store, found, Plan(dates, span, columns, region, thinning, sample))
+    if statistics is None:
+        return dataset
+    from cfagg.observations.chosen_statistics import with_statistics
+
+    return with_statistics(dataset, statistics, options, allow)

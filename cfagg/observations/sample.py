@@ -1,0 +1,379 @@
+"""The observations of one window: an array whose rows keep their places and dates.
+
+A `Sample` is a NumPy array.  What NumPy does to it either keeps rows and annotations together or leaves the annotations
+behind: latitudes that no longer belong to the rows are never given out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from cfagg.errors import SelectionError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["DELTATIME", "Details", "Header", "Sample"]
+
+#: The columns that come before the variables in samples of the kind "deltatime".
+DELTATIME = ("deltatime", "latitude", "longitude")
+
+type Epochs = np.ndarray[Any, np.dtype[np.int64]]
+type Floats = np.ndarray[Any, np.dtype[np.float32]]
+type Dates = np.ndarray[Any, np.dtype[np.datetime64]]
+
+
+class Details:
+    """Where and when the rows of a sample were observed.
+
+    Parameters
+    ----------
+    places : float32 (n, 4)
+        Day since 1970, second of the day, latitude and longitude of each row, as stored.
+    references : int64 (k,)
+        Dates of the samples that the rows belong to, in seconds since 1970; k is 1 for ``ds[i]``.
+    which : int64 (n,), optional
+        For each row the number of its sample; left out where k is 1.
+    epochs : int64 (n,), optional
+        Dates of the rows in seconds since 1970, where they are known already.
+    """
+
+    __slots__ = ("_epochs", "_places", "references", "which")
+
+    def __init__(
+        self, places: Floats, references: Epochs, which: Epochs | None = None, epochs: Epochs | None = None
+    ) -> None:
+        self._places = places
+        self.references = references
+        self.which = which
+        self._epochs = epochs
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, rows: Any) -> Details:
+        """Return the details of some rows: a slice, a mask, or an array of numbers."""
+        which = None if self.which is None else self.which[rows]
+        epochs = None if self._epochs is None else self._epochs[rows]
+        return Details(self._places[rows], self.references, which, epochs)
+
+    @property
+    def latitudes(self) -> Floats:
+        """Latitudes, float32 (n,), in degrees north."""
+        return self._places[:, 2]
+
+    @property
+    def longitudes(self) -> Floats:
+        """Longitudes, float32 (n,), in degrees east, from 0 up to, not including, 360."""
+        return self._places[:, 3]
+
+    @property
+    def epochs(self) -> Epochs:
+        """Dates, int64 (n,), in seconds since 1970."""
+        if self._epochs is None:
+            self._epochs = seconds_of(self._places)
+        return self._epochs
+
+    @property
+    def dates(self) -> Dates:
+        """Dates, datetime64[s] (n,), UTC."""
+        return self.epochs.view("datetime64[s]")
+
+    @property
+    def timedeltas(self) -> Epochs:
+        """Seconds from the date of the row's sample to the observation, int64 (n,)."""
+        first = self.references[0] if self.which is None else self.references[self.which]
+        return self.epochs - first
+
+    @property
+    def reference_dates(self) -> Dates:
+        """Dates of the samples, datetime64[s] (k,)."""
+        return self.references.view("datetime64[s]")
+
+    @property
+    def reference_date(self) -> np.datetime64:
+        """Date of the one sample that the rows belong to, datetime64[s]."""
+        if len(self.references) != 1:
+            raise SelectionError(f"rows of {len(self.references)} samples have no one date: see reference_dates")
+        date: np.datetime64 = self.reference_dates[0]
+        return date
+
+    @property
+    def boundaries(self) -> list[slice]:
+        """For each sample the rows that belong to it."""
+        if self.which is None:
+            return [slice(0, len(self))]
+        if np.any(self.which[1:] < self.which[:-1]):
+            raise SelectionError("the rows were put in another order: those of a sample do not stand together")
+        edges = np.searchsorted(self.which, np.arange(len(self.references) + 1)).tolist()
+        return [slice(a, b) for a, b in pairwise(edges)]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Details, (np.ascontiguousarray(self._places), self.references, self.which, self._epochs)
+
+    def __repr__(self) -> str:
+        return f"<Details of {len(self)} rows, {len(self.references)} sample(s)>"
+
+
+def seconds_of(places: Floats) -> Epochs:
+    """Return the dates of rows in seconds since 1970, int64 (n,), from float32 (n, ≥ 2) day and second of the day."""
+    epochs = places[:, 0].astype(np.int64)
+    epochs *= 86400
+    epochs += places[:, 1].astype(np.int64)
+    return epochs
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the columns of a sample are.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the columns.
+    attributes : mapping of str to mapping
+        Attributes of variables, such as ``units``, by name.
+    leading : frozenset of str
+        Names of columns that are no variables (see `DELTATIME`).
+    """
+
+    names: tuple[str, ...]
+    attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    leading: frozenset[str] = frozenset()
+
+    def __getitem__(self, columns: Any) -> Header:
+        """Return the header of some columns: a slice, a mask, an array of numbers, or one number."""
+        chosen = np.arange(len(self.names))[columns]
+        return replace(self, names=tuple(self.names[i] for i in np.atleast_1d(chosen).tolist()))
+
+
+class Sample(np.ndarray[Any, np.dtype[np.float32]]):
+    """Observations, float32 (rows, columns), with places and dates that stay with their rows.
+
+    A row selection, by slice, mask or numbers, selects the annotations too; so does arithmetic element by element.  Of
+    what has rows no longer (a transposed or a reduced array) the annotations cannot be asked any more.
+
+    Examples
+    --------
+    >>> ds = cfagg.open_observations(path, start=2020, end=2020)  # doctest: +SKIP
+    >>> x = ds[0]  # doctest: +SKIP
+    >>> x[x.latitudes > 0].longitudes  # doctest: +SKIP
+    """
+
+    _details: Details | None
+    _header: Header | None
+
+    def __new__(cls, values: Any, details: Details, header: Header) -> Self:
+        """Return `values`, not copied, with annotations."""
+        self = np.asarray(values).view(cls)
+        self._details, self._header = details, header
+        return self
+
+    def __array_finalize__(self, obj: Any) -> None:
+        """Begin without annotations, whatever this array was made from."""
+        self._details = self._header = None
+
+    def _annotated(self, values: Any, details: Details | None, header: Header | None) -> Any:
+        if details is None or header is None:
+            return values
+        return Sample(values, details, header)
+
+    # ---- what belongs to the rows and columns
+
+    @property
+    def details(self) -> Details:
+        """Places and dates of the rows."""
+        if self._details is None or self.shape[:1] != (len(self._details),):
+            raise SelectionError(
+                "this array no longer consists of the rows of a sample: ask the sample itself, or ds.details(i)"
+            )
+        return self._details
+
+    @property
+    def header(self) -> Header:
+        """Names and attributes of the columns."""
+        header = self._header
+        if header is None or self._details is None or (self.ndim > 1 and self.shape[1:] != (len(header.names),)):
+            raise SelectionError("this array no longer consists of the columns of a sample: ask the sample itself")
+        return header
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self.header.names
+
+    @property
+    def latitudes(self) -> Floats:
+        """Latitudes of the rows, float32 (rows,), in degrees north."""
+        return self.details.latitudes
+
+    @property
+    def longitudes(self) -> Floats:
+        """Longitudes of the rows, float32 (rows,), in degrees east, from 0 up to, not including, 360."""
+        return self.details.longitudes
+
+    @property
+    def dates(self) -> Dates:
+        """Dates of the rows, datetime64[s] (rows,), UTC."""
+        return self.details.dates
+
+    @property
+    def timedeltas(self) -> Epochs:
+        """Seconds from the sample's date to the observation, int64 (rows,)."""
+        return self.details.timedeltas
+
+    @property
+    def reference_date(self) -> np.datetime64:
+        """The sample's date, datetime64[s]."""
+        return self.details.reference_date
+
+    @property
+    def reference_dates(self) -> Dates:
+        """The dates of all samples that the rows belong to, datetime64[s]."""
+        return self.details.reference_dates
+
+    @property
+    def boundaries(self) -> list[slice]:
+        """For each sample the rows that belong to it."""
+        return self.details.boundaries
+
+    # ---- keeping rows and annotations together
+
+    def __getitem__(self, key: Any) -> Any:
+        """Select as NumPy does; rows keep their annotations."""
+        values = np.asarray(self)[key]
+        if self._details is None or self._header is None or not isinstance(values, np.ndarray):
+            return values
+        parts = _rows_and_columns(key, self.ndim)
+        if parts is None:
+            return values
+        rows, columns = parts
+        return Sample(values, self._details[rows], self._header if columns is None else self._header[columns])
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
+        """Calculate as NumPy does; the result keeps the annotations where it has the same rows and columns."""
+        samples = [x for x in inputs if isinstance(x, Sample) and x._details is not None]
+        plain = [_plain(x) for x in inputs]
+        if out is not None:
+            kwargs["out"] = tuple(_plain(x) for x in out)
+        if "where" in kwargs:
+            kwargs["where"] = _plain(kwargs["where"])
+        values = getattr(ufunc, method)(*plain, **kwargs)
+        if out is not None:
+            for x in out:
+                if isinstance(x, Sample) and x._header is not None:
+                    # Units and the like describe the values before.
+                    x._header = replace(x._header, attributes={})
+            return out[0] if len(out) == 1 else out
+        first = samples[0] if samples else None
+        if first is None or method != "__call__" or ufunc.signature or not isinstance(values, np.ndarray):
+            return values
+        same = all(x._details is first._details and x.columns == first.columns for x in samples)
+        if not same or values.shape != first.shape or first._header is None:
+            return values
+        return self._annotated(values, first._details, replace(first._header, attributes={}))
+
+    def copy(self, order: Any = "C") -> Any:
+        """Return a copy with the same annotations."""
+        return self._annotated(np.asarray(self).copy(order), self._details, self._header)
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.copy()
+
+    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the values in another type, with the same annotations."""
+        return self._annotated(np.asarray(self).astype(dtype, *args, **kwargs), self._details, self._header)
+
+    def sort(self, *args: Any, **kwargs: Any) -> None:
+        """Sort in place as NumPy does; the annotations are left behind."""
+        self._details = self._header = None
+        super().sort(*args, **kwargs)
+
+    def partition(self, *args: Any, **kwargs: Any) -> None:
+        """Partition in place as NumPy does; the annotations are left behind."""
+        self._details = self._header = None
+        super().partition(*args, **kwargs)
+
+    def __reduce__(self) -> Any:
+        values = np.ascontiguousarray(np.asarray(self))
+        return _rebuilt, (values, self._details, self._header)
+
+    # ---- other containers
+
+    def to_pandas(self) -> Any:
+        """Return a frame with `date`, `latitude`, `longitude`, `timedelta` (seconds) and one column per variable."""
+        from cfagg.observations.convert import to_pandas
+
+        return to_pandas(self)
+
+    def to_xarray(self) -> xr.Dataset:
+        """Return a Dataset of points, as of CF's discrete sampling geometries (``featureType: point``)."""
+        from cfagg.observations.convert import to_xarray
+
+        return to_xarray(self)
+
+    def to_arrow(self) -> Any:
+        """Return an Arrow table with the columns of `to_pandas`; units and the like are metadata of its fields."""
+        from cfagg.observations.convert import to_arrow
+
+        return to_arrow(self)
+
+
+def _rebuilt(values: Any, details: Details | None, header: Header | None) -> Any:
+    """Return a sample from its pickled parts."""
+    if details is None or header is None:
+        return values
+    return Sample(values, details, header)
+
+
+def _plain(value: Any) -> Any:
+    return value.view(np.ndarray) if isinstance(value, Sample) else value
+
+
+def _rows_and_columns(key: Any, ndim: int) -> tuple[Any, Any] | None:
+    """Return the rows and columns that a key selects, or None where the result does not consist of rows.
+
+    Columns are None where all are kept.
+    """
+    parts = list(key) if isinstance(key, tuple) else [key]
+    if any(part is None for part in parts):
+        return None
+    if Ellipsis in [p for p in parts if not isinstance(p, np.ndarray)]:
+        at = next(i for i, p in enumerate(parts) if p is Ellipsis)
+        if any(_dimensions(p) != 1 for p in parts[:at] + parts[at + 1 :]):
+            return None
+        parts[at : at + 1] = [slice(None)] * (ndim - len(parts) + 1)
+    rows, *others = parts or [slice(None)]
+    if _dimensions(rows) != 1 or _is_number(rows) or len(others) > 1:
+        return None
+    if not others:
+        return rows, None
+    columns = others[0]
+    if _dimensions(columns) != 1 or (
+        not isinstance(rows, slice) and not isinstance(columns, slice) and not _is_number(columns)
+    ):
+        # Two arrays of numbers select pairs.
+        return None
+    return rows, columns
+
+
+def _is_number(part: Any) -> bool:
+    return not isinstance(part, slice) and np.ndim(part) == 0
+
+
+def _dimensions(part: Any) -> int:
+    """Return how many dimensions of an array a part of a key stands for."""
+    if isinstance(part, slice):
+        return 1
+    array = np.asarray(part)
+    if array.dtype == bool:
+        return array.ndim
+    return 1 if array.ndim <= 1 else -1
