@@ -1,1 +1,39 @@
 """Filters: frames of observations in, frames out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Filter"]
+
+
+@runtime_checkable
+class Filter(Protocol):
+    """What changes frames of observations on their way into a store.
+
+    A filter is made once in each process of a build.  The frames it gets are pieces of a part, so what it does to a row
+    should follow from that row alone; one that must see all rows of a part at once says so with a class attribute
+    ``whole = True``.  It should not change the frame it is given.
+
+    Source: seed 004, "Filters".
+
+    Examples
+    --------
+    >>> class Celsius:
+    ...     def __init__(self, config):
+    ...         self.column = config["column"]
+    ...
+    ...     def transform(self, frame):
+    ...         return frame.assign(**{self.column: frame[self.column] - 273.15})
+    >>> isinstance(Celsius({"column": "t"}), Filter)
+    True
+    """
+
+    def __init__(self, config: Any) -> None: ...
+
+    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the frame with other rows, columns or values; ``date``, ``latitude`` and ``longitude`` must stay."""
+        ...

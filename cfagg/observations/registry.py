@@ -1,0 +1,144 @@
+"""Sources and filters by name: those of cfagg, those registered here, and those of other packages.
+
+A package adds its own with entry points of the groups ``cfagg.sources`` and ``cfagg.filters``; a script with
+`register_source` and `register_filter`.  Nothing is imported before a recipe names it.
+
+Names may be written with hyphens or underscores; the ending ``_tabular`` of the published recipes is left off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Literal
+
+from cfagg.errors import ConventionError, UnsupportedError
+from cfagg.observations.settings import closest
+
+__all__ = ["find", "known", "plain_name", "register_filter", "register_source"]
+
+Kind = Literal["sources", "filters"]
+
+_OWN: dict[Kind, dict[str, str]] = {
+    "sources": {
+        "callable": "cfagg.observations.sources.frame:CallableSource",
+        "csv": "cfagg.observations.sources.csv:CsvSource",
+        "netcdf": "cfagg.observations.sources.netcdf:NetcdfSource",
+        "observations": "cfagg.observations.sources.observations:ObservationsSource",
+        "parquet": "cfagg.observations.sources.parquet:ParquetSource",
+    },
+    "filters": {
+        "area": "cfagg.observations.filters.rows:Area",
+        "callable": "cfagg.observations.filters.frame:CallableFilter",
+        "clip": "cfagg.observations.filters.values:Clip",
+        "convert_units": "cfagg.observations.filters.units:ConvertUnits",
+        "drop": "cfagg.observations.filters.columns:Drop",
+        "drop_duplicates": "cfagg.observations.filters.rows:DropDuplicates",
+        "drop_nans": "cfagg.observations.filters.rows:DropNans",
+        "mask_outside_range": "cfagg.observations.filters.values:MaskOutsideRange",
+        "rename": "cfagg.observations.filters.columns:Rename",
+        "select": "cfagg.observations.filters.columns:Select",
+        "thin": "cfagg.observations.filters.thin:Thin",
+    },
+}
+
+_registered: dict[Kind, dict[str, type]] = {"sources": {}, "filters": {}}
+
+
+def plain_name(name: str) -> str:
+    """Return a name as the registry keeps it.
+
+    Examples
+    --------
+    >>> plain_name("drop-nans_tabular")
+    'drop_nans'
+    """
+    return name.replace("-", "_").removesuffix("_tabular")
+
+
+def register_source[T: type](name: str) -> Callable[[T], T]:
+    """Return a decorator that makes a class a source of recipes (see `cfagg.observations.sources.Source`).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> @register_source("one_buoy")
+    ... class OneBuoy:
+    ...     def __init__(self, config):
+    ...         self.value = config.get("value", 0.0)
+    ...
+    ...     def read(self, start, end):
+    ...         return pd.DataFrame({"date": [start], "latitude": 0.0, "longitude": 0.0, "sst": self.value})
+    >>> "one_buoy" in known("sources")
+    True
+    """
+    return lambda cls: _keep("sources", name, cls)
+
+
+def register_filter[T: type](name: str) -> Callable[[T], T]:
+    """Return a decorator that makes a class a filter of recipes (see `cfagg.observations.filters.Filter`).
+
+    Examples
+    --------
+    >>> @register_filter("negate")
+    ... class Negate:
+    ...     def __init__(self, config):
+    ...         self.column = config["column"]
+    ...
+    ...     def transform(self, frame):
+    ...         return frame.assign(**{self.column: -frame[self.column]})
+    >>> "negate" in known("filters")
+    True
+    """
+    return lambda cls: _keep("filters", name, cls)
+
+
+def _keep[T: type](kind: Kind, name: str, cls: T) -> T:
+    method = "read" if kind == "sources" else "transform"
+    if not callable(getattr(cls, method, None)):
+        raise ConventionError(f"{cls!r} cannot be one of the {kind}: it has no method {method}")
+    _registered[kind][plain_name(name)] = cls
+    return cls
+
+
+def known(kind: Kind) -> list[str]:
+    """Return the names of all sources or filters, those of other packages too."""
+    names = {*_OWN[kind], *_registered[kind], *(plain_name(e.name) for e in entry_points(group=f"cfagg.{kind}"))}
+    return sorted(names)
+
+
+def find(kind: Kind, name: str) -> type[Any] | None:
+    """Return the class of a name; `None` where nothing has it.
+
+    Raises
+    ------
+    UnsupportedError
+        The package that has it cannot be imported.
+    """
+    plain = plain_name(name)
+    if plain in _registered[kind]:
+        return _registered[kind][plain]
+    if plain in _OWN[kind]:
+        module, _, attribute = _OWN[kind][plain].partition(":")
+        found: type[Any] = getattr(import_module(module), attribute)
+        return found
+    for entry in entry_points(group=f"cfagg.{kind}"):
+        if plain_name(entry.name) == plain:
+            try:
+                found = entry.load()
+            except (ImportError, AttributeError) as error:
+                raise UnsupportedError(
+                    f"{kind[:-1]} {name!r} of {entry.value} cannot be loaded: {error}; reinstall its package"
+                ) from error
+            return found
+    return None
+
+
+def not_known(kind: Kind, name: str) -> str:
+    """Return what to say of a name that nothing has."""
+    names = known(kind)
+    return (
+        f"{name!r} is none of the {kind} ({', '.join(names)}){closest(plain_name(name), names)}; a package adds its "
+        f"own with an entry point of the group cfagg.{kind}"
+    )

@@ -1,0 +1,228 @@
+"""Rows of files read once, kept on disk in pieces sorted by date, for any range of dates afterwards.
+
+A file whose rows are in no order of time would have to be read again for each part of a build.  Instead it is read
+once, in blocks; each block is sorted by date and kept as an uncompressed Arrow file.  A range of dates is then a slice
+of each piece, of which only the pages with its rows are read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from glob import glob
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfagg.errors import SourceError, TargetError
+from cfagg.observations.frames import attributes_of, with_attributes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Spool", "SpooledSource", "expand", "stamp"]
+
+#: Column that keeps the labels of rows.
+_ROW = "__row"
+
+
+def expand(paths: Iterable[str]) -> list[str]:
+    """Return paths with those of patterns such as ``obs-*.csv`` written out, sorted.
+
+    Raises
+    ------
+    SourceError
+        A file is not there, or a pattern fits none.
+    """
+    found: list[str] = []
+    for path in paths:
+        several = any(c in path for c in "*?[") and not Path(path).exists()
+        matches = sorted(glob(path, recursive=True)) if several else [path]  # noqa: PTH207  # absolute patterns
+        missing = [m for m in matches if not Path(m).is_file()]
+        if not matches or missing:
+            raise SourceError(f"{path}: no such file" if not several else f"{path}: no file has such a name")
+        found += matches
+    return found
+
+
+def stamp(paths: Iterable[str]) -> list[list[Any]]:
+    """Return what tells that files are still the same: path, size and time of change."""
+    found = []
+    for path in paths:
+        status = Path(path).stat()
+        found.append([str(Path(path).absolute()), status.st_size, status.st_mtime_ns])
+    return found
+
+
+class Spool:
+    """Pieces of rows sorted by date.
+
+    Parameters
+    ----------
+    directory : Path
+        Where the pieces are.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.pieces: list[dict[str, Any]] = json.loads((directory / "pieces.json").read_text(encoding="utf-8"))
+
+    @classmethod
+    def build(cls, directory: Path, frames: Iterable[pd.DataFrame]) -> Spool:
+        """Return the spool of a directory; what is there and whole is used, else the frames are kept there.
+
+        The frames are not touched where the spool is there.  Each must have a column ``date`` without NaT.
+
+        Raises
+        ------
+        TargetError
+            The directory cannot be written.
+        """
+        if (directory / "pieces.json").exists():
+            return cls(directory)
+        try:
+            directory.parent.mkdir(parents=True, exist_ok=True)
+            aside = Path(tempfile.mkdtemp(prefix=".spool-", dir=directory.parent))
+        except OSError as error:
+            raise TargetError(f"{directory.parent} cannot be written: {error.strerror or error}") from error
+        try:
+            pieces = [_write(aside / f"{i:05d}.arrow", frame) for i, frame in enumerate(frames)]
+            (aside / "pieces.json").write_text(json.dumps(pieces), encoding="utf-8")
+            aside.rename(directory)
+        except _UnwrittenError as error:
+            raise TargetError(f"{directory}: {error}") from error
+        except OSError as error:
+            if not (directory / "pieces.json").exists():  # else another process was faster
+                if isinstance(error, SourceError):
+                    raise
+                raise TargetError(f"{directory} cannot be written: {error.strerror or error}") from error
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+        return cls(directory)
+
+    def read(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
+        """Give the rows from `start` up to `end`, `end` not included; one frame without rows if there are none.
+
+        Rows of one date come in the order of the file.
+        """
+        first, stop = np.datetime64(start), np.datetime64(end)
+        some = False
+        for i, piece in enumerate(self.pieces):
+            if not piece["rows"] or np.datetime64(piece["last"]) < first or np.datetime64(piece["first"]) >= stop:
+                continue
+            frame = _read(self.directory / f"{i:05d}.arrow", first, stop)
+            if len(frame):
+                some = True
+                yield frame
+        if not some and self.pieces:
+            yield _read(self.directory / "00000.arrow", first, first)
+
+
+class _UnwrittenError(Exception):
+    """A piece could not be written."""
+
+
+def _write(path: Path, frame: pd.DataFrame) -> dict[str, Any]:
+    """Write a frame sorted by date; return its first and last date and its number of rows."""
+    import pyarrow as pa
+    from pyarrow import feather
+
+    dates = frame["date"].to_numpy()
+    if len(dates) and (dates[1:] < dates[:-1]).any():
+        frame = frame.iloc[np.argsort(dates, kind="stable")]
+        dates = frame["date"].to_numpy()
+    metadata = {"variables": json.dumps(attributes_of(frame), default=_plain)}
+    columns = {name: pa.array(frame[name], from_pandas=frame[name].dtype == object) for name in frame.columns}
+    columns[_ROW] = pa.array(frame.index.to_numpy())
+    try:
+        feather.write_feather(
+            pa.table(columns, metadata=metadata), str(path), compression="uncompressed", chunksize=max(len(frame), 1)
+        )
+    except OSError as error:
+        raise _UnwrittenError(str(error)) from error
+    ends = (str(dates[0]), str(dates[-1])) if len(dates) else ("", "")
+    return {"first": ends[0], "last": ends[1], "rows": len(dates)}
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else str(value)
+
+
+def _read(path: Path, first: np.datetime64, stop: np.datetime64) -> pd.DataFrame:
+    """Return the rows of a piece within a range of dates."""
+    from pyarrow import feather
+
+    table = feather.read_table(str(path), memory_map=True)
+    dates = table.column("date").combine_chunks().to_numpy(zero_copy_only=False)
+    low, high = np.searchsorted(dates, [first.astype("M8[us]"), stop.astype("M8[us]")])
+    table = table.slice(low, high - low)
+    frame: pd.DataFrame = table.to_pandas(strings_to_categorical=False)
+    attributes = json.loads((table.schema.metadata or {}).get(b"variables", b"{}"))
+    frame = frame.set_index(_ROW)
+    frame.index.name = None
+    return with_attributes(frame, attributes)
+
+
+class SpooledSource:
+    """A source whose files are read once for a build.
+
+    Sources derive from it and call `__init__` with what they read; the rest is done here.
+
+    Parameters
+    ----------
+    name : str
+        Name of the source.
+    config : mapping
+        Its settings, which tell one source's spool from another's.
+    paths : sequence of str
+        Its files, or patterns for them.
+    blocks : callable
+        From the paths to the frames with all rows; each has an index that labels its rows.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        config: Mapping[str, Any],
+        paths: Iterable[str],
+        blocks: Callable[[list[str]], Iterator[pd.DataFrame]],
+    ) -> None:
+        self._name = name
+        self._config = json.dumps(dict(config), sort_keys=True, default=str)
+        self._paths = tuple(paths)
+        self._blocks = blocks
+        self._spool: Spool | None = None
+
+    def files(self) -> list[str]:
+        """Return the paths of the files."""
+        return expand(self._paths)
+
+    def prepare(self, directory: Path) -> None:
+        """Read the files, unless the directory has their rows already.
+
+        Raises
+        ------
+        SourceError
+            A file is not there or cannot be read.
+        TargetError
+            The directory cannot be written.
+        """
+        paths = expand(self._paths)
+        marks = json.dumps([self._name, self._config, stamp(paths)])
+        digest = hashlib.sha256(marks.encode()).hexdigest()[:16]
+        self._spool = Spool.build(directory / f"{self._name}-{digest}", self._blocks(paths))
+
+    def read(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
+        """Give the rows from `start` up to `end`, which is not included."""
+        if self._spool is None:
+            directory = tempfile.mkdtemp(prefix="cfagg-rows-")
+            weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
+            self.prepare(Path(directory))
+        spool = self._spool
+        return iter(()) if spool is None else spool.read(start, end)

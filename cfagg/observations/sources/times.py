@@ -1,0 +1,136 @@
+"""Times of files as dates: numbers with CF units and a calendar, and text.
+
+Source: CF section 4.4.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf.calendars import canonical, parse, time_transform
+from cfagg.cf.dates import DateChange
+from cfagg.errors import CalendarError, SourceError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["dates_of_numbers", "dates_of_text"]
+
+#: What dates are counted from.
+_EPOCH = "microseconds since 1970-01-01"
+
+#: Microseconds since 1970 from which the standard calendar is the Gregorian one, and what int64 can hold.
+_GREGORIAN, _LARGEST = -12219292800 * 10**6, 2.0**62
+
+
+def dates_of_numbers(values: npt.NDArray[Any], units: str, calendar: str | None, where: str) -> npt.NDArray[Any]:
+    """Return reference times as dates.
+
+    Parameters
+    ----------
+    values : numeric array
+        Times; NaN becomes NaT.
+    units : str
+        Such as ``days since 1800-01-01``.
+    calendar : str, optional
+        A calendar of CF; the standard one if not given.
+    where : str
+        File and variable, for messages.
+
+    Returns
+    -------
+    datetime64[us] array
+        The same dates and times of day, to the nearest microsecond.
+
+    Raises
+    ------
+    CalendarError
+        Units or a calendar that is not known, dates that there are not (30 February), or that are too far away.
+
+    Examples
+    --------
+    >>> dates_of_numbers(np.array([0.5, np.nan]), "days since 2000-01-01", None, "a.nc")
+    array(['2000-01-01T12:00:00.000000',                        'NaT'],
+          dtype='datetime64[us]')
+    """
+    values = np.asarray(values)
+    missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, bool)
+    try:
+        micros = _micros(np.where(missing, 0, values), units, calendar, where)
+    except CalendarError as error:
+        raise CalendarError(f"{where}: {error.message}", error.problems) from error
+    found = micros.astype("M8[us]")
+    found[missing] = np.datetime64("NaT")
+    return found
+
+
+def _micros(values: npt.NDArray[Any], units: str, calendar: str | None, where: str) -> npt.NDArray[np.int64]:
+    """Return microseconds since 1970 in the proleptic Gregorian calendar."""
+    name = canonical(calendar)
+    reference = parse(units, name)
+    if reference.unit is None:
+        raise CalendarError(f"units {units!r} count {reference.word}, which have no fixed length; write times in days")
+    gregorian = name in ("standard", "proleptic_gregorian", "utc", "tai")
+    if gregorian:
+        rule = "proleptic_gregorian" if name in ("utc", "tai") else name
+        change = time_transform(units, rule, _EPOCH, rule)
+        if isinstance(change, tuple):
+            micros = _exact(values, *change, units)
+            if rule != "standard" or not (micros < _GREGORIAN).any():
+                return micros
+    days = time_transform(units, name, "days since 1970-01-01", "proleptic_gregorian")
+    if not isinstance(days, DateChange):
+        raise CalendarError(f"units {units!r} in calendar {name} do not convert")
+    found = np.asarray(days(values.astype(np.float64), where=where), np.float64)
+    return _exact(found, Fraction(86400 * 10**6), Fraction(0), units)
+
+
+def _exact(values: npt.NDArray[Any], scale: Fraction, offset: Fraction, units: str) -> npt.NDArray[np.int64]:
+    """Return ``values * scale + offset``, rounded; whole units are computed in integers."""
+    whole = np.floor(values)
+    far = np.abs(whole.astype(np.float64)) * float(abs(scale)) + float(abs(offset)) < _LARGEST
+    if not far.all():
+        raise CalendarError(f"the time {values[~far].flat[0]} ({units}) is no date")
+    part = np.asarray(values - whole, np.float64)
+    if scale.denominator == 1:
+        counted = whole.astype(np.int64) * int(scale)
+        shift = int(offset)
+        return counted + shift + np.rint(part * float(scale) + float(offset - shift)).astype(np.int64)
+    return np.rint(np.asarray(values, np.float64) * float(scale) + float(offset)).astype(np.int64)
+
+
+def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Series[Any]:
+    """Return text as dates in UTC.
+
+    Parameters
+    ----------
+    text : Series
+        ISO 8601 with or without ``T`` and a time zone, also as ``20200131 060000``; without a zone it is UTC.
+    form : str, optional
+        Another form, in the words of ``strptime``.
+    where : str
+        File and column, for messages; rows are named by their labels.
+
+    Raises
+    ------
+    SourceError
+        A text that is no date, or none at all.
+    """
+    import pandas as pd
+
+    dates: pd.Series[Any] = pd.to_datetime(text, format=form or "ISO8601", errors="coerce", utc=True)
+    wrong = dates.isna().to_numpy()
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        value = text.iloc[i]
+        more = int(wrong.sum()) - 1
+        said = "there is no date" if pd.isna(value) or not str(value).strip() else f"{value!r} is no date"
+        raise SourceError(
+            f"{where}, row {text.index[i]}{f' and {more} more' if more else ''}: {said}, expected "
+            f"{form or 'ISO 8601 such as 2020-01-31T06:00:00'}; correct the row, or give date_format"
+        )
+    return dates.dt.tz_localize(None)
