@@ -20,8 +20,10 @@ _HOMES = {
     "Partitions": "cfagg.model",
     "accumulate": "cfagg.accumulation.accumulating",
     "convert": "cfagg.conversion",
+    "join_observations": "cfagg.observations.joining",
     "open_accumulated": "cfagg.accumulation.accumulated",
     "open_aggregation": "cfagg.reading",
+    "open_observations": "cfagg.observations.opening",
     "read": "cfagg.reading",
     "show": "cfagg.display.shown",
 }
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from cfagg.model import Grid as Grid
     from cfagg.model import Layout as Layout
     from cfagg.model import Partitions as Partitions
+    from cfagg.observations.joining import join_observations as join_observations
+    from cfagg.observations.opening import open_observations as open_observations
     from cfagg.reading import open_aggregation as open_aggregation
     from cfagg.reading import read as read
 

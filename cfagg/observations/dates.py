@@ -75,7 +75,7 @@ def last_second(value: Any) -> int:
     return _span(value)[1] - 1
 
 
-def epoch_text(epoch: int) -> str:
+def epoch_text(epoch: int | np.integer[Any]) -> str:
     """Return a date in ISO 8601, such as ``1970-01-01T00:00:00``, from seconds since 1970."""
     return str(np.datetime64(int(epoch), "s"))
 

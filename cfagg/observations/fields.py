@@ -1,0 +1,294 @@
+"""Fields on a grid as samples, one per time, so that they can stand beside observations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfagg.errors import CalendarError, Problem, SelectionError
+from cfagg.observations.dates import epoch_text
+from cfagg.observations.metadata import as_json
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["FieldDetails", "Fields"]
+
+type Int64 = np.ndarray[Any, np.dtype[np.int64]]
+type Dates = np.ndarray[Any, np.dtype[np.datetime64]]
+
+#: Calendars whose dates are those of observations, at least since 1582-10-15.
+_CALENDARS = {"standard", "gregorian", "proleptic_gregorian"}
+_GREGORIAN = -12219292800
+
+_COORDINATES = {
+    "latitude": ("latitude", {"degrees_north", "degree_north", "degrees_N", "degree_N"}, {"lat", "latitude"}),
+    "longitude": ("longitude", {"degrees_east", "degree_east", "degrees_E", "degree_E"}, {"lon", "longitude"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDetails:
+    """Where and when the points of a field are.
+
+    Parameters
+    ----------
+    latitudes, longitudes : float (points,)
+        Degrees, in the order of the flattened field.
+    date : int
+        Date of the field, in seconds since 1970.
+    """
+
+    latitudes: np.ndarray[Any, Any]
+    longitudes: np.ndarray[Any, Any]
+    date: int
+
+    def __len__(self) -> int:
+        return len(self.latitudes)
+
+    @property
+    def dates(self) -> Dates:
+        """Dates of the points, all the same, datetime64[s] (points,)."""
+        return np.full(len(self), np.datetime64(self.date, "s"))
+
+    @property
+    def timedeltas(self) -> Int64:
+        """Seconds from the sample's date, all 0, int64 (points,)."""
+        return np.zeros(len(self), np.int64)
+
+
+class Fields:
+    """Fields of a gridded Dataset as samples.
+
+    ``fields[i]`` is the field of ``fields.dates[i]``: an array (variables, …) with the dimensions of the grid.
+
+    Parameters
+    ----------
+    dataset : xarray.Dataset
+        Gridded variables with a time, such as `cfagg.read` gives; it stays lazy.
+    variables : str or sequence of str, optional
+        Variables to take, in this order; by default all that have the time.  All must have the same grid.  One without
+        time is the same in every sample.
+    time : str, optional
+        Name of the time's dimension; by default it is found.
+
+    Raises
+    ------
+    SelectionError
+        No time, variables that are not there, that are not numbers or that have different grids; times that are not
+        whole seconds or stand twice.
+    CalendarError
+        Times of another calendar than the standard one.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> times = np.array(["2020-01-01", "2020-01-02"], "datetime64[ns]")
+    >>> fields = Fields(xr.Dataset({"t": (("time", "cell"), [[1.0, 2.0], [3.0, 4.0]])}, {"time": times}))
+    >>> fields[1].tolist(), str(fields.dates[1])
+    ([[3.0, 4.0]], '2020-01-02T00:00:00')
+    """
+
+    def __init__(self, dataset: xr.Dataset, variables: Any = None, time: str | None = None) -> None:
+        self._time = _time_of(dataset) if time is None else time
+        if self._time not in dataset.dims or self._time not in dataset.coords:
+            raise SelectionError(f"the fields have no time {self._time!r}: their dimensions are {dict(dataset.sizes)}")
+        self.variables = _chosen(dataset, self._time, variables)
+        self.dims = tuple(d for d in map(str, dataset[_first(dataset, self)].dims) if d != self._time)
+        _check_grids(dataset, self)
+        self._dataset = dataset
+        self.epochs = _epochs(dataset, self._time)
+        self.dtype = np.result_type(*(dataset[name].dtype for name in self.variables))
+
+    def __len__(self) -> int:
+        return len(self.epochs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "_places"}
+
+    @property
+    def dates(self) -> Dates:
+        """Times of the fields, datetime64[s] (samples,)."""
+        return self.epochs.view("datetime64[s]")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of a sample: variables, and the grid."""
+        return len(self.variables), *(self._dataset.sizes[d] for d in self.dims)
+
+    @property
+    def name_to_index(self) -> dict[str, int]:
+        """Numbers of the variables by their names."""
+        return {name: i for i, name in enumerate(self.variables)}
+
+    @property
+    def dataset(self) -> xr.Dataset:
+        """The Dataset that the fields are read from."""
+        return self._dataset
+
+    def __getitem__(self, key: Any) -> np.ndarray[Any, Any]:
+        """Return a field, (variables, …), or the fields of several numbers, (k, variables, …)."""
+        numbers = np.arange(len(self))[key]
+        arrays = [self._values(name, numbers) for name in self.variables]
+        return np.stack([a.astype(self.dtype, copy=False) for a in arrays], axis=np.ndim(numbers))
+
+    def _values(self, name: str, numbers: Any) -> np.ndarray[Any, Any]:
+        variable = self._dataset[name]
+        if self._time not in variable.dims:
+            values = np.asarray(variable.transpose(*self.dims).values)
+            return np.broadcast_to(values, (*np.shape(numbers), *values.shape))
+        picked = variable.isel({self._time: numbers})
+        return np.asarray(picked.transpose(*([self._time] if np.ndim(numbers) else []), *self.dims).values)
+
+    def details(self, number: int) -> FieldDetails:
+        """Return places and dates of the points of ``fields[number]``, in the order of the flattened grid.
+
+        Raises
+        ------
+        SelectionError
+            If the Dataset has no latitudes or longitudes, or they do not describe the grid.
+        """
+        latitudes, longitudes = self._places
+        return FieldDetails(latitudes, longitudes, int(self.epochs[number]))
+
+    @cached_property
+    def _places(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        shape = self.shape[1:]
+        found = []
+        for kind in _COORDINATES:
+            name = _coordinate(self._dataset, kind)
+            if name is None or not set(map(str, self._dataset[name].dims)) <= set(self.dims):
+                raise SelectionError(f"the fields have no coordinate {kind} along the dimensions {self.dims}")
+            coordinate = self._dataset[name]
+            places = [1 if d not in coordinate.dims else self._dataset.sizes[d] for d in self.dims]
+            ordered = coordinate.transpose(*(d for d in self.dims if d in coordinate.dims))
+            found.append(np.broadcast_to(np.asarray(ordered.values).reshape(places), shape).reshape(-1))
+        return found[0], found[1]
+
+    def metadata(self) -> dict[str, Any]:
+        """Return what the fields are, as JSON has it."""
+        known = {n: {k: v for k, v in self._dataset[n].attrs.items() if k != "history"} for n in self.variables}
+        ends = [epoch_text(int(e)) for e in (self.epochs.min(), self.epochs.max())] if len(self) else [None, None]
+        described: dict[str, Any] = as_json(
+            {
+                "kind": "fields",
+                "sources": [{"path": self._dataset.encoding.get("source"), "attributes": self._dataset.attrs}],
+                "start": ends[0],
+                "end": ends[1],
+                "samples": len(self),
+                "variables": list(self.variables),
+                "variables_metadata": known,
+                "dims": list(self.dims),
+                "shape": list(self.shape),
+            }
+        )
+        return described
+
+    def __repr__(self) -> str:
+        grid = ", ".join(f"{d}: {self._dataset.sizes[d]}" for d in self.dims)
+        return f"<Fields: {len(self)} samples of {len(self.variables)} variables on ({grid})>"
+
+
+def _time_of(dataset: xr.Dataset) -> str:
+    """Return the dimension of time: by its type, or by what CF says of it."""
+    found = []
+    for name in map(str, dataset.dims):
+        if name not in dataset.coords:
+            continue
+        coordinate = dataset[name]
+        is_dates = coordinate.dtype.kind == "M" or (coordinate.size and hasattr(coordinate.values.flat[0], "calendar"))
+        if is_dates or coordinate.attrs.get("standard_name") == "time" or coordinate.attrs.get("axis") == "T":
+            found.append(name)
+    if len(found) != 1:
+        raise SelectionError(
+            f"the fields have {'no' if not found else 'several'} dimensions of time ({', '.join(found) or 'none'} of "
+            f"{', '.join(map(str, dataset.dims))}): give Fields(dataset, time=...)"
+        )
+    return found[0]
+
+
+def _chosen(dataset: xr.Dataset, time: str, variables: Any) -> tuple[str, ...]:
+    if variables is None:
+        bounds = {
+            str(c.attrs[k]) for c in dataset.variables.values() for k in ("bounds", "climatology") if k in c.attrs
+        }
+        names = [
+            str(n) for n, v in dataset.data_vars.items() if time in v.dims and v.dtype.kind in "fiu" and n not in bounds
+        ]
+    else:
+        names = [variables] if isinstance(variables, str) else [str(v) for v in variables]
+    problems = [Problem(n, "is not there") for n in names if n not in dataset.data_vars]
+    problems += [
+        Problem(n, f"is of type {dataset[n].dtype}, which is no number")
+        for n in names
+        if n in dataset.data_vars and dataset[n].dtype.kind not in "fiu"
+    ]
+    if problems:
+        raise SelectionError(f"the fields are {', '.join(map(str, dataset.data_vars))}", problems)
+    if not names:
+        raise SelectionError(f"the Dataset has no variable of numbers with the dimension {time!r}")
+    return tuple(names)
+
+
+def _first(dataset: xr.Dataset, fields: Fields) -> str:
+    """Return the variable whose dimensions give the order: the first with time."""
+    timed = [n for n in fields.variables if fields._time in dataset[n].dims]
+    return (timed or list(fields.variables))[0]
+
+
+def _check_grids(dataset: xr.Dataset, fields: Fields) -> None:
+    problems = [
+        Problem(n, f"has the dimensions {dataset[n].dims}; expected {fields.dims} besides {fields._time!r}")
+        for n in fields.variables
+        if {str(d) for d in dataset[n].dims} - {fields._time} != set(fields.dims)
+    ]
+    if problems:
+        raise SelectionError(
+            "the fields have different grids: name those of one grid, Fields(dataset, variables=[...])", problems
+        )
+
+
+def _epochs(dataset: xr.Dataset, time: str) -> Int64:
+    """Return the times in seconds since 1970."""
+    times = dataset[time].values
+    if times.dtype.kind == "M":
+        if np.isnat(times).any():
+            raise SelectionError(f"the time {time!r} of the fields has missing values")
+        seconds = times.astype("datetime64[s]")
+        uneven = seconds != times
+        if uneven.any():
+            raise SelectionError(f"the field at {times[uneven][0]} is not at a whole second")
+        epochs: Int64 = seconds.astype(np.int64)
+    else:
+        epochs = np.array([_of_cftime(t, time) for t in times.tolist()], np.int64)
+    if len(np.unique(epochs)) != len(epochs):
+        values, counts = np.unique(epochs, return_counts=True)
+        raise SelectionError(f"the fields have the time {epoch_text(values[counts > 1][0])} several times")
+    return epochs
+
+
+def _of_cftime(value: Any, time: str) -> int:
+    calendar = getattr(value, "calendar", None)
+    if calendar is None:
+        raise SelectionError(f"the time {time!r} of the fields holds {value!r}, which is no date")
+    text = f"{value.year:04}-{value.month:02}-{value.day:02}T{value.hour:02}:{value.minute:02}:{value.second:02}"
+    if calendar not in _CALENDARS:
+        raise CalendarError(f"the field at {text} is of the calendar {calendar!r}; observations have standard dates")
+    if value.microsecond:
+        raise SelectionError(f"the field at {value} is not at a whole second")
+    epoch = int(np.datetime64(text, "s").astype(np.int64))
+    if calendar != "proleptic_gregorian" and epoch < _GREGORIAN:
+        raise CalendarError(f"the field at {text} is before 1582-10-15, where calendars differ")
+    return epoch
+
+
+def _coordinate(dataset: xr.Dataset, kind: str) -> str | None:
+    standard, units, names = _COORDINATES[kind]
+    for name, coordinate in dataset.coords.items():
+        known = coordinate.attrs
+        if known.get("standard_name") == standard or known.get("units") in units:
+            return str(name)
+    return next((str(n) for n in dataset.coords if str(n).lower() in names), None)

@@ -1,0 +1,284 @@
+"""`join_observations`: several datasets, of observations and of fields, as one: a sample has a part of each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+import numpy as np
+
+from cfagg.errors import Problem, SelectionError
+from cfagg.observations.dataset import Observations
+from cfagg.observations.dates import epoch_text
+
+__all__ = ["Joined", "JoinedSample", "join_observations"]
+
+type Int64 = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class JoinedSample(Mapping[str, Any]):
+    """The parts of one sample by the names of their datasets.
+
+    Parameters
+    ----------
+    dates : datetime64[s] (k,)
+        Dates of the sample, one for ``joined[i]``.
+    parts : mapping of str
+        Samples of observations (`Sample`) and arrays of fields.
+    """
+
+    __slots__ = ("_parts", "dates")
+
+    def __init__(self, dates: np.ndarray[Any, np.dtype[np.datetime64]], parts: Mapping[str, Any]) -> None:
+        self.dates = dates
+        self._parts = dict(parts)
+
+    @property
+    def date(self) -> np.datetime64:
+        """Date of the sample, datetime64[s]."""
+        if len(self.dates) != 1:
+            raise SelectionError(f"{len(self.dates)} samples have no one date: see dates")
+        date: np.datetime64 = self.dates[0]
+        return date
+
+    def __getitem__(self, name: str) -> Any:
+        return self._parts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return JoinedSample, (self.dates, self._parts)
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name}: {part.shape}" for name, part in self._parts.items())
+        return f"<JoinedSample of {', '.join(map(str, self.dates[:3]))}: {parts}>"
+
+
+class Joined:
+    """Datasets with the same dates, as one; made by `cfagg.join_observations`.
+
+    ``joined[i]`` is a `JoinedSample`: a mapping of the datasets' names to their samples at ``joined.dates[i]``.
+
+    Parameters
+    ----------
+    members : mapping of str to Observations or Fields
+        The datasets.
+    epochs : int64 (samples,)
+        Dates of the samples in seconds since 1970.
+    positions : mapping of str to int64 (samples,)
+        For each dataset the number of its sample of each date.
+    """
+
+    def __init__(self, members: Mapping[str, Any], epochs: Int64, positions: Mapping[str, Int64]) -> None:
+        self.members = dict(members)
+        self._epochs = epochs
+        self._positions = dict(positions)
+
+    def __len__(self) -> int:
+        return len(self._epochs)
+
+    @property
+    def dates(self) -> np.ndarray[Any, np.dtype[np.datetime64]]:
+        """Dates of the samples, datetime64[s] (samples,)."""
+        return self._epochs.view("datetime64[s]")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the datasets."""
+        return tuple(self.members)
+
+    @property
+    def variables(self) -> dict[str, tuple[str, ...]]:
+        """Variables of each dataset."""
+        return {name: tuple(member.variables) for name, member in self.members.items()}
+
+    @property
+    def statistics(self) -> dict[str, dict[str, Any]]:
+        """Statistics of each dataset that has any: those of observations."""
+        return {n: m.statistics for n, m in self.members.items() if isinstance(m, Observations)}
+
+    def __getitem__(self, key: Any) -> JoinedSample:
+        """Return a sample, or the rows and fields of several: slices, numbers in a row and masks select dates."""
+        numbers = self._numbers(key)
+        parts = {name: member[_of(self._positions[name], numbers)] for name, member in self.members.items()}
+        return JoinedSample(np.atleast_1d(self.dates[numbers]), parts)
+
+    def __iter__(self) -> Iterator[JoinedSample]:
+        return (self[i] for i in range(len(self)))
+
+    def details(self, key: int) -> dict[str, Any]:
+        """Return places and dates of each part of ``joined[key]``."""
+        numbers = self._numbers(key)
+        return {name: member.details(_of(self._positions[name], numbers)) for name, member in self.members.items()}
+
+    def prefetch(self, *keys: Any) -> None:
+        """Begin to read samples in the background, so that ``joined[i]`` finds their rows in memory."""
+        for name, member in self.members.items():
+            if isinstance(member, Observations):
+                member.prefetch(*(_of(self._positions[name], self._numbers(key)) for key in keys))
+
+    def metadata(self) -> dict[str, Any]:
+        """Return what a training must carry to inference: the metadata of each dataset, as JSON has them."""
+        ends = [epoch_text(e) for e in self._epochs[[0, -1]]] if len(self) else [None, None]
+        return {
+            "kind": "joined",
+            "start": ends[0],
+            "end": ends[1],
+            "samples": len(self),
+            "members": {name: member.metadata() for name, member in self.members.items()},
+        }
+
+    def _numbers(self, key: Any) -> Any:
+        """Return the number of a sample, or an array of numbers; bounds are checked."""
+        if isinstance(key, (bool, np.bool_)):
+            raise SelectionError(f"joined[{key}]: a sample is chosen by its number")
+        try:
+            numbers = np.arange(len(self))[np.array([], np.int64) if isinstance(key, list) and not key else key]
+        except (IndexError, TypeError, ValueError) as error:
+            raise SelectionError(f"joined[{key!r:.80}]: there are {len(self)} samples; {error}") from None
+        if np.ndim(numbers) > 1:
+            raise SelectionError(f"joined[{key!r:.80}]: samples are chosen along one dimension")
+        return numbers if np.ndim(numbers) else int(numbers)
+
+    def __repr__(self) -> str:
+        return f"<Joined: {len(self)} samples of {', '.join(self.names)}>"
+
+
+def _of(positions: Int64, numbers: Any) -> Any:
+    found = positions[numbers]
+    return int(found) if np.ndim(found) == 0 else found
+
+
+def join_observations(
+    datasets: Mapping[str, Any] | Sequence[Any], *, dates: Literal["same", "common"] = "same"
+) -> Joined:
+    """Return several datasets as one, whose samples have a part of each.
+
+    Parameters
+    ----------
+    datasets : mapping of str, or sequence
+        Datasets of `cfagg.open_observations`, and gridded fields: an `xarray.Dataset` with a time, such as `cfagg.read`
+        gives, or `cfagg.observations.fields.Fields` of one.  In a sequence, datasets are named after their stores, and
+        fields ``fields``.
+    dates : {"same", "common"}
+        ``"same"`` requires that all observations have the same dates, and the fields have all of them.  ``"common"``
+        takes the dates that all datasets have.
+
+    Returns
+    -------
+    Joined
+        ``joined[i]`` maps names to samples: ``joined[i]["synop"]`` (rows, columns), ``joined[i]["fields"]``
+        (variables, …).
+
+    Raises
+    ------
+    SelectionError
+        Dates that differ, all differences at once; no date in common; names that stand twice.
+
+    Notes
+    -----
+    Source: "Support irregular observations datasets": combining several types of observations, or fields and
+    observations, is for the data loader at training time.
+
+    Examples
+    --------
+    >>> synop = open_observations("synop.zarr", 2020, 2020, "(-3,+3]", "6h")  # doctest: +SKIP
+    >>> joined = join_observations({"synop": synop, "analysis": cfagg.read("analysis.nca")})  # doctest: +SKIP
+    >>> joined[0]["synop"].shape, joined[0]["analysis"].shape  # doctest: +SKIP
+    ((4011, 5), (2, 181, 360))
+    """
+    if dates not in ("same", "common"):
+        raise SelectionError(f"dates={dates!r} must be 'same' or 'common'")
+    members = {name: _member(name, value) for name, value in _named(datasets).items()}
+    held = {name: _epochs(member) for name, member in members.items()}
+    if dates == "common":
+        epochs = None
+        for own in held.values():
+            epochs = np.sort(own) if epochs is None else np.intersect1d(epochs, own)
+        if epochs is None or not len(epochs):
+            raise SelectionError("the datasets have no date in common", _extents(held))
+    else:
+        epochs = _same(members, held)
+    return Joined(members, epochs, {name: _positions(own, epochs) for name, own in held.items()})
+
+
+def _named(datasets: Any) -> dict[str, Any]:
+    if isinstance(datasets, Mapping):
+        named = {str(k): v for k, v in datasets.items()}
+    elif isinstance(datasets, (str, bytes)) or not isinstance(datasets, Sequence):
+        raise SelectionError(f"{datasets!r:.80} is no mapping of names to datasets, and no sequence of datasets")
+    else:
+        names = [PurePosixPath(d.path.rstrip("/")).stem if isinstance(d, Observations) else "fields" for d in datasets]
+        if twice := sorted({n for n in names if names.count(n) > 1}):
+            raise SelectionError(
+                f"several datasets are named {', '.join(twice)}: give names, join_observations({{'a': ..., 'b': ...}})"
+            )
+        named = dict(zip(names, datasets, strict=True))
+    if not named:
+        raise SelectionError("there is no dataset to join")
+    return named
+
+
+def _member(name: str, value: Any) -> Any:
+    from cfagg.observations.fields import Fields
+
+    if isinstance(value, (Observations, Fields)):
+        return value
+    xarray = sys.modules.get("xarray")
+    if xarray is not None and isinstance(value, xarray.Dataset):
+        return Fields(value)
+    raise SelectionError(
+        f"{name!r} is {type(value).__name__}: it must be a dataset of cfagg.open_observations, an xarray.Dataset or "
+        "Fields of one"
+    )
+
+
+def _epochs(member: Any) -> Int64:
+    epochs: Int64 = member.plan.dates.epochs() if isinstance(member, Observations) else member.epochs
+    return epochs
+
+
+def _same(members: Mapping[str, Any], held: Mapping[str, Int64]) -> Int64:
+    """Return the dates that all observations have and the fields have too."""
+    leading = next((n for n, m in members.items() if isinstance(m, Observations)), next(iter(members)))
+    epochs = held[leading]
+    problems = []
+    for name, own in held.items():
+        if isinstance(members[name], Observations):
+            if not np.array_equal(own, epochs):
+                problems.append(Problem(name, f"has {_extent(own)}; expected those of {leading!r}, {_extent(epochs)}"))
+        elif len(missing := np.setdiff1d(epochs, own)):
+            problems.append(
+                Problem(
+                    name, f"has no field at {len(missing)} of {len(epochs)} dates, the first {epoch_text(missing[0])}"
+                )
+            )
+    if problems:
+        raise SelectionError(
+            "the datasets have different dates: open them with the same start, end and frequency, or join them with "
+            "dates='common'",
+            problems,
+        )
+    return epochs
+
+
+def _positions(own: Int64, epochs: Int64) -> Int64:
+    """Return where the dates stand among a dataset's own, all of which are there."""
+    order = np.argsort(own, kind="stable")
+    return order[np.searchsorted(own, epochs, sorter=order)]
+
+
+def _extent(epochs: Int64) -> str:
+    if not len(epochs):
+        return "no date"
+    return f"{len(epochs)} dates from {epoch_text(epochs.min())} to {epoch_text(epochs.max())}"
+
+
+def _extents(held: Mapping[str, Int64]) -> list[Problem]:
+    return [Problem(name, f"has {_extent(own)}") for name, own in held.items()]
