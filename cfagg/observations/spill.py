@@ -1,0 +1,183 @@
+"""Sorted runs of rows in files, and the record that says a step of a build is done.
+
+A file of rows has nothing but float32 in C order.  Its record, a JSON file written after it, has the number of rows and
+a checksum; a file without a record is not there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import FragmentReadError, TargetError
+from cfagg.fastzlib import crc32
+from cfagg.observations.layouts import write_bytes, write_document
+
+__all__ = ["Piece", "RowSource", "Run", "read_pieces", "read_record", "write_record", "write_run"]
+
+type Rows = npt.NDArray[np.float32]
+
+
+class RowSource(Protocol):
+    """Sorted rows that can be read by number."""
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+
+    def read(self, start: int, stop: int, out: Rows) -> None:
+        """Read rows into an array of shape (stop - start, columns)."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A file of sorted rows, each once.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    rows, columns : int
+        Shape.
+    checksum : int
+        CRC-32 of its bytes.
+    """
+
+    path: Path
+    rows: int
+    columns: int
+    checksum: int
+
+    def read(self, start: int, stop: int, out: Rows) -> None:  # noqa: ARG002  `out` tells where to stop
+        """Read rows into an array of shape (stop - start, columns).
+
+        Raises
+        ------
+        FragmentReadError
+            The file is shorter than it was.
+        """
+        memory = memoryview(out.reshape(-1).view(np.uint8))
+        with self.path.open("rb", buffering=0) as file:
+            at = 4 * self.columns * start
+            while memory.nbytes:
+                n = os.preadv(file.fileno(), [memory], at)
+                if n == 0:
+                    raise FragmentReadError(f"{self.path} ends early; start the build anew with overwrite=True")
+                memory, at = memory[n:], at + n
+
+    def mapped(self) -> Rows:
+        """Return the rows, mapped from the file."""
+        if not self.rows:
+            return np.empty((0, self.columns), np.float32)
+        return np.memmap(self.path, np.float32, "r", shape=(self.rows, self.columns))
+
+    def whole(self) -> bool:
+        """Whether the file is there and is what was written."""
+        try:
+            if self.path.stat().st_size != 4 * self.rows * self.columns:
+                return False
+            found = 0
+            with self.path.open("rb") as file:
+                while block := file.read(1 << 22):
+                    found = crc32(block, found)
+        except OSError:
+            return False
+        return found == self.checksum
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a record says of it."""
+        return {"file": self.path.name, "rows": self.rows, "columns": self.columns, "crc": self.checksum}
+
+    @classmethod
+    def from_json(cls, folder: Path, found: Mapping[str, Any]) -> Run:
+        """Return the run that a record tells of."""
+        return cls(folder / str(found["file"]), int(found["rows"]), int(found["columns"]), int(found["crc"]))
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some rows of a source.
+
+    Parameters
+    ----------
+    source : RowSource
+        A run, or a store.
+    start, stop : int
+        Their numbers in it.
+    """
+
+    source: RowSource
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+
+def write_run(path: Path, rows: Rows) -> Run:
+    """Write sorted rows.
+
+    Raises
+    ------
+    TargetError
+        They cannot be written, as where the disk is full.
+    """
+    raw = memoryview(np.ascontiguousarray(rows).reshape(-1).view(np.uint8))
+    write_bytes(path, raw)
+    return Run(path, rows.shape[0], rows.shape[1], crc32(raw))
+
+
+def read_pieces(pieces: Sequence[Piece], bounds: npt.NDArray[np.int64], start: int, stop: int, columns: int) -> Rows:
+    """Return rows of pieces that follow one another.
+
+    Parameters
+    ----------
+    pieces : sequence of Piece
+        In order.
+    bounds : int64 array, shape (pieces + 1,)
+        Number of the first row of each piece, and of all.
+    start, stop : int
+        Numbers of the rows, counted over all pieces.
+    columns : int
+        Columns of all of them.
+    """
+    out = np.empty((stop - start, columns), np.float32)
+    i = int(np.searchsorted(bounds, start, side="right")) - 1
+    at = start
+    while at < stop:
+        piece, first = pieces[i], int(bounds[i])
+        end = min(stop, int(bounds[i + 1]))
+        piece.source.read(piece.start + at - first, piece.start + end - first, out[at - start : end - start])
+        at, i = end, i + 1
+    return out
+
+
+def write_record(path: Path, document: Mapping[str, Any]) -> None:
+    """Write that a step is done."""
+    write_document(path, {"record": dict(document), "crc": _digest(document)})
+
+
+def read_record(path: Path) -> dict[str, Any] | None:
+    """Return what `write_record` wrote; `None` where there is nothing, or something else."""
+    try:
+        found = json.loads(path.read_bytes())
+        record = found["record"]
+        good = isinstance(record, dict) and _digest(record) == found["crc"]
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise TargetError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError):
+        return None
+    return record if good else None
+
+
+def _digest(document: Mapping[str, Any]) -> int:
+    return crc32(json.dumps(document, sort_keys=True).encode())
