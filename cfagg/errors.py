@@ -24,6 +24,7 @@
     CfaggWarning               (UserWarning)
     ├── RepairWarning                                 text that was read after a repair
     ├── StaleAccumulationWarning                      an accumulation that was there and could not be used
+    ├── StaleIndexWarning                             an index of observations that was there and could not be used
     └── UnknownConventionWarning                      a variable left out, an aggregation not understood
 """
 
@@ -51,6 +52,7 @@ __all__ = [
     "SourceError",
     "StaleAccumulationWarning",
     "StaleError",
+    "StaleIndexWarning",
     "TargetError",
     "TargetExistsError",
     "UnitsError",
@@ -182,6 +184,10 @@ class RepairWarning(CfaggWarning):
 
 class StaleAccumulationWarning(CfaggWarning):
     """An accumulation that is there, does not belong to the data as they are now, and was not used."""
+
+
+class StaleIndexWarning(CfaggWarning):
+    """An index of observations that is there, does not belong to the rows as they are now, and was not used."""
 
 
 class UnknownConventionWarning(CfaggWarning):

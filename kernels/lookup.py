@@ -1,6 +1,26 @@
-"""Rows by date: entries of sorted rows.
+"""Rows by date: entries of sorted rows, and pages of packed entries.
 
-An entry is an epoch, the first row that has it, and the number of rows that do.
+An entry is an epoch, the first row that has it, and the number of rows that do.  A page holds consecutive entries as
+64-bit little-endian words: nine of a head (`HEAD`), then the steps between epochs and the lengths, each less the
+smallest of them, in as few bits as all but a few of them need.  Those few, the exceptions, are listed with their places.
+Where all steps are equal, and all lengths, the head is all of the page.
+
+========  ==========================================================================================
+word      content
+========  ==========================================================================================
+0         checksum, which is not looked at here
+1, 2, 3   first epoch, first row, number of entries
+4, 5      smallest step between epochs, smallest length
+6         from the lowest bits on: 8 bits the width of a step, 8 that of a length, 16 the number of
+          exceptions among steps, 16 that among lengths
+7, 8      last epoch, row after the last
+9, ...    steps, then lengths, each in groups of 64 values, which take as many words as a value has
+          bits; an empty word; places of exceptions among steps and among lengths, 16 bits each and
+          each to a full word; exceptions among steps, and among lengths
+========  ==========================================================================================
+
+Here all is plain NumPy, which needs no compiler to be loaded; `cfagg.kernels.lookup_compiled` has the same search for
+where there are many.
 """
 
 from __future__ import annotations
@@ -8,9 +28,27 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["entries_of_rows", "epochs_of_rows"]
+__all__ = [
+    "HEAD",
+    "MAX_PACKED",
+    "entries_of_rows",
+    "epochs_of_rows",
+    "pack_page",
+    "page_words",
+    "rows_in_pages",
+    "unpack_page",
+]
 
 Int64 = npt.NDArray[np.int64]
+
+#: Words of a page's head.
+HEAD = 9
+
+#: Entries of a page that is more than a head, at most: places of exceptions have 16 bits.
+MAX_PACKED = 2**16
+
+#: Values of more bits than this are stored whole: fewer can be read by one word from any byte on.
+_MAX_WIDTH = 56
 
 
 def epochs_of_rows(rows: npt.NDArray[np.float32]) -> Int64:
@@ -64,3 +102,220 @@ def entries_of_rows(rows: npt.NDArray[np.float32], start: int = 0) -> tuple[Int6
     first = np.concatenate([np.zeros(1, np.int64), new])
     length = np.diff(first, append=len(rows))
     return epoch[first], first + start, length
+
+
+def pack_page(epoch: Int64, start: Int64, length: Int64) -> Int64:
+    """Return the page of some entries.
+
+    Parameters
+    ----------
+    epoch, start, length : int64 arrays, shape (n,)
+        Consecutive entries, 1 to `MAX_PACKED` of them; epochs do not fall, and each starts where the one before ends.
+
+    Returns
+    -------
+    int64 array
+        Words; the checksum is 0.
+
+    Examples
+    --------
+    >>> pack_page(np.array([60, 120, 180]), np.array([0, 2, 4]), np.array([2, 2, 2])).tolist()
+    [0, 60, 0, 3, 60, 2, 0, 180, 6]
+    """
+    n = len(epoch)
+    step, length = np.diff(epoch), np.asarray(length, np.int64)
+    low = (int(step.min()) if n > 1 else 0, int(length.min()))
+    columns = [_pack((values - least).view(np.uint64)) for values, least in zip((step, length), low, strict=True)]
+    if not any(column.used for column in columns):
+        body: list[Int64] = []
+    else:
+        body = [c.words for c in columns] + [np.zeros(1, np.int64)]
+        body += [_to_words(c.places) for c in columns] + [c.exceptions for c in columns]
+    kinds = sum(
+        column.width << shift | len(column.exceptions) << more
+        for column, shift, more in zip(columns, (0, 8), (16, 32), strict=True)
+    )
+    head = [0, int(epoch[0]), int(start[0]), n, *low, kinds, int(epoch[-1]), int(start[-1] + length[-1])]
+    return np.concatenate([np.array(head, np.int64), *body])
+
+
+class _Packed:
+    """A column of a page: packed values, places and values of those that do not fit."""
+
+    __slots__ = ("exceptions", "places", "width", "words")
+
+    def __init__(self, width: int, words: Int64, places: npt.NDArray[np.uint16], exceptions: Int64) -> None:
+        self.width, self.words, self.places, self.exceptions = width, words, places, exceptions
+
+    @property
+    def used(self) -> bool:
+        """Whether there is more than zeros."""
+        return self.width > 0 or len(self.exceptions) > 0
+
+
+def _pack(values: npt.NDArray[np.uint64]) -> _Packed:
+    """Pack values of 64 bits in the width that takes the least room."""
+    # Of a value that double precision rounds up, one bit too many: that costs nothing but room.
+    bits = np.frexp(values.astype(np.float64))[1]
+    counts = np.bincount(bits, minlength=65)[:65]
+    groups = -(-len(values) // 64)
+    beyond = len(values) - np.cumsum(counts)
+    cost = np.arange(65) * groups * 64 + beyond * (64 + 16)
+    cost[_MAX_WIDTH + 1 : 64] = cost.max() + 1
+    # Numbers of exceptions have 16 bits, as their places.
+    cost[beyond >= MAX_PACKED] = cost.max() + 1
+    width = int(np.argmin(cost))
+    places = np.flatnonzero(bits > width).astype(np.uint16)
+    padded = np.zeros(groups * 64, "<u8")
+    padded[: len(values)] = values
+    padded[places] = 0
+    if width == 64:
+        words = padded.view(np.int64)
+    elif width == 0:
+        words = np.empty(0, np.int64)
+    else:
+        each = np.unpackbits(padded.view(np.uint8).reshape(-1, 8), axis=1, count=width, bitorder="little")
+        words = np.packbits(each.reshape(-1), bitorder="little").view(np.int64)
+    return _Packed(width, words, places, values[places].view(np.int64))
+
+
+def _to_words(places: npt.NDArray[np.uint16]) -> Int64:
+    """Return places as whole words."""
+    padded = np.zeros(-(-len(places) // 4) * 4, "<u2")
+    padded[: len(places)] = places
+    return padded.view(np.int64)
+
+
+def page_words(heads: Int64) -> Int64:
+    """Return the number of words of pages with these heads, 0 where a head cannot be right.
+
+    Parameters
+    ----------
+    heads : int64 array, shape (pages, HEAD)
+        The first words of pages.
+
+    Returns
+    -------
+    int64 array, shape (pages,)
+
+    Examples
+    --------
+    >>> page_words(np.array([[0, 60, 0, 3, 60, 2, 0, 180, 6], [0, 60, 0, -1, 60, 2, 0, 180, 6]])).tolist()
+    [9, 0]
+    """
+    first, row, count, step, length, kinds, last, end = (heads[:, i] for i in range(1, HEAD))
+    widths = kinds & 255, kinds >> 8 & 255
+    more = kinds >> 16 & 65535, kinds >> 32 & 65535
+    right = (count >= 1) & (step >= 0) & (length >= 1) & (row >= 0) & (end > row) & (last >= first) & (kinds >> 48 == 0)
+    for width in widths:
+        right &= (width <= _MAX_WIDTH) | (width == 64)
+    plain = kinds == 0
+    right &= plain | (count <= MAX_PACKED)
+    n = np.where(plain, 0, np.clip(count, 0, MAX_PACKED))
+    # Products of heads that are wrong may wrap around, which does no harm.
+    right &= ~plain | ((first + (count - 1) * step == last) & (row + count * length == end))
+    words = HEAD + widths[0] * -(-(n - 1) // 64) + widths[1] * -(-n // 64) + ~plain
+    for size, exceptions in zip((n - 1, n), more, strict=True):
+        right &= plain | (exceptions <= size)
+        words += exceptions + -(-exceptions // 4)
+    return np.where(right, np.where(plain, HEAD, words), 0)
+
+
+def unpack_page(words: Int64) -> tuple[Int64, Int64]:
+    """Return the entries of a page that is more than a head.
+
+    Parameters
+    ----------
+    words : int64 array
+        A page of as many words as `page_words` says.
+
+    Returns
+    -------
+    epoch : int64 array, shape (n,)
+    start : int64 array, shape (n + 1,)
+        Where entries start, and the last ends.
+
+    Examples
+    --------
+    >>> page = pack_page(np.array([60, 120, 190]), np.array([0, 2, 4]), np.array([2, 2, 5]))
+    >>> [column.tolist() for column in unpack_page(page)]
+    [[60, 120, 190], [0, 2, 4, 9]]
+    """
+    first, row, n, step, length, kinds = words[1:7].tolist()
+    sizes, widths = (n - 1, n), (kinds & 255, kinds >> 8 & 255)
+    more = (kinds >> 16 & 65535, kinds >> 32 & 65535)
+    at = HEAD
+    columns: list[npt.NDArray[np.uint64]] = []
+    for size, width in zip(sizes, widths, strict=True):
+        columns.append(_unpack(words[at:], size, width))
+        at += width * -(-size // 64)
+    at += 1
+    places = []
+    for count in more:
+        places.append(words[at : at + -(-count // 4)].view("<u2")[:count])
+        at += -(-count // 4)
+    epoch, start = np.empty(n, np.int64), np.empty(n + 1, np.int64)
+    for values, count, where, out, low, begin in zip(
+        columns, more, places, (epoch, start), (step, length), (first, row), strict=True
+    ):
+        if count:
+            inside = where < len(values)
+            values[where[inside]] = words[at : at + count].view(np.uint64)[inside]
+            at += count
+        out[0] = begin
+        np.add(values.view(np.int64), low, out=out[1:])
+        np.cumsum(out, out=out)
+    return epoch, start
+
+
+def _unpack(words: Int64, size: int, width: int) -> npt.NDArray[np.uint64]:
+    """Return values that are packed; an empty word follows them at some distance."""
+    if width == 0:
+        return np.zeros(size, np.uint64)
+    if width == 64:
+        return words[:size].view(np.uint64).copy()
+    # Eight values take as many bytes as one has bits: each of the eight is one row of words that overlap.
+    raw = words.view(np.uint8)
+    out = np.empty((-(-size // 8), 8), np.uint64)
+    for k in range(8):
+        byte, bit = divmod(k * width, 8)
+        parts: npt.NDArray[np.uint64] = np.ndarray((len(out),), "<u8", raw, byte, (width,))
+        np.right_shift(parts, np.uint64(bit), out=out[:, k])
+    out &= np.uint64((1 << width) - 1)
+    return out.reshape(-1)[:size]
+
+
+def rows_in_pages(words: Int64, starts: Int64, bounds: Int64, wanted: Int64, out: Int64) -> None:
+    """Find the first rows that are not before epochs, in pages of which it is known that they have them.
+
+    Parameters
+    ----------
+    words : int64 array
+        Pages, each of as many words as `page_words` says.
+    starts : int64 array, shape (pages,)
+        Where each begins among the words.
+    bounds : int64 array, shape (pages + 1,)
+        Page `k` is asked for ``wanted[bounds[k]:bounds[k + 1]]``.
+    wanted : int64 array, shape (m,)
+        Epochs that rise.
+    out : int64 array, shape (m,)
+        The rows; that after the page's last where all its entries are before an epoch.
+
+    Examples
+    --------
+    >>> page = pack_page(np.array([60, 120, 190]), np.array([0, 2, 4]), np.array([2, 2, 5]))
+    >>> out = np.empty(3, np.int64)
+    >>> rows_in_pages(page, np.array([0]), np.array([0, 3]), np.array([60, 61, 999]), out)
+    >>> out.tolist()
+    [0, 2, 9]
+    """
+    for k, at in enumerate(starts.tolist()):
+        part = slice(int(bounds[k]), int(bounds[k + 1]))
+        head = words[at : at + HEAD].tolist()
+        if head[6]:
+            epoch, start = unpack_page(words[at:])
+            out[part] = start[np.searchsorted(epoch, wanted[part])]
+        else:
+            ask = np.clip(wanted[part], head[1], head[7])
+            ranks = -((head[1] - ask) // head[4]) if head[4] else np.zeros(len(ask), np.int64)
+            out[part] = np.where(wanted[part] > head[7], head[8], head[2] + ranks * head[5])

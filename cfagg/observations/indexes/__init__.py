@@ -2,13 +2,16 @@
 
 from cfagg.observations.indexes.bisect import write_bisect
 from cfagg.observations.indexes.btree import write_btree
+from cfagg.observations.indexes.building import build_pages
 from cfagg.observations.indexes.entries import entries_of_blocks, joined
+from cfagg.observations.indexes.pages_writing import write_pages
 from cfagg.observations.indexes.protocol import Entries, Index, checked
 from cfagg.observations.indexes.registry import index_kinds, open_index, stored_kinds
 
 __all__ = [
     "Entries",
     "Index",
+    "build_pages",
     "checked",
     "entries_of_blocks",
     "index_kinds",
@@ -17,4 +20,5 @@ __all__ = [
     "stored_kinds",
     "write_bisect",
     "write_btree",
+    "write_pages",
 ]

@@ -1,8 +1,8 @@
 """The index of the published software that is a B+tree.
 
-An array ``date_index_btree``, each row of which is a page: whether it is a node, its number of entries, left, right, then
-entries of three numbers.  Pages are counted from 1 (row 0), 0 is none.  A leaf has epochs, starts and lengths, and its
-neighbours left and right; a node has the first child left, and epochs with the children from them on.
+An array ``date_index_btree``, each row of which is a page: whether it is a node, its number of entries, left, right,
+then entries of three numbers.  Pages are counted from 1 (row 0), 0 is none.  A leaf has epochs, starts and lengths, and
+its neighbours left and right; a node has the first child left, and epochs with the children from them on.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class BTreeIndex:
             return kept
         if not 1 <= page <= self._table.shape[0]:
             raise ConventionError(f"{self._table.where} leads to page {page:,} of {self._table.shape[0]:,}")
-        row = self._table.read(page - 1, page)[0]
+        row: Int64 = self._table.read(page - 1, page)[0]
         if row[0] not in (0, 1) or not 0 <= row[1] <= self._room:
             raise ConventionError(f"{self._table.where}: page {page:,} begins with {row[:_HEAD].tolist()}")
         if len(self._pages) >= _KEPT:

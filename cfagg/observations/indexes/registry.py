@@ -9,11 +9,12 @@ point group ``cfagg.indexes``::
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from importlib.metadata import entry_points
 
-from cfagg.errors import SourceError, UnsupportedError
-from cfagg.observations.indexes import bisect, btree
+from cfagg.errors import FragmentReadError, SourceError, StaleError, StaleIndexWarning, UnsupportedError
+from cfagg.observations.indexes import bisect, btree, pages
 from cfagg.observations.indexes.protocol import Index, Store
 
 __all__ = ["GROUP", "index_kinds", "open_index", "stored_kinds"]
@@ -21,7 +22,11 @@ __all__ = ["GROUP", "index_kinds", "open_index", "stored_kinds"]
 #: Entry point group of kinds of indexes.
 GROUP = "cfagg.indexes"
 
-_OWN: dict[str, Callable[[Store], Index]] = {"bisect": bisect.open_bisect, "btree": btree.open_btree}
+_OWN: dict[str, Callable[[Store], Index]] = {
+    "pages": pages.open_pages,
+    "bisect": bisect.open_bisect,
+    "btree": btree.open_btree,
+}
 
 #: Name of the array of each kind that the published software writes.
 _ARRAYS = {"bisect": bisect.NAME, "btree": btree.NAME}
@@ -37,7 +42,7 @@ def index_kinds() -> tuple[str, ...]:
 
 
 def stored_kinds(store: Store) -> tuple[str, ...]:
-    """Return which kinds of the published software a store has."""
+    """Return which kinds of the published software a store has, ``"bisect"`` and ``"btree"``."""
     return tuple(
         kind
         for kind, name in _ARRAYS.items()
@@ -66,10 +71,7 @@ def open_index(store: Store, kind: str | None = None) -> Index:
         There is no such kind.
     """
     if kind is None:
-        found = stored_kinds(store)
-        if not found:
-            raise SourceError(f"{store.path} has no index of its dates; write one with build_pages (cfagg obs index)")
-        kind = found[0]
+        return _default(store)
     if kind in _OWN:
         return _OWN[kind](store)
     for point in entry_points(group=GROUP, name=kind):
@@ -80,3 +82,21 @@ def open_index(store: Store, kind: str | None = None) -> Index:
             )
         return opened
     raise UnsupportedError(f"there is no kind of index {kind!r}; there are {', '.join(index_kinds())}")
+
+
+def _default(store: Store) -> Index:
+    """Return the pages where they are good, else the first of the other indexes."""
+    problem: Exception | None = None
+    if pages.has_pages(store):
+        try:
+            return pages.open_pages(store)
+        except (FragmentReadError, SourceError, StaleError) as error:
+            problem = error
+    found = stored_kinds(store)
+    if not found:
+        if problem is not None:
+            raise problem
+        raise SourceError(f"{store.path} has no index of its dates; make one with build_pages (cfagg obs index)")
+    if problem is not None:
+        warnings.warn(f"{problem}; meanwhile the slower index of the store is used", StaleIndexWarning, stacklevel=3)
+    return _OWN[found[0]](store)

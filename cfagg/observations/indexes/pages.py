@@ -1,0 +1,320 @@
+"""Index pages: a look-up is one search in a directory in memory and the reading of one or two pages.
+
+What is stored is described in `cfagg.observations.indexes.pages_writing`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import CfaggError, FragmentReadError, Problem, SourceError, StaleError
+from cfagg.kernels import lookup
+from cfagg.kernels.lookup import HEAD, page_words, unpack_page
+from cfagg.observations.indexes.bisect import resolve
+from cfagg.observations.indexes.pages_writing import FORMAT, NAME, PAGE
+from cfagg.observations.indexes.protocol import Entries, Int64, Store, as_interval, as_intervals, checked
+from cfagg.observations.indexes.table import read_json
+
+__all__ = ["PagesIndex", "has_pages", "open_pages"]
+
+#: From so many packed pages on, a search is compiled although the compiler has to be loaded for it.
+_MANY = 20_000
+#: Bytes that are read at once, and bytes between pages that are rather read than left out.
+_SPAN, _GAP = 2**22, 2**14
+#: Pages that are kept, a few KiB each.
+_KEPT = 256
+#: Entries of a block, about.
+_BLOCK = 2**17
+
+#: A page that is kept: its head, and its words where there are more.
+_Page = tuple[list[int], Int64 | None]
+
+
+class PagesIndex:
+    """Pages of packed entries (see `Index` for the methods).
+
+    Parameters
+    ----------
+    store : Store
+        The store, which has pages.
+    """
+
+    kind = "pages"
+
+    def __init__(self, store: Store) -> None:
+        self._source, self._where = store.source, store.path
+        self._found = _attributes(store)
+        if self._found["identity"] != store.identity or self._found["rows"] != store.rows:
+            raise StaleError(
+                f"{store.path}: its {NAME} were made of {self._found['rows']:,} rows that are not those of the store as "
+                "it is now; make them again with build_pages (cfagg obs index)"
+            )
+        self.entries: int = self._found["entries"]
+        self.rows: int = self._found["rows"]
+        self.first: int | None = self._found["first"]
+        self.last: int | None = self._found["last"]
+        self._load()
+
+    def _load(self) -> None:
+        """Read the directory."""
+        self._kept: dict[int, _Page] = {}
+        self._unpacked = 0
+        v3 = self._source.size(f"{NAME}/zarr.json") is not None
+        self._key = f"{NAME}/{self._found['name']}/{'c/0' if v3 else '0'}"
+        raw = self._source.read(f"{NAME}/directory/c/0/0" if v3 else f"{NAME}/directory/0.0") or b""
+        n = self._found["pages"] + 1
+        if len(raw) != 16 * n or zlib.crc32(raw) != self._found["directory_crc32"]:
+            raise self._damaged(f"its directory has {len(raw):,} bytes that are not those of {n - 1:,} pages")
+        self._epochs: Int64 = np.frombuffer(raw, "<i8", n)
+        self._offsets: Int64 = np.frombuffer(raw, "<i8", n, 8 * n)
+        sizes = np.diff(self._offsets)
+        if (np.diff(self._epochs) < 0).any() or (sizes < 8 * HEAD).any() or (sizes % 8).any() or self._offsets[0]:
+            raise self._damaged("its directory is not in order")
+        if self._source.size(self._key) != self._offsets[-1]:
+            raise self._damaged(f"its pages do not have the {self._offsets[-1]:,} bytes that the directory gives")
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The directory has megabytes and is read again elsewhere.
+        names = ("_source", "_where", "_found", "entries", "rows", "first", "last")
+        return {name: self.__dict__[name] for name in names}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if _read_attributes(self._source, self._where) != self._found:
+            raise StaleError(f"{self._where}: its {NAME} were written again since it was opened; open it again")
+        self._load()
+
+    def find(self, lo: int, hi: int) -> tuple[int, int]:
+        """Return the first row, and the row after the last, with ``lo <= epoch < hi``."""
+        lo, hi = as_interval(lo, hi)
+        start = self._row(lo)
+        if hi <= lo:
+            return start, start
+        stop = self._row(hi)
+        if not 0 <= start <= stop <= self.rows:
+            raise self._damaged(f"it gives rows {start:,} to {stop:,} of {self.rows:,}")
+        return start, stop
+
+    def find_many(self, lo: npt.ArrayLike, hi: npt.ArrayLike) -> Int64:
+        """Return ranges of rows for many intervals, shape (m, 2)."""
+        found = resolve(*as_intervals(lo, hi), self._rows)
+        if found.size and not 0 <= found.min() <= found.max() <= self.rows:
+            raise self._damaged(f"it gives rows {found.min():,} to {found.max():,} of {self.rows:,}")
+        return found
+
+    def entries_between(self, lo: int, hi: int) -> Entries:
+        """Return the entries with ``lo <= epoch < hi``."""
+        lo, hi = as_interval(lo, hi)
+        # Entries of one epoch may be in several pages.
+        first = max(0, int(self._epochs[:-1].searchsorted(lo)) - 1)
+        stop = int(self._epochs[:-1].searchsorted(hi))
+        blocks = list(self._between(first, stop, lo, hi)) if lo < hi else []
+        if not blocks:
+            return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
+        epoch, start, length = (np.concatenate([block[i] for block in blocks]) for i in range(3))
+        return epoch, start, length
+
+    def blocks(self) -> Iterator[Entries]:
+        """Return all entries in blocks."""
+        if self.last is not None and self.first is not None:
+            yield from self._between(0, len(self._epochs) - 1, self.first, self.last + 1)
+
+    def validate(self, full: bool = False) -> list[Problem]:
+        """Return what is wrong with some pages, or with all."""
+        try:
+            if full:
+                count = 0
+                for epoch, _, _ in checked(self.blocks(), f"{self._where}: {NAME}", self.rows, strict=False):
+                    count += len(epoch)
+                if count != self.entries:
+                    raise self._damaged(f"it has {count:,} entries, not {self.entries:,}")
+            else:
+                pages = len(self._epochs) - 1
+                for page in np.unique(np.linspace(0, pages, 17, dtype=np.int64))[:-1].tolist():
+                    head = self._page(page)[0]
+                    after = self._page(page + 1)[0] if page + 1 < pages else [0, 0, self.rows]
+                    if head[8] != after[2] or head[1] != self._epochs[page]:
+                        raise self._damaged(f"page {page:,} ends at row {head[8]:,}, the next begins at {after[2]:,}")
+        except CfaggError as error:
+            return [Problem(NAME, error.message)]
+        return []
+
+    def _row(self, epoch: int) -> int:
+        """Return the first row that is not before an epoch."""
+        # The last page that begins before it: what has the epoch may begin within that page.
+        page = int(self._epochs[:-1].searchsorted(epoch)) - 1
+        if page < 0:
+            return 0
+        head, words = self._kept.get(page) or self._page(page)
+        if epoch > head[7]:
+            return head[8]
+        if words is None:
+            return head[2] + (epoch - head[1] + head[4] - 1) // head[4] * head[5]
+        compiled = sys.modules.get("cfagg.kernels.lookup_compiled")
+        if compiled is not None:
+            return int(compiled.row_in_page(words, epoch))
+        self._unpacked += 1
+        if self._unpacked > _MANY:
+            self._kernel(_MANY)
+        epochs, starts = unpack_page(words)
+        return int(starts[epochs.searchsorted(epoch)])
+
+    def _page(self, page: int) -> _Page:
+        """Return a page."""
+        at, end = self._offsets[page : page + 2].tolist()
+        raw = self._source.read_range(self._key, at, end - at)
+        words = np.frombuffer(raw, "<i8") if len(raw) == end - at else np.zeros(0, np.int64)
+        self._check(words, np.zeros(1, np.int64), np.array([len(words)]), page, raw)
+        head = words[:HEAD].tolist()
+        found: _Page = (head, words if head[6] else None)
+        if len(self._kept) >= _KEPT:
+            # A new dictionary and not a smaller one: other threads may be reading the old.
+            self._kept = {}
+        self._kept[page] = found
+        return found
+
+    def _rows(self, wanted: Int64) -> Int64:
+        """Return the first rows that are not before epochs, which rise."""
+        out = np.zeros(len(wanted), np.int64)
+        held = self._epochs[:-1].searchsorted(wanted) - 1
+        begin = int(held.searchsorted(0))
+        pages, first = np.unique(held[begin:], return_index=True)
+        bounds = np.append(first, len(wanted) - begin) + begin
+        sizes = self._offsets[pages + 1] - self._offsets[pages]
+        search = self._kernel(int(np.count_nonzero(sizes > 8 * HEAD)))
+        for a, b in _spans(self._offsets[pages], sizes):
+            at = int(self._offsets[pages[a]])
+            raw = self._source.read_range(self._key, at, int(self._offsets[pages[b - 1] + 1]) - at)
+            words = np.frombuffer(raw, "<i8", len(raw) // 8)
+            starts = (self._offsets[pages[a:b]] - at) // 8
+            self._check(words, starts, sizes[a:b] // 8, int(pages[a]), raw)
+            search(words, starts, bounds[a : b + 1], wanted, out)
+        return out
+
+    @staticmethod
+    def _kernel(packed: int) -> Any:
+        """Return the search in pages, compiled where that is there already or pays."""
+        if packed < _MANY and "cfagg.kernels.lookup_compiled" not in sys.modules:
+            return lookup.rows_in_pages
+        from cfagg.kernels import lookup_compiled
+
+        return lookup_compiled.rows_in_pages
+
+    def _check(self, words: Int64, starts: Int64, sizes: Int64, page: int, raw: bytes) -> None:
+        """Raise where pages are not what was written."""
+        if int(starts[-1] + sizes[-1]) > len(words) or not len(words):
+            raise self._damaged(f"page {page:,} or one after it is not there")
+        expected = page_words(words[starts[:, None] + np.arange(HEAD)])
+        if (expected != sizes).any():
+            raise self._damaged(f"page {page:,} or one after it has not the {int(sizes[0]) * 8:,} bytes that it gives")
+        view = memoryview(raw)
+        for at, size in zip((starts * 8).tolist(), (sizes * 8).tolist(), strict=True):
+            if zlib.crc32(view[at + 8 : at + size]) != int.from_bytes(view[at : at + 8], "little"):
+                raise self._damaged(f"page {page:,} or one after it has another checksum than its bytes")
+
+    def _between(self, first: int, stop: int, lo: int, hi: int) -> Iterator[Entries]:
+        """Return entries of some pages, with ``lo <= epoch < hi``."""
+        held: list[Entries] = []
+        for page in range(first, stop):
+            head, words = self._page(page)
+            if words is None:
+                yield from _flush(held)
+                yield from _of_run(head, lo, hi)
+                continue
+            epoch, start = unpack_page(words)
+            a, b = np.searchsorted(epoch, (lo, hi)).tolist()
+            if a < b:
+                held.append((epoch[a:b], start[a:b], np.diff(start[a : b + 1])))
+            if len(held) * PAGE >= _BLOCK:
+                yield from _flush(held)
+        yield from _flush(held)
+
+    def _damaged(self, problem: str) -> FragmentReadError:
+        return FragmentReadError(
+            f"{self._where}: {NAME} is damaged: {problem}; make it again with build_pages (cfagg obs index)"
+        )
+
+
+def open_pages(store: Store) -> PagesIndex:
+    """Return the index pages of a store.
+
+    Raises
+    ------
+    SourceError
+        It has none, or of a form that is not known.
+    StaleError
+        They were made of other rows than those of the store as it is.
+    FragmentReadError
+        They are damaged.
+    """
+    return PagesIndex(store)
+
+
+def has_pages(store: Store) -> bool:
+    """Return whether a store has index pages, good or not."""
+    return any(store.source.size(f"{NAME}/{document}") is not None for document in (".zattrs", "zarr.json"))
+
+
+def _read_attributes(source: Any, where: str) -> dict[str, Any] | None:
+    """Return the attributes of the pages of a store, `None` where it has none."""
+    group = read_json(source, f"{NAME}/zarr.json", where)
+    if group is not None:
+        attributes = group.get("attributes")
+        return attributes if isinstance(attributes, dict) else {}
+    return read_json(source, f"{NAME}/.zattrs", where)
+
+
+def _attributes(store: Store) -> dict[str, Any]:
+    """Return the attributes of the pages, of the types that they have to be of."""
+    found = _read_attributes(store.source, store.path)
+    if found is None:
+        raise SourceError(f"{store.path} has no {NAME}; make them with build_pages (cfagg obs index)")
+    counts = [found.get(name) for name in ("entries", "rows", "pages", "directory_crc32")]
+    right = found.get("format") == FORMAT and isinstance(found.get("identity"), str)
+    right = right and all(type(n) is int and 0 <= n < 2**62 for n in counts)
+    right = right and re.fullmatch("pages_[0-9a-f]{8}", str(found.get("name"))) is not None
+    ends = [found.get("first"), found.get("last")]
+    right = right and (ends == [None, None] if not counts[0] else all(type(e) is int and abs(e) < 2**62 for e in ends))
+    if not right or (found["pages"] == 0) != (found["entries"] == 0):
+        raise SourceError(
+            f"{store.path}: {NAME} are of the form {found.get('format')!r}, expected {FORMAT!r}; make them again with "
+            "build_pages (cfagg obs index)"
+        )
+    return found
+
+
+def _spans(offsets: Int64, sizes: Int64) -> Iterator[tuple[int, int]]:
+    """Return which pages are read together."""
+    a = 0
+    starts, ends = offsets.tolist(), (offsets + sizes).tolist()
+    for b in range(1, len(starts) + 1):
+        if b == len(starts) or starts[b] - ends[b - 1] > _GAP or ends[b] - starts[a] > _SPAN:
+            yield a, b
+            a = b
+
+
+def _flush(held: list[Entries]) -> Iterator[Entries]:
+    """Return entries that were held back as one block."""
+    if held:
+        epoch, start, length = (np.concatenate([block[i] for block in held]) for i in range(3))
+        held.clear()
+        yield epoch, start, length
+
+
+def _of_run(head: list[int], lo: int, hi: int) -> Iterator[Entries]:
+    """Return entries of equal steps, with ``lo <= epoch < hi``, in blocks."""
+    first, row, count, step, length = head[1:6]
+    if step:
+        a, b = (min(max(-((first - epoch) // step), 0), count) for epoch in (lo, hi))
+    else:
+        a, b = (0, count) if lo <= first < hi else (0, 0)
+    for i in range(a, b, _BLOCK):
+        number = np.arange(i, min(b, i + _BLOCK), dtype=np.int64)
+        yield first + number * step, row + number * length, np.full(len(number), length)
