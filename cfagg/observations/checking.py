@@ -1,0 +1,293 @@
+"""Checking a store of observations: what of its rows, index, statistics and attributes is wrong, and in which rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import CfaggError, FragmentReadError, StaleError
+from cfagg.observations.checking_index import EntryCheck, Runs, compare_part, runs_of
+from cfagg.observations.checking_rows import RowRules
+from cfagg.observations.checking_statistics import chosen_range, compare_statistics, plausible_statistics
+from cfagg.observations.findings import CODES, CheckReport, Finding
+from cfagg.observations.statistics import Accumulator
+
+if TYPE_CHECKING:
+    from cfagg.observations.indexes.protocol import Index
+    from cfagg.observations.store import ObservationStore
+
+__all__ = ["check_store"]
+
+type Block = npt.NDArray[np.float32]
+
+#: Rows read at once.
+_BLOCK = 2**17
+#: Where not all is asked for, so many rows of a larger store are looked at, in so many places.
+_SAMPLE_ROWS, _PLACES = 2**20, 64
+
+
+def check_store(
+    path: str | os.PathLike[str],
+    full: bool = False,
+    *,
+    options: Mapping[str, Any] | None = None,
+    allow: Iterable[str] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> CheckReport:
+    """Check a store of observations.
+
+    Rows must be in the order of all their columns and differ, with whole days and seconds, latitudes from -90 to 90 and
+    longitudes at least 0 and below 360.  Each index must be that of the rows, and the statistics those of the rows that
+    the store names.
+
+    Parameters
+    ----------
+    path : path or str
+        The store; see `cfagg.open_observations`.
+    full : bool
+        Whether all rows are read.  Otherwise a store of more than a million rows is looked at in 64 places, and its
+        statistics are only checked for sense.
+    options, allow
+        As of `cfagg.open_observations`.
+    progress : callable, optional
+        Called as ``progress(done, rows)`` with numbers of rows.
+
+    Returns
+    -------
+    CheckReport
+        Every rule that is broken, with the first rows that break it.  What cannot be opened is a finding, too.
+
+    Raises
+    ------
+    SourceError
+        There is nothing at `path`.
+
+    Examples
+    --------
+    >>> report = check_store("synop.zarr")  # doctest: +SKIP
+    >>> print(report)  # doctest: +SKIP
+    synop.zarr: nothing wrong in all 4,000 rows
+    """
+    from cfagg.observations.store import open_store
+
+    try:
+        store = open_store(path, options, allow)
+    except CfaggError as error:
+        if _nothing_at(path):
+            raise
+        problems = [str(p) for p in error.problems]
+        message = "; ".join([error.message, *problems])
+        return CheckReport(os.fspath(path), 0, 0, full, (), (Finding("OBS001", "store", message),))
+    return _Check(store, full, progress).run()
+
+
+def _nothing_at(path: str | os.PathLike[str]) -> bool:
+    return "://" not in os.fspath(path) and not os.path.lexists(path)
+
+
+class _Check:
+    """The check of one store."""
+
+    def __init__(self, store: ObservationStore, full: bool, progress: Callable[[int, int], None] | None) -> None:
+        from cfagg.observations.rows import Rows
+
+        self.store = store
+        self.rows = Rows(store.source, store.data.array, cached=False)
+        self.whole = full or store.rows <= _SAMPLE_ROWS
+        self.progress = progress
+        self.findings: list[Finding] = []
+        self.indexes: dict[str, Index] = {}
+        self.damaged = False
+
+    def run(self) -> CheckReport:
+        """Return the report."""
+        kinds = self._open_indexes()
+        self._attributes()
+        self._chunks()
+        rules = RowRules()
+        index = next(iter(self.indexes.values()), None)
+        chosen = chosen_range(self.store, index)
+        accumulator = Accumulator(len(self.store.variables)) if self.whole and chosen is not None else None
+        entries = {kind: EntryCheck(index.blocks()) for kind, index in self.indexes.items()} if self.whole else {}
+        runs = Runs()
+        before: Block | None = None
+        for start, stop, block in self._blocks():
+            if block is None:
+                before, accumulator, entries = None, None, {}
+                continue
+            if start > 0 and before is None:
+                before = self._row_before(start)
+            rules.check(block, start, before)
+            before = block[-1:]
+            if not self.whole:
+                self._compare_parts(block, start, stop)
+                before = None
+            else:
+                found = runs.feed(block, start)
+                self._compare_entries(entries, found)
+            if accumulator is not None and chosen is not None:
+                lo, hi = max(start, chosen[0]), min(stop, chosen[1])
+                accumulator.accumulate(block[max(lo - start, 0) : max(hi - start, 0), 4:])
+            if self.progress is not None:
+                self.progress(stop, self.store.rows)
+        self._compare_entries(entries, runs.close(), last=True)
+        self._rules(rules)
+        self._statistics(accumulator)
+        ordered = tuple(sorted(self.findings, key=lambda f: f.code))
+        return CheckReport(self.store.path, self.store.rows, rules.checked, self.whole, kinds, ordered)
+
+    def _open_indexes(self) -> tuple[str, ...]:
+        """Open every index that the store has, and check it by itself."""
+        from cfagg.observations.indexes import index_kinds, stored_kinds
+
+        kinds = list(stored_kinds(self.store))
+        said = self.store.attributes.date_indexing
+        if said is not None and said not in kinds:
+            self.findings.append(Finding("OBS021", "date_indexing", f"the store has no index {said!r} as it says"))
+        elif not kinds and self.store.rows:
+            self.findings.append(Finding("OBS021", "store", "it has no index of its dates"))
+        for kind in kinds:
+            self._open_index(kind)
+        if "pages" in index_kinds() and self._open_index("pages", sidecar=True):
+            kinds.append("pages")
+        return tuple(kinds)
+
+    def _open_index(self, kind: str, *, sidecar: bool = False) -> bool:
+        """Open one index and check it by itself; tell whether it is there."""
+        from cfagg.errors import SourceError
+
+        where = f"index {kind}"
+        try:
+            index = self.store.index(kind)
+            problems = index.validate(self.whole)
+        except StaleError as error:
+            self.findings.append(Finding("OBS023", where, error.message))
+            return True
+        except SourceError as error:
+            if not sidecar:
+                self.findings.append(Finding("OBS021", where, error.message))
+            return False
+        except CfaggError as error:
+            message = "; ".join([error.message, *map(str, error.problems)])
+            self.findings.append(Finding("OBS021", where, message))
+            return True
+        self.findings += [Finding("OBS021", where, str(p)) for p in problems]
+        if not problems:
+            self.indexes[kind] = index
+        return True
+
+    def _attributes(self) -> None:
+        """Compare what the attributes say of the shape with the arrays."""
+        columns = 4 + len(self.store.variables)
+        counts = {index.entries for index in self.indexes.values()}
+        expected: dict[str, Any] = {"shape": [self.store.rows, columns]}
+        if len(counts) == 1:
+            expected["index_length"] = counts.pop()
+        for name, value in expected.items():
+            given = self.store.attributes.all.get(name, value)
+            if given != value:
+                self.findings.append(Finding("OBS041", f"attribute {name}", f"is {given!r:.80}; expected {value}"))
+
+    def _chunks(self) -> None:
+        """Look for chunks that are not there: their rows would read as zeros."""
+        array = self.store.data.array
+        counts = [-(-n // held) for n, held in zip(array.shape, array.held, strict=True)]
+        there: dict[str, dict[str, int]] = {}
+        absent: list[tuple[int, str]] = []
+        for i in range(counts[0]):
+            for j in range(counts[1]):
+                folder, _, name = array.key(i, j).rpartition("/")
+                if folder not in there:
+                    there[folder] = self.store.source.sizes(folder)
+                if name not in there[folder]:
+                    absent.append((i * array.held[0], array.key(i, j)))
+        for row, key in absent[:5]:
+            stop = min(row + array.held[0], self.store.rows)
+            message = f"is absent; rows {row:,} to {stop - 1:,} read as {array.fill_value:g}"
+            self.findings.append(Finding("OBS002", key, message))
+        if len(absent) > 5:
+            self.findings.append(Finding("OBS002", "data", f"{len(absent) - 5:,} more chunks are absent"))
+
+    def _blocks(self) -> Iterator[tuple[int, int, Block | None]]:
+        """Yield blocks of rows, the next one being read meanwhile; `None` for those that cannot be."""
+        ranges = self._ranges()
+        with ThreadPoolExecutor(1, thread_name_prefix="cfagg-check") as pool:
+            coming = [pool.submit(self._read, *r) for r in ranges[:1]]
+            for k, (start, stop) in enumerate(ranges):
+                block = coming.pop().result()
+                if k + 1 < len(ranges):
+                    coming.append(pool.submit(self._read, *ranges[k + 1]))
+                yield start, stop, block
+
+    def _ranges(self) -> list[tuple[int, int]]:
+        rows = self.store.rows
+        if self.whole:
+            return [(a, min(a + _BLOCK, rows)) for a in range(0, rows, _BLOCK)]
+        size = _SAMPLE_ROWS // _PLACES
+        starts = np.linspace(0, rows - size, _PLACES).astype(np.int64).tolist()
+        return [(a, a + size) for a in starts]
+
+    def _read(self, start: int, stop: int) -> Block | None:
+        try:
+            found: Block = self.rows.read(start, stop)
+        except FragmentReadError as error:
+            if error.message not in {f.message for f in self.findings}:
+                self.findings.append(Finding("OBS002", "data", error.message))
+            return None
+        return found
+
+    def _row_before(self, start: int) -> Block | None:
+        try:
+            found: Block = self.rows.read(start - 1, start)
+        except FragmentReadError:
+            return None
+        return found
+
+    def _compare_entries(self, entries: dict[str, EntryCheck], runs: npt.NDArray[np.int64], last: bool = False) -> None:
+        for kind, check in list(entries.items()):
+            try:
+                check.feed(runs)
+                if last:
+                    check.close()
+            except CfaggError as error:
+                self.findings.append(Finding("OBS021", f"index {kind}", error.message))
+                del entries[kind]
+                continue
+            if check.problem:
+                rows = (check.row,) if check.row >= 0 else ()
+                self.findings.append(Finding("OBS022", f"index {kind}", check.problem, rows, len(rows)))
+                del entries[kind]
+
+    def _compare_parts(self, block: Block, start: int, stop: int) -> None:
+        ends = {"whole_start": start == 0, "whole_end": stop == self.store.rows}
+        for kind, index in list(self.indexes.items()):
+            try:
+                wrong = compare_part(index, runs_of(block, start), **ends)
+            except CfaggError as error:
+                self.findings.append(Finding("OBS021", f"index {kind}", error.message))
+                del self.indexes[kind]
+                continue
+            if wrong is not None:
+                self.findings.append(Finding("OBS022", f"index {kind}", wrong[1], (wrong[0],), 1))
+                del self.indexes[kind]
+
+    def _rules(self, rules: RowRules) -> None:
+        columns = {"OBS013": "date", "OBS014": "time", "OBS015": "latitude", "OBS016": "longitude"}
+        for code, tally in rules.tallies.items():
+            if tally.count:
+                found = f"{columns[code]} {tally.texts[0]}" if code in columns else tally.texts[0]
+                message = f"{CODES[code][1]}; found at row {tally.rows[0]:,}: {found}"
+                self.findings.append(Finding(code, "data", message, tuple(tally.rows), tally.count))
+
+    def _statistics(self, accumulator: Accumulator | None) -> None:
+        try:
+            self.findings += plausible_statistics(self.store)
+            if accumulator is not None:
+                self.findings += compare_statistics(self.store, accumulator)
+        except CfaggError as error:
+            self.findings.append(Finding("OBS031", "statistics", error.message))

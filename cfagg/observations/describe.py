@@ -1,0 +1,204 @@
+"""What is in a store of observations: variables, units, statistics, dates, density, indexes, and how it is stored."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfagg.errors import CfaggError
+
+if TYPE_CHECKING:
+    from cfagg.observations.indexes.protocol import Index
+    from cfagg.observations.store import ObservationStore
+
+__all__ = ["Description", "Variable", "describe"]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One variable.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    units : str
+        Empty where they are not known.
+    long_name : str
+        What it is: ``long_name`` or ``standard_name``, empty where neither is known.
+    statistics : mapping of str to float
+        ``mean``, ``minimum``, ``maximum``, ``stdev`` and ``nan_count``, as far as the store has them.
+    """
+
+    name: str
+    units: str
+    long_name: str
+    statistics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Description:
+    """A store in numbers and words.
+
+    Parameters
+    ----------
+    path : str
+        The store.
+    zarr_format : int
+        2 or 3.
+    rows : int
+        Its rows.
+    variables : tuple of Variable
+        In the order of the columns.
+    first, last : int or None
+        Dates of the first and last row, in seconds since 1970.
+    entries : int
+        Distinct dates, as the index has them.
+    busiest : tuple of int
+        A length of time in seconds and the most rows in so long a bin.
+    indexes : tuple of str
+        Kinds of its indexes.
+    used_index : str
+        The kind that is used, empty where there is none.
+    chunk, held : int
+        Rows that are decoded together, and rows of a stored object.
+    codecs : str
+        Names of the codecs.
+    stored_bytes : int or None
+        Size of the rows as stored; `None` where the size is not known.
+    statistics_of : str
+        Rows that the statistics are of, as dates; empty where the store does not say.
+    attributes : mapping
+        ``description``, ``licence``, ``attribution``, ``uuid``, ``version`` and the like, where given.
+    """
+
+    path: str
+    zarr_format: int
+    rows: int
+    variables: tuple[Variable, ...]
+    first: int | None
+    last: int | None
+    entries: int
+    busiest: tuple[int, int]
+    indexes: tuple[str, ...]
+    used_index: str
+    chunk: int
+    held: int
+    codecs: str
+    stored_bytes: int | None
+    statistics_of: str
+    attributes: Mapping[str, Any]
+
+    @property
+    def per_day(self) -> float:
+        """Rows a day on average, NaN where there are none."""
+        if self.first is None or self.last is None:
+            return math.nan
+        return self.rows / max((self.last - self.first + 1) / 86400, 1 / 86400)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all of it as plain objects."""
+        return {**asdict(self), "per_day": self.per_day}
+
+
+_SHOWN = ("description", "licence", "attribution", "uuid", "version", "cfagg_version")
+
+
+def describe(store: ObservationStore) -> Description:
+    """Return what is in a store; no row is read but the first and last.
+
+    Parameters
+    ----------
+    store : ObservationStore
+        As opened by `cfagg.observations.store.open_store`.
+
+    Examples
+    --------
+    >>> describe(open_store("synop.zarr")).rows  # doctest: +SKIP
+    4000
+    """
+    index, kinds = _indexes(store)
+    array = store.data.array
+    given = store.attributes
+    said = {k: given.all[k] for k in _SHOWN if given.all.get(k) is not None}
+    ends = (index.first, index.last) if index is not None else (None, None)
+    return Description(
+        path=store.path,
+        zarr_format=store.zarr_format,
+        rows=store.rows,
+        variables=_variables(store),
+        first=ends[0],
+        last=ends[1],
+        entries=0 if index is None else index.entries,
+        busiest=_busiest(index),
+        indexes=kinds,
+        used_index="" if index is None else index.kind,
+        chunk=array.chunk[0],
+        held=array.held[0],
+        codecs=array.codecs,
+        stored_bytes=_stored_bytes(store),
+        statistics_of=_statistics_of(store),
+        attributes=said,
+    )
+
+
+def _indexes(store: ObservationStore) -> tuple[Index | None, tuple[str, ...]]:
+    """Return the index that is used, and the kinds of all that the store has."""
+    from cfagg.observations.indexes import stored_kinds
+
+    kinds = stored_kinds(store)
+    try:
+        index = store.index()
+    except CfaggError:
+        return None, kinds
+    return index, kinds if index.kind in kinds else (*kinds, index.kind)
+
+
+def _busiest(index: Index | None) -> tuple[int, int]:
+    from cfagg.observations.coverage import time_coverage
+
+    if index is None or index.first is None:
+        return 86400, 0
+    coverage = time_coverage(index)
+    return coverage.step, int(coverage.counts.max())
+
+
+def _variables(store: ObservationStore) -> tuple[Variable, ...]:
+    """Return the variables with what is known of them."""
+    try:
+        statistics = store.statistics
+    except CfaggError:
+        statistics = {}
+    found = []
+    for i, name in enumerate(store.variables):
+        known = store.attributes.variables_metadata.get(name, {})
+        long_name = known.get("long_name") or str(known.get("standard_name", "")).replace("_", " ")
+        numbers = {k: float(np.asarray(v)[i]) for k, v in statistics.items()}
+        found.append(Variable(name, str(known.get("units", "")), str(long_name), numbers))
+    return tuple(found)
+
+
+def _stored_bytes(store: ObservationStore) -> int | None:
+    """Return the bytes of all chunks of rows."""
+    array = store.data.array
+    counts = [-(-n // held) for n, held in zip(array.shape, array.held, strict=True)]
+    keys = [array.key(i, j) for i in range(counts[0]) for j in range(counts[1])]
+    total, sizes = 0, {}
+    try:
+        for folder, _, name in (key.rpartition("/") for key in keys):
+            if folder not in sizes:
+                sizes[folder] = store.source.sizes(folder)
+            total += sizes[folder].get(name, 0)
+    except (CfaggError, OSError):
+        return None
+    return total
+
+
+def _statistics_of(store: ObservationStore) -> str:
+    given = store.attributes
+    ends = [given.statistics_start_date, given.statistics_end_date]
+    return " to ".join(str(e) for e in ends if e is not None)
