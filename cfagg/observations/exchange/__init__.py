@@ -1,1 +1,8 @@
-"""Observations in other files: CF discrete sampling geometries in netCDF, and Parquet."""
+"""Tables of observations to and from other formats, without losing anything."""
+
+from __future__ import annotations
+
+from cfagg.observations.exchange.netcdf_write import export_netcdf
+from cfagg.observations.exchange.parquet import export_parquet
+
+__all__ = ["export_netcdf", "export_parquet"]

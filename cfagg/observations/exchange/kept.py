@@ -1,0 +1,108 @@
+"""What another format has no place for, kept as one JSON document, and read back with care."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cfagg.conventions.findings import shorten
+from cfagg.errors import ConventionError, LimitError, Problem
+from cfagg.observations.exchange.table import Table
+
+__all__ = ["KEPT", "Kept", "kept_of", "parse_kept", "plain"]
+
+#: The attribute, or the key of metadata, with the document.
+KEPT = "cfagg"
+
+#: A longer document is not read.
+MAX_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A document that was read.
+
+    Parameters
+    ----------
+    variables : tuple of str
+        Names in the file of the variables of the store, in the store's order.
+    attributes : mapping of str to mapping
+        Attributes of variables, by their names in the store, that the file has no place for.
+    about : mapping
+        What the store told of itself.
+    """
+
+    variables: tuple[str, ...]
+    attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+
+def kept_of(table: Table, names: Sequence[str], attributes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the document of a table.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names in the file of the table's variables, in order.
+    attributes : mapping of str to mapping
+        Attributes of variables that the file has no other place for.
+    """
+    return {
+        "version": 1,
+        "variables": list(names),
+        "attributes": {k: plain(v) for k, v in attributes.items() if v},
+        "about": plain(table.about),
+        "statistics": {k: plain(np.asarray(v).tolist()) for k, v in table.statistics.items()},
+    }
+
+
+def parse_kept(text: str | bytes, where: str) -> Kept:
+    """Return a document that a file holds.
+
+    Raises
+    ------
+    ConventionError
+        It is not one of cfagg's; every problem is listed.
+    LimitError
+        It is too long.
+
+    Examples
+    --------
+    >>> parse_kept('{"version": 1, "variables": ["t2m"], "attributes": {}, "about": {}}', "a.nc").variables
+    ('t2m',)
+    """
+    if len(text) > MAX_BYTES:
+        raise LimitError(f"{where}: the attribute {KEPT!r} has {len(text):,} bytes, read up to {MAX_BYTES:,}")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConventionError(f"{where}: the attribute {KEPT!r} is no JSON: {error}") from None
+    if not isinstance(found, dict) or found.get("version") != 1:
+        raise ConventionError(f"{where}: the attribute {KEPT!r} is {shorten(found)}, expected an object of version 1")
+    problems = []
+    names = found.get("variables")
+    if not isinstance(names, list) or not all(isinstance(n, str) and n for n in names) or len(set(names)) < len(names):
+        problems.append(Problem("variables", f"expected different names, found {shorten(names)}"))
+    attributes, about = found.get("attributes", {}), found.get("about", {})
+    if not isinstance(attributes, dict) or not all(isinstance(v, dict) for v in attributes.values()):
+        problems.append(Problem("attributes", f"expected objects by name, found {shorten(attributes)}"))
+    if not isinstance(about, dict):
+        problems.append(Problem("about", f"expected an object, found {shorten(about)}"))
+    if problems:
+        raise ConventionError(f"{where}: the attribute {KEPT!r} is not as cfagg writes it", problems)
+    return Kept(tuple(map(str, names or ())), attributes, about)
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: NaN and infinities as text."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    return value

@@ -1,0 +1,307 @@
+"""Writing a table of observations as netCDF: the discrete sampling geometries of CF (chapter 9, appendix H).
+
+Values are written as they are, float32, with NaN as the missing value.  Times are whole seconds since 1970 as int64.
+What netCDF has no place for (names that it does not allow, the order of the variables, a recipe) is kept as JSON in the
+global attribute ``cfagg``, so that `import_netcdf` gives back the same rows, names and attributes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import ConventionError, SelectionError
+from cfagg.observations.exchange.aside import written_aside
+from cfagg.observations.exchange.instances import FEATURES, Instances, find_instances
+from cfagg.observations.exchange.kept import KEPT, kept_of
+from cfagg.observations.exchange.names import ORIGINAL, netcdf_attributes, netcdf_names
+from cfagg.observations.exchange.table import META, Table, epochs_of, text_of
+
+__all__ = ["FORMS", "export_netcdf"]
+
+type Rows = npt.NDArray[np.float32]
+type Form = Literal["point", "indexed", "contiguous"]
+
+FORMS = ("point", "indexed", "contiguous")
+
+#: Dimensions of the instances, and the variables that identify and count them.
+_INSTANCES = {"timeSeries": "station", "trajectory": "trajectory", "profile": "profile"}
+
+#: Names that the file needs for itself.
+_TAKEN = ("time", "latitude", "longitude", "obs", "row_size", "instance_index")
+
+_TIME = {
+    "standard_name": "time",
+    "long_name": "time",
+    "units": "seconds since 1970-01-01 00:00:00",
+    "calendar": "standard",
+}
+_LATITUDE = {"standard_name": "latitude", "long_name": "latitude", "units": "degrees_north"}
+_LONGITUDE = {"standard_name": "longitude", "long_name": "longitude", "units": "degrees_east"}
+
+#: Standard names of heights and depths, and which way they count.
+_VERTICAL = {"depth": "down", "height": "up", "altitude": "up", "geopotential_height": "up"}
+
+#: Values that are compressed together.
+_CHUNK = 1 << 16
+
+
+def export_netcdf(
+    source: Any,
+    path: str | os.PathLike[str],
+    form: Form = "point",
+    *,
+    by: str | None = None,
+    feature: Literal["timeSeries", "trajectory", "profile"] | None = None,
+    vertical: str | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write observations as a netCDF file of a CF discrete sampling geometry, without losing anything.
+
+    Parameters
+    ----------
+    source : path, ObservationStore or Observations
+        A store, or a dataset of `cfagg.open_observations`: the rows in any of its windows, each once.
+    path : path
+        The file to write.
+    form : {"point", "indexed", "contiguous"}
+        Each row for itself; or rows of stations, tracks or profiles, as an indexed ragged array (in the order of the
+        store, ``station_index`` tells to which each belongs) or a contiguous one (one after the other, counted in
+        ``row_size``).
+    by : str, optional
+        The variable that numbers the stations, tracks or profiles.  Without one, stations are told by their places.
+    feature : {"timeSeries", "trajectory", "profile"}, optional
+        What they are: by default stations where each stays in its place, else tracks.
+    vertical : str, optional
+        The variable that is the height or depth of the observations; needed for profiles.
+    overwrite : bool
+        Whether a file may be replaced.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    Raises
+    ------
+    ConventionError
+        The rows are no such stations, tracks or profiles; or times are not whole seconds.
+    SelectionError
+        An unknown form or feature, or one without what it needs.
+    TargetExistsError, TargetError
+        The file is there, or cannot be written.
+
+    Examples
+    --------
+    >>> import netCDF4
+    >>> rows = np.array([[0, 0, 51.5, 0, 7], [0, 0, 60.0, 5, 8], [0, 3600, 51.5, 0, 9]], "f4")
+    >>> table = Table.of_rows("reports", ["t2m"], rows, {"t2m": {"units": "degC"}})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = export_netcdf(table, f"{folder}/reports.nc", "contiguous")
+    ...     with netCDF4.Dataset(file) as found:
+    ...         print(found.featureType, found["row_size"][:].tolist(), found["t2m"][:].tolist())
+    timeSeries [2, 1] [7.0, 9.0, 8.0]
+    """
+    if form not in FORMS:
+        raise SelectionError(f"form={form!r}: choose one of {', '.join(FORMS)}")
+    if form == "point" and (by is not None or feature is not None):
+        raise SelectionError("form='point' takes neither by= nor feature=; choose form='indexed' or 'contiguous'")
+    if feature == "profile" and vertical is None:
+        raise SelectionError("feature='profile' needs vertical=, the variable that is the height or depth")
+    table = Table.of(source)
+    up = None if vertical is None else _positive(table, vertical)
+    instances = None if form == "point" else find_instances(table, by, feature)
+    with written_aside(path, overwrite=overwrite) as aside:
+        _File(table, instances, form, vertical, up).write(aside)
+    return Path(path)
+
+
+def _positive(table: Table, vertical: str) -> str:
+    """Return which way a vertical coordinate counts."""
+    table.column(vertical)
+    about = table.attributes.get(vertical, {})
+    found = about.get("positive") or _VERTICAL.get(str(about.get("standard_name"))) or _VERTICAL.get(vertical)
+    if found is None and str(about.get("units")) in ("Pa", "hPa", "bar", "mbar", "dbar", "decibar", "millibar"):
+        found = "down"
+    if found not in ("up", "down"):
+        raise ConventionError(
+            f"{table.name}: nothing tells whether {vertical!r} counts up or down; give the variable the attribute "
+            "positive, or a standard_name such as depth or height"
+        )
+    return str(found)
+
+
+class _File:
+    """One file being written."""
+
+    def __init__(
+        self, table: Table, instances: Instances | None, form: Form, vertical: str | None, up: str | None
+    ) -> None:
+        self.table, self.instances, self.form = table, instances, form
+        self.vertical, self.up = vertical, up
+        self.dimension = "" if instances is None else _INSTANCES[instances.feature]
+        self.constant: tuple[str, ...] = () if instances is None else FEATURES[instances.feature]
+        self.by = None if instances is None else instances.by
+        # The variable that numbers the stations may be called station: it is the coordinate of that dimension.
+        own = [self.dimension] if self.dimension and self.by != self.dimension else []
+        self.names = netcdf_names(table.variables, [*_TAKEN, *own])
+
+    def write(self, path: Path) -> None:
+        import netCDF4
+
+        with netCDF4.Dataset(path, "w", format="NETCDF4") as file:
+            file.set_fill_off()
+            file.createDimension("obs", self.table.rows)
+            file.setncatts(self._global())
+            if self.instances is not None:
+                file.createDimension(self.dimension, len(self.instances))
+                self._write_instances(file, self.instances)
+            targets = self._variables(file)
+            start = 0
+            for epochs, rows in self._blocks():
+                span = slice(start, start + len(rows))
+                for column, target in targets:
+                    target[span] = epochs if column is None else rows[:, column]
+                start = span.stop
+            if self.form == "indexed":
+                self._write_index(file)
+
+    def _global(self) -> dict[str, Any]:
+        """Return the attributes of the file."""
+        import cfagg
+
+        about = self.table.about
+        instances = self.instances
+        found = {
+            "Conventions": "CF-1.11",
+            "featureType": "point" if instances is None else instances.feature,
+            "title": text_of(about, "title", "name", "description"),
+            "institution": text_of(about, "institution"),
+            "source": text_of(about, "source"),
+            "references": text_of(about, "references"),
+            "comment": text_of(about, "comment"),
+            "license": text_of(about, "licence", "license"),
+            "history": f"Written by cfagg {cfagg.__version__} from a store of observations.",
+        }
+        return {**{k: v for k, v in found.items() if v}, KEPT: json.dumps(self._kept(), sort_keys=True)}
+
+    def _kept(self) -> dict[str, Any]:
+        """Return what is needed to give back the store as it was, beyond what CF describes."""
+        table = self.table
+        others = {v: netcdf_attributes(table.attributes.get(v, {}))[1] for v in table.variables}
+        return kept_of(table, [self.names[v] for v in table.variables], others)
+
+    def _create(
+        self, file: Any, name: str, dtype: Any, dimension: str, attributes: Mapping[str, Any], fill: Any = None
+    ) -> Any:
+        size = len(file.dimensions[dimension])
+        # The library wants a value of this very type, and False for none.
+        value = False if fill is None else np.array(fill, dtype)[()]
+        variable = file.createVariable(
+            name, dtype, (dimension,), zlib=True, complevel=1, shuffle=True, fill_value=value,
+            chunksizes=(max(1, min(size, _CHUNK)),),
+        )  # fmt: skip
+        variable.set_auto_maskandscale(False)
+        variable.setncatts(dict(attributes))
+        return variable
+
+    def _write_instances(self, file: Any, instances: Instances) -> None:
+        """Write what there is once for each instance."""
+        feature, size = instances.feature, self.dimension
+        role = {"cf_role": f"{feature.lower()}_id"}
+        if instances.by is None:
+            about: dict[str, Any] = {"long_name": "number of the station", **role}
+            name = "station"
+        else:
+            name = self.names[instances.by]
+            about = {**self._attributes(instances.by), **role}
+        identity = self._create(file, name, instances.names.dtype, size, about)
+        identity[:] = instances.names
+        if self.form == "contiguous":
+            counted = {"long_name": f"observations of the {size}", "sample_dimension": "obs"}
+            self._create(file, "row_size", "i8", size, counted)[:] = instances.counts
+        if "time" in self.constant:
+            self._create(file, "time", "i8", size, _TIME)[:] = instances.times
+        if "latitude" in self.constant:
+            self._create(file, "latitude", "f4", size, _LATITUDE)[:] = instances.places[:, 0]
+            self._create(file, "longitude", "f4", size, _LONGITUDE)[:] = instances.places[:, 1]
+
+    def _attributes(self, variable: str) -> dict[str, Any]:
+        """Return the attributes of a variable that netCDF can have."""
+        about = netcdf_attributes(self.table.attributes.get(variable, {}))[0]
+        if not {"long_name", "standard_name"} & set(about):
+            about["long_name"] = variable
+        if self.names[variable] != variable:
+            about[ORIGINAL] = variable
+        return about
+
+    def _variables(self, file: Any) -> list[tuple[int | None, Any]]:
+        """Create what there is for each row; return it with the columns of the table, None for the times."""
+        found: list[tuple[int | None, Any]] = []
+        for name, column, about in (("time", None, _TIME), ("latitude", 2, _LATITUDE), ("longitude", 3, _LONGITUDE)):
+            if name not in self.constant:
+                found.append((column, self._create(file, name, "i8" if column is None else "f4", "obs", about)))
+        aside = ["time", "latitude", "longitude"]
+        if self.vertical is not None:
+            aside.append(self.names[self.vertical])
+        if self.by is not None and self.names[self.by] != self.dimension:
+            aside.append(self.names[self.by])
+        for variable in self.table.variables:
+            if variable == self.by:
+                continue
+            about = self._attributes(variable)
+            if variable == self.vertical:
+                about.update({"positive": str(self.up), "axis": "Z"})
+            else:
+                about["coordinates"] = " ".join(aside)
+            target = self._create(file, self.names[variable], "f4", "obs", about, np.nan)
+            found.append((self.table.column(variable), target))
+        return found
+
+    def _blocks(self) -> Iterator[tuple[npt.NDArray[np.int64], Rows]]:
+        """Return times and rows in the order of the file."""
+        table = self.table
+        if self.form != "contiguous":
+            for start, rows in table.blocks():
+                yield epochs_of(rows, start, table.name), rows
+            return
+        for start, rows in _by_instance(table, self.instances):
+            yield epochs_of(rows, start, table.name), rows
+
+    def _write_index(self, file: Any) -> None:
+        about = {"long_name": f"{self.dimension} of this observation", "instance_dimension": self.dimension}
+        target = self._create(file, "instance_index", "i8", "obs", about)
+        if self.instances is not None:
+            for start, rows in self.table.blocks():
+                target[start : start + len(rows)] = self.instances.of(self.table, rows)
+
+
+def _by_instance(table: Table, instances: Instances | None) -> Iterator[tuple[int, Rows]]:
+    """Return the rows of one instance after the other, in blocks.
+
+    They are sorted through a file beside, as a store may be larger than memory.
+    """
+    if instances is None or not table.rows:
+        return
+    width = META + len(table.variables)
+    nexts = np.concatenate([[0], np.cumsum(instances.counts)[:-1]])
+    with tempfile.TemporaryFile() as file:
+        file.truncate(4 * table.rows * width)
+        sorted_rows = np.memmap(file, np.float32, "r+", shape=(table.rows, width))
+        for _, rows in table.blocks():
+            which = instances.of(table, rows)
+            order = np.argsort(which, kind="stable")
+            numbers, first, counts = np.unique(which[order], return_index=True, return_counts=True)
+            place = np.arange(len(rows)) - np.repeat(first, counts) + np.repeat(nexts[numbers], counts)
+            sorted_rows[place] = rows[order]
+            nexts[numbers] += counts
+        for start in range(0, table.rows, table.block):
+            yield start, np.array(sorted_rows[start : start + table.block])
+        del sorted_rows
