@@ -14,6 +14,7 @@ from cfagg.errors import CfaggError, FragmentReadError, StaleError
 from cfagg.observations.checking_index import EntryCheck, Runs, compare_part, runs_of
 from cfagg.observations.checking_rows import RowRules
 from cfagg.observations.checking_statistics import chosen_range, compare_statistics, plausible_statistics
+from cfagg.observations.describe import stored_objects
 from cfagg.observations.findings import CODES, CheckReport, Finding
 from cfagg.observations.statistics import Accumulator
 
@@ -143,7 +144,8 @@ class _Check:
 
     def _open_indexes(self) -> tuple[str, ...]:
         """Open every index that the store has, and check it by itself."""
-        from cfagg.observations.indexes import index_kinds, stored_kinds
+        from cfagg.observations.indexes import stored_kinds
+        from cfagg.observations.indexes.pages import has_pages
 
         kinds = list(stored_kinds(self.store))
         said = self.store.attributes.date_indexing
@@ -151,35 +153,27 @@ class _Check:
             self.findings.append(Finding("OBS021", "date_indexing", f"the store has no index {said!r} as it says"))
         elif not kinds and self.store.rows:
             self.findings.append(Finding("OBS021", "store", "it has no index of its dates"))
+        if has_pages(self.store):
+            kinds.append("pages")
         for kind in kinds:
             self._open_index(kind)
-        if "pages" in index_kinds() and self._open_index("pages", sidecar=True):
-            kinds.append("pages")
         return tuple(kinds)
 
-    def _open_index(self, kind: str, *, sidecar: bool = False) -> bool:
-        """Open one index and check it by itself; tell whether it is there."""
-        from cfagg.errors import SourceError
-
+    def _open_index(self, kind: str) -> None:
+        """Open one index and check it by itself."""
         where = f"index {kind}"
         try:
             index = self.store.index(kind)
             problems = index.validate(self.whole)
         except StaleError as error:
             self.findings.append(Finding("OBS023", where, error.message))
-            return True
-        except SourceError as error:
-            if not sidecar:
-                self.findings.append(Finding("OBS021", where, error.message))
-            return False
         except CfaggError as error:
             message = "; ".join([error.message, *map(str, error.problems)])
             self.findings.append(Finding("OBS021", where, message))
-            return True
-        self.findings += [Finding("OBS021", where, str(p)) for p in problems]
-        if not problems:
-            self.indexes[kind] = index
-        return True
+        else:
+            self.findings += [Finding("OBS021", where, str(p)) for p in problems]
+            if not problems:
+                self.indexes[kind] = index
 
     def _attributes(self) -> None:
         """Compare what the attributes say of the shape with the arrays."""
@@ -196,16 +190,7 @@ class _Check:
     def _chunks(self) -> None:
         """Look for chunks that are not there: their rows would read as zeros."""
         array = self.store.data.array
-        counts = [-(-n // held) for n, held in zip(array.shape, array.held, strict=True)]
-        there: dict[str, dict[str, int]] = {}
-        absent: list[tuple[int, str]] = []
-        for i in range(counts[0]):
-            for j in range(counts[1]):
-                folder, _, name = array.key(i, j).rpartition("/")
-                if folder not in there:
-                    there[folder] = self.store.source.sizes(folder)
-                if name not in there[folder]:
-                    absent.append((i * array.held[0], array.key(i, j)))
+        absent = [(row, key) for row, key, size in stored_objects(self.store) if size is None]
         for row, key in absent[:5]:
             stop = min(row + array.held[0], self.store.rows)
             message = f"is absent; rows {row:,} to {stop - 1:,} read as {array.fill_value:g}"

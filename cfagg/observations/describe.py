@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cfagg.observations.indexes.protocol import Index
     from cfagg.observations.store import ObservationStore
 
-__all__ = ["Description", "Variable", "describe"]
+__all__ = ["Description", "Variable", "describe", "stored_objects"]
 
 
 @dataclass(frozen=True)
@@ -182,20 +182,22 @@ def _variables(store: ObservationStore) -> tuple[Variable, ...]:
     return tuple(found)
 
 
-def _stored_bytes(store: ObservationStore) -> int | None:
-    """Return the bytes of all chunks of rows."""
+def stored_objects(store: ObservationStore) -> list[tuple[int, str, int | None]]:
+    """Return first row, key and size in bytes of every chunk or shard of rows; the size is `None` of absent ones."""
     array = store.data.array
     counts = [-(-n // held) for n, held in zip(array.shape, array.held, strict=True)]
-    keys = [array.key(i, j) for i in range(counts[0]) for j in range(counts[1])]
-    total, sizes = 0, {}
+    places = [(i, j) for i in range(counts[0]) for j in range(counts[1])]
+    keys = [array.key(i, j) for i, j in places]
+    sizes = store.source.sizes(array.path, [key.removeprefix(f"{array.path}/") for key in keys])
+    return [(i * array.held[0], key, size) for (i, _), key, size in zip(places, keys, sizes, strict=True)]
+
+
+def _stored_bytes(store: ObservationStore) -> int | None:
+    """Return the bytes of all chunks of rows."""
     try:
-        for folder, _, name in (key.rpartition("/") for key in keys):
-            if folder not in sizes:
-                sizes[folder] = store.source.sizes(folder)
-            total += sizes[folder].get(name, 0)
+        return sum(size or 0 for _, _, size in stored_objects(store))
     except (CfaggError, OSError):
         return None
-    return total
 
 
 def _statistics_of(store: ObservationStore) -> str:
