@@ -2,8 +2,8 @@
 
 An entry is an epoch, the first row that has it, and the number of rows that do.  A page holds consecutive entries as
 64-bit little-endian words: nine of a head (`HEAD`), then the steps between epochs and the lengths, each less the
-smallest of them, in as few bits as all but a few of them need.  Those few, the exceptions, are listed with their places.
-Where all steps are equal, and all lengths, the head is all of the page.
+smallest of them, in as few bits as all but a few of them need.  Those few, the exceptions, are listed with their
+places.  Where all steps are equal, and all lengths, the head is all of the page.
 
 ========  ==========================================================================================
 word      content

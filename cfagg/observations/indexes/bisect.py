@@ -25,6 +25,9 @@ NAME = "date_index_ranges"
 #: Entries that are read together.
 _BLOCK = 8192
 
+#: So many entries are rather read than halved.
+_FEW = 2048
+
 #: Entries of a chunk: 64 MiB as the published software writes, and less where chunks cannot be read in part.
 _CHUNK: dict[ZarrFormat, int] = {2: 2**26 // 24, 3: 2**18}
 
@@ -106,13 +109,13 @@ class BisectIndex:
             high = min(start + step, self.entries)
         else:
             high = self.entries
-        while low < high:
+        while high - low > _FEW:
             middle = (low + high) // 2
             if self._table.read(middle, middle + 1)[0, 0] < epoch:
                 low = middle + 1
             else:
                 high = middle
-        return low
+        return low + int(np.searchsorted(self._table.read(low, high)[:, 0], epoch))
 
     def _row(self, rank: int) -> int:
         """Return the row at which an entry starts, after a look at the entry before it."""
@@ -189,7 +192,7 @@ def open_bisect(store: Store) -> BisectIndex:
     ConventionError
         It does not cover the rows of the store.
     """
-    return BisectIndex(Table(store.source, NAME, store.path), store.rows)
+    return BisectIndex(Table(store.source, NAME), store.rows)
 
 
 def write_bisect(group: str | os.PathLike[str], entries: Iterable[Entries], *, zarr_format: ZarrFormat = 2) -> int:

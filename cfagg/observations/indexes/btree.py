@@ -213,7 +213,7 @@ def open_btree(store: Store) -> BTreeIndex:
     ConventionError
         It does not cover the rows of the store.
     """
-    return BTreeIndex(Table(store.source, NAME, store.path), store.rows)
+    return BTreeIndex(Table(store.source, NAME), store.rows)
 
 
 def write_btree(group: str | os.PathLike[str], entries: Iterable[Entries], *, zarr_format: ZarrFormat = 2) -> int:

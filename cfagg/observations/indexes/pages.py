@@ -9,7 +9,7 @@ import re
 import sys
 import zlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,13 @@ import numpy.typing as npt
 from cfagg.errors import CfaggError, FragmentReadError, Problem, SourceError, StaleError
 from cfagg.kernels import lookup
 from cfagg.kernels.lookup import HEAD, page_words, unpack_page
+from cfagg.observations.arrays import read_json
 from cfagg.observations.indexes.bisect import resolve
 from cfagg.observations.indexes.pages_writing import FORMAT, NAME, PAGE
 from cfagg.observations.indexes.protocol import Entries, Int64, Store, as_interval, as_intervals, checked
-from cfagg.observations.indexes.table import read_json
+
+if TYPE_CHECKING:
+    from cfagg.observations.source import Source
 
 __all__ = ["PagesIndex", "has_pages", "open_pages"]
 
@@ -53,8 +56,8 @@ class PagesIndex:
         self._found = _attributes(store)
         if self._found["identity"] != store.identity or self._found["rows"] != store.rows:
             raise StaleError(
-                f"{store.path}: its {NAME} were made of {self._found['rows']:,} rows that are not those of the store as "
-                "it is now; make them again with build_pages (cfagg obs index)"
+                f"{store.path}: its {NAME} were made of {self._found['rows']:,} rows, which are not those of the store "
+                "as it is now; make them again with build_pages (cfagg obs index)"
             )
         self.entries: int = self._found["entries"]
         self.rows: int = self._found["rows"]
@@ -87,7 +90,7 @@ class PagesIndex:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if _read_attributes(self._source, self._where) != self._found:
+        if _read_attributes(self._source) != self._found:
             raise StaleError(f"{self._where}: its {NAME} were written again since it was opened; open it again")
         self._load()
 
@@ -262,18 +265,19 @@ def has_pages(store: Store) -> bool:
     return any(store.source.size(f"{NAME}/{document}") is not None for document in (".zattrs", "zarr.json"))
 
 
-def _read_attributes(source: Any, where: str) -> dict[str, Any] | None:
+def _read_attributes(source: Source) -> dict[str, Any] | None:
     """Return the attributes of the pages of a store, `None` where it has none."""
-    group = read_json(source, f"{NAME}/zarr.json", where)
+    group = read_json(source, f"{NAME}/zarr.json")
     if group is not None:
-        attributes = group.get("attributes")
+        attributes = group[0].get("attributes")
         return attributes if isinstance(attributes, dict) else {}
-    return read_json(source, f"{NAME}/.zattrs", where)
+    found = read_json(source, f"{NAME}/.zattrs")
+    return None if found is None else found[0]
 
 
 def _attributes(store: Store) -> dict[str, Any]:
     """Return the attributes of the pages, of the types that they have to be of."""
-    found = _read_attributes(store.source, store.path)
+    found = _read_attributes(store.source)
     if found is None:
         raise SourceError(f"{store.path} has no {NAME}; make them with build_pages (cfagg obs index)")
     counts = [found.get(name) for name in ("entries", "rows", "pages", "directory_crc32")]

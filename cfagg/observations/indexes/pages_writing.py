@@ -1,9 +1,9 @@
 """Writing index pages: a group ``index_pages`` of two plain arrays of bytes and integers beside the rows of a store.
 
 ``pages_`` and eight digits holds the pages one after the other (`cfagg.kernels.lookup` describes them).  ``directory``
-has for each page its first epoch and where it begins, in bytes, and the same for what would follow the last.  Neither is
-compressed, and each is one chunk, so that any page can be read alone.  Consecutive pages whose entries all follow each
-other in the same steps are one page, however many entries that has.
+has for each page its first epoch and where it begins, in bytes, and the same for what would follow the last.  Neither
+is compressed, and each is one chunk, so that any page can be read alone.  Consecutive pages whose entries all follow
+each other in the same steps are one page, however many entries that has.
 
 Attributes of the group: ``format``, ``identity`` of the rows it was made of, numbers of ``entries``, ``rows`` and
 ``pages``, ``first`` and ``last`` epoch, ``name`` of the array of pages, and ``directory_crc32``.

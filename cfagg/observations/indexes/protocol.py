@@ -10,14 +10,17 @@ Source: seed 004, "Index".
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import ConventionError, Problem
 
-__all__ = ["Entries", "Files", "Index", "Int64", "Store", "as_interval", "as_intervals", "checked"]
+if TYPE_CHECKING:
+    from cfagg.observations.source import Source
+
+__all__ = ["Entries", "Index", "Int64", "Store", "as_interval", "as_intervals", "checked"]
 
 Int64 = npt.NDArray[np.int64]
 #: Columns epoch, start and length of consecutive entries.
@@ -25,19 +28,6 @@ Entries = tuple[Int64, Int64, Int64]
 
 #: Dates of entries lie within ± so many seconds, about the age of the universe, so that differences never overflow.
 MAX_EPOCH = 2**59
-
-
-class Files(Protocol):
-    """The stored objects of a store, by key below its root."""
-
-    def read(self, key: str, /) -> bytes | None:
-        """Return a whole object, `None` where there is none."""
-
-    def read_range(self, key: str, start: int, count: int, /) -> bytes:
-        """Return `count` bytes of an object from `start` on, fewer where it ends before."""
-
-    def size(self, key: str, /) -> int | None:
-        """Return the bytes of an object, `None` where there is none."""
 
 
 class Store(Protocol):
@@ -48,7 +38,7 @@ class Store(Protocol):
         """Path or address."""
 
     @property
-    def source(self) -> Files:
+    def source(self) -> Source:
         """The stored objects."""
 
     @property
