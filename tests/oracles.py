@@ -339,3 +339,23 @@ def column_statistics(column):
     mean = sum(map(Fraction, values)) / len(values)
     variance = sum((Fraction(v) - mean) ** 2 for v in values) / len(values)
     return float(mean), low, high, variance, nan
+
+
+# ---- observations ----------------------------------------------------------------------------------------------
+
+
+def in_window(epoch: int, date: int, start: Fraction, end: Fraction, closed_start: bool, closed_end: bool) -> bool:
+    """Say whether an observation belongs to a window, by comparing exact numbers of seconds."""
+    offset = Fraction(epoch - date)
+    after = offset >= start if closed_start else offset > start
+    before = offset <= end if closed_end else offset < end
+    return after and before
+
+
+def dates_of_samples(start: int, end: int, frequency: int) -> list[int]:
+    """Return the dates of samples by the loop of the founding text."""
+    result, date = [], start
+    while date <= end:
+        result.append(date)
+        date += frequency
+    return result

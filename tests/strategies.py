@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -370,3 +372,29 @@ def samples(draw, length: int) -> np.ndarray:
     if length and draw(st.booleans()):
         at.add(length)
     return np.array(sorted(at), np.int64)
+
+
+# ---- observations ----------------------------------------------------------------------------------------------
+
+
+@st.composite
+def offsets(draw) -> tuple[str, Fraction]:
+    """Text of an end of a window, and its seconds."""
+    sign = draw(st.sampled_from(["", "+", "-"]))
+    number = draw(st.integers(0, 500))
+    text, size = draw(
+        st.sampled_from(
+            [
+                ("{}", 3600), ("{}h", 3600), ("{} d", 86400), ("{}m", 60), ("{}min", 60), ("{}s", 1), ("{}.5", None),
+                ("{}.25s", None), ("PT{}M", 60), ("P{}D", 86400), ("{}:30", None), ("{}/7s", None),
+            ]
+        )
+    )  # fmt: skip
+    special = {
+        "{}.5": Fraction(2 * number + 1, 2) * 3600,
+        "{}.25s": number + Fraction(1, 4),
+        "{}:30": Fraction(number * 3600 + 1800),
+        "{}/7s": Fraction(number, 7),
+    }
+    seconds = special[text] if size is None else Fraction(number * size)
+    return sign + text.format(number), -seconds if sign == "-" else seconds
