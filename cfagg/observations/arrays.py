@@ -100,15 +100,16 @@ class StoredArray:
     @property
     def blosc(self) -> bool:
         """Whether chunks are compressed with Blosc and nothing else, so that blocks of them can be decoded alone."""
-        found = self.decoder
-        return found is not None and len(found.steps) == 1 and found.steps[0].__name__ == "_blosc"
+        if self.decoder is None or len(self.decoder.steps) != 1:
+            return False
+        return self.codecs in ("blosc", "bytes, blosc")
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
 def _has_shards(document: Mapping[str, Any]) -> bool:
-    codecs = document.get("codecs") or ()
+    codecs: Any = document.get("codecs") or ()
     return len(codecs) == 1 and isinstance(codecs[0], dict) and codecs[0].get("name") == "sharding_indexed"
 
 

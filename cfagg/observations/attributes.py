@@ -103,8 +103,8 @@ def parse_attributes(attributes: Mapping[str, Any], where: str) -> StoreAttribut
     meta = attributes.get("meta_variables")
     if meta is not None and meta != list(META_VARIABLES):
         problems.append(Problem("meta_variables", f"expected {list(META_VARIABLES)}, found {shorten(meta)}"))
-    for name in set(variables) & set(META_VARIABLES):
-        problems.append(Problem("variables", f"{name} is the name of one of the first four columns"))
+    taken = [name for name in META_VARIABLES if name in variables]
+    problems += [Problem("variables", f"{name} is the name of one of the first four columns") for name in taken]
     texts = {
         key: _text(attributes.get(key), key, problems)
         for key in (

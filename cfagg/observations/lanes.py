@@ -55,6 +55,8 @@ class Lane:
         Where each unit is stored; starts of -1 where it is absent, `None` where the object is.
     decode : callable
         From stored bytes, and the number of bytes they must become, to the unit.
+    plain : int or None
+        Where the elements begin, if all of them are stored as they are, one after another.
     """
 
     key: str
@@ -63,6 +65,7 @@ class Lane:
     starts: Offsets | None
     stops: Offsets | None
     decode: Callable[[Any, int], Block]
+    plain: int | None = None
 
 
 def open_lane(source: Source, array: StoredArray, row: int, column: int) -> Lane:
@@ -119,7 +122,8 @@ def _at(*values: int) -> Offsets:
 
 def _same(stored: Any, expected: int) -> Block:
     """Return elements that are stored as they are."""
-    found = np.frombuffer(stored, np.uint8)
+    # Copied, because the bytes are a part of what was read at once, which may be much more.
+    found = np.array(np.frombuffer(stored, np.uint8))
     if found.size != expected:
         raise DamagedError(f"it has {found.size:,} bytes where {expected:,} were expected")
     return found
@@ -135,7 +139,7 @@ def _plain(key: str, size: int, total: int, offset: int = 0) -> Lane:
     if size != offset + total:
         raise DamagedError(f"it has {size:,} bytes, expected {offset + total:,}")
     edges = np.arange(0, total + _PLAIN_UNIT, _PLAIN_UNIT, dtype=np.int64).clip(max=total) + offset
-    return Lane(key, _PLAIN_UNIT, total, edges[:-1], edges[1:], _same)
+    return Lane(key, _PLAIN_UNIT, total, edges[:-1], edges[1:], _same, offset)
 
 
 def _frame(source: Source, key: str, size: int, total: int) -> Lane:
@@ -152,7 +156,7 @@ def _frame(source: Source, key: str, size: int, total: int) -> Lane:
         return _plain(key, packed, total, 16)
     count = -(-nbytes // block) if block else 0
     first = 16 + 4 * count
-    if not 0 < block or block > max(nbytes, 2**24) or first > packed or not item:
+    if block < 1 or block > max(nbytes, 2**24) or first > packed or not item:
         raise DamagedError(f"its header gives blocks of {block:,} bytes in a frame of {packed:,}")
     if len(head) < first:
         head += source.read_range(key, len(head), first - len(head))

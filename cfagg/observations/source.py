@@ -11,9 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from cfagg.errors import FragmentReadError, SourceError
+from cfagg.errors import FragmentReadError, LimitError, SourceError
 
-__all__ = ["LocalSource", "Source", "make_source"]
+__all__ = ["MAX_OBJECT", "LocalSource", "Source", "check_key", "make_source"]
+
+#: Bytes of an object that is read whole; such are metadata.
+MAX_OBJECT = 2**28
 
 #: Files that one local source keeps open.
 _OPEN = 64
@@ -36,7 +39,15 @@ class Source(Protocol):
     remote: bool
 
     def read(self, key: str) -> bytes | None:
-        """Return all bytes under a key, `None` where there are none."""
+        """Return all bytes under a key, `None` where there are none.
+
+        Raises
+        ------
+        LimitError
+            There are more than `MAX_OBJECT`.
+        AccessError
+            A server does not let it be read.
+        """
 
     def read_range(self, key: str, start: int, count: int) -> bytes:
         """Return `count` bytes from `start` on; fewer only where the object ends before.
@@ -53,8 +64,26 @@ class Source(Protocol):
     def size(self, key: str) -> int | None:
         """Return the number of bytes under a key, `None` where there are none."""
 
-    def sizes(self, folder: str) -> dict[str, int]:
-        """Return the number of bytes of every object directly below a folder, by name."""
+    def sizes(self, folder: str, names: Sequence[str]) -> list[int | None]:
+        """Return the number of bytes of objects below a folder, `None` where there are none."""
+
+
+def check_key(path: str, key: str) -> str:
+    """Return a key that cannot lead out of its store.
+
+    Raises
+    ------
+    SourceError
+        It has a part that is no name.
+
+    Examples
+    --------
+    >>> check_key("a.zarr", "data/0.0")
+    'data/0.0'
+    """
+    if "\0" in key or "\\" in key or any(part in ("", ".", "..") for part in key.split("/")):
+        raise SourceError(f"{path}: {key!r} is no key of a store")
+    return key
 
 
 class _File:
@@ -107,16 +136,16 @@ class LocalSource:
         return f"LocalSource({self.path!r})"
 
     def _where(self, key: str) -> str:
-        parts = key.split("/")
-        if any(part in ("", ".", "..") or "\0" in part for part in parts):
-            raise SourceError(f"{self.path}: {key!r} is no key of a store")
-        return f"{self.path}/{key}"
+        return f"{self.path}/{check_key(self.path, key)}"
 
     def read(self, key: str) -> bytes | None:
         """Return all bytes under a key, `None` where there are none."""
         where = self._where(key)
         try:
-            return Path(where).read_bytes()
+            with open(where, "rb") as file:  # noqa: PTH123  (Path costs as much as the read)
+                if os.fstat(file.fileno()).st_size > MAX_OBJECT:
+                    raise LimitError(f"{where} has more than {MAX_OBJECT:,} bytes, as many as are read at once")
+                return file.read(MAX_OBJECT)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -152,16 +181,9 @@ class LocalSource:
         except OSError as error:
             raise FragmentReadError(f"{self._where(key)} cannot be read: {error.strerror or error}") from error
 
-    def sizes(self, folder: str) -> dict[str, int]:
-        """Return the number of bytes of every file directly below a folder, by name."""
-        where = self._where(folder)
-        try:
-            with os.scandir(where) as entries:
-                return {e.name: e.stat().st_size for e in entries if e.is_file()}
-        except (FileNotFoundError, NotADirectoryError):
-            return {}
-        except OSError as error:
-            raise FragmentReadError(f"{where} cannot be read: {error.strerror or error}") from error
+    def sizes(self, folder: str, names: Sequence[str]) -> list[int | None]:
+        """Return the number of bytes of files below a folder, `None` where there are none."""
+        return [self.size(f"{folder}/{name}") for name in names]
 
     def _file(self, key: str) -> _File:
         # Without a lock, which a fork could leave locked: at worst two threads open the same file.
@@ -178,16 +200,18 @@ class LocalSource:
 def make_source(
     path: str | os.PathLike[str], options: Mapping[str, Any] | None = None, allow: Iterable[str] = ()
 ) -> Source:
-    """Return the source of a store.
+    """Return where the bytes of a store are.
 
     Parameters
     ----------
     path : path or str
         A directory, or a URL ``http://``, ``https://`` or ``s3://``.
     options : mapping, optional
-        For URLs: what `obstore` is told, such as ``{"region": "eu-west-1", "skip_signature": True}``.
+        For URLs: ``headers`` and ``timeout``; for ``s3://`` also ``region``, ``endpoint``, ``access_key_id``,
+        ``secret_access_key``, ``session_token``, ``request_payer`` and ``virtual_hosted_style_request``.  Nothing is
+        taken from the environment.
     allow : iterable of str
-        Prefixes of further places that may be read.
+        Prefixes of URLs to which the server may redirect; none by default.
 
     Raises
     ------
@@ -202,4 +226,16 @@ def make_source(
     >>> source.size("data/.zarray") is None, source.remote
     (True, False)
     """
-    return LocalSource(path)
+    name = os.fspath(path)
+    scheme, mark, _ = name.partition("://")
+    prefixes = (allow,) if isinstance(allow, str) else tuple(allow)
+    if mark and scheme.lower() in ("http", "https", "s3"):
+        from cfagg.observations.remote import HttpSource, S3Source
+
+        made = S3Source if scheme.lower() == "s3" else HttpSource
+        return made(name, options or {}, prefixes)
+    if mark:
+        raise SourceError(f"{name} is a URL of another kind; stores are read from http://, https:// and s3://")
+    if options:
+        raise SourceError(f"{name} is a directory of this machine and takes no options; found {sorted(options)}")
+    return LocalSource(name)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import ConventionError, FragmentMismatchError, SourceError
+from cfagg.errors import AccessError, ConventionError, FragmentMismatchError, SourceError
 from cfagg.observations.arrays import StoredArray, open_stored, read_json, read_small
 from cfagg.observations.attributes import META_VARIABLES, StoreAttributes, parse_attributes
 from cfagg.observations.rows import Rows
@@ -80,7 +80,10 @@ class ObservationStore:
         """
         found: dict[str, npt.NDArray[np.float64]] = {}
         for name in STATISTICS:
-            array = open_stored(self.source, name)
+            try:
+                array = open_stored(self.source, name)
+            except AccessError:
+                continue  # what servers say of objects that are not there, to those who may not list them
             if array is None:
                 continue
             if array.shape != (len(self.variables),):
@@ -130,21 +133,17 @@ class ObservationStore:
         digest = hashlib.blake2b(digest_size=16)
         for part in (array.text, (self.attributes.uuid or "").encode(), "\n".join(self.variables).encode()):
             digest.update(len(part).to_bytes(8, "little") + part)
-        chunks = -(-array.shape[0] // array.held[0])
-        sizes: dict[str, dict[str, int]] = {}
-        columns = -(-array.shape[1] // array.held[1])
-        keys = [array.key(i, j) for i in range(chunks) for j in range(columns)]
-        for key in keys:
-            folder, _, name = key.rpartition("/")
-            if folder not in sizes:
-                sizes[folder] = self.source.sizes(folder)
-            digest.update(sizes[folder].get(name, -1).to_bytes(8, "little", signed=True))
-        for key in sorted({keys[0], keys[len(keys) // 2], keys[-1]}) if keys else ():
-            folder, _, name = key.rpartition("/")
-            size = sizes[folder].get(name, 0)
+        counts = [-(-n // held) for n, held in zip(array.shape, array.held, strict=True)]
+        keys = [array.key(i, j) for i in range(counts[0]) for j in range(counts[1])]
+        names = [key[len(array.path) + 1 :] for key in keys]
+        sizes = self.source.sizes(array.path, names)
+        for size in sizes:
+            digest.update((-1 if size is None else size).to_bytes(8, "little", signed=True))
+        for i in sorted({0, len(keys) // 2, len(keys) - 1}) if keys else ():
+            size = sizes[i]
             if size:
                 spans = [(0, min(size, _SAMPLE)), (max(0, size - _SAMPLE), min(size, _SAMPLE))]
-                for part in self.source.read_ranges(key, spans):
+                for part in self.source.read_ranges(keys[i], spans):
                     digest.update(part)
         return digest.hexdigest()
 
@@ -173,9 +172,11 @@ def open_store(
     path : path or str
         A directory, or a URL ``http://``, ``https://`` or ``s3://``.
     options : mapping, optional
-        For URLs: what `obstore` is told, such as ``{"region": "eu-west-1", "skip_signature": True}``.
+        For URLs: ``headers`` and ``timeout``; for ``s3://`` also ``region``, ``endpoint``, ``access_key_id``,
+        ``secret_access_key``, ``session_token``, ``request_payer`` and ``virtual_hosted_style_request``.  Nothing is
+        taken from the environment.
     allow : iterable of str
-        Prefixes of URLs of private or local addresses that may be read.
+        Prefixes of URLs to which the server may redirect; none by default.
 
     Returns
     -------
@@ -213,13 +214,22 @@ def open_store(
 
 def _root(source: Source) -> tuple[dict[str, Any], bytes]:
     """Return the root attributes and the document that they are in."""
-    if source.read(".zgroup") is not None:
-        return read_json(source, ".zattrs") or ({}, b"")
-    found = read_json(source, "zarr.json")
-    if found is None:
-        raise SourceError(f"{source.path} is no Zarr store: it has neither .zgroup nor zarr.json")
-    document, text = found
-    attributes = document.get("attributes", {})
-    if document.get("node_type") != "group" or not isinstance(attributes, dict):
-        raise SourceError(f"{source.path}/zarr.json describes no group with attributes")
-    return attributes, text
+    refused: AccessError | None = None
+    for marker in (".zgroup", "zarr.json"):
+        try:
+            found = read_json(source, marker)
+        except AccessError as error:
+            refused = error  # also of what is not there, to those who may not list the store
+            continue
+        if found is None:
+            continue
+        document, text = found
+        if marker == ".zgroup":
+            return read_json(source, ".zattrs") or ({}, b"")
+        attributes = document.get("attributes", {})
+        if document.get("node_type") != "group" or not isinstance(attributes, dict):
+            raise SourceError(f"{source.path}/zarr.json describes no group with attributes")
+        return attributes, text
+    if refused is not None:
+        raise refused
+    raise SourceError(f"{source.path} is no Zarr store: it has neither .zgroup nor zarr.json")

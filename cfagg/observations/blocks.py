@@ -1,0 +1,168 @@
+"""Bytes of stored objects, from the cache or the store, by decoding only the units that hold them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Hashable, Iterable
+
+import numpy as np
+
+from cfagg.observations.arrays import StoredArray
+from cfagg.observations.cache import Block, BlockCache, Loading
+from cfagg.observations.lanes import Lane, damaged, open_lane
+from cfagg.observations.source import Source
+from cfagg.zarrs.codecs import DamagedError
+
+__all__ = ["BlockReader"]
+
+#: Directories of so many stored objects are kept.
+_LANES = 4096
+#: Two pieces are read by one call where at most so many bytes lie between them, on this machine and elsewhere.
+_GAP, _REMOTE_GAP = 2**14, 2**18
+
+
+class BlockReader:
+    """Reads ranges of the decoded bytes of an array's stored objects; many threads may use it.
+
+    Parameters
+    ----------
+    source : Source
+        The store.
+    array : StoredArray
+        The array.
+    cache : BlockCache
+        Where decoded units are kept.
+    token : str, optional
+        What tells this array's units from others in the cache; a new one by default.
+    """
+
+    def __init__(self, source: Source, array: StoredArray, cache: BlockCache, token: str | None = None) -> None:
+        self.source, self.array, self.cache = source, array, cache
+        self.token = uuid.uuid4().hex if token is None else token
+        self._lanes: dict[tuple[int, int], Lane] = {}
+
+    def lane(self, row: int, column: int) -> Lane:
+        """Return the directory of a stored object.
+
+        Parameters
+        ----------
+        row, column : int
+            Which object along the first dimension, and which chunk along the second.
+        """
+        # Without a lock, which a fork could leave locked: at worst two threads read the same directory.
+        lanes = self._lanes
+        lane = lanes.get((row, column))
+        if lane is None:
+            lane = open_lane(self.source, self.array, row, column)
+            if len(lanes) >= _LANES:
+                self._lanes = lanes = {}
+            lanes[row, column] = lane
+        return lane
+
+    def fill(self, row: int, column: int, start: int, stop: int, memory: Block | None) -> None:
+        """Fill memory with bytes of a decoded object, in the stored byte order.
+
+        Parameters
+        ----------
+        row, column : int
+            As of `lane`.
+        start, stop : int
+            Which bytes.
+        memory : uint8, shape (stop - start,), or None
+            Filled; with `None` the units only go into the cache.
+
+        Raises
+        ------
+        FragmentReadError
+            The object is damaged or not readable.
+        """
+        lane = self.lane(row, column)
+        if lane.plain is not None and not self.source.remote:
+            # The system keeps such bytes in its own cache.
+            if memory is not None:
+                self._read_plain(lane, lane.plain + start, memory)
+            return
+        first, last = start // lane.unit, -(-stop // lane.unit)
+        blocks = self._units(row, column, lane, first, last)
+        if memory is not None:
+            _copy(blocks, start - first * lane.unit, memory)
+
+    def _units(self, row: int, column: int, lane: Lane, first: int, last: int) -> list[Block]:
+        """Return decoded units, from the cache or the store."""
+        token = self.token
+        keys = [(token, row, column, u) for u in range(first, last)]
+        held, mine, loading = self.cache.claim(keys)
+        if mine:
+            wanted = [keys[i] for i in mine]
+            found: dict[Hashable, Block] = {}
+            try:
+                for i, block in zip(mine, self._load(lane, [first + i for i in mine]), strict=True):
+                    found[keys[i]] = block
+                    held[i] = block
+            finally:
+                self.cache.settle(loading, wanted, found)
+        blocks: list[Block] = []
+        for i, entry in enumerate(held):
+            if isinstance(entry, Loading):
+                entry.done.wait()
+                other = entry.found.get(keys[i])
+                # Where the other thread has failed, this one finds its own reason.
+                blocks.append(self._load(lane, [first + i])[0] if other is None else other)
+            else:
+                blocks.append(entry)
+        return blocks
+
+    def _load(self, lane: Lane, units: list[int]) -> list[Block]:
+        """Return units, read from the store by few calls and decoded."""
+        sizes = [min(lane.unit, lane.total - u * lane.unit) for u in units]
+        if lane.starts is None or lane.stops is None:
+            return [self._absent(n) for n in sizes]
+        starts, stops = lane.starts[units].tolist(), lane.stops[units].tolist()
+        order = sorted((i for i in range(len(units)) if starts[i] >= 0), key=starts.__getitem__)
+        gap = _REMOTE_GAP if self.source.remote else _GAP
+        runs: list[list[int]] = []
+        end = 0
+        for i in order:
+            if runs and starts[i] - end <= gap:
+                runs[-1].append(i)
+            else:
+                runs.append([i])
+            end = max(end, stops[i])
+        spans = [(starts[run[0]], max(stops[i] for i in run) - starts[run[0]]) for run in runs]
+        out: list[Block | None] = [None] * len(units)
+        for run, (begin, count), stored in zip(runs, spans, self.source.read_ranges(lane.key, spans), strict=True):
+            if len(stored) != count:
+                raise damaged(self.source, lane.key, f"it ends before byte {begin + count:,}")
+            view = memoryview(stored)
+            for i in run:
+                try:
+                    block = lane.decode(view[starts[i] - begin : stops[i] - begin], sizes[i])
+                except DamagedError as error:
+                    raise damaged(self.source, lane.key, f"block {units[i]}: {error}") from error
+                block.flags.writeable = False
+                out[i] = block
+        return [self._absent(n) if block is None else block for n, block in zip(sizes, out, strict=True)]
+
+    def _read_plain(self, lane: Lane, start: int, memory: Block) -> None:
+        """Fill memory from an object whose elements are stored as they are."""
+        stored = self.source.read_range(lane.key, start, memory.size)
+        if len(stored) != memory.size:
+            raise damaged(self.source, lane.key, f"it ends before byte {start + memory.size:,}")
+        memory[:] = np.frombuffer(stored, np.uint8)
+
+    def _absent(self, nbytes: int) -> Block:
+        """Return what stands for elements that are not stored."""
+        array = self.array
+        swap = array.decoder is not None and array.decoder.swap
+        stored = array.dtype.newbyteorder() if swap else array.dtype
+        return np.full(nbytes // array.dtype.itemsize, array.fill_value, stored).view(np.uint8)
+
+
+def _copy(blocks: Iterable[Block], skip: int, memory: Block) -> None:
+    """Copy blocks one after another into memory, without the first `skip` bytes, as far as it goes."""
+    at = 0
+    for block in blocks:
+        part = block[skip : skip + memory.size - at]
+        memory[at : at + part.size] = part
+        at += part.size
+        skip = 0

@@ -1,0 +1,259 @@
+"""Stores on web servers and in object stores."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from cfagg.errors import AccessError, FragmentReadError, SourceError, UnsupportedError
+from cfagg.observations.signing import Credentials, canonical_query, sign
+from cfagg.observations.source import MAX_OBJECT, check_key
+from cfagg.observations.transport import Reply, Transport
+
+__all__ = ["HttpSource", "S3Source"]
+
+_HTTP_OPTIONS = ("headers", "timeout")
+_S3_OPTIONS = (
+    "access_key_id", "endpoint", "headers", "region", "request_payer", "secret_access_key", "session_token",
+    "skip_signature", "timeout", "virtual_hosted_style_request",
+)  # fmt: skip
+_TIMEOUT = 60.0
+#: Sizes of so many objects are asked for at the same time.
+_AT_ONCE = 16
+
+
+class HttpSource:
+    """A store on a web server that serves ranges of bytes.
+
+    Parameters
+    ----------
+    url : str
+        ``http://…`` or ``https://…``
+    options : mapping
+        ``headers`` to send to this store and to nothing else, such as ``{"Authorization": "Bearer …"}``; ``timeout``
+        in seconds.
+    allow : iterable of str
+        Prefixes of URLs to which the server may redirect.
+
+    Raises
+    ------
+    SourceError
+        The URL or an option is not understood.
+    """
+
+    remote = True
+
+    def __init__(self, url: str, options: Mapping[str, Any], allow: Iterable[str] = ()) -> None:
+        _check_options(url, options, _HTTP_OPTIONS)
+        parts = urlsplit(url)
+        if not parts.hostname or parts.query or parts.fragment or parts.username is not None:
+            raise SourceError(
+                f"{_shown(url)} is no URL of a store: it needs a server and a path, no query, and no user; give what "
+                "the server must be told as options={'headers': {…}}"
+            )
+        self.path = url.rstrip("/")
+        self._transport = Transport(self.path, *_common(url, options), allow)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.path!r})"
+
+    def _url(self, key: str) -> str:
+        return f"{self._transport.base}/{quote(check_key(self.path, key), safe='/-_.~')}"
+
+    def read(self, key: str) -> bytes | None:
+        """Return all bytes under a key, `None` where there are none."""
+        reply = self._transport.ask("GET", self._url(key), limit=MAX_OBJECT)
+        return reply.body if self._there(key, reply) else None
+
+    def read_range(self, key: str, start: int, count: int) -> bytes:
+        """Return `count` bytes from `start` on; fewer only where the object ends before."""
+        if not count:
+            return b""
+        headers = {"range": f"bytes={start}-{start + count - 1}"}
+        reply = self._transport.ask("GET", self._url(key), headers=headers, limit=count)
+        if reply.status == 416:
+            return b""
+        if not self._there(key, reply):
+            raise FragmentReadError(f"{self.path}/{key} is not there any more; open the store again")
+        if reply.status != 206:
+            if start == 0 and 0 < len(reply.body) <= count:
+                return reply.body  # the whole object, and it is not more than was asked for
+            raise UnsupportedError(
+                f"{self.path}: the server does not serve ranges of bytes, it answers with whole files; copy the "
+                "store to this machine or to another server"
+            )
+        told = re.fullmatch(r"bytes (\d+)-\d+/(?:\d+|\*)", reply.headers.get("content-range", ""))
+        if told is None or int(told[1]) != start:
+            raise FragmentReadError(
+                f"{self.path}/{key}: the server was asked for bytes from {start:,} on and says it sends "
+                f"{reply.headers.get('content-range', 'something else')!r}"
+            )
+        return reply.body
+
+    def read_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Return several ranges ``(start, count)`` of one object, asked for at the same time."""
+        if len(ranges) < 2:
+            return [self.read_range(key, start, count) for start, count in ranges]
+        with ThreadPoolExecutor(min(len(ranges), _AT_ONCE)) as pool:
+            return list(pool.map(lambda r: self.read_range(key, *r), ranges))
+
+    def size(self, key: str) -> int | None:
+        """Return the number of bytes under a key, `None` where there are none."""
+        reply = self._transport.ask("HEAD", self._url(key), limit=MAX_OBJECT)
+        if not self._there(key, reply):
+            return None
+        length = reply.headers.get("content-length", "")
+        if not length.isdigit():
+            raise UnsupportedError(f"{self.path}: the server does not tell the size of {key}")
+        return int(length)
+
+    def sizes(self, folder: str, names: Sequence[str]) -> list[int | None]:
+        """Return the number of bytes of objects below a folder, `None` where there are none."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return list(pool.map(self.size, [f"{folder}/{name}" for name in names]))
+
+    def _there(self, key: str, reply: Reply) -> bool:
+        """Return whether there is an object.
+
+        Raises
+        ------
+        AccessError
+            It may not be read.  Servers also say so of what is not there, to those who may not list the store.
+        FragmentReadError
+            The server answers with another error.
+        """
+        if reply.status in (200, 206):
+            return True
+        if reply.status in (404, 410):
+            return False
+        if reply.status in (401, 403):
+            raise AccessError(
+                f"{self.path}/{key} may not be read: the server answers {reply.status}; give {self._remedy} as options="
+            )
+        told = reply.body[:200].decode("utf-8", "replace").strip()
+        region = reply.headers.get("x-amz-bucket-region")
+        hint = f"; the bucket is in the region {region!r}, give it as options={{'region': …}}" if region else ""
+        raise FragmentReadError(
+            f"{self.path}/{key} cannot be read: the server answers {reply.status}{hint}{': ' + told if told else ''}"
+        )
+
+    @property
+    def _remedy(self) -> str:
+        return "the 'headers' that it wants"
+
+
+class S3Source(HttpSource):
+    """A store in an object store that speaks S3.
+
+    Nothing is taken from the environment or from files: keys and endpoint are those given, for this store alone.
+
+    Parameters
+    ----------
+    url : str
+        ``s3://bucket/path``
+    options : mapping
+        ``region`` (us-east-1 by default), ``endpoint`` (that of AWS by default), ``access_key_id``,
+        ``secret_access_key`` and ``session_token`` (without keys, requests are not signed: public buckets only),
+        ``request_payer``, ``virtual_hosted_style_request`` (then the endpoint holds the bucket) and, in seconds,
+        ``timeout``.
+    allow : iterable of str
+        Prefixes of URLs to which the server may redirect.
+
+    Raises
+    ------
+    SourceError
+        The URL or an option is not understood.
+    """
+
+    def __init__(self, url: str, options: Mapping[str, Any], allow: Iterable[str] = ()) -> None:
+        _check_options(url, options, _S3_OPTIONS)
+        parts = urlsplit(url)
+        bucket, prefix = parts.netloc, parts.path.strip("/")
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]+", bucket) or parts.query or parts.fragment:
+            raise SourceError(f"{_shown(url)} is no URL of a store; expected s3://bucket/path")
+        self.path = f"s3://{bucket}/{prefix}".rstrip("/")
+        region = str(options.get("region", "us-east-1"))
+        if not re.fullmatch(r"[A-Za-z0-9-]+", region):
+            raise SourceError(f"{self.path}: {region!r} is no region")
+        self._root, self._prefix = _endpoint(bucket, region, options), prefix
+        headers, timeout = _common(url, options)
+        if options.get("request_payer"):
+            headers["x-amz-request-payer"] = "requester"
+        keys = _credentials(self.path, options, region)
+        signer = None if keys is None else partial(sign, keys)
+        base = f"{self._root}/{quote(prefix, safe='/-_.~')}".rstrip("/")
+        self._transport = Transport(base, headers, timeout, allow, signer)
+        # A listing asks the bucket itself, which lies above the store.
+        self._listing = Transport(self._root, headers, timeout, allow, signer)
+
+    def sizes(self, folder: str, names: Sequence[str]) -> list[int | None]:
+        """Return the number of bytes of objects below a folder, `None` where there are none."""
+        prefix = f"{self._prefix}/{check_key(self.path, folder)}/".lstrip("/")
+        found: dict[str, int] = {}
+        query = {"list-type": "2", "prefix": prefix, "encoding-type": "url"}
+        while True:
+            reply = self._listing.ask("GET", f"{self._root}/", canonical_query(query), limit=MAX_OBJECT)
+            if reply.status in (401, 403):
+                return super().sizes(folder, names)  # objects may be read and not listed
+            self._there(folder, reply)
+            text = reply.body.decode("utf-8", "replace")
+            for item in re.findall(r"<Contents>(.*?)</Contents>", text, re.DOTALL):
+                key, size = re.search(r"<Key>(.*?)</Key>", item), re.search(r"<Size>(\d+)</Size>", item)
+                if key and size:
+                    found[unquote(key[1].replace("+", " "))] = int(size[1])
+            token = re.search(r"<NextContinuationToken>(.*?)</NextContinuationToken>", text)
+            if token is None:
+                return [found.get(prefix + name) for name in names]
+            query["continuation-token"] = token[1]
+
+    @property
+    def _remedy(self) -> str:
+        return "'access_key_id' and 'secret_access_key'"
+
+
+def _shown(url: str) -> str:
+    """Return a URL without what may be secret in it."""
+    return re.sub(r"//[^/@]*@", "//…@", url.partition("?")[0])
+
+
+def _check_options(url: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise SourceError(f"{_shown(url)} does not take the options {unknown}; it takes {sorted(known)}")
+
+
+def _common(url: str, options: Mapping[str, Any]) -> tuple[dict[str, str], float]:
+    """Return headers and timeout."""
+    headers, timeout = options.get("headers", {}), options.get("timeout", _TIMEOUT)
+    if not isinstance(headers, Mapping) or not all(isinstance(t, str) for pair in headers.items() for t in pair):
+        raise SourceError(f"{_shown(url)}: options= has headers that are no mapping of text to text")
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
+        raise SourceError(f"{_shown(url)}: options= has the timeout {timeout!r}, expected seconds above 0")
+    return {k.lower(): v for k, v in headers.items()}, float(timeout)
+
+
+def _credentials(path: str, options: Mapping[str, Any], region: str) -> Credentials | None:
+    key, secret, token = (options.get(n) for n in ("access_key_id", "secret_access_key", "session_token"))
+    if options.get("skip_signature") or (key is None and secret is None and token is None):
+        return None
+    if not isinstance(key, str) or not isinstance(secret, str) or not (token is None or isinstance(token, str)):
+        raise SourceError(f"{path}: options= needs both access_key_id and secret_access_key, as text, or none")
+    return Credentials(key, secret, token, region)
+
+
+def _endpoint(bucket: str, region: str, options: Mapping[str, Any]) -> str:
+    """Return the URL of the bucket."""
+    given = options.get("endpoint")
+    if given is not None:
+        parts = urlsplit(given) if isinstance(given, str) else None
+        if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+            raise SourceError(f"s3://{bucket}: options= has the endpoint {given!r}, expected https://server")
+        top = str(given).rstrip("/")
+        return top if options.get("virtual_hosted_style_request") else f"{top}/{bucket}"
+    domain = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+    # A certificate for *.s3… does not cover names with dots.
+    return f"https://s3.{region}.{domain}/{bucket}" if "." in bucket else f"https://{bucket}.s3.{region}.{domain}"
