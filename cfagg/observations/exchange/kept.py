@@ -13,13 +13,24 @@ from cfagg.conventions.findings import shorten
 from cfagg.errors import ConventionError, LimitError, Problem
 from cfagg.observations.exchange.table import Table
 
-__all__ = ["KEPT", "Kept", "kept_of", "parse_kept", "plain"]
+__all__ = ["KEPT", "Kept", "about_of", "kept_of", "parse_kept", "plain"]
 
 #: The attribute, or the key of metadata, with the document.
 KEPT = "cfagg"
 
 #: A longer document is not read.
 MAX_BYTES = 64 << 20
+
+
+#: Attributes of a store that belong to its arrays, which an export does not carry on.
+_OF_ARRAYS = frozenset(
+    {
+        "_tabular_finalise_complete", "chunks", "constant_fields", "date_indexing", "dimensions", "dtype", "format",
+        "index_end_date", "index_length", "index_start_date", "layout", "meta_variables", "shape", "uuid", "variables",
+        "variables_metadata", "version", "last_date", "start_date", "end_date", "statistics_start_date",
+        "statistics_end_date",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -39,6 +50,22 @@ class Kept:
     variables: tuple[str, ...]
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def of_store(self) -> dict[str, Any]:
+        """What the store told of itself, without what is true of its arrays alone."""
+        return about_of(self.about)
+
+
+def about_of(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a store's root that describe what is in it, not how it is stored.
+
+    Examples
+    --------
+    >>> about_of({"licence": "CC0-1.0", "shape": [7, 9], "attribution": None})
+    {'licence': 'CC0-1.0'}
+    """
+    return {k: v for k, v in attributes.items() if k not in _OF_ARRAYS and v is not None and v != {}}
 
 
 def kept_of(table: Table, names: Sequence[str], attributes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -92,6 +119,8 @@ def parse_kept(text: str | bytes, where: str) -> Kept:
         problems.append(Problem("attributes", f"expected objects by name, found {shorten(attributes)}"))
     if not isinstance(about, dict):
         problems.append(Problem("about", f"expected an object, found {shorten(about)}"))
+    elif not isinstance(about.get("recipe", {}), dict):
+        problems.append(Problem("about.recipe", f"expected an object, found {shorten(about['recipe'])}"))
     if problems:
         raise ConventionError(f"{where}: the attribute {KEPT!r} is not as cfagg writes it", problems)
     return Kept(tuple(map(str, names or ())), attributes, about)

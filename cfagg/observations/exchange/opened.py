@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import SourceError, UnsupportedError
+from cfagg.observations.exchange.kept import about_of
 from cfagg.observations.exchange.table import META, Table
 
 __all__ = ["table_of"]
 
 type Int64 = npt.NDArray[np.int64]
 type Rows = npt.NDArray[np.float32]
-
-#: Attributes of a store that belong to its arrays, which an export does not carry on.
-_OF_ARRAYS = frozenset(
-    {
-        "_tabular_finalise_complete", "chunks", "constant_fields", "date_indexing", "dimensions", "dtype", "format",
-        "index_end_date", "index_length", "index_start_date", "layout", "meta_variables", "shape", "uuid", "variables",
-        "variables_metadata", "version", "last_date", "start_date", "end_date", "statistics_start_date",
-        "statistics_end_date",
-    }
-)  # fmt: skip
 
 
 def table_of(source: Any) -> Table:
@@ -52,10 +42,6 @@ def table_of(source: Any) -> Table:
     )
 
 
-def _about(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in attributes.items() if k not in _OF_ARRAYS and v is not None and v != {}}
-
-
 def _of_store(store: Any) -> Table:
     return Table(
         store.path,
@@ -63,7 +49,7 @@ def _of_store(store: Any) -> Table:
         store.rows,
         store.data.read,
         store.attributes.variables_metadata,
-        _about(store.attributes.all),
+        about_of(store.attributes.all),
         store.statistics,
     )
 
@@ -103,7 +89,7 @@ def _of_dataset(dataset: Any) -> Table:
         int(ends[-1]) if len(ends) else 0,
         read,
         dataset.variables_metadata,
-        {k: v for k, v in _about(store.attributes.all).items() if k != "recipe"},
+        {k: v for k, v in about_of(store.attributes.all).items() if k != "recipe"},
     )
 
 

@@ -1,0 +1,106 @@
+"""Frames in any order become a store: encoded, sorted through files, merged and written in bounded memory."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.observations.encoding import encode_frame
+from cfagg.observations.frames import conform
+from cfagg.observations.sorting import sort_unique
+from cfagg.observations.spill import Run, write_run
+from cfagg.observations.writing import META, StoreWriter
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["assemble"]
+
+type Rows = npt.NDArray[np.float32]
+
+#: Bytes of rows that are sorted at once.
+RUN_BYTES = 128 << 20
+
+
+def assemble(
+    frames: Iterable[pd.DataFrame],
+    variables: Sequence[str],
+    target: str | os.PathLike[str],
+    where: str,
+    attributes: Mapping[str, Any],
+    **options: Any,
+) -> Path:
+    """Write a store of the rows of frames, sorted, each distinct row once.
+
+    Parameters
+    ----------
+    frames : iterable of pandas.DataFrame
+        Columns ``date``, ``latitude``, ``longitude`` and the variables.
+    variables : sequence of str
+        The variables in the order of the store.
+    target : path
+        The store.
+    where : str
+        What the frames are of, for messages.
+    attributes : mapping
+        Attributes of the root.
+    **options
+        As of `StoreWriter`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> dates = pd.to_datetime(["2020-01-02", "2020-01-01"])
+    >>> frame = pd.DataFrame({"date": dates, "latitude": 45.0, "longitude": -10.0, "t": [281.25, 279.5]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = assemble([frame], ["t"], f"{folder}/a.zarr", "example", {})
+    ...     print(store.name)
+    a.zarr
+    """
+    with StoreWriter(target, variables, **options) as writer:
+        beside = Path(os.path.realpath(target)).parent
+        with tempfile.TemporaryDirectory(prefix=".cfagg-", dir=beside) as folder:
+            runs = list(_runs(frames, variables, Path(folder), where))
+            for rows in _merged(runs, Path(folder), RUN_BYTES // (4 * (len(META) + len(variables)))):
+                writer.append(rows)
+        return writer.finish(attributes)
+
+
+def _runs(frames: Iterable[pd.DataFrame], variables: Sequence[str], folder: Path, where: str) -> Iterator[Run]:
+    """Sort the rows of many frames at once, as much as memory is given for; yield runs in files."""
+    held: list[Rows] = []
+    size = count = 0
+    for frame in frames:
+        rows = np.empty((len(frame), len(META) + len(variables)), np.float32)
+        encode_frame(conform(frame, variables, where), variables, rows, where)
+        held.append(rows)
+        size += rows.nbytes
+        if size >= RUN_BYTES:
+            yield write_run(folder / f"run-{count}", sort_unique(np.concatenate(held)))
+            held, size, count = [], 0, count + 1
+    if size:
+        yield write_run(folder / f"run-{count}", sort_unique(np.concatenate(held)))
+
+
+def _merged(runs: Sequence[Run], folder: Path, most: int) -> Iterator[Rows]:
+    """Give all rows in order, in blocks, each distinct row once."""
+    from cfagg.observations.merging import merge_portion, plan_merge
+
+    for portion in plan_merge(runs, most):
+        if len(portion.pieces) == 1:
+            (piece,) = portion.pieces
+            source, start, stop = piece.source, piece.start, piece.stop
+        else:
+            source = merge_portion(portion, folder / "merged")
+            start, stop = 0, source.rows
+        for first in range(start, stop, max(1, most // 8)):
+            last = min(first + max(1, most // 8), stop)
+            rows = np.empty((last - first, runs[0].columns), np.float32)
+            source.read(first, last, rows)
+            yield rows
