@@ -20,6 +20,7 @@ _HOMES = {
     "Partitions": "cfagg.model",
     "accumulate": "cfagg.accumulation.accumulating",
     "convert": "cfagg.conversion",
+    "create_observations": "cfagg.observations.creating",
     "join_observations": "cfagg.observations.joining",
     "open_accumulated": "cfagg.accumulation.accumulated",
     "open_aggregation": "cfagg.reading",
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from cfagg.model import Grid as Grid
     from cfagg.model import Layout as Layout
     from cfagg.model import Partitions as Partitions
+    from cfagg.observations.creating import create_observations as create_observations
     from cfagg.observations.joining import join_observations as join_observations
     from cfagg.observations.opening import open_observations as open_observations
     from cfagg.reading import open_aggregation as open_aggregation

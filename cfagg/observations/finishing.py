@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -77,7 +77,7 @@ def finish_store(
     _write_index(store, layout.format, date_indexing, entries)
     _write(store, group_documents(layout.format, _attributes(layout, variables, entries, date_indexing, attributes)))
     if sidecar:
-        _write_sidecar(store, entries)
+        _write_sidecar(store, layout, entries)
 
 
 def _attributes(
@@ -133,8 +133,14 @@ def _write_index(store: Path, format: str, date_indexing: str, entries: Entries)
     write(store, entries.blocks(), zarr_format=2 if format == "zarr2" else 3)
 
 
-def _write_sidecar(store: Path, entries: Entries) -> None:
-    """Write cfagg's own index."""
+def _write_sidecar(store: Path, layout: DataLayout, entries: Entries) -> None:
+    """Write cfagg's own index, which names the rows that it was made of."""
+    from cfagg.observations.indexes import write_pages
+    from cfagg.observations.store import open_store
+
+    identity = open_store(store).identity
+    zarr_format: Literal[2, 3] = 2 if layout.format == "zarr2" else 3
+    write_pages(store, entries.blocks(), identity=identity, rows=layout.rows, zarr_format=zarr_format)
 
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:

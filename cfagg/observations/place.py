@@ -23,6 +23,7 @@ import sys
 from pathlib import Path
 
 from cfagg.conversion.workplace import Workplace
+from cfagg.errors import TargetExistsError
 
 __all__ = ["Place"]
 
@@ -52,6 +53,14 @@ class Place(Workplace):
     def unfinished(self) -> bool:
         """Whether a part was read here by a build that can be finished."""
         return self.journal.exists() and self.work.exists() and any(self.work.glob("part-*.json"))
+
+    def check_unfinished(self) -> None:
+        """Refuse to throw away what an earlier build has achieved."""
+        if self.unfinished:
+            raise TargetExistsError(
+                f"an unfinished build of {self.target} is there ({self.root}); finish it with resume=True (--resume) "
+                "or start anew with overwrite=True (--overwrite)"
+            )
 
     def start_anew(self) -> None:
         """Remove what an earlier build left."""

@@ -262,12 +262,15 @@ class EntryFile:
         start : int
             Number of the first of them.
         """
-        if not len(rows):
+        self.put(*entries_of_rows(rows, start))
+
+    def put(self, epoch: Int64, start: Int64, length: Int64) -> None:
+        """Add entries that follow those added before; the first may go on with the second of the last."""
+        if not len(epoch):
             return
-        entries = np.stack(entries_of_rows(rows, start), axis=1)
+        entries = np.stack([epoch, start, length], axis=1)
         if self._open is not None:
             if self._open[0] == entries[0, 0]:
-                # The rows of one second went on.
                 entries[0, 1] = self._open[1]
                 entries[0, 2] += self._open[2]
             else:

@@ -1,0 +1,398 @@
+"""Building a store: parts are read into sorted runs, these are put in order, and chunks are written.
+
+Each of the three steps consists of tasks that need nothing of each other and leave their result in a file, whole or not
+at all.  A build that is killed does again what was not finished.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import ConventionError, SourceError
+from cfagg.observations.appending import Base
+from cfagg.observations.chosen_rows import Choice
+from cfagg.observations.chunk_tasks import ChunkPlan, ChunkWritten, write_one
+from cfagg.observations.finishing import META, finish_store
+from cfagg.observations.layouts import DataLayout
+from cfagg.observations.merging import Portion, merge_portion, plan_merge
+from cfagg.observations.parts import PartRead, arrange, read_part, recorded
+from cfagg.observations.periods import Part
+from cfagg.observations.pool import Pool
+from cfagg.observations.provenance import build_attributes, iso, sources_of, union
+from cfagg.observations.recipe import Recipe
+from cfagg.observations.spill import Piece, Run, read_record, write_record
+from cfagg.observations.statistics import Accumulator
+from cfagg.observations.table import RowTable
+from cfagg.observations.writing import EntryFile, check_variables
+
+__all__ = ["Budget", "Built", "build"]
+
+type Progress = Callable[[int, int], None]
+
+#: Progress is told in thousandths: so many of them are reading and merging.
+_READ, _MERGED, _ALL = 600, 700, 1000
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Memory of a build.
+
+    Parameters
+    ----------
+    memory : int
+        Bytes in all.
+    workers : int
+        Tasks at the same time.
+    """
+
+    memory: int
+    workers: int
+
+    @property
+    def run(self) -> int:
+        """Bytes of a run while it is read: it is sorted into a copy, and its frame is in memory, too."""
+        return int(max(1 << 16, min(self.memory // (5 * self.workers), 256 << 20)))
+
+    def portion(self, columns: int) -> int:
+        """Return rows to be merged at once, of which there is a copy."""
+        return int(max(1024, self.memory // (3 * self.workers * 4 * columns)))
+
+    def writers(self, layout: DataLayout) -> int:
+        """Return how many chunks can be written at once, each of which is in memory as it is, padded and packed."""
+        return int(max(1, min(self.workers, self.memory // (3 * 4 * layout.columns * min(layout.chunk, layout.rows)))))
+
+
+@dataclass(frozen=True)
+class Built:
+    """What was built.
+
+    Parameters
+    ----------
+    layout : DataLayout
+        How the rows are stored.
+    variables : tuple of str
+        Names of the variables.
+    read : int
+        Rows that were read, equal ones counted.
+    resumed : int
+        Parts that an earlier build had read.
+    nbytes : int
+        Bytes of the chunks.
+    dates : tuple of int
+        First and last date, in seconds since 1970.
+    rounded : tuple of str
+        Variables of whole numbers that float32 had to round.
+    """
+
+    layout: DataLayout
+    variables: tuple[str, ...]
+    read: int
+    resumed: int
+    nbytes: int
+    dates: tuple[int, int]
+    rounded: tuple[str, ...]
+
+
+def build(
+    recipe: Recipe,
+    parts: Sequence[Part],
+    folder: Path,
+    store: Path,
+    budget: Budget,
+    client: Any,
+    progress: Progress | None,
+    base: Base | None,
+) -> Built:
+    """Build a store in a directory.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What is built.
+    parts : sequence of (datetime, datetime)
+        The parts to read.
+    folder : Path
+        Where runs and records are, and are kept.
+    store : Path
+        The directory of the store.
+    budget : Budget
+        Memory and workers.
+    client : distributed.Client or str, optional
+        Dask workers instead of threads.
+    progress : callable, optional
+        Called with thousandths done, and 1000.
+    base : Base, optional
+        The store that grows.
+
+    Raises
+    ------
+    CfaggError
+        As of the parts; nothing to build from; parts with other variables than the rest.
+    """
+    tell = progress or (lambda _done, _all: None)
+    recipe.prepare(folder)
+    with Pool(budget.workers, client) as pool:
+        found, resumed = _read_parts(recipe, parts, folder, store, budget, pool, tell)
+        variables = _variables(found, parts, base)
+        found = list(
+            pool.run(
+                ((arrange if p.runs and p.variables != variables else _same, (p, variables, folder)) for p in found),
+                ordered=True,
+            )
+        )
+        table, kept = _order(found, base, folder, budget, len(META) + len(variables), pool)
+        tell(_MERGED, _ALL)
+        layout = _layout(recipe, table)
+        chosen = _chosen(recipe).rows(table.rows, table.epoch(0), table.epoch(table.rows - 1), table.find)
+        plan = ChunkPlan(store, layout, table, chosen, _kept(base, layout, kept))
+        written, statistics, entries = _write_chunks(plan, folder, budget, client, tell)
+        first, last = table.epoch(0), table.epoch(table.rows - 1)
+        attributes = _attributes(recipe, parts, base, found, variables, written)
+        results = statistics.result()
+        attributes |= _statistics_attributes(results, variables, chosen, table)
+        results |= pool.call(_tendencies, recipe, table, entries, chosen)
+        finish = (store, layout, variables, entries, recipe.output.date_indexing, results, attributes)
+        pool.call(finish_store, *finish)
+    rounded = tuple(sorted({v for p in found for v in p.rounded}))
+    nbytes = sum(w[1] for w in written)
+    return Built(layout, variables, sum(p.rows for p in found), resumed, nbytes, (first, last), rounded)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Reading
+
+
+def _read_parts(
+    recipe: Recipe, parts: Sequence[Part], folder: Path, store: Path, budget: Budget, pool: Pool, tell: Progress
+) -> tuple[list[PartRead], int]:
+    """Read all parts that were not read before; return them in order, and how many were."""
+    found = {k: p for k in range(len(parts)) if (p := recorded(folder, k)) is not None}
+    resumed = len(found)
+    todo = [k for k in range(len(parts)) if k not in found]
+    if todo:
+        # Whatever was made of parts that are now read again has to be made again.
+        for path in folder.glob("portion-*"):
+            path.unlink()
+        shutil.rmtree(store)
+        store.mkdir()
+    shared = pool.share(recipe) if todo else recipe
+    tell(_READ * len(found) // max(1, len(parts)), _ALL)
+    for part in pool.run((read_part, (shared, k, parts[k], folder, budget.run)) for k in todo):
+        found[part.number] = part
+        tell(_READ * len(found) // len(parts), _ALL)
+    return [found[k] for k in sorted(found)], resumed
+
+
+def _variables(found: Sequence[PartRead], parts: Sequence[Part], base: Base | None) -> tuple[str, ...]:
+    """Return the variables of the store, which all parts must have."""
+    filled = [p for p in found if p.rows]
+    if not filled:
+        if base is not None:
+            return base.store.variables
+        raise SourceError(
+            "the recipe's sources have no observations in its dates; a store needs some: see that dates and sources fit"
+        )
+    variables = filled[0].variables if base is None else base.store.variables
+    for part in filled:
+        lack, more = sorted({*variables} - {*part.variables}), sorted({*part.variables} - {*variables})
+        if lack or more:
+            start, stop = parts[part.number]
+            said = [f"lacks {', '.join(lack)}"] * bool(lack) + [f"has {', '.join(more)} too"] * bool(more)
+            other = "the store" if base is not None else f"part {filled[0].number}"
+            raise ConventionError(
+                f"part {part.number} ({iso(start)} to {iso(stop)}) {' and '.join(said)}, unlike {other} "
+                f"({', '.join(variables)}); give all the same columns, with the filter select"
+            )
+    return check_variables(variables)
+
+
+def _same(part: PartRead, *_: Any) -> PartRead:
+    return part
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Order
+
+
+def _order(
+    found: Sequence[PartRead], base: Base | None, folder: Path, budget: Budget, columns: int, pool: Pool
+) -> tuple[RowTable, int]:
+    """Return all rows in order, and how many rows of the store that grows come first."""
+    runs = [r for p in found for r in p.runs]
+    most = budget.portion(columns)
+    pieces: list[Piece] = []
+    kept = 0
+    if base is not None:
+        kept = base.source.rows
+        if runs:
+            from cfagg.observations.sorting import sort_unique
+
+            first = sort_unique(np.concatenate([r.mapped()[:1] for r in runs]))[:1]
+            kept = base.rows_before(first)
+        if kept:
+            pieces.append(Piece(base.source, 0, kept))
+        runs += base.spill(kept, folder, most)
+    portions = plan_merge(runs, most)
+    done = pool.run(((_merged, (folder, k, p)) for k, p in enumerate(portions) if len(p.pieces) > 1), ordered=True)
+    for portion in portions:
+        if len(portion.pieces) == 1:
+            pieces.append(portion.pieces[0])
+        else:
+            run = next(done)
+            pieces.append(Piece(run, 0, run.rows))
+    return RowTable.of(pieces, columns), kept
+
+
+def _merged(folder: Path, number: int, portion: Portion) -> Run:
+    """Merge a portion, unless that was done before."""
+    record = folder / f"portion-{number:06d}.json"
+    known = [[str(p.source.path.name), p.start, p.stop] for p in portion.pieces if isinstance(p.source, Run)]
+    found = read_record(record)
+    if found is not None and found["pieces"] == known:
+        run = Run.from_json(folder, found["run"])
+        if run.whole():
+            return run
+    run = merge_portion(portion, folder / f"portion-{number:06d}")
+    write_record(record, {"pieces": known, "run": run.to_json()})
+    return run
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Writing
+
+
+def _layout(recipe: Recipe, table: RowTable) -> DataLayout:
+    output = recipe.output
+    wanted = output.rows_per_chunk
+    if wanted is None and output.format == "zarr2":
+        wanted = max(1, round(output.bytes_per_chunk / (4 * table.columns)))
+    return DataLayout.choose(output.format, table.rows, table.columns, wanted)
+
+
+def _kept(base: Base | None, layout: DataLayout, kept: int) -> tuple[Path, int] | None:
+    """Return the store whose first rows stay as they are, where its chunks are like those of the new one."""
+    if base is None:
+        return None
+    array = base.store.data.array
+    same = array.held[0] == layout.chunk and array.chunk[0] == layout.inner
+    return (base.path, kept) if same else None
+
+
+def _write_chunks(
+    plan: ChunkPlan, folder: Path, budget: Budget, client: Any, tell: Progress
+) -> tuple[list[tuple[int, int]], Accumulator, EntryFile]:
+    """Write all chunks; return bytes and checksum of each, the statistics, and the entries of the index."""
+    statistics = Accumulator(plan.layout.columns - len(META))
+    entries = EntryFile(folder / "entries")
+    written: list[tuple[int, int]] = []
+    with Pool(budget.writers(plan.layout), client) as pool:
+        shared = pool.share(plan)
+        chunks: Iterator[ChunkWritten] = pool.run(
+            ((write_one, (shared, k)) for k in range(plan.layout.count)), ordered=True
+        )
+        for chunk in chunks:
+            statistics.merge(chunk.statistics)
+            entries.put(*chunk.entries)
+            written.append((chunk.checksum, chunk.nbytes))
+            tell(_MERGED + (_ALL - 1 - _MERGED) * len(written) // plan.layout.count, _ALL)
+    entries.close()
+    return written, statistics, entries
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Statistics and attributes
+
+
+def _chosen(recipe: Recipe) -> Choice:
+    """Return which rows the statistics are of."""
+    wanted = recipe.statistics
+    if wanted.records is not None:
+        return Choice("records", wanted.records)
+    if wanted.period is not None:
+        return Choice("period", wanted.period)
+    if wanted.start is None and wanted.end is None:
+        return Choice()
+    ends = [None if d is None else int(np.datetime64(d, "s").astype(np.int64)) for d in (wanted.start, wanted.end)]
+    return Choice("dates", start=ends[0], end=ends[1])
+
+
+def _tendencies(recipe: Recipe, table: RowTable, entries: EntryFile, chosen: tuple[int, int]) -> dict[str, Any]:
+    """Return statistics of tendencies, by the names of their arrays."""
+    wanted = recipe.statistics
+    if not wanted.tendencies or chosen[0] >= chosen[1]:
+        return {}
+    from fractions import Fraction
+
+    from cfagg.observations.tendencies import parse_tendencies, tendencies
+    from cfagg.observations.windows import format_duration
+
+    grid = parse_tendencies({"grid": wanted.grid, "steps": list(wanted.tendencies)})
+    if grid is None:
+        return {}
+    columns = np.memmap(entries.path, np.int64, "r", shape=(entries.count, 3))
+
+    def find(lo: int, hi: int) -> tuple[int, int]:
+        places = np.searchsorted(columns[:, 0], [lo, hi])
+        a, b = (int(columns[p, 1]) if p < entries.count else table.rows for p in places.tolist())
+        return a, b
+
+    ends = table.epoch(chosen[0]), table.epoch(chosen[1] - 1)
+
+    def clipped(lo: int, hi: int) -> tuple[int, int]:
+        a, b = find(lo, hi)
+        return max(a, chosen[0]), min(b, chosen[1])
+
+    found = tendencies(grid, table.columns - len(META), *ends, clipped, table.read)
+    return {
+        f"statistics_tendencies_{format_duration(Fraction(step))}_{name}": values
+        for step, results in found.items()
+        for name, values in results.items()
+    }
+
+
+def _statistics_attributes(
+    results: dict[str, npt.NDArray[Any]], variables: Sequence[str], chosen: tuple[int, int], table: RowTable
+) -> dict[str, Any]:
+    """Return what attributes tell of the statistics."""
+    a, b = chosen
+    if a >= b:
+        return {"constant_fields": [], "statistics_start_date": None, "statistics_end_date": None}
+    constant = (results["minimum"] == results["maximum"]) & (results["nan_count"] == 0)
+    constant |= results["nan_count"] == b - a
+    return {
+        "constant_fields": sorted(v for v, same in zip(variables, constant.tolist(), strict=True) if same),
+        "statistics_start_date": iso(table.epoch(a)),
+        "statistics_end_date": iso(table.epoch(b - 1)),
+    }
+
+
+def _attributes(
+    recipe: Recipe,
+    parts: Sequence[Part],
+    base: Base | None,
+    found: Sequence[PartRead],
+    variables: Sequence[str],
+    written: Sequence[tuple[int, int]],
+) -> dict[str, Any]:
+    """Return the attributes of the root that a build adds."""
+    sources = sources_of(recipe)
+    metadata: dict[str, dict[str, Any]] = {}
+    periods = list(parts)
+    if base is not None:
+        periods += base.periods
+        metadata |= {k: dict(v) for k, v in base.store.attributes.variables_metadata.items()}
+        told = base.store.attributes.all["cfagg"].get("sources", [])
+        sources += [s for s in told if s not in sources]
+        sources.sort(key=lambda s: sorted(s.items()))
+    for part in found:
+        for name, attributes in part.attributes.items():
+            if name in variables:
+                metadata.setdefault(name, attributes)
+    return build_attributes(recipe, union(periods), sources, metadata, [w[0] for w in written], variables)

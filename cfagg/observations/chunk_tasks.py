@@ -1,0 +1,118 @@
+"""Writing one chunk of rows, with all that is known once its rows are at hand."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.conversion.workplace import reason
+from cfagg.errors import TargetError
+from cfagg.fastzlib import crc32
+from cfagg.kernels.lookup import entries_of_rows
+from cfagg.observations.finishing import META
+from cfagg.observations.layouts import DataLayout, write_bytes
+from cfagg.observations.statistics import Accumulator
+from cfagg.observations.table import RowTable
+
+__all__ = ["ChunkPlan", "ChunkWritten", "write_one"]
+
+type Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ChunkPlan:
+    """What is needed to write any chunk.
+
+    Parameters
+    ----------
+    store : Path
+        The store being built.
+    layout : DataLayout
+        How its rows are stored.
+    table : RowTable
+        Its rows.
+    chosen : tuple of int
+        Range of the rows that the statistics are of.
+    kept : tuple of (Path, int), optional
+        An older store with the same layout, and how many of its first rows stay as they are.
+    """
+
+    store: Path
+    layout: DataLayout
+    table: RowTable
+    chosen: tuple[int, int]
+    kept: tuple[Path, int] | None = None
+
+
+@dataclass(frozen=True)
+class ChunkWritten:
+    """What is known of a chunk that is written.
+
+    Parameters
+    ----------
+    number : int
+        Its number.
+    nbytes : int
+        Bytes of its file.
+    checksum : int
+        CRC-32 of its rows.
+    entries : tuple of int64 arrays
+        Entries of its rows: epoch, start, length.
+    statistics : Accumulator
+        Of those of its rows that are chosen.
+    """
+
+    number: int
+    nbytes: int
+    checksum: int
+    entries: tuple[Int64, Int64, Int64]
+    statistics: Accumulator
+
+
+def write_one(plan: ChunkPlan, number: int) -> ChunkWritten:
+    """Write a chunk, unless it is there; in a thread that is not the main one (see `DataLayout.encode`).
+
+    Raises
+    ------
+    TargetError
+        It cannot be written, as where the disk is full.
+    """
+    layout = plan.layout
+    start, stop = layout.extent(number)
+    rows = plan.table.read(start, stop)
+    path = plan.store / "data" / layout.key(number)
+    if not path.exists():
+        if plan.kept is not None and start + layout.chunk <= plan.kept[1]:
+            _take_over(plan.kept[0] / "data" / layout.key(number), path)
+        else:
+            write_bytes(path, layout.encode(rows))
+    statistics = Accumulator(layout.columns - len(META))
+    a, b = max(start, plan.chosen[0]), min(stop, plan.chosen[1])
+    if a < b:
+        statistics.accumulate(rows[a - start : b - start, len(META) :])
+    return ChunkWritten(
+        number,
+        path.stat().st_size,
+        crc32(memoryview(rows.reshape(-1).view(np.uint8))),
+        entries_of_rows(rows, start),
+        statistics,
+    )
+
+
+def _take_over(old: Path, new: Path) -> None:
+    """Let a chunk of an older store be one of the new store, too."""
+    part = new.with_name(f".{new.name}.{os.getpid()}.part")
+    try:
+        new.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            new.hardlink_to(old)
+        except OSError:  # a file system without such links
+            shutil.copyfile(old, part)
+            part.replace(new)
+    except OSError as error:
+        raise TargetError(f"{new} cannot be written: {reason(error)}") from error

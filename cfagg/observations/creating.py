@@ -1,0 +1,320 @@
+"""`cfagg.create_observations`: a store of observations from a recipe."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cfagg.conversion.options import parse_size, worker_count
+from cfagg.conversion.workplace import reason
+from cfagg.errors import CfaggError, ConventionError, TargetError
+from cfagg.observations.appending import Base, new_parts, open_base
+from cfagg.observations.building import Budget, Built, build
+from cfagg.observations.layouts import write_document
+from cfagg.observations.periods import Part
+from cfagg.observations.place import Place
+from cfagg.observations.provenance import iso
+from cfagg.observations.recipe import Recipe, load_recipe
+
+__all__ = ["Report", "create_observations"]
+
+#: Name of the form in which an unfinished build is kept.
+_FORM = "cfagg observations 1"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `create_observations` did, or would do.
+
+    Parameters
+    ----------
+    path : str
+        The store.
+    format, date_indexing : str
+        Its layout and the kind of its index.
+    parts : tuple of (str, str)
+        Dates of the parts that were read, ends not included; those of an earlier build that was finished, too.
+    resumed : int
+        How many of them an earlier build had read.
+    variables : tuple of str
+        Names of the variables; empty where nothing was built.
+    rows : int
+        Rows of the store.
+    read : int
+        Rows that were read for it, those of a store that grew not counted.
+    duplicates : int
+        How many of them were there already, as rows or in the store.
+    first, last : str or None
+        Dates of the first and the last row.
+    nbytes : int
+        Bytes of its chunks of rows.
+    rounded : tuple of str
+        Variables of whole numbers above 16,777,216, which float32 rounds.
+    seconds : float
+        Time that it took.
+    dry_run : bool
+        Whether nothing was read or written.
+    """
+
+    path: str
+    format: str
+    date_indexing: str
+    parts: tuple[tuple[str, str], ...]
+    resumed: int = 0
+    variables: tuple[str, ...] = ()
+    rows: int = 0
+    read: int = 0
+    duplicates: int = 0
+    first: str | None = None
+    last: str | None = None
+    nbytes: int = 0
+    rounded: tuple[str, ...] = ()
+    seconds: float = 0.0
+    dry_run: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it in values that JSON has."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        if self.dry_run or not self.parts:
+            todo = f"{len(self.parts)} parts to read" if self.parts else "nothing new to read"
+            return f"{self.path}: {todo}"
+        said = f"{self.path}: {self.rows:,} rows of {len(self.variables)} variables, {self.first} to {self.last}"
+        if self.duplicates:
+            said += f"; {self.duplicates:,} duplicates dropped"
+        if self.rounded:
+            said += f"; whole numbers of {', '.join(self.rounded)} rounded to float32"
+        return said
+
+
+def create_observations(
+    recipe: str | Path | Mapping[str, Any] | Recipe,
+    path: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    resume: bool = False,
+    append: bool = False,
+    workers: int | None = None,
+    memory: int | str = "512MiB",
+    client: Any = None,
+    progress: Callable[[int, int], None] | None = None,
+    dry_run: bool = False,
+) -> Report:
+    """Build a store of observations from a recipe.
+
+    The store appears when it is whole.  Equal rows are stored once, all rows sorted; the store is the same, byte by
+    byte, however the dates are cut into parts and whoever reads them.
+
+    Parameters
+    ----------
+    recipe : path, mapping or Recipe
+        A YAML file with the schema of the published software, or the same as a mapping; see
+        `cfagg.observations.recipe.load_recipe`.
+    path : path
+        Where the store is to be; usually its name ends in ``.zarr``.
+    overwrite : bool
+        Whether a store, or an unfinished build, may be replaced.
+    resume : bool
+        Finish a build of the same recipe that was cut short; where there is none, start.
+    append : bool
+        Read only what the store does not cover yet, and add it.  The recipe is that of the store with other dates.
+    workers : int, optional
+        Threads; those that the recipe says, or as many as processors.
+    memory : int or str
+        Bytes in all for rows, or text such as ``"2GiB"``; what sources take to read comes on top.
+    client : distributed.Client or str, optional
+        A Dask cluster, or the address of its scheduler, whose workers see the target and the sources by the same
+        paths.
+    progress : callable, optional
+        Called now and then with what is done and what is to do, in thousandths.
+    dry_run : bool
+        Check everything that can be checked without reading a source, and write nothing.
+
+    Returns
+    -------
+    Report
+        What was done.
+
+    Raises
+    ------
+    ConventionError
+        A recipe that is not valid, or rows that cannot be stored; source, part, column and row are named.
+    SourceError
+        A source that cannot be read, or that gives nothing at all.
+    TargetExistsError, TargetError
+        The target is there, is not what it should be, or cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> def buoy(start, end):
+    ...     dates = pd.date_range(start, end, freq="6h", inclusive="left")
+    ...     return pd.DataFrame({"date": dates, "latitude": 45.0, "longitude": -20.0, "sst": 288.0})
+    >>> recipe = {
+    ...     "dates": {"start": "2020-01-01", "end": "2020-01-31", "frequency": "1d"},
+    ...     "input": buoy,
+    ...     "output": {"layout": "tabular"},
+    ... }
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> report = create_observations(recipe, f"{folder.name}/buoy.zarr")
+    >>> report.rows, report.variables, report.last
+    (124, ('sst',), '2020-01-31T18:00:00')
+    >>> folder.cleanup()
+    """
+    began = time.perf_counter()
+    if sum((bool(overwrite), bool(resume), bool(append))) > 1 and not (append and resume):
+        raise ConventionError("overwrite excludes resume and append; give one of them")
+    given = load_recipe(recipe)
+    budget = Budget(parse_size(memory), worker_count(given.build.max_workers if workers is None else workers))
+    base = open_base(path, given) if append else None
+    parts = given.parts() if base is None else new_parts(given.parts(), base.periods)
+    planned = Report(
+        os.fspath(path),
+        given.output.format,
+        given.output.date_indexing,
+        tuple((iso(a), iso(b)) for a, b in parts),
+        dry_run=dry_run,
+    )
+    place = Place(path, overwrite=overwrite or append, resume=resume)
+    if dry_run or (append and not parts):
+        return planned
+    if not parts:
+        raise ConventionError("the recipe's dates are all missing, so that there is nothing to read")
+    place.enter()
+    try:
+        if place.finished and resume:
+            place.remove()
+            return _of_store(planned, path, began)
+        identity = _identity(given, parts, base)
+        if not ((resume or append) and _begun(place, identity, resume)):
+            if not (overwrite or append):
+                place.check_unfinished()
+            place.start_anew()
+            write_document(place.journal, identity)
+        built = build(given, parts, place.work, place.store, budget, client, progress, base)
+        place.publish()
+    except BaseException as error:
+        _leave(place)
+        if isinstance(error, OSError) and not isinstance(error, CfaggError):
+            raise TargetError(f"{place.target} cannot be written: {reason(error)}") from error
+        raise
+    if progress is not None:
+        progress(1000, 1000)
+    return _report(planned, built, base, began)
+
+
+def _report(planned: Report, built: Built, base: Base | None, began: float) -> Report:
+    first, last = built.dates
+    before = 0 if base is None else base.store.rows
+    return Report(
+        planned.path,
+        planned.format,
+        planned.date_indexing,
+        planned.parts,
+        built.resumed,
+        built.variables,
+        built.layout.rows,
+        built.read,
+        built.read + before - built.layout.rows,
+        iso(first),
+        iso(last),
+        built.nbytes,
+        built.rounded,
+        time.perf_counter() - began,
+    )
+
+
+def _of_store(planned: Report, path: str | os.PathLike[str], began: float) -> Report:
+    """Return the report of a build that an earlier call had finished but for tidying up."""
+    from cfagg.observations.store import open_store
+
+    store = open_store(path)
+    first, last = (None, None) if store.span is None else (iso(e) for e in store.span)
+    return Report(
+        planned.path,
+        planned.format,
+        planned.date_indexing,
+        planned.parts,
+        len(planned.parts),
+        store.variables,
+        store.rows,
+        first=first,
+        last=last,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _begun(place: Place, identity: Mapping[str, Any], resume: bool) -> bool:
+    """Whether the work directory holds a build of the same identity, which can be finished.
+
+    Raises
+    ------
+    TargetError
+        It holds another one, and `resume` was asked for.
+    """
+    if not place.unfinished:
+        return False
+    try:
+        found = json.loads(place.journal.read_bytes())
+    except ValueError:
+        found = None
+    if found == dict(identity):
+        place.store.mkdir(exist_ok=True)
+        return True
+    if not resume:
+        return False
+    old = found if isinstance(found, dict) else {}
+    names = [k for k in identity if old.get(k) != identity[k]]
+    raise TargetError(
+        f"the unfinished build of {place.target} was begun with another {' and '.join(names) or 'version'}, so it "
+        "cannot be finished as it is; repeat the call with what it was begun with, or start anew with overwrite=True "
+        "(--overwrite)"
+    )
+
+
+def _identity(recipe: Recipe, parts: Sequence[Part], base: Base | None) -> dict[str, Any]:
+    """Return what a build must have in common with one that it finishes."""
+    from cfagg import __version__
+
+    document = {k: v for k, v in recipe.document.items() if k not in ("build", "description")}
+    return {
+        "form": _FORM,
+        "version": __version__,
+        "recipe": _digest([document, recipe.build.allow_nans]),
+        "parts": _digest([[iso(a), iso(b)] for a, b in parts]),
+        "sources": _digest([_stamp(s.get("path", "")) for s in recipe.files()]),
+        "store": None if base is None else base.store.identity,
+    }
+
+
+def _stamp(path: str) -> list[Any]:
+    """Return what tells whether a file of a source has changed."""
+    try:
+        status = Path(path).stat() if path else None
+    except (OSError, ValueError):
+        status = None
+    return [path] if status is None else [path, status.st_size, status.st_mtime_ns]
+
+
+def _digest(value: Any) -> str:
+    return hashlib.blake2b(json.dumps(value, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
+
+
+def _leave(place: Place) -> None:
+    """Keep what can be used to finish the build; remove the rest."""
+    try:
+        if not place.unfinished and not place.finished:
+            place.abandon()
+            return
+    except OSError:
+        # What cannot be removed now is removed by the next build.
+        pass
+    place.leave()

@@ -1,0 +1,202 @@
+"""Reading one part of a recipe into sorted runs, and the record that it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import ConventionError
+from cfagg.observations.encoding import encode_frame
+from cfagg.observations.finishing import META
+from cfagg.observations.frames import COMPULSORY, attributes_of, conform
+from cfagg.observations.periods import Part
+from cfagg.observations.recipe import Recipe
+from cfagg.observations.sorting import sort_unique
+from cfagg.observations.spill import Run, read_record, write_record, write_run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["PartRead", "arrange", "read_part", "recorded"]
+
+type Rows = npt.NDArray[np.float32]
+
+#: Whole numbers above this are rounded by float32.
+_EXACT = 2**24
+
+
+@dataclass(frozen=True)
+class PartRead:
+    """What is known of a part that was read.
+
+    Parameters
+    ----------
+    number : int
+        Its number in the recipe.
+    variables : tuple of str
+        Names of the variables in the order of its rows; none where it has no rows.
+    attributes : dict
+        Attributes of the variables.
+    rows : int
+        Rows that were read, equal ones counted.
+    rounded : tuple of str
+        Variables of whole numbers that float32 had to round.
+    runs : tuple of Run
+        Its rows.
+    """
+
+    number: int
+    variables: tuple[str, ...]
+    attributes: dict[str, dict[str, Any]]
+    rows: int
+    rounded: tuple[str, ...]
+    runs: tuple[Run, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the record says."""
+        return {
+            "number": self.number,
+            "variables": list(self.variables),
+            "attributes": self.attributes,
+            "rows": self.rows,
+            "rounded": list(self.rounded),
+            "runs": [r.to_json() for r in self.runs],
+        }
+
+
+def read_part(recipe: Recipe, number: int, part: Part, folder: Path, run_bytes: int) -> PartRead:
+    """Read a part, and keep its rows in sorted runs.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Where the rows are from.
+    number : int
+        Number of the part, in names of files.
+    part : tuple of datetime
+        Start and end, the end not included.
+    folder : Path
+        Where runs and record are written.
+    run_bytes : int
+        Bytes of a run, about.
+
+    Raises
+    ------
+    CfaggError
+        As of `Recipe.frames`; columns that change; numbers that a store cannot hold; a disk that is full.
+    """
+    reading = _Reading(folder, number, run_bytes, f"part {number} ({part[0].isoformat()} to {part[1].isoformat()})")
+    for frame in recipe.frames(part):
+        if len(frame):
+            reading.add(frame, recipe.build.allow_nans)
+    reading.flush()
+    return _keep(folder, reading.result())
+
+
+def arrange(found: PartRead, variables: Sequence[str], folder: Path) -> PartRead:
+    """Bring the columns of a part into another order, and its rows into the order of these columns."""
+    order = [*range(len(META)), *(len(META) + found.variables.index(v) for v in variables)]
+    runs = []
+    for run in found.runs:
+        rows = sort_unique(np.ascontiguousarray(run.mapped()[:, order]))
+        runs.append(write_run(run.path, rows))
+    return _keep(
+        folder, PartRead(found.number, tuple(variables), found.attributes, found.rows, found.rounded, tuple(runs))
+    )
+
+
+def recorded(folder: Path, number: int) -> PartRead | None:
+    """Return a part that was read before; `None` where it was not, or where its files are not whole."""
+    record = read_record(folder / f"part-{number:06d}.json")
+    if record is None:
+        return None
+    runs = tuple(Run.from_json(folder, r) for r in record["runs"])
+    if not all(r.whole() for r in runs):
+        return None
+    return PartRead(
+        number,
+        tuple(record["variables"]),
+        record["attributes"],
+        record["rows"],
+        tuple(record["rounded"]),
+        runs,
+    )
+
+
+def _keep(folder: Path, found: PartRead) -> PartRead:
+    write_record(folder / f"part-{found.number:06d}.json", found.to_json())
+    return found
+
+
+class _Reading:
+    """Rows of a part while they come in."""
+
+    def __init__(self, folder: Path, number: int, run_bytes: int, where: str) -> None:
+        self._folder, self._number, self._run_bytes, self._where = folder, number, run_bytes, where
+        self._variables: tuple[str, ...] | None = None
+        self._attributes: dict[str, dict[str, Any]] = {}
+        self._rounded: set[str] = set()
+        self._runs: list[Run] = []
+        self._rows = self._filled = 0
+        self._buffer = np.empty((0, 0), np.float32)
+
+    def add(self, frame: pd.DataFrame, allow_nans: bool | tuple[str, ...]) -> None:
+        """Add a frame that has rows."""
+        if self._variables is None:
+            self._variables = tuple(str(c) for c in frame.columns if c not in COMPULSORY)
+            width = len(META) + len(self._variables)
+            self._buffer = np.empty((max(1, self._run_bytes // (4 * width)), width), np.float32)
+        frame = conform(frame, self._variables, self._where)
+        for name, attributes in attributes_of(frame).items():
+            self._attributes.setdefault(name, attributes)
+        self._rounded |= {v for v in self._variables if v not in self._rounded and _is_rounded(frame[v])}
+        no_nans = _without_nans(self._variables, allow_nans, self._where)
+        at = 0
+        while at < len(frame):
+            n = min(len(frame) - at, len(self._buffer) - self._filled)
+            out = self._buffer[self._filled : self._filled + n]
+            encode_frame(frame.iloc[at : at + n], self._variables, out, self._where, no_nans)
+            at, self._filled, self._rows = at + n, self._filled + n, self._rows + n
+            if self._filled == len(self._buffer):
+                self.flush()
+
+    def flush(self) -> None:
+        """Write what came in as a run."""
+        if self._filled:
+            path = self._folder / f"run-{self._number:06d}-{len(self._runs):04d}"
+            self._runs.append(write_run(path, sort_unique(self._buffer[: self._filled])))
+            self._filled = 0
+
+    def result(self) -> PartRead:
+        """Return what is known now."""
+        return PartRead(
+            self._number,
+            self._variables or (),
+            self._attributes,
+            self._rows,
+            tuple(sorted(self._rounded)),
+            tuple(self._runs),
+        )
+
+
+def _is_rounded(column: Any) -> bool:
+    """Whether float32 does not hold every whole number of a column."""
+    if column.dtype.kind not in "iu":
+        return False
+    values = column.dropna().to_numpy(dtype=np.float64) if not isinstance(column.dtype, np.dtype) else column.to_numpy()
+    return bool(len(values) and (values.max() > _EXACT or values.min() < -_EXACT))
+
+
+def _without_nans(variables: Sequence[str], allow: bool | tuple[str, ...], where: str) -> Sequence[str]:
+    """Return the variables that may not have NaN."""
+    if isinstance(allow, bool):
+        return () if allow else variables
+    unknown = [v for v in allow if v not in variables]
+    if unknown:
+        raise ConventionError(f"{where}: build.allow_nans names {', '.join(unknown)}, which are no variables")
+    return [v for v in variables if v not in allow]

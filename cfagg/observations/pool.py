@@ -1,0 +1,149 @@
+"""Independent tasks by threads, or by the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
+from types import TracebackType
+from typing import Any, Self
+
+from cfagg.errors import CfaggError, SourceError, UnsupportedError
+
+__all__ = ["Pool"]
+
+type Task = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+class Pool:
+    """Workers for tasks; use it as a context.
+
+    Parameters
+    ----------
+    workers : int
+        Number of threads.
+    client : distributed.Client or str, optional
+        A Dask cluster, or the address of its scheduler, which does the tasks instead.
+    """
+
+    def __init__(self, workers: int, client: Any = None) -> None:
+        self._threads: ThreadPoolExecutor | None = None
+        self._client, self._own = client, isinstance(client, str)
+        if client is None:
+            self._threads = ThreadPoolExecutor(workers, thread_name_prefix="cfagg-build")
+            self._ahead = 2 * workers
+            return
+        try:
+            from distributed import Client
+        except ImportError as error:
+            raise UnsupportedError(
+                "client= needs dask.distributed, which is not installed: pip install 'cfagg[dask]'"
+            ) from error
+        if self._own:
+            self._client = Client(client)
+        self._ahead = 2 * max(1, sum(self._client.nthreads().values()))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+        elif self._own:
+            self._client.close()
+
+    def share(self, value: Any) -> Any:
+        """Return what stands for a value that many tasks take: it is sent to each worker once.
+
+        Raises
+        ------
+        UnsupportedError
+            It cannot be sent to another process.
+        """
+        if self._threads is not None:
+            return value
+        import pickle
+
+        try:
+            pickle.dumps(value)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise UnsupportedError(
+                f"client= needs a recipe that can be sent to other processes, and this one cannot: {error}; give "
+                "functions that are defined in a module"
+            ) from error
+        return self._client.scatter(value, broadcast=True, hash=False)
+
+    def run(self, tasks: Iterable[Task], *, ordered: bool = False) -> Iterator[Any]:
+        """Yield the results of tasks; the first error ends all of them.
+
+        Parameters
+        ----------
+        tasks : iterable of (callable, arguments)
+            Taken a few at a time.
+        ordered : bool
+            Whether results come in the order of the tasks, else as they are ready.
+        """
+        if self._threads is not None:
+            yield from self._by_threads(iter(tasks), ordered)
+        else:
+            yield from self._by_dask(iter(tasks), ordered)
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function returns in a thread that is not the main one."""
+        if self._threads is not None:
+            return self._threads.submit(function, *arguments).result()
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(function, *arguments).result()
+
+    def _by_threads(self, tasks: Iterator[Task], ordered: bool) -> Iterator[Any]:
+        threads = self._threads
+        if threads is None:
+            return
+        pending: deque[Future[Any]] = deque(threads.submit(f, *a) for f, a in islice(tasks, self._ahead))
+        try:
+            while pending:
+                if ordered:
+                    ready = [pending.popleft()]
+                else:
+                    done, _ = wait(pending, return_when=FIRST_COMPLETED)
+                    ready = [f for f in pending if f in done]
+                    pending = deque(f for f in pending if f not in done)
+                for future in ready:
+                    result = future.result()
+                    pending.extend(threads.submit(f, *a) for f, a in islice(tasks, 1))
+                    yield result
+        finally:
+            for future in pending:
+                future.cancel()
+            wait(pending)
+
+    def _by_dask(self, tasks: Iterator[Task], ordered: bool) -> Iterator[Any]:
+        from distributed import wait as wait_for
+
+        pending = deque(self._submit(*t) for t in islice(tasks, self._ahead))
+        try:
+            while pending:
+                if ordered:
+                    ready = [pending.popleft()]
+                else:
+                    done = wait_for(list(pending), return_when="FIRST_COMPLETED").done
+                    ready = [f for f in pending if f in done]
+                    pending = deque(f for f in pending if f not in done)
+                for future in ready:
+                    try:
+                        result = future.result()
+                    except CfaggError:
+                        raise
+                    except (OSError, RuntimeError) as error:
+                        raise SourceError(f"a Dask worker failed: {type(error).__name__}: {error}") from error
+                    pending.extend(self._submit(*t) for t in islice(tasks, 1))
+                    yield result
+        finally:
+            for future in pending:
+                future.cancel()
+
+    def _submit(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        return self._client.submit(function, *arguments, pure=False)

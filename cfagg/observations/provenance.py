@@ -1,0 +1,165 @@
+"""Attributes of a store that tell what it is and what it was built from.
+
+There is no time of writing among them, nor anything else that differs between two builds of the same rows: equal builds
+give equal stores, byte by byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import PurePath
+from typing import Any
+
+from cfagg.observations.periods import Part
+from cfagg.observations.recipe import Recipe
+
+__all__ = ["build_attributes", "identifier", "iso", "kept_recipe", "periods_of", "union"]
+
+#: Packages whose versions are recorded.
+_PACKAGES = ("numcodecs", "numpy", "pandas", "pyarrow", "netCDF4", "zarr")
+#: Names of stores are made in this space.
+_SPACE = uuid.UUID("8d0f5a8e-6c1b-5a3c-9f43-1c0f6f0c3a55")
+
+
+def build_attributes(
+    recipe: Recipe,
+    periods: Sequence[Part],
+    sources: Iterable[Mapping[str, str]],
+    variables_metadata: Mapping[str, Mapping[str, Any]],
+    checksums: Sequence[int],
+    variables: Sequence[str],
+) -> dict[str, Any]:
+    """Return attributes of the root of a store.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What it was built from.
+    periods : sequence of (datetime, datetime)
+        The periods that were read, ends not included.
+    sources : iterable of mapping
+        What `Recipe.files` tells, of all builds.
+    variables_metadata : mapping
+        Attributes of the variables.
+    checksums : sequence of int
+        CRC-32 of the rows of each chunk.
+    variables : sequence of str
+        Names of the variables.
+    """
+    from cfagg import __version__
+
+    kept = kept_recipe(recipe)
+    last = recipe.dates.last
+    return {
+        **{k: recipe.description.get(k) for k in ("attribution", "description", "licence")},
+        "cfagg": {
+            "version": __version__,
+            "periods": [[iso(a), iso(b)] for a, b in periods],
+            "sources": [dict(s) for s in sources],
+        },
+        "end_date": iso(periods[-1][1] - timedelta(seconds=1)),
+        "last_date": str(last),
+        "provenance_load": {
+            "distribution_names": {},
+            "git_versions": {},
+            "module_versions": {"cfagg": {"version": __version__}, **_versions()},
+            "python": platform.python_version(),
+        },
+        "recipe": kept,
+        "start_date": str(periods[0][0]),
+        "uuid": identifier(kept, variables, checksums),
+        "variables_metadata": {k: dict(v) for k, v in variables_metadata.items()},
+    }
+
+
+def identifier(recipe: Mapping[str, Any], variables: Sequence[str], checksums: Sequence[int]) -> str:
+    """Return the name of a store in the form of a UUID: that of its rows and its recipe."""
+    digest = hashlib.blake2b(repr((sorted(recipe.items(), key=str), list(variables), list(checksums))).encode())
+    return str(uuid.uuid5(_SPACE, digest.hexdigest()))
+
+
+def kept_recipe(recipe: Recipe) -> dict[str, Any]:
+    """Return a recipe as it is kept in a store: what is built, not in which parts, and without folders if so asked."""
+    document = {k: v for k, v in recipe.document.items() if k != "build"}
+    dates = document.get("dates")
+    if isinstance(dates, dict):
+        document["dates"] = {k: v for k, v in dates.items() if k != "group_by"}
+    if recipe.output.sanitise and "input" in document:
+        document["input"] = _without_folders(document["input"])
+    return document
+
+
+def sources_of(recipe: Recipe) -> list[dict[str, str]]:
+    """Return what is told of the sources of a recipe, without folders if so asked."""
+    found = recipe.files()
+    if recipe.output.sanitise:
+        found = [{k: _without_folders(v) for k, v in s.items()} for s in found]
+    return sorted(({k: v for k, v in s.items() if v} for s in found), key=lambda s: sorted(s.items()))
+
+
+def periods_of(attributes: Mapping[str, Any]) -> list[Part] | None:
+    """Return the periods that a store tells it was built from; `None` where it does not, or not in this form."""
+    told = attributes.get("cfagg")
+    found = told.get("periods") if isinstance(told, dict) else None
+    try:
+        periods = [(datetime.fromisoformat(a), datetime.fromisoformat(b)) for a, b in found or ()]
+    except (TypeError, ValueError):
+        return None
+    if any(d.tzinfo is not None for p in periods for d in p) or any(a >= b for a, b in periods):
+        return None
+    return union(periods) or None
+
+
+def union(periods: Iterable[Part]) -> list[Part]:
+    """Return periods in order, those joined that touch each other.
+
+    >>> a, b, c = (datetime(2020, 1, d) for d in (1, 2, 3))
+    >>> union([(b, c), (a, b)]) == [(a, c)]
+    True
+    """
+    out: list[Part] = []
+    for start, stop in sorted(periods):
+        if out and start <= out[-1][1]:
+            out[-1] = out[-1][0], max(out[-1][1], stop)
+        else:
+            out.append((start, stop))
+    return out
+
+
+def iso(moment: datetime | int) -> str:
+    """Return a date, or seconds since 1970, as text.
+
+    >>> iso(86400)
+    '1970-01-02T00:00:00'
+    """
+    if isinstance(moment, int):
+        moment = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=moment)).replace(tzinfo=None)
+    return moment.isoformat()
+
+
+def _without_folders(value: Any) -> Any:
+    """Return plain values in which paths and addresses are names alone."""
+    if isinstance(value, dict):
+        return {k: _without_folders(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_without_folders(v) for v in value]
+    if isinstance(value, str) and "://" in value:
+        return value.partition("?")[0].rstrip("/").rpartition("/")[2]
+    if isinstance(value, str) and value.startswith(("/", "~", "./", "../")):
+        return PurePath(value).name
+    return value
+
+
+def _versions() -> dict[str, dict[str, str]]:
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = {"version": version(name)}
+        except PackageNotFoundError:
+            continue
+    return found
