@@ -30,6 +30,8 @@ CHUNK_BYTES = 64 << 20
 SHARD_ROWS, INNER_ROWS = 1 << 18, 1 << 11
 #: What Blosc takes at once.
 _MOST = 2**31 - 17
+#: How Blosc sorts bytes or bits before packing them.
+_BYTES, _BITS = 1, 2
 #: Offset and size of a chunk that a shard does not hold.
 _ABSENT = 2**64 - 1
 
@@ -93,6 +95,19 @@ class DataLayout:
         """Number of stored objects."""
         return -(-self.rows // self.chunk)
 
+    @property
+    def item(self) -> int:
+        """Bytes of what Blosc takes as one element (`cfagg`): a row, or an equal part of it where rows are long.
+
+        Then the same bytes of one column lie together, which packs better and unpacks faster than sorting the bytes of
+        single values, whichever column they are of.
+
+        >>> DataLayout.choose("cfagg", 1000, 16).item, DataLayout.choose("cfagg", 1000, 100).item
+        (64, 200)
+        """
+        parts = next(n for n in range(1, self.columns + 1) if self.columns % n == 0 and 4 * self.columns // n <= 255)
+        return 4 * self.columns // parts
+
     def key(self, number: int) -> str:
         """Return the key of a stored object below the array.
 
@@ -117,14 +132,15 @@ class DataLayout:
             Its rows, C-contiguous; fewer than `chunk` at the end of the array.
         """
         if self.format == "zarr2":
-            return bytes(_packer("zstd", 3)(_filled(rows, self.chunk)))
-        pack = _packer("lz4", 5)
+            return bytes(_packer("zstd", 3, _BITS)(_filled(rows, self.chunk)))
+        pack = _packer("lz4", 5, _BYTES)
+        item = np.dtype(f"V{self.item}")
         slots = self.chunk // self.inner
         index = np.full((slots, 2), _ABSENT, "<u8")
         parts: list[bytes] = []
         offset = 0
         for i, start in enumerate(range(0, len(rows), self.inner)):
-            packed = bytes(pack(_filled(rows[start : start + self.inner], self.inner)))
+            packed = bytes(pack(_filled(rows[start : start + self.inner], self.inner).reshape(-1).view(item)))
             index[i] = offset, len(packed)
             offset += len(packed)
             parts.append(packed)
@@ -148,7 +164,7 @@ class DataLayout:
                     "zarr_format": 2,
                 }
             }
-        packing = {"cname": "lz4", "clevel": 5, "shuffle": "bitshuffle", "typesize": 4, "blocksize": 0}
+        packing = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": self.item, "blocksize": 0}
         little = {"name": "bytes", "configuration": {"endian": "little"}}
         sharding = {
             "chunk_shape": [self.inner, self.columns],
@@ -285,7 +301,7 @@ def _filled(rows: Rows, length: int) -> Rows:
     return whole
 
 
-def _packer(name: str, level: int) -> Any:
+def _packer(name: str, level: int, shuffle: int) -> Any:
     from numcodecs import Blosc
 
-    return Blosc(cname=name, clevel=level, shuffle=Blosc.BITSHUFFLE).encode
+    return Blosc(cname=name, clevel=level, shuffle=shuffle).encode
