@@ -1,7 +1,7 @@
 """Frames of observations as float32 rows.
 
 Dates are rounded to the nearest second, halves to the even one, and split into days since 1970 and the second of the
-day.  Longitudes are wrapped into [0, 360) after they became float32: what is a hair below 0 would become 360 otherwise.
+day.  Longitudes are wrapped into [0, 360) once more when they are float32: what is a hair below 0 is 360 then.
 
 Source: seed 004, "Data".
 """
@@ -127,12 +127,12 @@ def wrap_longitudes(longitude: npt.NDArray[Any]) -> Rows:
     >>> wrap_longitudes(np.array([-1e-7, -0.5, 360.0, 359.999999999]))
     array([  0. , 359.5,   0. ,   0. ], dtype=float32)
     """
-    single = longitude.astype(np.float32)
-    if not ((single < 0) | (single >= 360)).any():
-        return single
-    wrapped = np.mod(single.astype(np.float64), 360).astype(np.float32)
-    wrapped[wrapped >= 360] = 0
-    return wrapped
+    values = longitude
+    if not (values >= 0).all() or not (values < 360).all():
+        values = np.mod(longitude.astype(np.float64), 360)
+    single = values.astype(np.float32)
+    single[single >= 360] = 0
+    return single
 
 
 def _dates(frame: pd.DataFrame, problems: list[Problem]) -> npt.NDArray[np.datetime64]:
