@@ -14,9 +14,10 @@ word      content
 6         from the lowest bits on: 8 bits the width of a step, 8 that of a length, 16 the number of
           exceptions among steps, 16 that among lengths
 7, 8      last epoch, row after the last
-9, ...    steps, then lengths, each in groups of 64 values, which take as many words as a value has
-          bits; an empty word; places of exceptions among steps and among lengths, 16 bits each and
-          each to a full word; exceptions among steps, and among lengths
+9, ...    epochs, then rows, of entries 512, 1024, ...; steps, then lengths, each in groups of 64
+          values, which take as many words as a value has bits; an empty word; places of exceptions
+          among steps and among lengths, 16 bits each and each to a full word; exceptions among
+          steps, and among lengths
 ========  ==========================================================================================
 
 Here all is plain NumPy, which needs no compiler to be loaded; `cfagg.kernels.lookup_compiled` has the same search for
@@ -25,16 +26,21 @@ where there are many.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 __all__ = [
     "HEAD",
     "MAX_PACKED",
+    "PART",
     "entries_of_rows",
     "epochs_of_rows",
     "pack_page",
     "page_words",
+    "row_in_page",
     "rows_in_pages",
     "unpack_page",
 ]
@@ -46,6 +52,9 @@ HEAD = 9
 
 #: Entries of a page that is more than a head, at most: places of exceptions have 16 bits.
 MAX_PACKED = 2**16
+
+#: Entries from one to the next whose epoch and row are stored, so that a search need not go through all before.
+PART = 512
 
 #: Values of more bits than this are stored whole: fewer can be read by one word from any byte on.
 _MAX_WIDTH = 56
@@ -129,7 +138,8 @@ def pack_page(epoch: Int64, start: Int64, length: Int64) -> Int64:
     if not any(column.used for column in columns):
         body: list[Int64] = []
     else:
-        body = [c.words for c in columns] + [np.zeros(1, np.int64)]
+        body = [epoch[PART::PART], start[PART::PART]]
+        body += [c.words for c in columns] + [np.zeros(1, np.int64)]
         body += [_to_words(c.places) for c in columns] + [c.exceptions for c in columns]
     kinds = sum(
         column.width << shift | len(column.exceptions) << more
@@ -186,48 +196,46 @@ def _to_words(places: npt.NDArray[np.uint16]) -> Int64:
     return padded.view(np.int64)
 
 
-def page_words(heads: Int64) -> Int64:
-    """Return the number of words of pages with these heads, 0 where a head cannot be right.
+def page_words(head: Sequence[Any]) -> Any:
+    """Return the number of words of a page with this head, 0 where the head cannot be right.
 
     Parameters
     ----------
-    heads : int64 array, shape (pages, HEAD)
-        The first words of pages.
+    head : sequence of int, or of int64 arrays
+        The first `HEAD` words of a page; of many pages, as columns.
 
     Returns
     -------
-    int64 array, shape (pages,)
+    int, or int64 array
 
     Examples
     --------
-    >>> page_words(np.array([[0, 60, 0, 3, 60, 2, 0, 180, 6], [0, 60, 0, -1, 60, 2, 0, 180, 6]])).tolist()
-    [9, 0]
+    >>> page_words([0, 60, 0, 3, 60, 2, 0, 180, 6]), page_words([0, 60, 0, -1, 60, 2, 0, 180, 6])
+    (9, 0)
     """
-    first, row, count, step, length, kinds, last, end = (heads[:, i] for i in range(1, HEAD))
-    widths = kinds & 255, kinds >> 8 & 255
-    more = kinds >> 16 & 65535, kinds >> 32 & 65535
-    right = (count >= 1) & (step >= 0) & (length >= 1) & (row >= 0) & (end > row) & (last >= first) & (kinds >> 48 == 0)
-    for width in widths:
-        right &= (width <= _MAX_WIDTH) | (width == 64)
-    plain = kinds == 0
-    right &= plain | (count <= MAX_PACKED)
-    n = np.where(plain, 0, np.clip(count, 0, MAX_PACKED))
+    _, first, row, count, step, length, kinds, last, end = head[:HEAD]
+    wide_step, wide_length, more_steps, more_lengths = kinds & 255, kinds >> 8 & 255, kinds >> 16 & 65535, kinds >> 32
+    plain, packed = kinds == 0, kinds != 0
+    right = (count >= 1) & (step >= 0) & (length >= 1) & (row >= 0) & (end > row) & (last >= first)
+    right = right & ((wide_step <= _MAX_WIDTH) | (wide_step == 64))
+    right = right & ((wide_length <= _MAX_WIDTH) | (wide_length == 64))
+    right = right & (plain | ((count <= MAX_PACKED) & (more_steps < count) & (more_lengths <= count)))
     # Products of heads that are wrong may wrap around, which does no harm.
-    right &= ~plain | ((first + (count - 1) * step == last) & (row + count * length == end))
-    words = HEAD + widths[0] * -(-(n - 1) // 64) + widths[1] * -(-n // 64) + ~plain
-    for size, exceptions in zip((n - 1, n), more, strict=True):
-        right &= plain | (exceptions <= size)
-        words += exceptions + -(-exceptions // 4)
-    return np.where(right, np.where(plain, HEAD, words), 0)
+    right = right & (packed | ((first + (count - 1) * step == last) & (row + count * length == end)))
+    words = wide_step * ((count + 62) // 64) + wide_length * ((count + 63) // 64) + 1 + (count - 1) // PART * 2
+    words = words + (more_steps + 3) // 4 + (more_lengths + 3) // 4 + more_steps + more_lengths
+    return (words * packed + HEAD) * (right & (more_lengths >= 0) & (more_lengths < MAX_PACKED))
 
 
-def unpack_page(words: Int64) -> tuple[Int64, Int64]:
+def unpack_page(words: Int64, part: int | None = None) -> tuple[Int64, Int64]:
     """Return the entries of a page that is more than a head.
 
     Parameters
     ----------
     words : int64 array
         A page of as many words as `page_words` says.
+    part : int, optional
+        Only the entries from number ``PART * part`` on, at most `PART` of them.
 
     Returns
     -------
@@ -241,31 +249,50 @@ def unpack_page(words: Int64) -> tuple[Int64, Int64]:
     >>> [column.tolist() for column in unpack_page(page)]
     [[60, 120, 190], [0, 2, 4, 9]]
     """
-    first, row, n, step, length, kinds = words[1:7].tolist()
-    sizes, widths = (n - 1, n), (kinds & 255, kinds >> 8 & 255)
-    more = (kinds >> 16 & 65535, kinds >> 32 & 65535)
-    at = HEAD
+    first, row, count, step, length, kinds = words[1:7].tolist()
+    marks = (count - 1) // PART
+    low, n = 0, count
+    if part is not None:
+        low = PART * part
+        n = min(PART, count - low)
+        if part:
+            first, row = int(words[HEAD + part - 1]), int(words[HEAD + marks + part - 1])
+    widths, more = (kinds & 255, kinds >> 8 & 255), (kinds >> 16 & 65535, kinds >> 32 & 65535)
+    at = HEAD + 2 * marks
     columns: list[npt.NDArray[np.uint64]] = []
-    for size, width in zip(sizes, widths, strict=True):
-        columns.append(_unpack(words[at:], size, width))
-        at += width * -(-size // 64)
+    for size, whole, width in zip((n - 1, n), (count - 1, count), widths, strict=True):
+        columns.append(_unpack(words[at + width * (low // 64) :], size, width))
+        at += width * -(-whole // 64)
     at += 1
     places = []
-    for count in more:
-        places.append(words[at : at + -(-count // 4)].view("<u2")[:count])
-        at += -(-count // 4)
+    for k in more:
+        places.append(words[at : at + -(-k // 4)].view("<u2")[:k])
+        at += -(-k // 4)
     epoch, start = np.empty(n, np.int64), np.empty(n + 1, np.int64)
-    for values, count, where, out, low, begin in zip(
+    for values, k, where, out, least, begin in zip(
         columns, more, places, (epoch, start), (step, length), (first, row), strict=True
     ):
-        if count:
-            inside = where < len(values)
-            values[where[inside]] = words[at : at + count].view(np.uint64)[inside]
-            at += count
+        if k:
+            inside = (where >= low) & (where < low + len(values))
+            values[where[inside] - np.uint16(low)] = words[at : at + k].view(np.uint64)[inside]
+            at += k
         out[0] = begin
-        np.add(values.view(np.int64), low, out=out[1:])
+        np.add(values.view(np.int64), least, out=out[1:])
         np.cumsum(out, out=out)
     return epoch, start
+
+
+def row_in_page(words: Int64, epoch: int) -> int:
+    """Return the first row that is not before an epoch, in a page that is more than a head.
+
+    Examples
+    --------
+    >>> row_in_page(pack_page(np.array([60, 120, 190]), np.array([0, 2, 4]), np.array([2, 2, 5])), 61)
+    2
+    """
+    marks = words[HEAD : HEAD + (int(words[3]) - 1) // PART]
+    epochs, starts = unpack_page(words, int(marks.searchsorted(epoch)))
+    return int(starts[epochs.searchsorted(epoch)])
 
 
 def _unpack(words: Int64, size: int, width: int) -> npt.NDArray[np.uint64]:

@@ -8,7 +8,7 @@ from cfagg.kernels.jit import jit
 
 __all__ = ["row_in_page", "rows_in_pages"]
 
-_HEAD = 9
+_HEAD, _PART = 9, 512
 
 
 @jit
@@ -64,37 +64,46 @@ def _search(words, at, wanted, begin, end, out):
         return
     wide_step, wide_length = kinds & 255, kinds >> 8 & 255
     more_steps, more_lengths = kinds >> 16 & 65535, kinds >> 32 & 65535
-    steps = at + _HEAD
+    marks = (count - 1) // _PART
+    mark = at + _HEAD
+    steps = mark + 2 * marks
     lengths = steps + wide_step * ((count + 62) // 64)
     place = lengths + wide_length * ((count + 63) // 64) + 1
     place_length = place + (more_steps + 3) // 4
     value = place_length + (more_lengths + 3) // 4
     value_length = value + more_steps
     # Places of exceptions rise, so the next one is all that has to be known.
-    e, f = 0, 0
+    i, part, e, f = 0, 0, 0, 0
     next_step = _place(words, place, 0, more_steps)
     next_length = _place(words, place_length, 0, more_lengths)
-    for i in range(count - 1):
-        if i == next_length:
-            row += length + words[value_length + f]
-            f += 1
-            next_length = _place(words, place_length, f, more_lengths)
-        else:
-            row += length + _bits(words, lengths, i, wide_length)
-        if i == next_step:
-            epoch += step + words[value + e]
-            e += 1
-            next_step = _place(words, place, e, more_steps)
-        else:
-            epoch += step + _bits(words, steps, i, wide_step)
-        if wanted[j] <= epoch:
-            while j < stop and wanted[j] <= epoch:
-                out[j] = row
-                j += 1
-            if j == stop:
-                return
     while j < stop:
-        out[j] = after
+        ahead = part
+        while ahead < marks and words[mark + ahead] < wanted[j]:
+            ahead += 1
+        if ahead > part:
+            part = ahead
+            i, epoch, row = part * _PART, words[mark + part - 1], words[mark + marks + part - 1]
+            while next_step >= 0 and next_step < i:
+                e += 1
+                next_step = _place(words, place, e, more_steps)
+            while next_length >= 0 and next_length < i:
+                f += 1
+                next_length = _place(words, place_length, f, more_lengths)
+        while epoch < wanted[j] and i < count - 1:
+            if i == next_length:
+                row += length + words[value_length + f]
+                f += 1
+                next_length = _place(words, place_length, f, more_lengths)
+            else:
+                row += length + _bits(words, lengths, i, wide_length)
+            if i == next_step:
+                epoch += step + words[value + e]
+                e += 1
+                next_step = _place(words, place, e, more_steps)
+            else:
+                epoch += step + _bits(words, steps, i, wide_step)
+            i += 1
+        out[j] = row if epoch >= wanted[j] else after
         j += 1
 
 

@@ -6,6 +6,7 @@ What is stored is described in `cfagg.observations.indexes.pages_writing`.
 from __future__ import annotations
 
 import re
+import struct
 import sys
 import zlib
 from collections.abc import Iterator
@@ -33,6 +34,8 @@ _MANY = 20_000
 _SPAN, _GAP = 2**22, 2**14
 #: Pages that are kept, a few KiB each.
 _KEPT = 256
+#: The head of a page.
+_HEAD = struct.Struct(f"<{HEAD}q")
 #: Entries of a block, about.
 _BLOCK = 2**17
 
@@ -166,17 +169,18 @@ class PagesIndex:
         self._unpacked += 1
         if self._unpacked > _MANY:
             self._kernel(_MANY)
-        epochs, starts = unpack_page(words)
-        return int(starts[epochs.searchsorted(epoch)])
+        return lookup.row_in_page(words, epoch)
 
     def _page(self, page: int) -> _Page:
         """Return a page."""
         at, end = self._offsets[page : page + 2].tolist()
         raw = self._source.read_range(self._key, at, end - at)
-        words = np.frombuffer(raw, "<i8") if len(raw) == end - at else np.zeros(0, np.int64)
-        self._check(words, np.zeros(1, np.int64), np.array([len(words)]), page, raw)
-        head = words[:HEAD].tolist()
-        found: _Page = (head, words if head[6] else None)
+        if len(raw) != end - at:
+            raise self._damaged(f"page {page:,} is not there")
+        head = list(_HEAD.unpack_from(raw))
+        if page_words(head) * 8 != len(raw) or head[0] != zlib.crc32(memoryview(raw)[8:]):
+            raise self._damaged(f"page {page:,} has not the bytes that were written")
+        found: _Page = (head, np.frombuffer(raw, "<i8") if head[6] else None)
         if len(self._kept) >= _KEPT:
             # A new dictionary and not a smaller one: other threads may be reading the old.
             self._kept = {}
@@ -212,15 +216,15 @@ class PagesIndex:
 
     def _check(self, words: Int64, starts: Int64, sizes: Int64, page: int, raw: bytes) -> None:
         """Raise where pages are not what was written."""
-        if int(starts[-1] + sizes[-1]) > len(words) or not len(words):
+        if int(starts[-1] + sizes[-1]) != len(words):
             raise self._damaged(f"page {page:,} or one after it is not there")
-        expected = page_words(words[starts[:, None] + np.arange(HEAD)])
-        if (expected != sizes).any():
-            raise self._damaged(f"page {page:,} or one after it has not the {int(sizes[0]) * 8:,} bytes that it gives")
+        heads = [words[starts + i] for i in range(HEAD)]
         view = memoryview(raw)
-        for at, size in zip((starts * 8).tolist(), (sizes * 8).tolist(), strict=True):
-            if zlib.crc32(view[at + 8 : at + size]) != int.from_bytes(view[at : at + 8], "little"):
-                raise self._damaged(f"page {page:,} or one after it has another checksum than its bytes")
+        found = [
+            zlib.crc32(view[a + 8 : a + n]) for a, n in zip((starts * 8).tolist(), (sizes * 8).tolist(), strict=True)
+        ]
+        if (page_words(heads) != sizes).any() or (heads[0] != found).any():
+            raise self._damaged(f"page {page:,} or one after it has not the bytes that were written")
 
     def _between(self, first: int, stop: int, lo: int, hi: int) -> Iterator[Entries]:
         """Return entries of some pages, with ``lo <= epoch < hi``."""

@@ -36,7 +36,7 @@ FORMAT = "cfagg index pages 1"
 PAGE = 4096
 
 #: Pages that are packed together.
-_BATCH = 64
+_BATCH = 8
 
 #: First epoch, first row, entries, step, length, last epoch and row after the last.
 _Run = tuple[int, int, int, int, int, int, int]
