@@ -56,26 +56,28 @@ def check_frame(frame: object, where: str, start: datetime, end: datetime) -> pd
             f"{where} gave {type(frame).__name__}, expected a pandas DataFrame; give a frame without rows where there "
             "are no observations"
         )
-    problems = _columns(frame)
-    dates: Any = frame["date"] if not problems else None
+    table: Any = frame
+    problems = _columns(table)
+    dates: Any = table["date"] if not problems else None
     if dates is not None and not pd.api.types.is_datetime64_any_dtype(dates.dtype):
         problems.append(Problem("date", f"has type {dates.dtype}, expected datetime64; convert it with to_datetime"))
     if dates is None or problems:
         raise ConventionError(f"{where} gave a frame that is no table of observations", problems)
     if isinstance(dates.dtype, pd.DatetimeTZDtype):
         dates = dates.dt.tz_convert("UTC").dt.tz_localize(None)
-        frame = frame.assign(date=dates)
+        table = table.assign(date=dates)
     elif not isinstance(dates.dtype, np.dtype):
         dates = dates.astype("datetime64[us]")
-        frame = frame.assign(date=dates)
+        table = table.assign(date=dates)
     values = dates.to_numpy()
     there = ~np.isnat(values)
     if not there.all():
         raise ConventionError(
-            f"{where} gave rows without a date", [Problem(_row(frame, ~there), "date is NaT; leave such rows out")]
+            f"{where} gave rows without a date", [Problem(_row(table, ~there), "date is NaT; leave such rows out")]
         )
     inside = (values >= np.datetime64(start)) & (values < np.datetime64(end))
-    return frame if inside.all() else frame[inside]
+    found: pd.DataFrame = table if inside.all() else table[inside]
+    return found
 
 
 def _columns(frame: pd.DataFrame) -> list[Problem]:

@@ -97,7 +97,11 @@ class InputReader:
             self._wrong(where, not_known(kind, name))
             return None
         if config is not None and not isinstance(config, Mapping):
-            config = {"": config}  # a short form, which the class may understand
+            short = getattr(cls, "short", None)
+            if short is None:
+                self._wrong(place, f"{config!r} is no mapping of settings")
+                return None
+            config = {short: config}
         try:
             return cls(Config(config or {}, place, self.directory))
         except ConventionError as error:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from typing import Any
 
-from cfagg.errors import Problem
+from cfagg.errors import ConventionError, Problem
 from cfagg.observations.periods import Part, Period, as_date
 from cfagg.observations.settings import Settings
 
@@ -259,6 +259,8 @@ def read_statistics(values: Any, where: str, problems: list[Problem], additions:
     """
     settings = Settings(values, where)
     start, end = _date(settings, "start"), _date(settings, "end")
+    if end is not None:
+        end = _to_its_end(settings.take("end"), end)
     records, period = _share(settings, "records"), _share(settings, "period")
     chosen = [k for k, v in (("start", start or end), ("records", records), ("period", period)) if v is not None]
     if len(chosen) > 1:
@@ -269,10 +271,33 @@ def read_statistics(values: Any, where: str, problems: list[Problem], additions:
     grid = settings.number("grid", 1.0) or 0.0
     if not 0 < grid <= 180:
         settings.wrong("grid", f"{grid:g} is no size of cells, expected degrees above 0 and up to 180")
-    found = Statistics(start, end, records, period, _durations(settings, steps), grid)
+    durations = _durations(settings, steps)
+    if durations and not settings.problems:
+        settings.problems += _tendency_problems(durations, grid, settings.where)
+    found = Statistics(start, end, records, period, durations, grid)
     settings.unknown(("allow_nans",))
     problems += settings.problems
     return found
+
+
+def _to_its_end(given: Any, end: datetime) -> datetime:
+    """Return the last second of an end that is a day without a time; observations of that day count."""
+    text = str(given).strip()
+    a_day = (isinstance(given, date) and not isinstance(given, datetime)) or (
+        len(text) in (8, 10) and text[-1:].isdigit()
+    )
+    return end + timedelta(days=1, seconds=-1) if a_day and end.time() == time() else end
+
+
+def _tendency_problems(steps: tuple[timedelta, ...], grid: float, where: str) -> tuple[Problem, ...]:
+    """Return why tendencies could not be computed, before anything is read."""
+    from cfagg.observations.tendencies import parse_tendencies
+
+    try:
+        parse_tendencies({"grid": grid, "steps": list(steps)}, f"{where}.tendencies")
+    except ConventionError as error:
+        return error.problems
+    return ()
 
 
 def _durations(settings: Settings, steps: Any) -> tuple[timedelta, ...]:

@@ -106,7 +106,9 @@ class Filtered:
                 changed = check_frame(after, "it", start, end)
             except Exception as error:
                 raise failed(error, f"filter {self.name} ({self.where})", start, end) from error
-            yield with_attributes(changed, {**attributes, **attributes_of(changed)})
+            follow = getattr(self.filter, "attributes", None)
+            now = {**attributes, **attributes_of(changed)} if follow is None else follow(attributes)
+            yield with_attributes(changed, now)
 
     def reads(self) -> list[Read]:
         """Return the sources before the filter."""

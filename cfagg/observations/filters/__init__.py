@@ -18,6 +18,10 @@ class Filter(Protocol):
     should follow from that row alone; one that must see all rows of a part at once says so with a class attribute
     ``whole = True``.  It should not change the frame it is given.
 
+    More is used where it is there: ``attributes(before)`` returns what becomes of the attributes of columns (units and
+    the like), which stay as they are otherwise; ``check(period)`` returns messages on what does not fit the recipe's
+    dates; ``short`` names the setting that a value alone stands for.
+
     Source: seed 004, "Filters".
 
     Examples

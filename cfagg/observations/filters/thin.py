@@ -1,0 +1,127 @@
+"""Thinning: fewer observations, chosen so that the choice does not depend on how a build is cut into parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.observations.settings import Settings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cfagg.observations.periods import Period
+
+__all__ = ["Thin"]
+
+_EPOCH = datetime(1970, 1, 1)
+
+
+class Thin:
+    """Keep some of the observations.
+
+    Parameters
+    ----------
+    config : mapping
+        Either ``fraction``: the share of observations to keep, drawn from their date and place, so that rows of the
+        same date and place (the levels of a profile) stay or go together; ``seed`` gives another draw.
+        Or ``grid``: the size of cells in degrees of which only the earliest observation is kept, in each time of
+        length ``every`` (default: an hour, counted from the start of 1970).
+
+    Raises
+    ------
+    ConventionError
+        Neither or both of them, or values that are not possible.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> dates = pd.to_datetime(["2020-01-01T00:10", "2020-01-01T00:05", "2020-01-01T01:00"])
+    >>> frame = pd.DataFrame({"date": dates, "latitude": 50.2, "longitude": [0.1, 0.4, 0.4]})
+    >>> Thin({"grid": 1.0, "every": "1h"}).transform(frame).index.tolist()
+    [1, 2]
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        settings = Settings(config)
+        self.fraction = settings.number("fraction")
+        self.seed = settings.count("seed", 0, least=0) or 0
+        self.grid = settings.number("grid")
+        self.every = settings.duration("every", timedelta(hours=1)) or timedelta(hours=1)
+        if (self.fraction is None) == (self.grid is None) and not settings.problems:
+            settings.wrong("fraction", "or grid is needed, one of them")
+        if self.fraction is not None and not 0 < self.fraction <= 1:
+            settings.wrong("fraction", f"{self.fraction:g} is no share, expected above 0 and up to 1")
+        if self.grid is not None and not 0 < self.grid <= 180:
+            settings.wrong("grid", f"{self.grid:g} is no size of cells, expected degrees above 0 and up to 180")
+        for key, other in (("seed", "grid"), ("every", "fraction")):
+            if key in settings and other in settings:
+                settings.wrong(key, f"has no meaning with {other}")
+        settings.finish()
+        self.whole = self.grid is not None
+
+    def check(self, period: Period) -> list[str]:
+        """Return what is wrong with the filter for the dates of a recipe."""
+        if self.grid is None or ((period.start - _EPOCH) % self.every, period.frequency % self.every) == (
+            timedelta(0),
+            timedelta(0),
+        ):
+            return []
+        message = (
+            f"every {self.every} does not fit the dates, from {period.start} every {period.frequency}: a part of the "
+            "build could end within such a time; use one that divides both"
+        )
+        return [message]
+
+    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows that are kept."""
+        if not len(frame):
+            return frame
+        micros = frame["date"].to_numpy().astype("M8[us]").astype(np.int64)
+        places = [frame[c].to_numpy(np.float64) for c in ("latitude", "longitude")]
+        if self.grid is None:
+            return frame[_draw(micros, places, self.seed) < (self.fraction or 0.0)]
+        return frame[self._first(micros, *places)]
+
+    def _first(
+        self, micros: npt.NDArray[np.int64], latitude: npt.NDArray[np.float64], longitude: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.bool_]:
+        """Return which rows are the earliest of their cell and time; of equal dates the first row."""
+        size = self.grid or 1.0
+        cells = np.column_stack(
+            [
+                micros // (self.every // timedelta(microseconds=1)),
+                np.floor((latitude + 90.0) / size).astype(np.int64),
+                np.floor(longitude % 360.0 / size).astype(np.int64),
+            ]
+        )
+        order = np.argsort(micros, kind="stable")
+        _, first = np.unique(cells[order], axis=0, return_index=True)
+        keep = np.zeros(len(micros), bool)
+        keep[order[first]] = True
+        return keep
+
+
+def _draw(micros: npt.NDArray[np.int64], places: list[npt.NDArray[np.float64]], seed: int) -> npt.NDArray[np.float64]:
+    """Return a number from 0 up to 1 for each row, which follows from its date and place alone."""
+    state = np.full(len(micros), seed % 2**64, np.uint64)
+    for part in (micros.view(np.uint64), *(_bits(p) for p in places)):
+        state = _mixed(state ^ part)
+    return (state >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _bits(place: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
+    """Return degrees as bits, 0.0 and -0.0 alike."""
+    return (place.astype(np.float32).astype(np.float64) + 0.0).view(np.uint64)
+
+
+def _mixed(value: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return 64 bits of which each follows from all bits of the value (the finaliser of splitmix64)."""
+    value = value + np.uint64(0x9E3779B97F4A7C15)
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))

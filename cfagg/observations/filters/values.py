@@ -1,0 +1,88 @@
+"""Filters that keep values within limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from cfagg.observations.filters.columns import need
+from cfagg.observations.settings import Settings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Clip", "MaskOutsideRange"]
+
+
+class Clip:
+    """Bring values beyond a limit to the limit; missing values stay missing.
+
+    Parameters
+    ----------
+    config : mapping
+        From columns to a pair of smallest and largest value; null for no limit.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> Clip({"rain": [0, None]}).transform(pd.DataFrame({"rain": [-0.1, 2.0]}))["rain"].tolist()
+    [0.0, 2.0]
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.limits = _limits(config)
+
+    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the frame with values within the limits."""
+        need(frame, self.limits)
+        return frame.assign(**{name: frame[name].clip(low, high) for name, (low, high) in self.limits.items()})
+
+
+class MaskOutsideRange:
+    """Make values beyond a limit missing.
+
+    Parameters
+    ----------
+    config : mapping
+        From columns to a pair of smallest and largest value; null for no limit.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> MaskOutsideRange({"t": [180, 340]}).transform(pd.DataFrame({"t": [0.0, 300.0]}))["t"].tolist()
+    [nan, 300.0]
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.limits = _limits(config)
+
+    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the frame with NaN for values beyond a limit."""
+        need(frame, self.limits)
+        columns = {}
+        for name, (low, high) in self.limits.items():
+            beyond = (frame[name] < low) if low is not None else False
+            beyond = beyond | ((frame[name] > high) if high is not None else False)
+            columns[name] = frame[name].mask(beyond)
+        return frame.assign(**columns)
+
+
+def _limits(config: Mapping[str, Any]) -> dict[str, tuple[float | None, float | None]]:
+    settings = Settings(config)
+    found: dict[str, tuple[float | None, float | None]] = {}
+    for name, pair in settings.rest().items():
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            settings.wrong(name, f"{pair!r} is no pair of smallest and largest value")
+        elif not all(v is None or Settings.is_number(v) for v in pair):
+            settings.wrong(name, f"{pair!r} has limits that are neither numbers nor null")
+        elif None not in pair and pair[0] > pair[1]:
+            settings.wrong(name, f"the smallest value, {pair[0]}, is above the largest, {pair[1]}")
+        else:
+            found[name] = (pair[0], pair[1])
+    if not found and not settings.problems:
+        settings.wrong("", "has no columns")
+    for name in ("date", "latitude", "longitude"):
+        if name in found:
+            settings.wrong(name, "is not changed by this filter; choose rows with the filter area, or dates")
+    settings.finish()
+    return found

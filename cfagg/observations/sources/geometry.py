@@ -1,0 +1,294 @@
+"""How the observations of a netCDF file are laid out: which dimensions number them, and what belongs to each.
+
+All of CF's discrete sampling geometries are one structure here.  Observations are the elements of some dimensions: one
+(points, ragged arrays), or several (orthogonal and incomplete multidimensional arrays).  A variable with some of these
+dimensions holds for all others.  In ragged arrays a dimension leads to another: the observations to their station or
+profile, by counts or by an index; a profile, in turn, to its station.
+
+Source: CF chapter 9 and appendix H.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cfagg.errors import ConventionError, Problem
+from cfagg.observations.settings import closest
+
+__all__ = ["Described", "Geometry", "find_geometry"]
+
+#: Attributes that say which variables belong to the structure of a file.
+_STRUCTURE = ("sample_dimension", "instance_dimension")
+
+#: Names that are tried where no attribute tells what a variable is.
+_NAMES = {"date": ("time",), "latitude": ("latitude", "lat"), "longitude": ("longitude", "lon")}
+_DEGREES = {
+    "latitude": ("degrees_north", "degree_north", "degree_n", "degrees_n", "degreen", "degreesn"),
+    "longitude": ("degrees_east", "degree_east", "degree_e", "degrees_e", "degreee", "degreese"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A variable of a file, without its values.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    dims : tuple of str
+        Its dimensions.
+    dtype : numpy.dtype
+        Its stored type.
+    attributes : mapping
+        Its attributes.
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    dtype: np.dtype[Any]
+    attributes: Mapping[str, Any]
+
+    def text(self, key: str) -> str:
+        """Return an attribute that is text, else nothing."""
+        value = self.attributes.get(key)
+        return value.strip() if isinstance(value, str) else ""
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The layout of a file's observations.
+
+    Parameters
+    ----------
+    dims : tuple of str
+        Dimensions whose elements are the observations, slowest first.
+    sizes : mapping of str to int
+        Sizes of all dimensions.
+    links : mapping of str to (str, str, str)
+        From a dimension to the one it leads to, how (``count`` or ``index``) and the variable that says so.
+    places : mapping of str to str
+        ``date``, ``latitude`` and ``longitude`` to the variables that hold them.
+    data : tuple of str
+        The other variables that become columns.
+    left_out : tuple of str
+        Numeric variables that belong to no observation.
+    """
+
+    dims: tuple[str, ...]
+    sizes: Mapping[str, int]
+    links: Mapping[str, tuple[str, str, str]]
+    places: Mapping[str, str]
+    data: tuple[str, ...]
+    left_out: tuple[str, ...] = field(default=())
+
+    @property
+    def rows(self) -> int:
+        """Number of elements, padding included."""
+        return int(np.prod([self.sizes[d] for d in self.dims], dtype=np.int64))
+
+    def used(self) -> list[str]:
+        """Return the names of all variables that are read."""
+        return [*self.places.values(), *self.data, *(name for _, _, name in self.links.values())]
+
+
+def find_geometry(
+    variables: Mapping[str, Described],
+    sizes: Mapping[str, int],
+    where: str,
+    *,
+    flavour: Mapping[str, str] | None = None,
+    columns: Iterable[str] | None = None,
+) -> Geometry:
+    """Return how the observations of a file are laid out.
+
+    Parameters
+    ----------
+    variables : mapping of str to Described
+        The file's variables.
+    sizes : mapping of str to int
+        Sizes of its dimensions.
+    where : str
+        The file, for messages.
+    flavour : mapping, optional
+        Names of the variables with ``date``, ``latitude`` and ``longitude``, where attributes do not tell.
+    columns : iterable of str, optional
+        The variables wanted besides, which then decide what numbers the observations; all that are numeric and belong
+        to observations if not given.
+
+    Raises
+    ------
+    ConventionError
+        No times or places, more than one of a kind, or counts and indexes that lead nowhere; all at once.
+    """
+    problems: list[Problem] = []
+    links = _links(variables, sizes, problems)
+    places = _places(variables, dict(flavour or {}), problems)
+    if problems:
+        raise ConventionError(f"{where} is not understood as observations", problems)
+    apart = _apart(variables, links) | set(places.values())
+    candidates = {n: v for n, v in variables.items() if n not in apart and v.dtype.kind in "iuf"}
+    wanted = None if columns is None else tuple(dict.fromkeys(columns))
+    chosen = candidates if wanted is None else {n: v for n, v in candidates.items() if n in wanted}
+    dims = _dims(variables, chosen, links, places)
+    reached = _reached(dims, links)
+    outside = [f"{n} ({v})" for n, v in places.items() if not set(variables[v].dims) <= reached]
+    if outside:
+        raise ConventionError(
+            f"{where}: {', '.join(outside)} has dimensions that the observations, numbered by {', '.join(dims)}, do "
+            "not have; name other variables in flavour"
+        )
+    mentioned = {word for v in variables.values() for word in v.text("coordinates").split()}
+    fit = [n for n, v in candidates.items() if set(v.dims) <= reached and (v.dims or n in mentioned)]
+    if wanted is None:
+        return Geometry(dims, sizes, links, places, tuple(fit), _left_out(candidates, fit))
+    for name in wanted:
+        if name not in variables:
+            problems.append(Problem(name, f"is no variable of the file{closest(name, variables)}"))
+        elif variables[name].dtype.kind not in "iuf":
+            problems.append(Problem(name, f"is not numeric but {variables[name].dtype}"))
+        elif not set(variables[name].dims) <= reached:
+            own = ", ".join(variables[name].dims)
+            problems.append(Problem(name, f"has dimensions ({own}) that observations do not have"))
+    if problems:
+        raise ConventionError(f"{where}: columns cannot be read", problems)
+    return Geometry(dims, sizes, links, places, wanted)
+
+
+def _left_out(candidates: Mapping[str, Described], fit: list[str]) -> tuple[str, ...]:
+    """Return data variables that do not become columns; scalars and labels of dimensions are none."""
+    return tuple(n for n, v in candidates.items() if n not in fit and v.dims and v.dims != (n,))
+
+
+def _links(
+    variables: Mapping[str, Described], sizes: Mapping[str, int], problems: list[Problem]
+) -> dict[str, tuple[str, str, str]]:
+    links: dict[str, tuple[str, str, str]] = {}
+    for name, variable in variables.items():
+        for key, kind in (("sample_dimension", "count"), ("instance_dimension", "index")):
+            other = variable.text(key)
+            if not other:
+                continue
+            if other not in sizes or len(variable.dims) != 1 or variable.dtype.kind not in "iu":
+                problems.append(
+                    Problem(
+                        name,
+                        f"has {key} = {other!r}; expected whole numbers on one dimension, and a dimension of that name "
+                        f"(there are {', '.join(sizes)})",
+                    )
+                )
+                continue
+            source, target = (other, variable.dims[0]) if kind == "count" else (variable.dims[0], other)
+            if source in links:
+                problems.append(Problem(name, f"and {links[source][2]} both say to what {source} belongs"))
+            links[source] = (target, kind, name)
+    for start in links:
+        seen, at = {start}, links[start][0]
+        while at in links and at not in seen:
+            seen.add(at)
+            at = links[at][0]
+        if at in seen:
+            problems.append(Problem(links[start][2], f"leads from {start} back to {at}"))
+            break
+    return links
+
+
+def _places(variables: Mapping[str, Described], flavour: Mapping[str, str], problems: list[Problem]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    mentioned = {word for v in variables.values() for word in v.text("coordinates").split()}
+    for kind in ("date", "latitude", "longitude"):
+        name = flavour.get(kind)
+        if name is not None:
+            if name in variables:
+                found[kind] = name
+            else:
+                problems.append(Problem(f"flavour.{kind}", f"{name} is no variable{closest(name, variables)}"))
+            continue
+        names = _likely(kind, variables)
+        if len(names) > 1:
+            # What data name as their coordinates, or is called like its dimension, is meant before others.
+            named = [n for n in names if n in mentioned or variables[n].dims == (n,)]
+            names = named or names
+        if len(names) == 1:
+            found[kind] = names[0]
+        else:
+            said = f"may be {', '.join(names)}" if names else f"is in none of {', '.join(variables) or 'no variables'}"
+            problems.append(Problem(kind, f"{said}; name the variable in flavour"))
+    return found
+
+
+def _likely(kind: str, variables: Mapping[str, Described]) -> list[str]:
+    """Return the variables that are most likely times, latitudes or longitudes."""
+    aside = {v.text(k) for v in variables.values() for k in ("bounds", "climatology")}
+    numeric = [v for n, v in variables.items() if v.dtype.kind in "iuf" and n not in aside]
+    for test in (_has_standard_name, _has_units, _has_name):
+        names = [v.name for v in numeric if test(v, kind)]
+        if names:
+            return names
+    return []
+
+
+def _has_standard_name(variable: Described, kind: str) -> bool:
+    return variable.text("standard_name") == ("time" if kind == "date" else kind)
+
+
+def _has_units(variable: Described, kind: str) -> bool:
+    """Tell whether units that only times, latitudes or longitudes have make a variable one; a standard name decides."""
+    if variable.text("standard_name"):
+        return False
+    units = variable.text("units")
+    return " since " in units if kind == "date" else units.lower() in _DEGREES[kind]
+
+
+def _has_name(variable: Described, kind: str) -> bool:
+    return variable.name.lower() in _NAMES[kind]
+
+
+def _apart(variables: Mapping[str, Described], links: Mapping[str, tuple[str, str, str]]) -> set[str]:
+    """Return variables that describe others: bounds, counts, indexes, grid mappings."""
+    apart = {name for _, _, name in links.values()}
+    for variable in variables.values():
+        apart |= {variable.text("bounds"), variable.text("climatology")}
+        apart |= set(variable.text("grid_mapping").replace(":", " ").split())
+        if variable.text("grid_mapping_name") or variable.text("compress") or variable.text("geometry_type"):
+            apart.add(variable.name)
+        if any(variable.text(key) for key in _STRUCTURE):
+            apart.add(variable.name)
+    return apart
+
+
+def _dims(
+    variables: Mapping[str, Described],
+    candidates: Mapping[str, Described],
+    links: Mapping[str, tuple[str, str, str]],
+    places: Mapping[str, str],
+) -> tuple[str, ...]:
+    """Return the dimensions that number the observations: those of the data that have times and places."""
+    needed = {d for name in places.values() for d in variables[name].dims}
+    best: tuple[str, ...] = ()
+    most = -1
+    for variable in candidates.values():
+        reach = _reached(variable.dims, links)
+        if needed <= reach and len(reach) > most:
+            best, most = variable.dims, len(reach)
+    if best:
+        return best
+    # Nothing but times and places: their own dimensions, those first that lead to others.
+    own = dict.fromkeys(d for name in places.values() for d in variables[name].dims)
+    return tuple(d for d in own if not any(d in _reached((other,), links) for other in needed if other != d))
+
+
+def _reached(dims: Iterable[str], links: Mapping[str, tuple[str, str, str]]) -> set[str]:
+    """Return the dimensions of which an element of others has one."""
+    found = set(dims)
+    todo = list(found)
+    while todo:
+        link = links.get(todo.pop())
+        if link is not None and link[0] not in found:
+            found.add(link[0])
+            todo.append(link[0])
+    return found

@@ -1,0 +1,373 @@
+"""Observations from netCDF: all discrete sampling geometries of CF, and fields as points.
+
+A file is read once for a build, in blocks (see `cfagg.observations.sources.spool`).  It is never followed elsewhere:
+HDF5's links to other files are refused.
+
+Source: CF chapter 9 and appendix H.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf.units import linear
+from cfagg.errors import ConventionError, SourceError, UnitsError, UnknownConventionWarning
+from cfagg.observations.frames import with_attributes
+from cfagg.observations.settings import Settings
+from cfagg.observations.sources.csv import paths_of
+from cfagg.observations.sources.geometry import Described, Geometry, find_geometry
+from cfagg.observations.sources.spool import SpooledSource
+from cfagg.observations.sources.stored import described, numbers_of
+from cfagg.observations.sources.times import dates_of_numbers
+from cfagg.readers import hdf5, netcdf
+from cfagg.readers.files import CONTEXT_SOURCE, look
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["NetcdfSource", "read_netcdf"]
+
+type Int64 = npt.NDArray[np.int64]
+
+#: Observations that are read at once.
+BLOCK = 1 << 18
+
+#: Observations of one dimension that another may count or index; they are held in memory.
+_MOST_INSTANCES = 1 << 27
+
+
+class NetcdfSource(SpooledSource):
+    """A netCDF file, or several, with observations.
+
+    Understood are CF's points, time series, profiles, trajectories and their combinations, as contiguous or indexed
+    ragged arrays, orthogonal or incomplete multidimensional arrays, or a single feature; and fields with times,
+    latitudes and longitudes, each grid point of which is an observation.
+
+    Parameters
+    ----------
+    config : mapping
+        ``path``: a file, a pattern, or a list of them.  ``columns``: the variables, all numeric ones of observations
+        if not given.  ``flavour``: names of the variables ``date``, ``latitude`` and ``longitude`` where attributes
+        do not tell.
+
+    Notes
+    -----
+    Times follow their calendar, by date.  Elements of arrays that are only padding, without time and data, are left
+    out; of arrays of more than one dimension also those without any data.  Text, such as names of stations, is left
+    out.  Units and other attributes of the variables are kept.
+
+    Examples
+    --------
+    >>> NetcdfSource({"path": "buoys.nc", "colums": ["sst"]})
+    Traceback (most recent call last):
+    ...
+    cfagg.errors.ConventionError: recipe: cannot be used as written
+      - colums: is not known here (known: columns, flavour, path); did you mean columns?
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        settings = Settings(config)
+        paths = paths_of(config, settings)
+        columns = settings.names("columns")
+        flavour = Settings(settings.take("flavour"), f"{settings.where}.flavour".strip("."))
+        names = {key: flavour.text(key) for key in ("date", "latitude", "longitude")}
+        flavour.unknown()
+        settings.problems += flavour.problems
+        settings.finish()
+        super().__init__("netcdf", config, paths, partial(_all, {k: v for k, v in names.items() if v}, columns))
+
+
+def _all(flavour: dict[str, str], columns: tuple[str, ...] | None, paths: list[str]) -> Iterator[pd.DataFrame]:
+    for path in paths:
+        yield from read_netcdf(path, flavour=flavour, columns=columns)
+
+
+def read_netcdf(
+    path: str, *, flavour: Mapping[str, str] | None = None, columns: Iterable[str] | None = None
+) -> Iterator[pd.DataFrame]:
+    """Give the observations of a netCDF file in blocks, in the order of the file.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    flavour : mapping, optional
+        Names of the variables ``date``, ``latitude`` and ``longitude`` where attributes do not tell.
+    columns : iterable of str, optional
+        The variables wanted; all numeric ones of observations if not given.
+
+    Yields
+    ------
+    pandas.DataFrame
+        ``date`` (datetime64[us]), ``latitude``, ``longitude`` and the variables, NaN where they are missing; the
+        index numbers the elements of the file from 1.  Attributes are in ``frame.attrs["variables"]``.
+
+    Raises
+    ------
+    SourceError
+        The file is not there or cannot be read.
+    ConventionError
+        Its observations are not laid out as CF says.
+    CalendarError
+        Times that are no dates.
+    AccessError
+        Values that stand in another file.
+    """
+    with netcdf.opened(path) as dataset:
+        variables = {
+            name: Described(name, tuple(v.dimensions), netcdf.dtype_of(v), netcdf.attributes_of(v))
+            for name, v in dataset.variables.items()
+        }
+        sizes = {name: len(dimension) for name, dimension in dataset.dimensions.items()}
+        feature = str(getattr(dataset, "featureType", ""))
+    geometry = find_geometry(variables, sizes, path, flavour=flavour, columns=columns)
+    if geometry.left_out:
+        warnings.warn(
+            f"{path}: {', '.join(geometry.left_out)} belong to no observation ({feature or 'without featureType'}, "
+            f"numbered by {', '.join(geometry.dims)}) and are left out; choose the others with columns",
+            UnknownConventionWarning,
+            stacklevel=2,
+        )
+    key = look(path)
+    for name in geometry.used():
+        hdf5.find(key, name, CONTEXT_SOURCE)
+    yield from _Reader(path, geometry, variables).blocks()
+
+
+class _Reader:
+    """Reads the observations of one file."""
+
+    def __init__(self, path: str, geometry: Geometry, variables: Mapping[str, Described]) -> None:
+        self.path, self.geometry, self.variables = path, geometry, variables
+        self.small: dict[str, npt.NDArray[Any]] = {}
+        self.edges: dict[str, Int64] = {}
+        names: dict[str, str] = {}
+        for name in geometry.data:
+            column = variables[name].text("cfagg_name") or name
+            # A variable may have the name of a column that all frames have.
+            names[name] = f"{column}_1" if column in ("date", "latitude", "longitude") else column
+        self.names = names
+        self.telling = self._telling()
+        self.attributes = {names[n]: described(variables[n].attributes) for n in geometry.data}
+        for start, (target, kind, name) in geometry.links.items():
+            if kind == "count":
+                self.edges[start] = self._edges(start, target, name)
+
+    def blocks(self) -> Iterator[pd.DataFrame]:
+        """Give the observations in blocks."""
+        import pandas as pd
+
+        some = False
+        for slices in _slabs([self.geometry.sizes[d] for d in self.geometry.dims], BLOCK):
+            first, columns, keep = self._block(slices)
+            rows = np.flatnonzero(keep)
+            found = {k: v[rows] for k, v in columns.items()}
+            frame = pd.DataFrame(found, index=first + 1 + rows, copy=False)
+            if some and not len(rows):
+                continue
+            some = True
+            yield with_attributes(frame, self.attributes)
+
+    def _block(self, slices: tuple[slice, ...]) -> tuple[int, dict[str, npt.NDArray[Any]], npt.NDArray[np.bool_]]:
+        """Return the number of the first element of a block, its columns, and which of its elements there are."""
+        geometry = self.geometry
+        shape = tuple(s.stop - s.start for s in slices)
+        sizes = [geometry.sizes[d] for d in geometry.dims]
+        first = int(np.ravel_multi_index([s.start for s in slices], sizes)) if sizes and all(sizes) else 0
+        at = self._positions(slices, shape)
+        there = np.ones(int(np.prod(shape, dtype=np.int64)), bool)
+        for index in at.values():
+            there &= index >= 0
+        time = self.variables[geometry.places["date"]]
+        where = f"{self.path}, variable {time.name!r}"
+        dates = dates_of_numbers(
+            self._values(time.name, slices, shape, at), time.text("units"), time.text("calendar") or None, where
+        )
+        columns = {"date": dates}
+        for kind in ("latitude", "longitude"):
+            columns[kind] = self._degrees(geometry.places[kind], self._values(geometry.places[kind], slices, shape, at))
+        data = np.zeros(len(there), bool)
+        for name in geometry.data:
+            values = self._values(name, slices, shape, at)
+            columns[self.names[name]] = values
+            if name in self.telling:
+                data |= ~np.isnan(values) if values.dtype.kind == "f" else True
+        placed = ~(np.isnat(dates) | np.isnan(columns["latitude"]) | np.isnan(columns["longitude"]))
+        lost = there & ~placed & data
+        if lost.any():
+            i = int(np.argmax(lost))
+            missing = [k for k in ("date", "latitude", "longitude") if np.isnan(columns[k][i : i + 1]).any()]
+            raise SourceError(
+                f"{self.path}: observation {first + i + 1}{_more(lost)} has data but no {' or '.join(missing)}; "
+                "correct the file, or leave such observations out of it"
+            )
+        return first, columns, there & placed & (data if len(geometry.dims) > 1 and self.telling else True)
+
+    def _telling(self) -> set[str]:
+        """Return the variables whose values tell that there is an observation: data, not levels or flags."""
+        flags = {word for v in self.variables.values() for word in v.text("ancillary_variables").split()}
+        full = [n for n in self.geometry.data if set(self.variables[n].dims) == set(self.geometry.dims)]
+        data = {
+            n
+            for n in full
+            if n not in flags
+            and not {"axis", "positive", "flag_values", "flag_masks"} & set(self.variables[n].attributes)
+        }
+        return data or set(full)
+
+    def _positions(self, slices: tuple[slice, ...], shape: tuple[int, ...]) -> dict[str, Int64]:
+        """Return, for each dimension that another leads to, the number along it of each element; -1 for none."""
+        geometry = self.geometry
+        found: dict[str, Int64] = {}
+        own: dict[str, Int64] = {}
+        for i, (dim, part) in enumerate(zip(geometry.dims, slices, strict=True)):
+            view = [1] * len(shape)
+            view[i] = shape[i]
+            own[dim] = np.broadcast_to(np.arange(part.start, part.stop).reshape(view), shape).ravel()
+        todo = [d for d in geometry.dims if d in geometry.links]
+        while todo:
+            dim = todo.pop()
+            target, kind, name = geometry.links[dim]
+            index = own.get(dim, found.get(dim))
+            if index is None:
+                continue
+            found[target] = self._lead(dim, target, kind, name, index)
+            if target in geometry.links:
+                todo.append(target)
+        return found
+
+    def _lead(self, dim: str, target: str, kind: str, name: str, index: Int64) -> Int64:
+        """Return to which elements of `target` elements of `dim` belong; -1 stays."""
+        if kind == "count":
+            edges = self.edges[dim]
+            led = np.searchsorted(edges, index, side="right") - 1
+            led[(index < 0) | (index >= edges[-1])] = -1
+            return led
+        values = self._whole_numbers(name, index)
+        size = self.geometry.sizes[target]
+        wrong = values >= size
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise ConventionError(
+                f"{self.path}: variable {name!r} says that element {int(index[i]) + 1} of {dim} belongs to number "
+                f"{int(values[i])} of {target}, counted from 0, which has {size}"
+            )
+        return values
+
+    def _whole_numbers(self, name: str, index: Int64) -> Int64:
+        """Return values of an index variable at some positions; missing ones, and those of -1, are -1."""
+        variable = self.variables[name]
+        low, high = (int(index.min()), int(index.max()) + 1) if len(index) else (0, 0)
+        low = max(low, 0)
+        stored = netcdf.read(self.path, name, (slice(low, max(low, high)),), CONTEXT_SOURCE)
+        values = numbers_of(stored, variable.attributes, f"{self.path}, variable {name!r}")
+        missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
+        whole = np.where(missing, -1, values).astype(np.int64)
+        wrong = (whole < 0) & ~missing
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise ConventionError(
+                f"{self.path}: variable {name!r} is {int(whole[i])} for element {low + i + 1}, expected numbers from 0"
+            )
+        return np.where(index < 0, -1, whole[np.maximum(index - low, 0)]) if len(index) else whole
+
+    def _edges(self, dim: str, target: str, name: str) -> Int64:
+        """Return where the elements of each instance start and end along the dimension that is counted."""
+        size = self.geometry.sizes[target]
+        if size > _MOST_INSTANCES:
+            raise ConventionError(f"{self.path}: dimension {target} has {size} elements, more than {_MOST_INSTANCES}")
+        stored = netcdf.read(self.path, name, (slice(0, size),), CONTEXT_SOURCE)
+        counts = numbers_of(stored, self.variables[name].attributes, f"{self.path}, variable {name!r}")
+        counts = np.where(np.isnan(counts), 0, counts) if counts.dtype.kind == "f" else counts
+        edges = np.concatenate([[0], np.cumsum(counts.astype(np.int64))])
+        total = self.geometry.sizes[dim]
+        if (counts < 0).any() or edges[-1] != total:
+            found = f"sum to {edges[-1]}" if (counts >= 0).all() else f"fall to {int(counts.min())}"
+            raise ConventionError(
+                f"{self.path}: the counts of variable {name!r} {found}, expected {total}, the size of {dim}"
+            )
+        return edges
+
+    def _values(
+        self, name: str, slices: tuple[slice, ...], shape: tuple[int, ...], at: Mapping[str, Int64]
+    ) -> npt.NDArray[Any]:
+        """Return a variable's values for each element of a block."""
+        variable = self.variables[name]
+        where = f"{self.path}, variable {name!r}"
+        dims = self.geometry.dims
+        if all(d in dims for d in variable.dims):
+            key = tuple(slices[dims.index(d)] for d in variable.dims)
+            values = numbers_of(netcdf.read(self.path, name, key, CONTEXT_SOURCE), variable.attributes, where)
+            order = sorted(range(len(variable.dims)), key=lambda i: dims.index(variable.dims[i]))
+            sizes = [shape[i] if d in variable.dims else 1 for i, d in enumerate(dims)]
+            return np.broadcast_to(values.transpose(order).reshape(sizes), shape).ravel()
+        if name not in self.small:
+            size = int(np.prod([self.geometry.sizes[d] for d in variable.dims], dtype=np.int64))
+            if size > _MOST_INSTANCES:
+                raise ConventionError(f"{where}: {size} values are more than {_MOST_INSTANCES}")
+            everything = tuple(slice(0, self.geometry.sizes[d]) for d in variable.dims)
+            stored = netcdf.read(self.path, name, everything, CONTEXT_SOURCE)
+            self.small[name] = numbers_of(stored, variable.attributes, where)
+        index = []
+        for dim in variable.dims:
+            if dim in at:
+                index.append(np.maximum(at[dim], 0))
+            else:
+                i = dims.index(dim)
+                view = [1] * len(shape)
+                view[i] = shape[i]
+                steps = np.arange(slices[i].start, slices[i].stop).reshape(view)
+                index.append(np.broadcast_to(steps, shape).ravel())
+        found: npt.NDArray[Any] = self.small[name][tuple(index)]
+        return found
+
+    def _degrees(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return latitudes or longitudes in degrees, as real numbers."""
+        units = self.variables[name].text("units")
+        if values.dtype.kind != "f":
+            values = values.astype(np.float64)
+        if not units or units.lower().startswith("degree"):
+            return values
+        try:
+            scale, offset = linear(units, "degrees")
+        except UnitsError as error:
+            raise SourceError(f"{self.path}: variable {name!r} is no angle: {error.message}") from error
+        return values if (scale, offset) == (1.0, 0.0) else values * scale + offset
+
+
+def _more(wrong: npt.NDArray[np.bool_]) -> str:
+    count = int(np.count_nonzero(wrong)) - 1
+    return f" and {count} more" if count else ""
+
+
+def _slabs(sizes: list[int], most: int) -> Iterator[tuple[slice, ...]]:
+    """Give blocks of at most so many elements, in C order; one of size 0 if there are no elements.
+
+    Examples
+    --------
+    >>> [[(s.start, s.stop) for s in slab] for slab in _slabs([2, 3], 2)]
+    [[(0, 1), (0, 2)], [(0, 1), (2, 3)], [(1, 2), (0, 2)], [(1, 2), (2, 3)]]
+    """
+    if not all(sizes):
+        yield tuple(slice(0, n) for n in sizes)
+        return
+    inner = 1
+    split = len(sizes)
+    while split and inner * sizes[split - 1] <= most:
+        split -= 1
+        inner *= sizes[split]
+    if not split:
+        yield tuple(slice(0, n) for n in sizes)
+        return
+    step = max(1, most // inner)
+    tail = tuple(slice(0, n) for n in sizes[split:])
+    for lead in np.ndindex(*sizes[: split - 1]):
+        for start in range(0, sizes[split - 1], step):
+            stop = min(start + step, sizes[split - 1])
+            yield (*(slice(i, i + 1) for i in lead), slice(start, stop), *tail)
