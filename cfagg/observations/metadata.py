@@ -67,7 +67,7 @@ def describe(dataset: Observations) -> dict[str, Any]:
         "area": None
         if plan.area is None
         else as_json([plan.area.north, plan.area.west, plan.area.south, plan.area.east]),
-        "thin": None if plan.thin is None else {"seed": plan.thin.seed, plan.thin.method: plan.thin.amount},
+        "thin": None if plan.thin is None else plan.thin.option,
         "index": dataset.index.kind,
         "columns": list(dataset.columns),
         "variables": list(dataset.variables),

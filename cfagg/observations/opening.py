@@ -76,9 +76,11 @@ def open_observations(
         Kind of index to look dates up in: ``"pages"``, ``"bisect"``, ``"btree"`` or one of an entry point
         ``cfagg.indexes``.  By default the fastest that the store has.
     options : mapping, optional
-        For URLs: what `obstore` is told, such as ``{"region": "eu-west-1", "skip_signature": True}``.
+        For URLs: ``headers`` and ``timeout``; for ``s3://`` also ``region``, ``endpoint``, ``access_key_id``,
+        ``secret_access_key`` and more (see `cfagg.observations.source.make_source`).  Nothing is taken from the
+        environment.
     allow : iterable of str
-        Prefixes of URLs of private or local addresses that may be read.
+        Prefixes of URLs to which the server may redirect; none by default.
 
     Returns
     -------

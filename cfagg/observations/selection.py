@@ -253,6 +253,11 @@ class Thinning:
             must = {"every": "a whole number from 1", "random": "above 0 and at most 1", "grid": "above 0, at most 180"}
             raise SelectionError(f"thin={{{self.method!r}: {self.amount}}}: the amount must be {must[self.method]}")
 
+    @property
+    def option(self) -> dict[str, float]:
+        """What ``thin=`` takes for this thinning."""
+        return {self.method: self.amount, **({"seed": self.seed} if self.method == "random" else {})}
+
     def keep(self, date: int, rows: np.ndarray[Any, np.dtype[np.int64]], lats: Floats, lons: Floats) -> Any:
         """Return what to keep of a sample's rows.
 
