@@ -238,4 +238,4 @@ def make_source(
         raise SourceError(f"{name} is a URL of another kind; stores are read from http://, https:// and s3://")
     if options:
         raise SourceError(f"{name} is a directory of this machine and takes no options; found {sorted(options)}")
-    return LocalSource(name)
+    return LocalSource(os.path.expanduser(name))  # noqa: PTH111
