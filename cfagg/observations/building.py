@@ -370,6 +370,8 @@ def _statistics_attributes(
         "constant_fields": sorted(v for v, same in zip(variables, constant.tolist(), strict=True) if same),
         "statistics_start_date": iso(table.epoch(a)),
         "statistics_end_date": iso(table.epoch(b - 1)),
+        # The first so many records may end within a second.
+        "statistics_rows": [a, b],
     }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, time, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -283,9 +283,7 @@ def read_statistics(values: Any, where: str, problems: list[Problem], additions:
 def _to_its_end(given: Any, end: datetime) -> datetime:
     """Return the last second of an end that is a day without a time; observations of that day count."""
     text = str(given).strip()
-    a_day = (isinstance(given, date) and not isinstance(given, datetime)) or (
-        len(text) in (8, 10) and text[-1:].isdigit()
-    )
+    a_day = len(text) in (8, 10) and text[-1:].isdigit()
     return end + timedelta(days=1, seconds=-1) if a_day and end.time() == time() else end
 
 

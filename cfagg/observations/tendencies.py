@@ -8,6 +8,7 @@ slots whose starts are six hours apart.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ type Read = Callable[[int, int], Floats]
 
 _KEYS = ("grid", "steps", "slot")
 #: Finer cells than this are a mistake, and their numbers would not fit.
-_FINEST = Fraction(1, 1000)
+_FINEST, _COARSEST = Fraction(1, 1000), 180
 #: Slots of the past that are kept.
 _MOST_SLOTS = 1000
 
@@ -66,7 +67,7 @@ def parse_tendencies(value: Any, where: str = "statistics.tendencies") -> Tenden
     ----------
     value : mapping or None
         ``grid`` (degrees), ``steps`` (spans of time such as ``[6h, 1d]``, or one), and ``slot``, by default the
-        shortest step.
+        longest that all steps are multiples of.
     where : str
         Key path of the value, for messages.
 
@@ -88,20 +89,21 @@ def parse_tendencies(value: Any, where: str = "statistics.tendencies") -> Tenden
         raise ConventionError(head, [Problem(where, f"is {value!r}; {said}")])
     problems = [Problem(f"{where}.{k}", f"is not known; expected {', '.join(_KEYS)}") for k in value if k not in _KEYS]
     degrees = _degrees(value.get("grid"))
-    if not _FINEST <= degrees <= 90:
-        said = f"is {value.get('grid')!r}; expected the size of a cell in degrees, from {float(_FINEST)} to 90"
+    if not _FINEST <= degrees <= _COARSEST:
+        said = f"is {value.get('grid')!r}; expected the size of a cell in degrees, from {float(_FINEST)} to {_COARSEST}"
         problems.append(Problem(f"{where}.grid", said))
     given = value.get("steps")
     listed = list(given) if isinstance(given, list | tuple) else [given]
     steps = [_seconds(step, f"{where}.steps[{i}]", problems) for i, step in enumerate(listed)]
-    slot = min(steps, default=0)
+    slot = math.gcd(*steps)
     if not listed:
         problems.append(Problem(f"{where}.steps", "is empty; expected spans of time such as [6h, 24h]"))
     if value.get("slot") is not None:
         slot = _seconds(value["slot"], f"{where}.slot", problems)
     for i, step in enumerate(steps):
         if slot and (step % slot or step // slot > _MOST_SLOTS):
-            said = f"{listed[i]!r} is not 1 to {_MOST_SLOTS:,} times the slot {format_duration(Fraction(slot))}"
+            texts = [format_duration(Fraction(n)) for n in (step, slot)]
+            said = f"{texts[0]} is not 1 to {_MOST_SLOTS:,} times the slot {texts[1]}"
             problems.append(Problem(f"{where}.steps[{i}]", said))
     if problems:
         raise ConventionError(head, problems)

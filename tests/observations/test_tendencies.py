@@ -118,7 +118,8 @@ def test_cells_cover_the_globe_and_no_more():
         ({"grid": 1, "steps": []}, [".steps"]),
         ({"grid": "nan", "steps": "6h"}, [".grid"]),
         ({"grid": 0, "steps": ["6h", "soon"], "every": 1}, [".every", ".grid", ".steps[1]"]),
-        ({"grid": 1, "steps": ["6h", "7h"]}, [".steps[1]"]),
+        ({"grid": 1, "steps": ["6h", "7h"], "slot": "6h"}, [".steps[1]"]),
+        ({"grid": 181, "steps": ["1s", "1d"]}, [".grid", ".steps[1]"]),
         ({"grid": 1, "steps": "6h", "slot": "1s"}, [".steps[0]"]),
     ],
 )
@@ -126,6 +127,10 @@ def test_all_problems_are_told_at_once(value, places):
     with pytest.raises(ConventionError) as found:
         parse_tendencies(value)
     assert [p.where for p in found.value.problems] == ["statistics.tendencies" + p for p in places]
+
+
+def test_slots_fit_into_all_steps():
+    assert parse_tendencies({"grid": 1, "steps": ["6h", "9h"]}).slot == 3 * 3600
 
 
 def test_no_tendencies_are_no_tendencies():

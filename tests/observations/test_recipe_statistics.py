@@ -1,0 +1,78 @@
+"""Statistics that a recipe asks for, in a store that is built of it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import zarr
+
+from cfagg.errors import ConventionError
+from cfagg.observations.checking import check_store
+from cfagg.observations.creating import create_observations
+from cfagg.observations.tendencies import parse_tendencies
+from tests.observations.test_tendencies import plainly
+
+
+def buoys(start, end):
+    dates = pd.date_range(start, end, freq="997s", inclusive="left")
+    rng = np.random.default_rng(dates[0].day_of_year)
+    n = len(dates)
+    values = {"sst": rng.normal(288, 3, n).astype("f4"), "wind": rng.gamma(2, 3, n).astype("f4")}
+    values["wind"][::5] = np.nan
+    return pd.DataFrame({"date": dates, "latitude": rng.choice([-40.0, 5, 60], n), "longitude": 12.5, **values})
+
+
+def built(path, **statistics):
+    recipe = {
+        "dates": {"start": "2020-01-01", "end": "2020-01-10", "frequency": "1d"},
+        "input": buoys,
+        "output": {"layout": "tabular"},
+        "statistics": statistics,
+    }
+    create_observations(recipe, path, workers=1)
+    return zarr.open_group(path, mode="r", use_consolidated=False)
+
+
+def second(text):
+    return int(np.datetime64(text, "s").astype(int))
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        ({}, lambda e: e >= e[0]),
+        ({"records": "80%"}, lambda e: np.arange(len(e)) < len(e) * 8 // 10),
+        ({"period": "80%"}, lambda e: e <= e[0] + 0.8 * (e[-1] - e[0])),
+        ({"end": "2020-01-03"}, lambda e: e < second("2020-01-04")),
+        ({"end": "2020-01-03T00:00:00"}, lambda e: e <= second("2020-01-03")),
+        ({"start": "2020-01-09T12:00:00"}, lambda e: e >= second("2020-01-09T12:00:00")),
+    ],
+)
+def test_statistics_are_those_of_the_rows_that_are_asked_for(tmp_path, asked, wanted):
+    group = built(tmp_path / "a.zarr", **asked)
+    start, stop = group.attrs["statistics_rows"]
+    rows = group["data"][:, :2].astype("i8")
+    at = np.flatnonzero(wanted(rows[:, 0] * 86400 + rows[:, 1]))
+    assert (start, stop) == (at[0], at[-1] + 1)
+    chosen = group["data"][start:stop, 4:].astype("f8")
+    np.testing.assert_allclose(group["mean"][:], np.nanmean(chosen, 0), rtol=1e-14)
+    np.testing.assert_allclose(group["stdev"][:], np.nanstd(chosen, 0), rtol=1e-12)
+    np.testing.assert_array_equal(group["maximum"][:], np.nanmax(chosen, 0))
+    np.testing.assert_array_equal(group["nan_count"][:], np.isnan(chosen).sum(0))
+    assert check_store(tmp_path / "a.zarr", full=True).findings == ()
+
+
+def test_tendencies_are_on_the_grid_that_the_recipe_names(tmp_path):
+    group = built(tmp_path / "a.zarr", tendencies=["6h", "1d"], grid=30)
+    grid = parse_tendencies({"grid": 30, "steps": ["6h", "1d"]})
+    for name, step in (("6h", 21600), ("1d", 86400)):
+        expected = plainly(group["data"][:], grid, step).astype("f8")
+        assert len(expected) > 50
+        np.testing.assert_allclose(group[f"statistics_tendencies_{name}_mean"][:], np.nanmean(expected, 0), atol=1e-5)
+        np.testing.assert_allclose(group[f"statistics_tendencies_{name}_stdev"][:], np.nanstd(expected, 0), atol=1e-5)
+
+
+def test_tendencies_that_cannot_be_are_told_before_anything_is_read(tmp_path):
+    with pytest.raises(ConventionError) as found:
+        built(tmp_path / "a.zarr", tendencies=["1s", "1d"], grid=30)
+    assert [p.where for p in found.value.problems] == ["statistics.tendencies.steps[1]"]
+    assert list(tmp_path.iterdir()) == []
