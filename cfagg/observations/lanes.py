@@ -226,6 +226,10 @@ def _by_zarr_python(source: Source, array: StoredArray, row: int, column: int) -
     opened = open_array(source.path, array.path)
     index = (row, column)[: len(array.shape)]
     shape = array.chunk
+    total = math.prod(shape) * array.dtype.itemsize
+    key = array.key(*(i * c // h for i, c, h in zip(index, array.chunk, array.held, strict=True)))
+    if source.size(key) is None:
+        return Lane(key, max(total, 1), total, None, None, _same)
 
     def decode(stored: Any, expected: int) -> Block:  # noqa: ARG001
         found = read_chunk(opened, index)
@@ -234,5 +238,4 @@ def _by_zarr_python(source: Source, array: StoredArray, row: int, column: int) -
             whole[tuple(slice(0, n) for n in found.shape)] = found
         return whole.reshape(-1).view(np.uint8)
 
-    total = math.prod(shape) * array.dtype.itemsize
-    return Lane(array.key(*index), total, total, _at(0), _at(0), decode)
+    return Lane(key, total, total, _at(0), _at(0), decode)
