@@ -467,6 +467,7 @@ def make_storms(folder: Path, table: Any) -> None:
         ):
             attributes = {"units": "nautical_mile", **about, "coordinates": "time lat lon", "_FillValue": fill}
             put(dataset, name, ("obs",), table[column].fillna(fill).to_numpy("i2"), attributes)
+        put(dataset, "track", ("storm",), np.arange(1, len(size) + 1, dtype="i2"), {"long_name": "number of the storm"})
 
 
 def main(folder: Path) -> None:

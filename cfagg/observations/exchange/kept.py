@@ -45,11 +45,14 @@ class Kept:
         Attributes of variables, by their names in the store, that the file has no place for.
     about : mapping
         What the store told of itself.
+    added : mapping of str to list of str
+        Names of attributes that variables have in the file only, by their names in the store.
     """
 
     variables: tuple[str, ...]
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
+    added: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property
     def of_store(self) -> dict[str, Any]:
@@ -68,7 +71,12 @@ def about_of(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in attributes.items() if k not in _OF_ARRAYS and v is not None and v != {}}
 
 
-def kept_of(table: Table, names: Sequence[str], attributes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def kept_of(
+    table: Table,
+    names: Sequence[str],
+    attributes: Mapping[str, Mapping[str, Any]],
+    added: Mapping[str, list[str]] | None = None,
+) -> dict[str, Any]:
     """Return the document of a table.
 
     Parameters
@@ -77,12 +85,15 @@ def kept_of(table: Table, names: Sequence[str], attributes: Mapping[str, Mapping
         Names in the file of the table's variables, in order.
     attributes : mapping of str to mapping
         Attributes of variables that the file has no other place for.
+    added : mapping of str to list of str, optional
+        Names of attributes that variables get in the file only.
     """
     return {
         "version": 1,
         "variables": list(names),
         "attributes": {k: plain(v) for k, v in attributes.items() if v},
         "about": plain(table.about),
+        "added": dict(added or {}),
         "statistics": {k: plain(np.asarray(v).tolist()) for k, v in table.statistics.items()},
     }
 
@@ -114,16 +125,18 @@ def parse_kept(text: str | bytes, where: str) -> Kept:
     names = found.get("variables")
     if not isinstance(names, list) or not all(isinstance(n, str) and n for n in names) or len(set(names)) < len(names):
         problems.append(Problem("variables", f"expected different names, found {shorten(names)}"))
-    attributes, about = found.get("attributes", {}), found.get("about", {})
+    attributes, about, added = (found.get(key, {}) for key in ("attributes", "about", "added"))
     if not isinstance(attributes, dict) or not all(isinstance(v, dict) for v in attributes.values()):
         problems.append(Problem("attributes", f"expected objects by name, found {shorten(attributes)}"))
     if not isinstance(about, dict):
         problems.append(Problem("about", f"expected an object, found {shorten(about)}"))
     elif not isinstance(about.get("recipe", {}), dict):
         problems.append(Problem("about.recipe", f"expected an object, found {shorten(about['recipe'])}"))
+    if not isinstance(added, dict) or not all(isinstance(v, list) for v in added.values()):
+        problems.append(Problem("added", f"expected lists by name, found {shorten(added)}"))
     if problems:
         raise ConventionError(f"{where}: the attribute {KEPT!r} is not as cfagg writes it", problems)
-    return Kept(tuple(map(str, names or ())), attributes, about)
+    return Kept(tuple(map(str, names or ())), attributes, about, added)
 
 
 def plain(value: Any) -> Any:

@@ -116,6 +116,7 @@ def export_netcdf(
     if feature == "profile" and vertical is None:
         raise SelectionError("feature='profile' needs vertical=, the variable that is the height or depth")
     table = Table.of(source)
+    table.check_names()
     up = None if vertical is None else _positive(table, vertical)
     instances = None if form == "point" else find_instances(table, by, feature)
     with written_aside(path, overwrite=overwrite) as aside:
@@ -196,7 +197,14 @@ class _File:
         """Return what is needed to give back the store as it was, beyond what CF describes."""
         table = self.table
         others = {v: netcdf_attributes(table.attributes.get(v, {}))[1] for v in table.variables}
-        return kept_of(table, [self.names[v] for v in table.variables], others)
+        added = {v: self._added(v) for v in table.variables}
+        return kept_of(table, [self.names[v] for v in table.variables], others, {k: v for k, v in added.items() if v})
+
+    def _added(self, variable: str) -> list[str]:
+        """Return the names of attributes that a variable has in the file only."""
+        has = netcdf_attributes(self.table.attributes.get(variable, {}))[0]
+        named = [] if {"long_name", "standard_name"} & set(has) else ["long_name"]
+        return named + [k for k in ("positive", "axis") if variable == self.vertical and k not in has]
 
     def _create(
         self, file: Any, name: str, dtype: Any, dimension: str, attributes: Mapping[str, Any], fill: Any = None

@@ -10,15 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.errors import ConventionError, Problem
+from cfagg.errors import ConventionError
 from cfagg.observations.exchange.aside import written_aside
 from cfagg.observations.exchange.kept import KEPT, kept_of, plain
-from cfagg.observations.exchange.table import META, Table, epochs_of
+from cfagg.observations.exchange.table import COLUMNS, META, Table, epochs_of
 
-__all__ = ["COLUMNS", "export_parquet"]
-
-#: The first columns of the file.
-COLUMNS = ("date", "latitude", "longitude")
+__all__ = ["export_parquet"]
 
 #: Rows of a row group: enough for statistics to be worth looking at, and few enough to be read for one window.
 ROW_GROUP = 1 << 16
@@ -79,11 +76,7 @@ def export_parquet(
     table = Table.of(source)
     if rows_per_group < 1:
         raise ConventionError(f"rows_per_group is {rows_per_group}; it must be 1 or more")
-    if clash := [v for v in table.variables if v in COLUMNS]:
-        raise ConventionError(
-            f"{table.name}: the file needs the names of some variables for its own columns",
-            [Problem(v, "rename it, with rename= of open_observations") for v in clash],
-        )
+    table.check_names()
     schema = _schema(table)
     with written_aside(path, overwrite=overwrite) as aside, pq.ParquetWriter(aside, schema, compression="zstd") as file:
         for start, rows in table.blocks():

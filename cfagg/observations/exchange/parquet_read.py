@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from cfagg.errors import ConventionError, Problem, SourceError
 from cfagg.observations.exchange.assembling import assemble
 from cfagg.observations.exchange.kept import KEPT, Kept, parse_kept
-from cfagg.observations.exchange.parquet import COLUMNS
-from cfagg.observations.exchange.table import BLOCK_ROWS
+from cfagg.observations.exchange.table import BLOCK_ROWS, COLUMNS
 from cfagg.observations.frames import check_frame, check_rows
 
 if TYPE_CHECKING:

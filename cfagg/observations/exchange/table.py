@@ -12,10 +12,13 @@ import numpy.typing as npt
 
 from cfagg.errors import ConventionError, Problem
 
-__all__ = ["META", "Table", "epochs_of", "text_of"]
+__all__ = ["COLUMNS", "META", "Table", "epochs_of", "text_of"]
 
 type Rows = npt.NDArray[np.float32]
 type Epochs = npt.NDArray[np.int64]
+
+#: Columns of frames and Parquet files before the variables.
+COLUMNS = ("date", "latitude", "longitude")
 
 #: Columns before the variables: days since 1970, second of the day, latitude, longitude.
 META = 4
@@ -96,6 +99,20 @@ class Table:
         if name not in self.variables:
             raise ConventionError(f"{self.name} has no variable {name!r}; it has {', '.join(self.variables)}")
         return META + self.variables.index(name)
+
+    def check_names(self) -> None:
+        """Refuse variables that are called like the first columns of a frame, `COLUMNS`.
+
+        Raises
+        ------
+        ConventionError
+            There are some; all are named.
+        """
+        if clash := [v for v in self.variables if v in COLUMNS]:
+            raise ConventionError(
+                f"{self.name}: the file needs the names of some variables for its own columns",
+                [Problem(v, "rename it, with rename= of open_observations") for v in clash],
+            )
 
     @classmethod
     def of(cls, source: Any) -> Table:

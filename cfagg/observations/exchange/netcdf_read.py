@@ -1,0 +1,133 @@
+"""Reading netCDF back into a store of observations."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from cfagg.errors import ConventionError, Problem
+from cfagg.observations.exchange.assembling import assemble
+from cfagg.observations.exchange.kept import KEPT, Kept, parse_kept
+from cfagg.observations.exchange.table import COLUMNS
+from cfagg.observations.frames import attributes_of, check_frame, check_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["import_netcdf"]
+
+#: Global attributes that describe a store, and what it calls them.
+_GLOBAL = {
+    "title": "title",
+    "institution": "institution",
+    "source": "source",
+    "references": "references",
+    "comment": "comment",
+    "license": "licence",
+}
+
+
+def import_netcdf(
+    path: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    format: Literal["zarr2", "cfagg"] = "zarr2",  # noqa: A002
+    date_indexing: Literal["bisect", "btree"] = "bisect",
+    overwrite: bool = False,
+) -> Path:
+    """Make a store of a netCDF file: one of `export_netcdf`, or any of CF's discrete sampling geometries.
+
+    Rows are sorted, and of equal ones one is kept.  The store of a file that `export_netcdf` wrote has the same rows,
+    variables and attributes as the one it was written from; its statistics are those of all rows.  Files of others are
+    read as the source ``netcdf`` of a recipe reads them.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    target : path
+        The store.
+    format, date_indexing
+        As of the recipe's output: the layout of the store, and the kind of its index.
+    overwrite : bool
+        Whether a store may be replaced.
+
+    Returns
+    -------
+    pathlib.Path
+        The store.
+
+    Raises
+    ------
+    SourceError
+        The file cannot be read.
+    ConventionError
+        It is no table of observations; variables and rows are named.
+    TargetExistsError, TargetError
+        The store is there, or cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import cfagg
+    >>> from cfagg.demo import sample
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = import_netcdf(sample("storms.nc"), f"{folder}/storms.zarr")
+    ...     ds = cfagg.open_observations(store, "2005-08-28", "2005-08-28", "[0,24)", "24h")
+    ...     print(ds.variables, ds[0][:, 0].max())
+    ('wind', 'pressure', 'gale', 'hurricane', 'track') 150.0
+    """
+    from cfagg.observations.sources.netcdf import read_netcdf
+
+    where = os.fspath(path)
+    kept, about = _told(where)
+    frames = read_netcdf(where, columns=None if kept is None else kept.variables)
+    first = next(frames)
+    variables = [str(c) for c in first.columns if c not in COLUMNS]
+    attributes = attributes_of(first)
+    if kept is not None:
+        if len(variables) != len(kept.variables):
+            raise ConventionError(
+                f"{where}: the attribute {KEPT!r} names other variables than the file has",
+                [Problem("variables", f"expected {', '.join(variables)}, found {', '.join(kept.variables)}")],
+            )
+        attributes = {v: _attributes(v, attributes.get(v, {}), kept) for v in variables}
+        about = kept.of_store
+    return assemble(
+        _checked(chain([first], frames), where),
+        variables,
+        target,
+        where,
+        {**about, "variables_metadata": {k: v for k, v in attributes.items() if v}},
+        format=format,
+        date_indexing=date_indexing,
+        overwrite=overwrite,
+    )
+
+
+def _told(path: str) -> tuple[Kept | None, dict[str, Any]]:
+    """Return what cfagg wrote into a file, if it did, and what its global attributes tell."""
+    from cfagg.readers import netcdf
+
+    with netcdf.opened(path) as dataset:
+        found = {k: dataset.getncattr(k) for k in dataset.ncattrs() if k in (*_GLOBAL, KEPT)}
+    texts = {k: v for k, v in found.items() if isinstance(v, str) and v}
+    kept = parse_kept(texts[KEPT], path) if KEPT in texts else None
+    return kept, {_GLOBAL[k]: v for k, v in texts.items() if k != KEPT}
+
+
+def _attributes(name: str, found: dict[str, Any], kept: Kept) -> dict[str, Any]:
+    """Return the attributes of a variable as they were in the store."""
+    added = kept.added.get(name, [])
+    return {**{k: v for k, v in found.items() if k not in added}, **kept.attributes.get(name, {})}
+
+
+def _checked(frames: Iterator[pd.DataFrame], where: str) -> Iterator[pd.DataFrame]:
+    for frame in frames:
+        checked = check_frame(frame, where, datetime.min, datetime.max)
+        check_rows(checked, where)
+        yield checked
