@@ -359,3 +359,54 @@ def dates_of_samples(start: int, end: int, frequency: int) -> list[int]:
         result.append(date)
         date += frequency
     return result
+
+
+def rows_between(epochs, starts, lengths, lo: int, hi: int) -> tuple[int, int]:
+    """First row, and row after the last, with lo <= epoch < hi, entry by entry; where there is none, where it would be."""
+    begin = end = None
+    for epoch, start, length in zip(list(epochs), list(starts), list(lengths), strict=True):
+        if epoch >= lo and begin is None:
+            begin = end = int(start)
+        if lo <= epoch < hi:
+            end = int(start) + int(length)
+    rows = int(starts[-1] + lengths[-1]) if len(epochs) else 0
+    return (rows, rows) if begin is None or end is None else (begin, end)
+
+
+def btree_pages(entries: list[tuple[int, int, int]], room: int) -> tuple[list[list[int]], int]:
+    """Pages of a B+tree that is loaded from sorted entries, page 1 first, and the page of its root."""
+
+    def page(is_node: int, left: int, right: int, content: list[tuple[int, int, int]]) -> list[int]:
+        flat = [number for entry in content for number in entry]
+        return [is_node, len(content), left, right, *flat, *[0] * (3 * room - len(flat))]
+
+    groups = [entries[i : i + room] for i in range(0, len(entries), room)]
+    if len(groups) < 2:
+        return [page(0, 0, 0, entries)], 1
+    pages = [page(0, 0, 0, [])]
+    level = []
+    for i, group in enumerate(groups):
+        number = len(pages) + 1
+        pages.append(page(0, number - 1 if i else 0, number + 1 if i + 1 < len(groups) else 0, group))
+        level.append((group[0][0], number))
+    while len(level) > 1:
+        above = []
+        for i in range(0, len(level), room + 1):
+            children = level[i : i + room + 1]
+            above.append((children[0][0], len(pages) + 1))
+            pages.append(page(1, children[0][1], 0, [(key, child, 0) for key, child in children[1:]]))
+        level = above
+    return pages, level[0][1]
+
+
+# ---- observations: order of rows -------------------------------------------------------------------------------
+
+
+def sorted_rows(rows):
+    """Return rows sorted by all columns, NaN last, each distinct one once; -0.0 equals 0.0, and NaN any NaN."""
+    rows = np.array(rows, "f4")
+    rows[np.isnan(rows)] = np.nan
+    rows[rows == 0] = 0
+    rows = rows[np.lexsort(rows.T[::-1])] if len(rows) else rows
+    same = ((rows[1:] == rows[:-1]) | (np.isnan(rows[1:]) & np.isnan(rows[:-1]))).all(axis=1)
+    return rows[np.concatenate([[True], ~same])] if len(rows) else rows

@@ -398,3 +398,49 @@ def offsets(draw) -> tuple[str, Fraction]:
     }
     seconds = special[text] if size is None else Fraction(number * size)
     return sign + text.format(number), -seconds if sign == "-" else seconds
+
+
+@st.composite
+def index_entries(draw, most: int = 1100, distinct: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Entries of an index: even, with gaps, at random, several of one epoch unless distinct; one, or none."""
+    n = draw(st.one_of(st.integers(0, 20), st.sampled_from([63, 64, 65, 66, 511, 512, 513, 1025, most])))
+    n = min(n, most)
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    least = 1 if distinct else 0
+
+    def column(low: int) -> np.ndarray:
+        kind = draw(st.sampled_from(["even", "random", "rare", "huge"]))
+        even = np.full(n, draw(st.integers(low, 7)), np.int64)
+        if kind == "random":
+            return rng.integers(low, low + draw(st.sampled_from([2, 9, 1000])), n)
+        if kind == "rare":
+            return np.where(rng.random(n) < 0.02, rng.integers(low, 10**6, n), even)
+        if kind == "huge":
+            return np.where(rng.random(n) < 0.5, rng.integers(low, 2**58 // (n + 1), n), even)
+        return even
+
+    epoch = draw(st.sampled_from([-(10**9), 0, 1_577_836_800])) + np.cumsum(column(least), dtype=np.int64)
+    length = column(1)
+    return epoch, np.cumsum(length) - length, length
+
+
+@st.composite
+def intervals(draw, epochs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Intervals of dates as windows have them, open or closed at either end: at, between and beyond epochs."""
+    near = [0, 5, *(int(e) for e in epochs[:: max(1, len(epochs) // 20)]), *(int(e) for e in epochs[-1:])]
+    end = st.tuples(st.sampled_from(near), st.integers(-2, 2)).map(sum)
+    pairs = draw(st.lists(st.tuples(end, end), max_size=12))
+    return np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64)
+
+
+@st.composite
+def observation_rows(draw, most: int = 40, columns: int = 5) -> np.ndarray:
+    """Rows of observations in any order, many of which are equal in their first columns, or altogether."""
+    n = draw(st.integers(0, most))
+    chance = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rows = np.empty((n, columns), "f4")
+    rows[:, 0] = chance.integers(-2, 3, n)
+    rows[:, 1] = chance.choice([0, 1, 86399], n)
+    values = np.array([-90, -0.0, 0.0, 1e-40, 5.5, np.nan, np.inf, -np.inf], "f4")
+    rows[:, 2:] = chance.choice(values[: draw(st.integers(1, len(values)))], (n, columns - 2))
+    return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,6 +96,7 @@ def read_part(recipe: Recipe, number: int, part: Part, folder: Path, run_bytes: 
         if len(frame):
             reading.add(frame, recipe.build.allow_nans)
     reading.flush()
+    _give_back()
     return _keep(folder, reading.result())
 
 
@@ -131,6 +133,13 @@ def recorded(folder: Path, number: int) -> PartRead | None:
 def _keep(folder: Path, found: PartRead) -> PartRead:
     write_record(folder / f"part-{found.number:06d}.json", found.to_json())
     return found
+
+
+def _give_back() -> None:
+    """Let Arrow return memory to the system that it keeps for later, where sources have used it."""
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None:
+        arrow.default_memory_pool().release_unused()
 
 
 class _Reading:

@@ -1,0 +1,80 @@
+"""Kernels on rows of observations, against plain NumPy."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cfagg.kernels import rows as kernel
+from cfagg.observations.sorting import disorder, sort_unique
+from tests import oracles
+from tests.strategies import observation_rows
+
+
+def bits(rows):
+    return rows.shape, rows.tobytes()
+
+
+@settings(max_examples=50)
+@given(observation_rows())
+def test_sorting_gives_each_row_once_in_the_order_of_all_columns(rows):
+    assert bits(sort_unique(rows.copy())) == bits(oracles.sorted_rows(rows))
+
+
+def test_many_rows_of_equal_keys_are_sorted_by_the_other_columns():
+    chance = np.random.default_rng(0)
+    rows = chance.integers(0, 3, (5000, 6)).astype("f4")
+    rows[:, :3] = 1
+    assert bits(sort_unique(rows.copy())) == bits(oracles.sorted_rows(rows))
+
+
+def test_dates_far_apart_leave_room_for_little_of_the_latitude():
+    rows = np.array([[2**24 - 1, 5, 1, 0], [-(2**24) + 1, 7, -90, 0], [2**24 - 1, 5, -1, 0], [0, 0, np.nan, 1]], "f4")
+    assert bits(sort_unique(rows.copy())) == bits(oracles.sorted_rows(rows))
+
+
+def test_rows_in_order_are_not_copied():
+    rows = np.array([[1, 0, 0], [1, 1, 0]], "f4")
+    assert sort_unique(rows) is rows
+
+
+def test_every_nan_and_every_zero_gets_the_same_bits():
+    rows = np.array([[0x7FC00001, 0xFFC00000, 0x80000000, 0x7FC00000]], "u4").view("f4")
+    kernel.normalise(rows)
+    assert rows.view("u4").tolist() == [[0x7FC00000, 0x7FC00000, 0, 0x7FC00000]]
+
+
+@settings(max_examples=50)
+@given(observation_rows(), st.data())
+def test_the_first_row_out_of_order_is_found(rows, data):
+    rows = oracles.sorted_rows(rows)
+    assert kernel.first_disorder(rows) == -1
+    if len(rows):
+        at = data.draw(st.integers(0, len(rows) - 1))
+        # A row twice is as wrong as one too early.
+        twice = np.insert(rows, at + 1, rows[at], axis=0)
+        assert kernel.first_disorder(twice) == at + 1
+        assert disorder(rows[at:], last=rows[at : at + 1]) == 0
+        assert disorder(rows[at + 1 :], last=rows[at : at + 1]) is None
+
+
+@settings(max_examples=50)
+@given(observation_rows(), observation_rows(most=4))
+def test_bounds_count_the_rows_before_and_those_up_to_a_row(rows, others):
+    rows = oracles.sorted_rows(rows)
+    for other in oracles.sorted_rows(others):
+        without = [r for r in rows if r.tobytes() != other.tobytes()]
+        both = oracles.sorted_rows([*rows, other])
+        place = next(i for i, r in enumerate(both) if r.tobytes() == other.tobytes())
+        assert kernel.lower_bound(rows, other[None], False) == place
+        assert kernel.lower_bound(rows, other[None], True) == place + len(rows) - len(without)
+
+
+@settings(max_examples=50)
+@given(st.lists(observation_rows(most=12), min_size=1, max_size=6))
+def test_merging_runs_is_sorting_all_of_their_rows(runs):
+    runs = [oracles.sorted_rows(r) for r in runs]
+    rows = np.concatenate(runs)
+    bounds = np.concatenate([[0], np.cumsum([len(r) for r in runs])]).astype("i8")
+    out = np.empty_like(rows)
+    count = kernel.merge_runs(rows, bounds, out)
+    assert bits(out[:count]) == bits(oracles.sorted_rows(rows))

@@ -1,0 +1,71 @@
+"""Sorted runs in one order, whatever the memory."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cfagg.observations.merging import merge_portion, plan_merge
+from cfagg.observations.spill import Piece, write_run
+from cfagg.observations.table import RowTable
+from tests import oracles
+from tests.strategies import observation_rows
+
+
+def runs_of(folder, parts):
+    return [write_run(folder / f"run-{k}", oracles.sorted_rows(p)) for k, p in enumerate(parts)]
+
+
+def ordered(folder, runs, most, columns=5):
+    pieces = []
+    for k, portion in enumerate(plan_merge(runs, most)):
+        if len(portion.pieces) == 1:
+            pieces.append(portion.pieces[0])
+        else:
+            run = merge_portion(portion, folder / f"portion-{k}")
+            pieces.append(Piece(run, 0, run.rows))
+    return RowTable.of(pieces, columns)
+
+
+@settings(max_examples=50)
+@given(st.lists(observation_rows(most=15), max_size=6), st.integers(1, 40))
+def test_all_rows_come_in_order_and_once(tmp_path_factory, parts, most):
+    folder = tmp_path_factory.mktemp("runs")
+    table = ordered(folder, runs_of(folder, parts), most)
+    expected = oracles.sorted_rows(np.concatenate([*parts, np.empty((0, 5), "f4")]))
+    assert table.read(0, table.rows).tobytes() == expected.tobytes()
+
+
+def test_runs_that_do_not_meet_are_taken_as_they_are(tmp_path):
+    days = [np.array([[d, s, 0, 0, 0] for s in range(5)], "f4") for d in (2, 0, 1)]
+    portions = plan_merge(runs_of(tmp_path, days), 100)
+    assert [[(p.source.path.name, len(p)) for p in portion.pieces] for portion in portions] == [
+        [("run-1", 5)],
+        [("run-2", 5)],
+        [("run-0", 5)],
+    ]
+
+
+def test_of_runs_that_meet_at_their_ends_only_the_ends_are_merged(tmp_path):
+    one = np.array([[0, s, 0, 0, 0] for s in range(100)], "f4")
+    two = np.array([[0, s, 1, 0, 0] for s in range(98, 200)], "f4")
+    portions = plan_merge(runs_of(tmp_path, [one, two]), 1000)
+    merged = [p for p in portions if len(p.pieces) > 1]
+    assert sum(p.rows for p in merged) <= 3
+    assert sum(p.rows for p in portions) == 202
+
+
+def test_no_portion_is_larger_than_asked_for_where_rows_differ(tmp_path):
+    chance = np.random.default_rng(0)
+    parts = [chance.integers(0, 86400, (1000, 5)).astype("f4") for _ in range(4)]
+    portions = plan_merge(runs_of(tmp_path, parts), 200)
+    assert max(p.rows for p in portions) <= 200
+    table = ordered(tmp_path, runs_of(tmp_path, parts), 200)
+    assert table.read(0, table.rows).tobytes() == oracles.sorted_rows(np.concatenate(parts)).tobytes()
+
+
+def test_rows_of_dates_are_found(tmp_path):
+    rows = np.array([[0, 5, 0, 0, 0], [0, 5, 1, 0, 0], [0, 9, 0, 0, 0], [1, 0, 0, 0, 0]], "f4")
+    table = ordered(tmp_path, runs_of(tmp_path, [rows[:2], rows[2:]]), 10)
+    assert [table.find(*w) for w in ((0, 5), (5, 6), (6, 86401), (9, 9), (10**6, 10**7))] == [
+        (0, 0), (0, 2), (2, 4), (2, 2), (4, 4),
+    ]  # fmt: skip
