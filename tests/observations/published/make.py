@@ -1,4 +1,4 @@
-"""Make the stores of this folder: ``PYTHON tests/observations/published/make.py``, with the published software's Python.
+"""Make the stores of this folder: ``PYTHON tests/observations/published/make.py`` with the Python of anemoi-datasets.
 
 Needs anemoi-datasets (and so zarr 2); see SOURCES.md.  Nothing of cfagg is used.
 """
