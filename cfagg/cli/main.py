@@ -29,6 +29,7 @@ COMMANDS = {
     "convert": ("cfagg.cli.convert", "write an aggregation or a netCDF file as a Zarr store"),
     "accumulate": ("cfagg.cli.accumulate", "store sums of an array, for averages over any range at once"),
     "mean": ("cfagg.cli.mean", "average an accumulated array over any range"),
+    "obs": ("cfagg.cli.obs", "build, show and check stores of observations"),
 }
 
 _EPILOG = """\
@@ -38,6 +39,7 @@ examples:
   cfagg convert temperature.nca temperature.zarr
   cfagg accumulate temperature.zarr tas
   cfagg mean temperature.zarr tas --over time --select time=1990/1999
+  cfagg obs create recipe.yaml synop.zarr
 
 exit status: 0 done, 1 findings or a refused loss, 2 wrong usage or failure
 """

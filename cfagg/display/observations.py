@@ -43,7 +43,8 @@ def description_lines(store: Description, *, rows: int | None = 24) -> list[str]
     """
     entries = [("rows", f"{store.rows:,}")]
     if store.first is not None and store.last is not None:
-        entries.append(("dates", f"{_date(store.first)} to {_date(store.last)} ({store.entries:,} distinct)"))
+        distinct = f" ({store.entries:,} distinct)" if store.entries else ""
+        entries.append(("dates", f"{_date(store.first)} to {_date(store.last)}{distinct}"))
         step, most = store.busiest
         day = f"{_count(store.per_day)} rows a day on average"
         entries.append(("density", f"{day}, at most {most:,} in any {_bin(step)}" if most else day))
@@ -64,6 +65,8 @@ def description_lines(store: Description, *, rows: int | None = 24) -> list[str]
 
 
 def _indexes(store: Description) -> str:
+    if store.index_problem and store.indexes:
+        return f"{', '.join(store.indexes)}; not usable: {store.index_problem}"
     if not store.indexes:
         return "none: cfagg obs index makes one"
     return ", ".join(f"{kind} (used)" if kind == store.used_index else kind for kind in store.indexes)

@@ -171,7 +171,7 @@ class _Check:
             message = "; ".join([error.message, *map(str, error.problems)])
             self.findings.append(Finding("OBS021", where, message))
         else:
-            self.findings += [Finding("OBS021", where, str(p)) for p in problems]
+            self.findings += [Finding("OBS021", where, p.message) for p in problems]
             if not problems:
                 self.indexes[kind] = index
 

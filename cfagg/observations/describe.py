@@ -64,6 +64,8 @@ class Description:
         Kinds of its indexes.
     used_index : str
         The kind that is used, empty where there is none.
+    index_problem : str
+        Why the index cannot be used, empty where it can.
     chunk, held : int
         Rows that are decoded together, and rows of a stored object.
     codecs : str
@@ -86,6 +88,7 @@ class Description:
     busiest: tuple[int, int]
     indexes: tuple[str, ...]
     used_index: str
+    index_problem: str
     chunk: int
     held: int
     codecs: str
@@ -121,11 +124,17 @@ def describe(store: ObservationStore) -> Description:
     >>> describe(open_store("synop.zarr")).rows  # doctest: +SKIP
     4000
     """
-    index, kinds = _indexes(store)
+    index, kinds, problem = _indexes(store)
     array = store.data.array
     given = store.attributes
     said = {k: given.all[k] for k in _SHOWN if given.all.get(k) is not None}
-    ends = (index.first, index.last) if index is not None else (None, None)
+    busiest, entries = (86400, 0), 0
+    ends: tuple[int | None, int | None] = store.span or (None, None)
+    if index is not None:
+        try:
+            busiest, entries, ends = _busiest(index), index.entries, (index.first, index.last)
+        except CfaggError as error:
+            index, problem = None, error.message
     return Description(
         path=store.path,
         zarr_format=store.zarr_format,
@@ -133,10 +142,11 @@ def describe(store: ObservationStore) -> Description:
         variables=_variables(store),
         first=ends[0],
         last=ends[1],
-        entries=0 if index is None else index.entries,
-        busiest=_busiest(index),
+        entries=entries,
+        busiest=busiest,
         indexes=kinds,
         used_index="" if index is None else index.kind,
+        index_problem=problem,
         chunk=array.chunk[0],
         held=array.held[0],
         codecs=array.codecs,
@@ -146,25 +156,24 @@ def describe(store: ObservationStore) -> Description:
     )
 
 
-def _indexes(store: ObservationStore) -> tuple[Index | None, tuple[str, ...]]:
-    """Return the index that is used, and the kinds of all that the store has."""
+def _indexes(store: ObservationStore) -> tuple[Index | None, tuple[str, ...], str]:
+    """Return the index that is used, the kinds of all that the store has, and why none can be used."""
     from cfagg.observations.indexes import stored_kinds
+    from cfagg.observations.indexes.pages import has_pages
 
-    kinds = stored_kinds(store)
+    kinds = (*stored_kinds(store), *(["pages"] if has_pages(store) else []))
     try:
-        index = store.index()
-    except CfaggError:
-        return None, kinds
-    return index, kinds if index.kind in kinds else (*kinds, index.kind)
+        return store.index(), kinds, ""
+    except CfaggError as error:
+        return None, kinds, error.message
 
 
-def _busiest(index: Index | None) -> tuple[int, int]:
+def _busiest(index: Index) -> tuple[int, int]:
+    """Return a length of time, and the most rows in so long a bin."""
     from cfagg.observations.coverage import time_coverage
 
-    if index is None or index.first is None:
-        return 86400, 0
     coverage = time_coverage(index)
-    return coverage.step, int(coverage.counts.max())
+    return coverage.step, int(coverage.counts.max(initial=0))
 
 
 def _variables(store: ObservationStore) -> tuple[Variable, ...]:

@@ -1,0 +1,47 @@
+"""``cfagg obs``: stores of observations; picks the command of its own that is asked for."""
+
+from __future__ import annotations
+
+import argparse
+
+from cfagg.cli import obs_check, obs_create, obs_index, obs_show, obs_window
+
+__all__ = ["add_parser", "run"]
+
+_COMMANDS = (obs_create, obs_show, obs_window, obs_check, obs_index)
+
+_EPILOG = """\
+examples:
+  cfagg obs create recipe.yaml synop.zarr
+  cfagg obs show synop.zarr --plot coverage.png
+  cfagg obs window synop.zarr 2020-01-31T12 --window "(-3,+3]"
+  cfagg obs check synop.zarr --full
+  cfagg obs index synop.zarr
+
+A store of observations is a table of rows in the order of their dates, each with a latitude and a longitude, and an
+index by which the rows in any window of time are found at once.
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command to the parser of `cfagg`."""
+    parser = subparsers.add_parser(
+        "obs",
+        help="build, show and check stores of observations",
+        description="Build, show and check stores of observations: irregular data in time and space.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in _COMMANDS:
+        command = module.add_parser(commands)
+        command.set_defaults(run_obs=module.run)
+        command.add_argument(
+            "--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command that was picked, and return its exit status."""
+    status: int = args.run_obs(args)
+    return status

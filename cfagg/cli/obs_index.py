@@ -1,0 +1,70 @@
+"""``cfagg obs index``: the fast index of a store of observations."""
+
+from __future__ import annotations
+
+import argparse
+
+from cfagg.cli import obs_common
+
+__all__ = ["add_parser", "run"]
+
+_EPILOG = """\
+examples:
+  cfagg obs index synop.zarr
+  cfagg obs index synop.zarr --from data
+
+Stores of other software get an index of small pages beside their own, which they do not mind; rows, their index and
+attributes stay as they are. It is made anew where there is one already.
+"""
+
+
+def add_parser(
+    subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
+) -> argparse.ArgumentParser:
+    """Add the command to the parser of `cfagg obs`, and return its own."""
+    parser = subparsers.add_parser(
+        "index",
+        help="write cfagg's fast index beside that of a store",
+        description="Write index pages into a store of observations, by which any window is found in microseconds.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    obs_common.add_store(parser)
+    parser.add_argument(
+        "--from",
+        dest="origin",
+        metavar="KIND",
+        help="make it from bisect, btree or data, the rows (default: the index that the store has, else the rows)",
+    )
+    parser.add_argument("--json", action="store_true", help="print strict JSON for machines")
+    parser.add_argument("--quiet", action="store_true", help="print nothing")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the index; what was written is said on stdout."""
+    from cfagg.observations.indexes import build_pages
+    from cfagg.observations.store import open_store
+
+    store = open_store(args.store, obs_common.option_pairs(args), args.allow)
+    entries = build_pages(store, args.origin)
+    if args.json:
+        from cfagg.display.as_json import dump
+
+        print(
+            dump(
+                {
+                    "form": "cfagg obs index",
+                    "form_version": 1,
+                    "store": store.path,
+                    "kind": "pages",
+                    "entries": entries,
+                    "rows": store.rows,
+                }
+            )
+        )
+    elif not args.quiet:
+        from cfagg.display.escape import printable
+
+        print(printable(f"{store.path}: index of {entries:,} dates of {store.rows:,} rows"))
+    return 0

@@ -1,0 +1,98 @@
+"""``cfagg obs show``: what is in a store of observations."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from cfagg.cli import obs_common, output
+
+if TYPE_CHECKING:
+    from cfagg.observations.store import ObservationStore
+
+__all__ = ["add_parser", "run"]
+
+_EPILOG = """\
+examples:
+  cfagg obs show synop.zarr
+  cfagg obs show synop.zarr --json
+  cfagg obs show synop.zarr --plot coverage.png
+
+The map of --plot is counted from the rows; of a store of more than four million rows, from as many in 256 places.
+"""
+
+
+def add_parser(
+    subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
+) -> argparse.ArgumentParser:
+    """Add the command to the parser of `cfagg obs`, and return its own."""
+    parser = subparsers.add_parser(
+        "show",
+        help="print variables, units, statistics, dates, density and index",
+        description="Print what is in a store of observations; only metadata, statistics and the index are read.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    obs_common.add_store(parser)
+    parser.add_argument("--json", action="store_true", help="print strict JSON for machines")
+    parser.add_argument("--plot", metavar="PICTURE", help="draw coverage in time and on a map (.png, .svg or .pdf)")
+    parser.add_argument(
+        "--rows", metavar="N", type=obs_common.rows, default=24, help="variables listed, or 'all' (default: 24)"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the text or JSON to this file, not to stdout")
+    parser.add_argument("--overwrite", action="store_true", help="let --output and --plot replace a file")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show one store."""
+    for target in filter(None, (args.plot, args.output)):
+        output.check(target, overwrite=args.overwrite)
+    if args.plot is not None:
+        from cfagg.display import picture
+
+        picture.kind(args.plot)
+        picture.check_library()
+    from cfagg.observations.describe import describe
+    from cfagg.observations.store import open_store
+
+    store = open_store(args.store, obs_common.option_pairs(args), args.allow)
+    if args.plot is not None:
+        _plot(store, args.plot)
+        if args.output is None and not args.json:
+            return 0
+    from cfagg.display import observations
+
+    found = describe(store)
+    if args.json:
+        lines = [observations.description_json(found)]
+    else:
+        lines = observations.description_lines(found, rows=args.rows)
+    with output.opened(args.output) as stream:
+        for line in lines:
+            print(line, file=stream)
+    return 0
+
+
+def _plot(store: ObservationStore, target: str) -> None:
+    """Draw how the rows are spread over time and the Earth."""
+    from pathlib import PurePath
+
+    from cfagg.display import coverage
+    from cfagg.observations.coverage import map_coverage, time_coverage
+    from cfagg.observations.dates import epoch_text
+
+    index = store.index()
+    counts, looked_at = map_coverage(store)
+    subtitle = f"{store.rows:,} rows of {len(store.variables):,} variables"
+    if index.first is not None and index.last is not None:
+        subtitle += f", {epoch_text(index.first)} to {epoch_text(index.last)}"
+    with output.aside(target) as name:
+        coverage.save(
+            time_coverage(index),
+            counts,
+            name,
+            title=PurePath(store.path).name or store.path,
+            subtitle=subtitle,
+            share=looked_at / store.rows if store.rows else 1.0,
+        )

@@ -1,0 +1,133 @@
+"""``cfagg obs window``: the observations in one window of time."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cfagg.cli import obs_common, output, selecting
+from cfagg.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from cfagg.observations.sample import Sample
+
+__all__ = ["add_parser", "run"]
+
+_ENDINGS = (".csv", ".parquet", ".nc")
+
+_EPILOG = """\
+examples:
+  cfagg obs window synop.zarr 2020-01-31
+  cfagg obs window synop.zarr 2020-01-31T12 --window "[-30min,+30min]" --select t2m,ps
+  cfagg obs window synop.zarr 2020-01-31T12 --area 70,-10,30,40 --output sample.nc
+
+DATE is a day or a full time in UTC; the window is relative to it, in hours where there is no unit. A round bracket
+leaves an end out, a square one keeps it in. Write areas that begin with a minus as --area=-30,-10,-60,40.
+The file of --output is a table with the date of each row and its distance from DATE in seconds (.csv, .parquet),
+or netCDF of points as CF has them (.nc).
+"""
+
+
+def add_parser(
+    subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
+) -> argparse.ArgumentParser:
+    """Add the command to the parser of `cfagg obs`, and return its own."""
+    parser = subparsers.add_parser(
+        "window",
+        help="print or export the observations around a date",
+        description="Print or export the observations in one window of time, as a training sees them.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    obs_common.add_store(parser)
+    parser.add_argument("date", metavar="DATE", help="date of the sample, such as 2020-01-31 or 2020-01-31T12:00:00")
+    what = parser.add_argument_group("what is selected")
+    what.add_argument("--window", metavar="WINDOW", default="(-3,+3]", help='around the date (default: "(-3,+3]")')
+    what.add_argument("--select", metavar="NAMES", type=selecting.names, help="only these variables, in this order")
+    what.add_argument("--area", metavar="N,W,S,E", type=_area, help="only rows in this area, in degrees")
+    what.add_argument("--thin", metavar="N", type=_thin, help="every N-th row, or a share such as 0.1 at random")
+    what.add_argument("--index", metavar="KIND", help="index to look in: pages, bisect or btree")
+    how = parser.add_argument_group("what is done with it")
+    how.add_argument("--json", action="store_true", help="print strict JSON for machines")
+    how.add_argument("-o", "--output", metavar="FILE", help="write the rows as a file (.csv, .parquet or .nc)")
+    how.add_argument("--overwrite", action="store_true", help="let --output replace a file")
+    how.add_argument(
+        "--rows", metavar="N", type=obs_common.rows, default=24, help="rows printed, or 'all' (default: 24)"
+    )
+    return parser
+
+
+def _area(text: str) -> tuple[float, ...]:
+    try:
+        found = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        found = ()
+    if len(found) != 4:
+        raise argparse.ArgumentTypeError(f"{text!r} is not four numbers NORTH,WEST,SOUTH,EAST")
+    return found
+
+
+def _thin(text: str) -> float | int:
+    try:
+        return int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read one sample; it goes to stdout, or to a file."""
+    if args.output is not None:
+        output.check(args.output, overwrite=args.overwrite)
+        if Path(args.output).suffix.lower() not in _ENDINGS:
+            raise UnsupportedError(f"{args.output} cannot be written: its name must end in {', '.join(_ENDINGS)}")
+    from cfagg.observations.dates import epoch_text, first_second
+    from cfagg.observations.opening import open_observations
+
+    date = epoch_text(first_second(args.date))
+    dataset = open_observations(
+        args.store,
+        date,
+        date,
+        args.window,
+        "1h",
+        select=args.select,
+        area=args.area,
+        thin=args.thin,
+        index=args.index,
+        options=obs_common.option_pairs(args),
+        allow=args.allow,
+    )
+    sample = dataset[0]
+    if args.output is not None:
+        with output.aside(args.output) as name:
+            _export(sample, name)
+        if not args.json:
+            return 0
+    from cfagg.display import observations
+
+    lines = (
+        [observations.sample_json(dataset, sample)]
+        if args.json
+        else observations.sample_lines(dataset, sample, rows=args.rows)
+    )
+    for line in lines:
+        print(line)
+    return 0
+
+
+def _export(sample: Sample, name: str) -> None:
+    """Write the rows of a sample."""
+    ending = Path(name).suffix.lower()
+    try:
+        if ending == ".csv":
+            frame: Any = sample.to_pandas()
+            frame.to_csv(name, index=False, date_format="%Y-%m-%dT%H:%M:%S")
+        elif ending == ".parquet":
+            from pyarrow import parquet
+
+            parquet.write_table(sample.to_arrow(), name)
+        else:
+            sample.to_xarray().to_netcdf(name, engine="netcdf4")
+    except ModuleNotFoundError as error:
+        raise UnsupportedError(f"{ending} files need {error.name}: pip install 'cfagg[observations]'") from error
