@@ -193,7 +193,7 @@ def load_recipe(recipe: str | Path | Mapping[str, Any] | Recipe) -> Recipe:
     ...
     cfagg.errors.ConventionError: recipe is not valid
       - dates.end: 2019-12-31T23:59:59 is before the start, 2020-01-01T00:00:00
-      - input: 'cvs' is none of the sources (...); a package adds its own with an entry point of the group cfagg.sources
+      - input: 'cvs' is none of the sources (...; a package adds its own with an entry point of the group cfagg.sources
       - output.layout: is missing; observations need layout: tabular
     """
     if isinstance(recipe, Recipe):

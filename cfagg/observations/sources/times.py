@@ -64,7 +64,7 @@ def dates_of_numbers(values: npt.NDArray[Any], units: str, calendar: str | None,
     except CalendarError as error:
         raise CalendarError(f"{where}: {error.message}", error.problems) from error
     found = micros.astype("M8[us]")
-    found[missing] = np.datetime64("NaT")
+    found[missing] = np.datetime64("NaT", "us")
     return found
 
 

@@ -1,0 +1,98 @@
+"""Observations from another store, of cfagg or of anemoi-datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfagg.errors import ConventionError, Problem
+from cfagg.observations.frames import with_attributes
+from cfagg.observations.settings import Config, Settings, closest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["ObservationsSource"]
+
+_EPOCH = datetime(1970, 1, 1)
+
+#: Rows that are read at once.
+BATCH = 1 << 18
+
+
+class ObservationsSource:
+    """A store of observations.
+
+    Parameters
+    ----------
+    config : mapping
+        ``path``: a directory, or an address of a store in an object store.  ``columns``: the variables, all if not
+        given.  ``options``: settings for an object store, as for `cfagg.open_observations`.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        settings = Settings(config)
+        path = settings.text("path", required=True)
+        self.path = config.path(path) if isinstance(config, Config) else path
+        self.columns = settings.names("columns")
+        self.options = settings.mapping("options")
+        settings.finish()
+        self._store: Any = None
+        self._index: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_store": None, "_index": None}
+
+    def files(self) -> list[str]:
+        """Return the path of the store."""
+        return [self.path]
+
+    def read(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
+        """Give the observations from `start` up to `end`, which is not included.
+
+        Raises
+        ------
+        SourceError
+            There is no store, or it cannot be read.
+        ConventionError
+            It does not have the columns.
+        """
+        import pandas as pd
+
+        store, index = self._opened()
+        variables = list(store.variables)
+        wanted = variables if self.columns is None else list(self.columns)
+        columns = [4 + variables.index(name) for name in wanted]
+        described = getattr(store.attributes, "variables_metadata", None) or {}
+        attributes = {n: described[n] for n in wanted if isinstance(described.get(n), Mapping)}
+        first, stop = index.find(_seconds(start), _seconds(end))
+        for low in range(first, stop, BATCH) if stop > first else [first]:
+            high = min(low + BATCH, stop)
+            rows = store.data.read(low, high) if high > low else np.empty((0, 4 + len(variables)), np.float32)
+            epochs = rows[:, 0].astype(np.int64) * 86400 + rows[:, 1].astype(np.int64)
+            found = {"date": epochs.astype("M8[s]"), "latitude": rows[:, 2], "longitude": rows[:, 3]}
+            found.update({name: rows[:, c] for name, c in zip(wanted, columns, strict=True)})
+            yield with_attributes(pd.DataFrame(found, index=range(low, high), copy=False), attributes)
+
+    def _opened(self) -> tuple[Any, Any]:
+        if self._store is None:
+            from cfagg.observations.store import open_store
+
+            store = open_store(self.path, self.options or None)
+            problems = [
+                Problem(n, f"is no variable{closest(n, store.variables)}")
+                for n in self.columns or ()
+                if n not in store.variables
+            ]
+            if problems:
+                raise ConventionError(f"{self.path} has the variables {', '.join(store.variables)}", problems)
+            self._store, self._index = store, store.index()
+        return self._store, self._index
+
+
+def _seconds(when: datetime) -> int:
+    """Return whole seconds since 1970, rounded up: the first second that is not before a date."""
+    return -((_EPOCH - when) // timedelta(seconds=1))
