@@ -188,10 +188,20 @@ def join_observations(
 
     Examples
     --------
-    >>> synop = open_observations("synop.zarr", 2020, 2020, "(-3,+3]", "6h")  # doctest: +SKIP
-    >>> joined = join_observations({"synop": synop, "analysis": cfagg.read("analysis.nca")})  # doctest: +SKIP
-    >>> joined[0]["synop"].shape, joined[0]["analysis"].shape  # doctest: +SKIP
-    ((4011, 5), (2, 181, 360))
+    >>> import numpy as np, tempfile, xarray as xr
+    >>> from cfagg.observations.opening import open_observations
+    >>> from cfagg.observations.writing import StoreWriter
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with StoreWriter(f"{folder.name}/synop.zarr", ["pressure"]) as writer:
+    ...     writer.append(np.array([[18262, 10800, 51.5, 359.75, 1013]], "f4"))
+    ...     store = writer.finish({})
+    >>> synop = open_observations(store, "2020-01-01", "2020-01-01", "(-3,+3]", "12h")
+    >>> times = np.array(["2020-01-01T00", "2020-01-01T12"], "datetime64[ns]")
+    >>> analysis = xr.Dataset({"t": (("time", "cell"), [[280.0, 281.0], [290.0, 291.0]])}, {"time": times})
+    >>> joined = join_observations({"synop": synop, "analysis": analysis})
+    >>> len(joined), joined[0]["synop"].tolist(), joined[1]["analysis"].tolist()
+    (2, [[1013.0]], [[290.0, 291.0]])
+    >>> folder.cleanup()
     """
     if dates not in ("same", "common"):
         raise SelectionError(f"dates={dates!r} must be 'same' or 'common'")

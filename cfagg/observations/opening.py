@@ -103,10 +103,23 @@ def open_observations(
 
     Examples
     --------
-    >>> ds = open_observations("synop.zarr", 1979, 2020, "(-3,+3]", "6h")  # doctest: +SKIP
-    >>> x = ds[0]  # doctest: +SKIP
-    >>> x.shape, x.latitudes.shape, ds.details(0).timedeltas.shape  # doctest: +SKIP
-    ((12611, 12), (12611,), (12611,))
+    A store of two reports, on 2020-01-01 at 03:00:00 and 06:00:08:
+
+    >>> import numpy as np, tempfile
+    >>> from cfagg.observations.writing import StoreWriter
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with StoreWriter(f"{folder.name}/synop.zarr", ["pressure"]) as writer:
+    ...     writer.append(np.array([[18262, 10800, 51.5, 359.75, 1013], [18262, 21608, 48.75, 2.25, 1008]], "f4"))
+    ...     store = writer.finish({})
+
+    and its samples:
+
+    >>> ds = open_observations(store, start=2020, end="2020-01-02", window="(-3,+3]", frequency="6h")
+    >>> len(ds), [len(x) for x in ds]
+    (8, [1, 1, 0, 0, 0, 0, 0, 0])
+    >>> ds[1].tolist(), ds[1].latitudes.tolist(), ds.details(1).timedeltas.tolist()
+    ([[1008.0]], [48.75], [8])
+    >>> folder.cleanup()
     """
     from cfagg.observations.store import open_store
 

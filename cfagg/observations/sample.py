@@ -160,9 +160,11 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
 
     Examples
     --------
-    >>> ds = cfagg.open_observations(path, start=2020, end=2020)  # doctest: +SKIP
-    >>> x = ds[0]  # doctest: +SKIP
-    >>> x[x.latitudes > 0].longitudes  # doctest: +SKIP
+    >>> places = np.array([[18262, 10800, 51.5, 359.75], [18262, 21608, 48.75, 2.25]], "f4")
+    >>> details = Details(places, np.array([18262 * 86400 + 21600]))
+    >>> x = Sample(np.array([[1013], [1008]], "f4"), details, Header(("pressure",)))
+    >>> x.timedeltas.tolist(), x[x.latitudes < 50].longitudes.tolist()
+    ([-10800, 8], [2.25])
     """
 
     _details: Details | None
