@@ -149,7 +149,9 @@ class _Reader:
         self.edges: dict[str, Int64] = {}
         names: dict[str, str] = {}
         for name in geometry.data:
-            column = variables[name].text("cfagg_name") or name
+            # As it is: spaces around a name are part of it.
+            given = variables[name].attributes.get("cfagg_name")
+            column = given if isinstance(given, str) and given else name
             # A variable may have the name of a column that all frames have.
             names[name] = f"{column}_1" if column in ("date", "latitude", "longitude") else column
         self.names = names
