@@ -362,7 +362,7 @@ def dates_of_samples(start: int, end: int, frequency: int) -> list[int]:
 
 
 def rows_between(epochs, starts, lengths, lo: int, hi: int) -> tuple[int, int]:
-    """First row, and row after the last, with lo <= epoch < hi, entry by entry; where there is none, where it would be."""
+    """First row, and row after the last, with lo <= epoch < hi, entry by entry; where it would be if there is none."""
     begin = end = None
     for epoch, start, length in zip(list(epochs), list(starts), list(lengths), strict=True):
         if epoch >= lo and begin is None:

@@ -1,8 +1,8 @@
 """Indexes to measure, generated in a stream, and how each is asked: in a process of its own, by cfagg or its peer.
 
 The peer is the published software, where there is a Python that has it: named by ``CFAGG_PEER_PYTHON``, or in
-``.bench/anemoi``.  ``python -m tests.benchmarks.index_cases PATH KIND ROWS FIRST LAST COUNT`` measures one index and prints
-JSON.
+``.bench/anemoi``.  ``python -m tests.benchmarks.index_cases PATH KIND ROWS FIRST LAST COUNT`` measures one index and
+prints JSON.
 """
 
 from __future__ import annotations

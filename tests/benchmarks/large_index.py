@@ -44,14 +44,14 @@ def measure(folder: Path, case: str, n: int, seed: bool, tables: bool) -> list[R
     os.sync()
     got = made.ask(2000)
     name = f"{n:,} entries, {case}"
-    unpacked = got["median"] * 1e6
+    unpacked, bits = got["median"] * 1e6, made.bytes * 8 / n
     rows = [
         _bar(f"{name}: open", got["open"] * 1e3, None, "ms"),
         _bar(f"{name}: cold", got["cold compiled"] * 1e3, COLD, "ms", f"{got['cold'] * 1e3:.2f} without a compiler"),
         _bar(f"{name}: warm", got["median compiled"] * 1e6, WARM, "us", f"{unpacked:.1f} without a compiler"),
         _bar(f"{name}: each of many", got["many compiled"] * 1e6, None, "us"),
         _bar(f"{name}: memory", got["memory"] / 1e6, MEMORY, "MB"),
-        _bar(f"{name}: disk", made.bytes / 1e6, DISK if seed else None, "MB", f"{made.bytes * 8 / n:.2f} bits an entry"),
+        _bar(f"{name}: disk", made.bytes / 1e6, DISK if seed else None, "MB", f"{bits:.2f} bits an entry"),
         _bar(f"{name}: write", n / made.seconds / 1e6, None, "M/s"),
     ]
     shutil.rmtree(made.path)

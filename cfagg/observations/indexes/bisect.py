@@ -28,7 +28,7 @@ _BLOCK = 8192
 #: So many entries are rather read than halved.
 _FEW = 2048
 
-#: Entries of a chunk: 64 MiB as the published software writes, and less where chunks cannot be read in part.
+#: Entries of a chunk: 64 MiB as the published software writes, and less where it is our own.
 _CHUNK: dict[ZarrFormat, int] = {2: 2**26 // 24, 3: 2**18}
 
 

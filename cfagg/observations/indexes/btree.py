@@ -27,6 +27,9 @@ NAME = "date_index_btree"
 #: Entries of a page, as the published software has them.
 PAGE = 256
 
+#: Pages of a chunk: 64 MiB as the published software writes, and less where it is our own.
+_CHUNK: dict[ZarrFormat, int] = {2: 10866, 3: 2**10}
+
 _HEAD = 4
 #: No tree that is one is higher.
 _MAX_HEIGHT = 64
@@ -248,7 +251,7 @@ def write_btree(group: str | os.PathLike[str], entries: Iterable[Entries], *, za
     2
     """
     width = _HEAD + 3 * PAGE
-    chunk = round(2**26 / (8 * width)) if zarr_format == 2 else 2**10
+    chunk = _CHUNK[zarr_format]
     keys: list[Int64] = []
     count, leaves = 0, 0
     with TableWriter(group, NAME, width, chunk, ("pages", "payloads"), zarr_format) as table:

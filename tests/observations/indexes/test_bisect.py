@@ -1,0 +1,96 @@
+"""The table of the published software."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import zarr
+
+from cfagg.errors import ConventionError, FragmentReadError, SourceError
+from cfagg.observations.indexes import open_index, write_bisect
+from cfagg.observations.indexes.bisect import NAME
+from tests.observations.indexes.made import Counting, Store, cut, even, uneven, write
+
+
+def test_the_table_is_laid_out_as_the_published_software_does(tmp_path):
+    entries = uneven(700)
+    assert write_bisect(tmp_path, cut(entries, 10, 300)) == 700
+    document = json.loads((tmp_path / NAME / ".zarray").read_text())
+    compressor = {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
+    assert document == {
+        "zarr_format": 2, "shape": [700, 3], "chunks": [2796202, 3], "dtype": "<i8", "order": "C", "fill_value": 0,
+        "filters": None, "compressor": compressor,
+    }  # fmt: skip
+    assert sorted(p.name for p in (tmp_path / NAME).iterdir()) == [".zarray", ".zattrs", "0.0"]
+    assert (zarr.open_array(tmp_path / NAME, mode="r")[:] == np.stack(entries, axis=1)).all()
+
+
+def test_a_table_of_zarr_v3_is_read_by_zarr(tmp_path):
+    entries = uneven(700)
+    write_bisect(tmp_path, cut(entries), zarr_format=3)
+    array = zarr.open_array(tmp_path / NAME, mode="r")
+    assert array.metadata.dimension_names == ("entry", "column")
+    assert (array[:] == np.stack(entries, axis=1)).all()
+
+
+def test_a_search_reads_little_of_a_large_chunk(tmp_path):
+    entries = uneven(1_000_000)
+    store = write(tmp_path, "bisect", entries)
+    store.source = Counting(tmp_path)
+    index = open_index(store, "bisect")
+    epoch = int(entries[0][345_678])
+    assert index.find(epoch, epoch + 1) == (entries[1][345_678], entries[1][345_679])
+    assert 0 < store.source.count < (tmp_path / NAME / "0.0").stat().st_size / 3
+
+
+@pytest.mark.parametrize(
+    ("row", "value"),
+    [(500, (0, 0, 0)), (500, (10**9, 500, 1)), (500, (500, 501, 1)), (500, (500, 500, 7)), (500, (500, 500, -1))],
+    ids=["zeros", "epoch", "start", "length", "negative"],
+)
+def test_an_entry_that_lies_is_named(tmp_path, row, value):
+    store = write(tmp_path, "bisect", even(1000))
+    array = zarr.open_array(tmp_path / NAME, mode="r+")
+    array[row] = value
+    index = open_index(store, "bisect")
+    problems = index.validate(full=True)
+    assert len(problems) == 1
+    assert "entry 500 is wrong" in str(problems[0]) or "entry 501 is wrong" in str(problems[0])
+    # A search that comes by finds it, too.
+    with pytest.raises(ConventionError, match="entry"):
+        index.find_many(np.arange(480, 520), np.arange(481, 521))
+
+
+def test_a_table_of_other_rows_is_refused(tmp_path):
+    write(tmp_path, "bisect", even(1000))
+    with pytest.raises(ConventionError, match="do not cover 999 rows"):
+        open_index(Store(tmp_path, 999), "bisect")
+
+
+def test_an_empty_table_is_refused_for_a_store_with_rows(tmp_path):
+    write(tmp_path, "bisect", even(0))
+    assert open_index(Store(tmp_path, 0), "bisect").find(0, 9) == (0, 0)
+    with pytest.raises(ConventionError, match="no entries for 5 rows"):
+        open_index(Store(tmp_path, 5), "bisect")
+
+
+def test_a_table_of_other_columns_is_refused(tmp_path):
+    zarr.create_array(tmp_path, name=NAME, data=np.zeros((5, 2), "i8"), zarr_format=2)
+    with pytest.raises(SourceError, match="2 columns"):
+        open_index(Store(tmp_path, 5), "bisect")
+
+
+def test_a_table_that_is_no_integers_is_refused(tmp_path):
+    zarr.create_array(tmp_path, name=NAME, data=np.zeros((5, 3), "f8"), zarr_format=2)
+    with pytest.raises(SourceError, match="expected a table of int64"):
+        open_index(Store(tmp_path, 5), "bisect")
+
+
+def test_a_truncated_chunk_is_named(tmp_path):
+    store = write(tmp_path, "bisect", uneven(5000))
+    chunk = tmp_path / NAME / "0.0"
+    chunk.write_bytes(chunk.read_bytes()[:-100])
+    with pytest.raises(FragmentReadError, match="date_index_ranges"):
+        open_index(store, "bisect")

@@ -1,0 +1,243 @@
+"""Index pages: what they take, and that they are never believed where they are not right."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+import sys
+import zlib
+
+import numpy as np
+import pytest
+import zarr
+
+import cfagg.kernels
+from cfagg.errors import ConventionError, FragmentReadError, SourceError, StaleError, StaleIndexWarning
+from cfagg.observations.indexes import open_index, write_bisect, write_pages
+from cfagg.observations.indexes.pages import open_pages
+from cfagg.observations.indexes.pages_writing import NAME
+from tests.observations.indexes.made import Counting, Store, cut, even, uneven, write
+
+
+def files(path):
+    """All files of the pages with their bytes."""
+    return {p.relative_to(path): p.read_bytes() for p in (path / NAME).rglob("*") if p.is_file()}
+
+
+def stored_pages(path):
+    return next(p for p in (path / NAME).rglob("0") if "pages_" in str(p))
+
+
+def test_the_bytes_do_not_depend_on_how_entries_come(tmp_path):
+    entries = tuple(np.concatenate([a, b]) for a, b in zip(even(9000), even(100), strict=True))
+    epoch = np.cumsum(np.where(np.arange(9100) % 700, 1, 90))
+    entries = (epoch, np.arange(9100), np.ones(9100, np.int64))
+    write(tmp_path / "a", "pages", entries, pieces=1)
+    write(tmp_path / "b", "pages", entries, pieces=5)
+    write_pages(tmp_path / "c", cut(entries, *range(1, 300)), identity="rows as they are")
+    assert files(tmp_path / "a") == files(tmp_path / "b") == files(tmp_path / "c")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_pages_are_a_plain_group_of_arrays(tmp_path, zarr_format):
+    write(tmp_path, "pages", uneven(10_000), zarr_format)
+    group = zarr.open_group(tmp_path, mode="r")[NAME]
+    assert group.attrs["format"] == "cfagg index pages 1"
+    assert group.attrs["entries"] == 10_000
+    assert group["directory"].shape == (2, 4)
+    raw = group[group.attrs["name"]][:]
+    assert raw.dtype == np.uint8
+    assert raw.tobytes() == stored_pages(tmp_path).read_bytes()
+    assert group["directory"][1, -1] == len(raw)
+
+
+def test_entries_that_go_on_in_equal_steps_take_one_page(tmp_path):
+    store = write(tmp_path, "pages", even(100_000, 60, 3))
+    assert sum(len(raw) for raw in files(tmp_path).values()) < 3000
+    assert open_index(store).find(60 * 99_998, 60 * 99_999) == (3 * 99_998, 3 * 99_999)
+
+
+def test_irregular_entries_take_few_bits(tmp_path):
+    rng = np.random.default_rng(0)
+    epoch, length = np.cumsum(rng.integers(0, 16, 100_000)), rng.integers(1, 9, 100_000)
+    write(tmp_path, "pages", (epoch, np.cumsum(length) - length, length))
+    # Four bits of a step and three of a length.
+    assert stored_pages(tmp_path).stat().st_size * 8 / 100_000 < 7.5
+
+
+def test_a_window_reads_two_pages_at_most(tmp_path):
+    store = write(tmp_path, "pages", uneven(200_000))
+    index = open_index(store)
+    index._source = Counting(tmp_path)
+    index.find(2_000_000, 2_010_800)
+    assert index._source.calls <= 2
+    assert index._source.count < 2 * 4096 * 9 / 8 + 2000
+
+
+def test_many_windows_are_read_in_few_calls(tmp_path):
+    entries = uneven(200_000)
+    index = open_index(write(tmp_path, "pages", entries))
+    index._source = Counting(tmp_path)
+    lo = np.arange(0, entries[0][-1], 500)
+    index.find_many(lo, lo + 900)
+    assert index._source.calls <= 2
+
+
+def test_without_a_compiler_the_same_is_found(tmp_path, monkeypatch):
+    entries = uneven(20_000)
+    store = write(tmp_path, "pages", entries)
+    asked = np.random.default_rng(0).integers(0, entries[0][-1], (200, 2))
+    import cfagg.kernels.lookup_compiled as compiled
+
+    expected = open_index(store).find_many(*asked.T).tolist()
+    monkeypatch.delitem(sys.modules, compiled.__name__)
+    index = open_index(store)
+    assert index.find_many(*asked.T).tolist() == expected
+    assert [list(index.find(a, b)) for a, b in asked.tolist()] == expected
+    assert compiled.__name__ not in sys.modules
+
+
+def test_a_compiler_is_loaded_for_many_look_ups(tmp_path, monkeypatch):
+    from cfagg.observations.indexes import pages
+
+    store = write(tmp_path, "pages", uneven(20_000))
+    index = open_index(store)
+    import cfagg.kernels.lookup_compiled as compiled
+
+    monkeypatch.delitem(sys.modules, compiled.__name__)
+    monkeypatch.delattr(cfagg.kernels, "lookup_compiled")
+    monkeypatch.setattr(pages, "_MANY", 5)
+    found = [index.find(100, 200) for _ in range(10)]
+    assert compiled.__name__ in sys.modules
+    assert len(set(found)) == 1
+
+
+def test_pages_of_other_rows_are_stale(tmp_path):
+    write(tmp_path, "pages", even(10))
+    with pytest.raises(StaleError, match="10 rows, which are not those of the store"):
+        open_pages(Store(tmp_path, 10, "other rows"))
+    with pytest.raises(StaleError, match="make them again with build_pages"):
+        open_pages(Store(tmp_path, 11))
+
+
+def test_stale_pages_are_passed_over_with_a_warning(tmp_path):
+    write(tmp_path, "pages", even(10))
+    store = write(tmp_path, "bisect", even(10), identity="rows written since")
+    with pytest.warns(StaleIndexWarning, match="meanwhile the slower index"):
+        assert open_index(store).kind == "bisect"
+
+
+def test_a_store_with_nothing_but_stale_pages_does_not_open(tmp_path):
+    write(tmp_path, "pages", even(10))
+    with pytest.raises(StaleError):
+        open_index(Store(tmp_path, 10, "other rows"))
+
+
+@pytest.mark.parametrize("where", [0, 8, 16, 24, 48, 70, 100, 3000, -1])
+def test_a_changed_byte_is_noticed(tmp_path, where):
+    store = write(tmp_path, "pages", uneven(4000))
+    path = stored_pages(tmp_path)
+    raw = bytearray(path.read_bytes())
+    raw[where] ^= 4
+    path.write_bytes(raw)
+    index = open_index(store)
+    for ask in (
+        lambda: index.find(100, 200),
+        lambda: index.find_many([100], [200]),
+        lambda: index.entries_between(100, 200),
+    ):
+        with pytest.raises(FragmentReadError, match=f"{NAME} is damaged: page 0"):
+            ask()
+    assert index.validate()
+
+
+@pytest.mark.parametrize("name", ["directory", "pages"])
+def test_a_truncated_file_is_noticed_on_opening(tmp_path, name):
+    store = write(tmp_path, "pages", uneven(4000))
+    path = stored_pages(tmp_path) if name == "pages" else tmp_path / NAME / "directory" / "0.0"
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(FragmentReadError, match=f"{NAME} is damaged"):
+        open_index(store)
+
+
+def lying(path, page):
+    """Put other words into the first page, with a right checksum."""
+    raw = stored_pages(path).read_bytes()
+    words = np.frombuffer(raw, "<i8").copy()
+    for place, value in page.items():
+        words[place] = value
+    words[0] = zlib.crc32(words[1:].tobytes())
+    stored_pages(path).write_bytes(words.tobytes())
+
+
+def test_pages_that_lead_beyond_the_rows_are_refused(tmp_path):
+    store = write(tmp_path, "pages", even(100))
+    lying(tmp_path, {2: 50, 8: 150})
+    index = open_index(store)
+    for ask in (lambda: index.find(0, 99), lambda: index.find_many([0], [99])):
+        with pytest.raises(FragmentReadError, match="rows 0 to 149 of 100"):
+            ask()
+    assert "page 0" in str(index.validate()[0])
+    assert "entry 0 is wrong" in str(index.validate(full=True)[0])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": "cfagg index pages 99"}, {"entries": -1}, {"pages": "many"}, {"first": None},
+        {"name": "../../elsewhere"}, {"identity": 3}, {"pages": 0}, {"directory_crc32": 1.5},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_attributes_that_are_not_understood_are_refused(tmp_path, change):
+    store = write(tmp_path, "pages", even(100))
+    path = tmp_path / NAME / ".zattrs"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(SourceError, match="make them again"):
+        open_index(store)
+
+
+def test_a_store_without_pages_says_how_to_make_them(tmp_path):
+    write_bisect(tmp_path, cut(even(5)))
+    with pytest.raises(SourceError, match=r"build_pages \(cfagg obs index\)"):
+        open_pages(Store(tmp_path, 5))
+
+
+def test_pages_written_again_do_not_disturb_who_has_the_old_open(tmp_path):
+    store = write(tmp_path, "pages", uneven(9000))
+    old = open_index(store)
+    expected = old.find(100, 90_000)
+    sent = pickle.dumps(old)
+    entries = uneven(9000, seed=1)
+    write_pages(tmp_path, cut(entries), identity=store.identity)
+    old._kept = {}
+    assert old.find(100, 90_000) == expected
+    with pytest.raises(StaleError, match="written again since it was opened"):
+        pickle.loads(sent)
+    # A source that has the old file open does not take it for the new one.
+    store.rows = int(entries[2].sum())
+    assert open_index(store).find(int(entries[0][5]), int(entries[0][6])) == (entries[1][5], entries[1][6])
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        ([10, 5], [0, 1], [1, 1]), ([10, 20], [0, 2], [1, 1]), ([10, 20], [0, 1], [1, 0]), ([10, 20], [1, 2], [1, 1]),
+        ([10, 20], [0, 1], [1, 5]), ([10], [0], [1]),
+    ],
+    ids=["epochs fall", "a gap of rows", "no rows", "not from the first row", "beyond the rows", "too few rows"],
+)  # fmt: skip
+def test_entries_that_are_no_index_leave_what_was_there(tmp_path, entries):
+    store = write(tmp_path, "pages", even(2))
+    before = files(tmp_path)
+    with pytest.raises(ConventionError, match="index_pages"):
+        write_pages(tmp_path, cut(entries), identity=store.identity, rows=2)
+    assert files(tmp_path) == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".zgroup", NAME]
+
+
+def test_a_copy_of_a_store_keeps_its_pages(tmp_path):
+    write(tmp_path / "a", "pages", even(10))
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    assert open_index(Store(tmp_path / "b", 10)).find(3, 5) == (3, 5)

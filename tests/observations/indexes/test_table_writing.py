@@ -1,0 +1,99 @@
+"""Tables that are written aside and get their name when they are whole."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from cfagg.errors import ConventionError, TargetError
+from cfagg.observations.indexes import open_index, write_bisect, write_btree, write_pages
+from cfagg.observations.indexes.table_writing import Aside
+from tests.observations.indexes.made import cut, even, uneven, write
+
+WRITERS = {"bisect": write_bisect, "btree": write_btree, "pages": lambda path, e: write_pages(path, e, identity="")}
+
+
+def interrupted(entries):
+    """Entries of which the second block never comes."""
+    yield from cut(entries)
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_an_interrupted_write_leaves_nothing(tmp_path, kind):
+    with pytest.raises(KeyboardInterrupt):
+        WRITERS[kind](tmp_path, interrupted(uneven(9000)))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_an_interrupted_write_leaves_what_was_there(tmp_path, kind):
+    store = write(tmp_path, kind, uneven(100))
+    expected = open_index(store, kind).find(50, 500)
+    with pytest.raises(KeyboardInterrupt):
+        WRITERS[kind](tmp_path, interrupted(even(9000)))
+    assert open_index(store, kind).find(50, 500) == expected
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_an_index_is_replaced(tmp_path, kind):
+    write(tmp_path, kind, uneven(100))
+    store = write(tmp_path, kind, even(50))
+    assert open_index(store, kind).entries == 50
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("kind", ["bisect", "btree"])
+def test_two_entries_of_one_epoch_are_refused(tmp_path, kind):
+    with pytest.raises(ConventionError, match="entry 1 is wrong"):
+        WRITERS[kind](tmp_path, cut((np.array([5, 5]), np.array([0, 1]), np.array([1, 1]))))
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_place_that_cannot_be_written_is_named(tmp_path, kind):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TargetError, match="file"):
+        WRITERS[kind](tmp_path / "file", cut(even(5)))
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_full_disk_is_an_error_and_leaves_nothing(tmp_path, kind, monkeypatch):
+    name = {"bisect": "date_index_ranges", "btree": "date_index_btree", "pages": "index_pages"}[kind]
+    made = Aside.__init__
+
+    def with_a_full_device(self, group, target):
+        made(self, group, target)
+        inside = self.path / ("pages" if kind == "pages" else "")
+        inside.mkdir(exist_ok=True)
+        (inside / ("0" if kind == "pages" else "0.0")).symlink_to("/dev/full")
+
+    monkeypatch.setattr(Aside, "__init__", with_a_full_device)
+    with pytest.raises(TargetError, match=rf"{name}.*(No space|File exists)"):
+        WRITERS[kind](tmp_path, cut(uneven(200_000)))
+    assert not (tmp_path / name).exists()
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    code = f"from cfagg.observations.indexes.table_writing import Aside; Aside({str(tmp_path)!r}, 'index_pages')"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert len(list(tmp_path.glob(".index_pages-*"))) == 1
+    Aside(tmp_path, "index_pages").discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_living_process_or_another_machine_writes_is_left(tmp_path):
+    host = socket.gethostname()
+    others = [
+        f".index_pages-{host}-{os.getpid()}-1",
+        f".index_pages-not-{host}-999999999-1",
+        f".index_pages-{host}-what",
+    ]
+    for name in others:
+        (tmp_path / name).mkdir()
+    Aside(tmp_path, "index_pages").discard()
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(others)
