@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.conventions.findings import shorten
 from cfagg.errors import LimitError, Problem, SourceError, UnsupportedError
 from cfagg.model import Regular
 from cfagg.observations.source import Source
@@ -160,9 +161,8 @@ def open_stored(source: Source, path: str) -> StoredArray | None:
         grid = objects = grid_v2(document.get("chunks"), shape, problems)
         fill = document.get("fill_value")
         prefix, separator = "", document.get("dimension_separator", ".")
-        if separator not in (".", "/"):
-            problems.append(Problem("dimension_separator", f"expected . or /, found {separator!r}"))
         zarr_format = 2
+        _check_v2(document, problems)
     else:
         found = read_json(source, f"{path}/zarr.json")
         if found is None or found[0].get("node_type") != "array":
@@ -174,6 +174,8 @@ def open_stored(source: Source, path: str) -> StoredArray | None:
         fill = document.get("fill_value")
         prefix, separator = key_form(document.get("chunk_key_encoding"), problems, where)
         zarr_format = 3
+        if document.get("zarr_format") != 3:
+            problems.append(Problem("zarr_format", f"expected 3, found {shorten(document.get('zarr_format'))}"))
         if document.get("storage_transformers"):
             raise UnsupportedError(f"{where} uses storage transformers, which are not read")
     value = fill_number(0 if fill is None else fill, dtype, problems)
@@ -185,10 +187,26 @@ def open_stored(source: Source, path: str) -> StoredArray | None:
     return StoredArray(path, zarr_format, shape, dtype, chunk, held, value, document, text, prefix, separator)
 
 
+def _check_v2(document: Mapping[str, Any], problems: list[Problem]) -> None:
+    """Note what the metadata of Zarr v2 may not hold, and the functions that read chunks rely on."""
+    if document.get("zarr_format") != 2:
+        problems.append(Problem("zarr_format", f"expected 2, found {shorten(document.get('zarr_format'))}"))
+    if document.get("order", "C") not in ("C", "F"):
+        problems.append(Problem("order", f"expected C or F, found {shorten(document['order'])}"))
+    filters, compressor = document.get("filters"), document.get("compressor")
+    if not (filters is None or isinstance(filters, list)):
+        problems.append(Problem("filters", f"expected a list or null, found {shorten(filters)}"))
+    if not (compressor is None or isinstance(compressor, dict)):
+        problems.append(Problem("compressor", f"expected an object or null, found {shorten(compressor)}"))
+    if document.get("dimension_separator", ".") not in (".", "/"):
+        found = shorten(document["dimension_separator"])
+        problems.append(Problem("dimension_separator", f"expected . or /, found {found}"))
+
+
 def _shape(document: Mapping[str, Any], problems: list[Problem]) -> tuple[int, ...]:
     shape = document.get("shape")
     if not isinstance(shape, list) or not all(type(n) is int and 0 <= n < 2**62 for n in shape) or len(shape) > 8:
-        problems.append(Problem("shape", f"expected a list of sizes, found {shape!r:.60}"))
+        problems.append(Problem("shape", f"expected a list of sizes, found {shorten(shape)}"))
         return ()
     return tuple(shape)
 

@@ -325,12 +325,12 @@ def test_a_garbled_chunk_is_told_or_decodes_to_as_many_rows(tmp_path_factory, fo
     stored = bytearray(path.read_bytes())
     stored[where % len(stored)] = byte
     path.write_bytes(stored)
+    told = ""
     try:
         found = rows_of(store).read(0, 250)
     except FragmentReadError as error:
-        assert str(path.relative_to(store)) in str(error)
-    else:
-        assert found.shape == (250, 7)
+        told = str(error)
+    assert str(path.relative_to(store)) in told if told else found.shape == (250, 7)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,8 @@ FORMS = {
         "zarr_format": 2, "chunks": (300, 7), "compressors": numcodecs.Blosc("zstd", 1, numcodecs.Blosc.SHUFFLE, 1024),
     },
     "one block more": {
-        "zarr_format": 2, "chunks": (293, 7), "compressors": numcodecs.Blosc("zstd", 1, numcodecs.Blosc.BITSHUFFLE, 2048),
+        "zarr_format": 2, "chunks": (293, 7),
+        "compressors": numcodecs.Blosc("zstd", 1, numcodecs.Blosc.BITSHUFFLE, 2048),
     },
     "blosclz": {
         "zarr_format": 2, "chunks": (97, 7), "compressors": numcodecs.Blosc("blosclz", 9, numcodecs.Blosc.SHUFFLE),
@@ -44,7 +45,9 @@ FORMS = {
     "zarr-python": {"zarr_format": 2, "chunks": (300, 7), "compressors": numcodecs.LZMA(preset=0)},
     "zarr-python columns": {"zarr_format": 2, "chunks": (300, 4), "order": "F", "compressors": numcodecs.GZip(1)},
     "v3": {"zarr_format": 3, "chunks": (300, 7), "compressors": zc.ZstdCodec()},
-    "v3 blosc": {"zarr_format": 3, "chunks": (300, 7), "compressors": zc.BloscCodec(cname="zstd", clevel=1, blocksize=2048)},
+    "v3 blosc": {
+        "zarr_format": 3, "chunks": (300, 7), "compressors": zc.BloscCodec(cname="zstd", clevel=1, blocksize=2048),
+    },
     "shards": {
         "zarr_format": 3, "chunks": (32, 7), "shards": (256, 7),
         "compressors": zc.BloscCodec(cname="lz4", shuffle="shuffle", typesize=28),
