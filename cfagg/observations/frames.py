@@ -114,10 +114,8 @@ def check_rows(frame: pd.DataFrame, where: str) -> None:
             continue
         if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiub":
             values = column.to_numpy()
-        elif pd.api.types.is_bool_dtype(column.dtype) or pd.api.types.is_numeric_dtype(column.dtype):
+        elif not isinstance(column.dtype, np.dtype) and pd.api.types.is_numeric_dtype(column.dtype):
             values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-            if column.dtype.kind not in "fiub":
-                problems.append(Problem(name, f"has type {column.dtype}, expected real numbers; convert it"))
         else:
             found = _text_problem(frame, name)
             problems += [] if found is None else [found]

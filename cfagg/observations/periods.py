@@ -211,6 +211,8 @@ class Period:
         if group_by is None:
             return self.stop
         edge = _calendar_edge(start, group_by) if isinstance(group_by, str) else None
+        if edge is not None and edge >= self.stop:
+            return self.stop
         if edge is None:
             if isinstance(group_by, int) and not isinstance(group_by, bool) and group_by > 0:
                 steps = group_by
