@@ -53,7 +53,9 @@ def with_statistics(dataset: Observations, value: Any, options: Any = None, allo
     elif isinstance(value, (str, os.PathLike)):
         from cfagg.observations.store import open_store
 
-        other = open_store(value, options=options, allow=allow)
+        # Options are those of the dataset's URL; a directory takes none.
+        remote = "://" in os.fspath(value)
+        other = open_store(value, options=options if remote else None, allow=allow)
         found = _by_name(other.statistics, other.variables, stored, f"statistics of {other.path}")
     elif isinstance(value, Mapping):
         found = _given(value, names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import operator
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -38,6 +39,7 @@ _META = 4
 _AT_ONCE = 2**22
 
 
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Which samples a store is cut into, and what of their rows is given out.
 
@@ -59,30 +61,27 @@ class Plan:
         Statistics by the names of variables in the store, where they are not the store's own.
     """
 
-    def __init__(
-        self,
-        dates: SampleDates,
-        window: Window,
-        columns: Columns,
-        area: Area | None = None,
-        thin: Thinning | None = None,
-        kind: str = "data",
-        statistics: Mapping[str, Mapping[str, float]] | None = None,
-    ) -> None:
-        if kind not in KINDS:
-            raise SelectionError(f"sample={kind!r} is not a kind of sample: it must be one of {', '.join(KINDS)}")
-        self.dates, self.window, self.columns = dates, window, columns
-        self.area, self.thin, self.kind, self.statistics = area, thin, kind, statistics
-        if kind != "deltatime":
+    dates: SampleDates
+    window: Window
+    columns: Columns
+    area: Area | None = None
+    thin: Thinning | None = None
+    kind: str = "data"
+    statistics: Mapping[str, Mapping[str, float]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise SelectionError(f"sample={self.kind!r} is no kind of sample: it must be {' or '.join(KINDS)}")
+        if self.kind != "deltatime":
             return
-        if taken := sorted(set(DELTATIME) & set(columns.names)):
+        if taken := sorted(set(DELTATIME) & set(self.columns.names)):
             raise SelectionError(
                 f"sample='deltatime' has columns of its own named {', '.join(taken)}: rename these variables (rename=)"
             )
-        lo, hi = window.offsets
+        lo, hi = self.window.offsets
         if max(abs(lo), abs(hi - 1)) > _EXACT:
             raise SelectionError(
-                f"the window {window} reaches more than 2**24 seconds (194 days) from the sample's date: a float32 "
+                f"the window {self.window} reaches more than 2**24 seconds (194 days) from the sample's date: a float32 "
                 "column 'deltatime' cannot hold that exactly; use sample='data' and ds.details(i).timedeltas"
             )
 

@@ -114,8 +114,10 @@ class Joined:
 
     def details(self, key: int) -> dict[str, Any]:
         """Return places and dates of each part of ``joined[key]``."""
-        numbers = self._numbers(key)
-        return {name: member.details(_of(self._positions[name], numbers)) for name, member in self.members.items()}
+        number = self._numbers(key)
+        if not isinstance(number, int):
+            raise SelectionError(f"details of {key!r:.80}: ask for one sample by its number")
+        return {name: member.details(_of(self._positions[name], number)) for name, member in self.members.items()}
 
     def prefetch(self, *keys: Any) -> None:
         """Begin to read samples in the background, so that ``joined[i]`` finds their rows in memory."""

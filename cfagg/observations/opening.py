@@ -132,7 +132,10 @@ def open_observations(
     store = open_store(path, options=options, allow=allow)
     columns = Columns.all_of(store.variables).choose(select, drop, reorder, rename)
     found = store.index(index)
-    held = None if found.first is None or found.last is None else (found.first, found.last)
+    # Asked for only where it is needed: it may be a read from far away.
+    held = None
+    if (start is None or end is None) and found.first is not None and found.last is not None:
+        held = found.first, found.last
     dates = sample_dates(start, end, frequency, held)
     dataset = Observations(store, found, Plan(dates, span, columns, region, thinning, sample))
     if statistics is None:

@@ -247,10 +247,10 @@ class Thinning:
         good = {
             "every": self.amount >= 1 and self.amount == int(self.amount),
             "random": 0 < self.amount <= 1,
-            "grid": 0 < self.amount <= 180,
+            "grid": 0.001 <= self.amount <= 180,
         }
         if not good[self.method]:
-            must = {"every": "a whole number from 1", "random": "above 0 and at most 1", "grid": "above 0, at most 180"}
+            must = {"every": "a whole number from 1", "random": "above 0 and at most 1", "grid": "from 0.001 to 180"}
             raise SelectionError(f"thin={{{self.method!r}: {self.amount}}}: the amount must be {must[self.method]}")
 
     @property
@@ -281,7 +281,7 @@ class Thinning:
             return _random(rows, date, self.seed) < self.amount
         down = np.floor((lats.astype(np.float64) + 90) / self.amount)
         along = np.floor(lons.astype(np.float64) / self.amount)
-        # Rows without a place share one cell.
+        # At most 360,000 cells along a parallel; rows without a place share one cell.
         cells = np.where(np.isnan(down + along), -1, down * 1e6 + along)
         return np.sort(np.unique(cells, return_index=True)[1])
 

@@ -27,8 +27,8 @@ _OF_ARRAYS = frozenset(
     {
         "_tabular_finalise_complete", "chunks", "constant_fields", "date_indexing", "dimensions", "dtype", "format",
         "index_end_date", "index_length", "index_start_date", "layout", "meta_variables", "shape", "uuid", "variables",
-        "variables_metadata", "version", "last_date", "start_date", "end_date", "statistics_start_date",
-        "statistics_end_date",
+        "variables_metadata", "version", "last_date", "start_date", "end_date", "latest_write_timestamp", "total_size",
+        "total_number_of_files",
     }
 )  # fmt: skip
 
@@ -68,7 +68,11 @@ def about_of(attributes: Mapping[str, Any]) -> dict[str, Any]:
     >>> about_of({"licence": "CC0-1.0", "shape": [7, 9], "attribution": None})
     {'licence': 'CC0-1.0'}
     """
-    return {k: v for k, v in attributes.items() if k not in _OF_ARRAYS and v is not None and v != {}}
+    return {
+        k: v
+        for k, v in attributes.items()
+        if k not in _OF_ARRAYS and not k.startswith("statistics_") and v is not None and v != {}
+    }
 
 
 def kept_of(
