@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cfagg.errors import ConventionError, Problem, SelectionError
-from cfagg.observations.dataset import Observations, Plan
+from cfagg.observations.dataset import Observations
 
 if TYPE_CHECKING:
     from cfagg.observations.indexes.protocol import Index
@@ -65,8 +66,7 @@ def with_statistics(dataset: Observations, value: Any, options: Any = None, allo
             '"80% of records"'
         )
     by_store = {k: dict(zip(stored, v, strict=True)) for k, v in found.items()}
-    changed = Plan(plan.dates, plan.window, plan.columns, plan.area, plan.thin, plan.kind, by_store)
-    return Observations(dataset.store, dataset.index, changed)
+    return Observations(dataset.store, dataset.index, replace(plan, statistics=by_store))
 
 
 def _choice(value: Any) -> Any:

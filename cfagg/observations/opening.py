@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from cfagg.errors import SelectionError
-from cfagg.observations.dataset import Observations, Plan
+from cfagg.observations.dataset import Observations
 from cfagg.observations.dates import sample_dates
-from cfagg.observations.selection import Columns, parse_area, parse_thinning
+from cfagg.observations.plan import Plan
+from cfagg.observations.selection import Columns, parse_area
+from cfagg.observations.thinning import parse_thinning
 from cfagg.observations.windows import Window
 
 __all__ = ["open_observations"]

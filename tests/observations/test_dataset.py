@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from cfagg.errors import ConventionError, SelectionError
 from cfagg.observations.opening import open_observations
-from cfagg.observations.selection import Area, Thinning
+from cfagg.observations.selection import Area
+from cfagg.observations.thinning import Thinning
 from cfagg.observations.windows import parse_window
 from tests.observations.small_stores import NEW_YEAR, VARIABLES, epochs_of, hourly, table, write
 from tests.oracles import in_window
@@ -232,7 +233,7 @@ def test_deltatime_next_to_a_variable_of_that_name_raises(kept) -> None:
 
 
 def test_an_unknown_kind_of_sample_raises(kept) -> None:
-    with pytest.raises(SelectionError, match="kind of sample"):
+    with pytest.raises(SelectionError, match="no kind of sample"):
         open_observations(kept[0], 2020, 2020, sample="columns")
 
 

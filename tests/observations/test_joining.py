@@ -64,6 +64,8 @@ def test_details_are_those_of_each(pair) -> None:
     assert np.array_equal(found["buoys"].timedeltas, pair[1].details(4).timedeltas)
     assert found["fields"].latitudes.tolist() == [0, 0, 1, 1]
     assert set(found["fields"].dates.tolist()) == {pair[0].dates[4].item()}
+    with pytest.raises(SelectionError, match="one sample"):
+        cfagg.join_observations(pair).details(slice(0, 2))
 
 
 @pytest.mark.parametrize("key", [slice(2, 9, 3), slice(None, None, -1), [3, -2], [], np.arange(N) % 5 == 1])
