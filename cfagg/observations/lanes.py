@@ -95,20 +95,23 @@ def open_lane(source: Source, array: StoredArray, row: int, column: int) -> Lane
     index = (row, column // per_object) if len(array.held) > 1 else (row,)
     key = array.key(*index)
     total = array.held[0] * width * array.dtype.itemsize
-    size = source.size(key)
-    if size is None:
-        return Lane(key, max(total, 1), total, None, None, _same)
     try:
         if array.shards is not None:
-            return _shard(source, array, decoder, key, size, column % per_object)
-        if array.blosc:
-            return _frame(source, key, size, total)
-        if decoder.plain:
-            return _plain(key, size, total)
-        _check_unit(key, source, total)
-        return Lane(key, total, total, _at(0), _at(size), decoder.decode)
+            found = _shard(source, array, decoder, key, column % per_object)
+        elif array.blosc:
+            found = _frame(source, key, total)
+        else:
+            size = source.size(key)
+            if size is None:
+                found = None
+            elif decoder.plain:
+                found = _plain(key, size, total)
+            else:
+                _check_unit(key, source, total)
+                found = Lane(key, total, total, _at(0), _at(size), decoder.decode)
     except DamagedError as error:
         raise damaged(source, key, str(error)) from error
+    return Lane(key, max(total, 1), total, None, None, _same) if found is None else found
 
 
 def damaged(source: Source, key: str, problem: str) -> FragmentReadError:
@@ -142,9 +145,12 @@ def _plain(key: str, size: int, total: int, offset: int = 0) -> Lane:
     return Lane(key, _PLAIN_UNIT, total, edges[:-1], edges[1:], _same, offset)
 
 
-def _frame(source: Source, key: str, size: int, total: int) -> Lane:
+def _frame(source: Source, key: str, total: int) -> Lane | None:
     """Return the blocks of a Blosc frame."""
-    head = source.read_range(key, 0, _HEAD if source.remote else 16)
+    edge = source.read_edge(key, _HEAD if source.remote else 16)
+    if edge is None:
+        return None
+    head, size = edge
     if len(head) < 16:
         raise DamagedError(f"its {len(head)} bytes have no room for the header of blosc")
     version, codec, flags, item, nbytes, block, packed = _HEADER.unpack_from(head)
@@ -187,17 +193,19 @@ def _frame(source: Source, key: str, size: int, total: int) -> Lane:
     return Lane(key, block, total, starts, stops, decode)
 
 
-def _shard(source: Source, array: StoredArray, decoder: Decoder, key: str, size: int, column: int) -> Lane:
+def _shard(source: Source, array: StoredArray, decoder: Decoder, key: str, column: int) -> Lane | None:
     """Return the chunks of a shard, one column of them."""
     shards = array.shards
     assert shards is not None  # noqa: S101  (the caller asked)
     counts = [h // c for h, c in zip(array.held, array.chunk, strict=True)]
     length = 16 * math.prod(counts) + 4 * shards.checksum
+    edge = source.read_edge(key, length, last=not shards.at_start)
+    if edge is None:
+        return None
+    stored: Any = edge[0]
+    size = edge[1]
     if size < length:
         raise DamagedError(f"its {size:,} bytes have no room for an index of {length:,}")
-    stored: Any = source.read_range(key, 0 if shards.at_start else size - length, length)
-    if len(stored) != length:
-        raise DamagedError("its index ends early")
     if shards.checksum:
         stored = strip_crc32c(stored, -1)
     index = np.frombuffer(stored, "<u8").reshape(counts[0], -1, 2)[:, column]

@@ -73,26 +73,47 @@ class HttpSource:
         """Return `count` bytes from `start` on; fewer only where the object ends before."""
         if not count:
             return b""
-        headers = {"range": f"bytes={start}-{start + count - 1}"}
-        reply = self._transport.ask("GET", self._url(key), headers=headers, limit=count)
-        if reply.status == 416:
-            return b""
-        if not self._there(key, reply):
+        found = self._part(key, f"{start}-{start + count - 1}", count)
+        if found is None:
             raise FragmentReadError(f"{self.path}/{key} is not there any more; open the store again")
+        body, first, _ = found
+        if body and first != start:
+            raise FragmentReadError(
+                f"{self.path}/{key}: the server was asked for bytes from {start:,} on and says it sends those from "
+                f"{first:,} on"
+            )
+        return body
+
+    def read_edge(self, key: str, count: int, *, last: bool = False) -> tuple[bytes, int] | None:
+        """Return the first `count` bytes of an object, or the last, and its size; `None` where there is none."""
+        found = self._part(key, f"-{count}" if last else f"0-{count - 1}", count)
+        if found is None:
+            return None
+        body, first, size = found
+        if len(body) != min(count, size) or first != (size - len(body) if last else 0):
+            raise FragmentReadError(f"{self.path}/{key}: the server does not send the bytes that were asked for")
+        return body, size
+
+    def _part(self, key: str, wanted: str, count: int) -> tuple[bytes, int, int] | None:
+        """Return bytes of an object, the first one's place, and the object's size; `None` where there is none."""
+        reply = self._transport.ask("GET", self._url(key), headers={"range": f"bytes={wanted}"}, limit=count)
+        told = reply.headers.get("content-range", "")
+        if reply.status == 416:
+            beyond = re.fullmatch(r"bytes \*/(\d+)", told)
+            return b"", 0, int(beyond[1]) if beyond else 0
+        if not self._there(key, reply):
+            return None
         if reply.status != 206:
-            if start == 0 and 0 < len(reply.body) <= count:
-                return reply.body  # the whole object, and it is not more than was asked for
+            if len(reply.body) == int(reply.headers.get("content-length", -1)) and not wanted.startswith("-"):
+                return reply.body, 0, len(reply.body)  # the whole object, and it is not more than was asked for
             raise UnsupportedError(
                 f"{self.path}: the server does not serve ranges of bytes, it answers with whole files; copy the "
                 "store to this machine or to another server"
             )
-        told = re.fullmatch(r"bytes (\d+)-\d+/(?:\d+|\*)", reply.headers.get("content-range", ""))
-        if told is None or int(told[1]) != start:
-            raise FragmentReadError(
-                f"{self.path}/{key}: the server was asked for bytes from {start:,} on and says it sends "
-                f"{reply.headers.get('content-range', 'something else')!r}"
-            )
-        return reply.body
+        place = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", told)
+        if place is None:
+            raise FragmentReadError(f"{self.path}/{key}: the server sends bytes and says {told!r} of their place")
+        return reply.body, int(place[1]), int(place[2])
 
     def read_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Return several ranges ``(start, count)`` of one object, asked for at the same time."""

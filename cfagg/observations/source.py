@@ -61,6 +61,9 @@ class Source(Protocol):
     def read_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Return several ranges ``(start, count)`` of one object."""
 
+    def read_edge(self, key: str, count: int, *, last: bool = False) -> tuple[bytes, int] | None:
+        """Return the first `count` bytes of an object, or the last, and its size; `None` where there is none."""
+
     def size(self, key: str) -> int | None:
         """Return the number of bytes under a key, `None` where there are none."""
 
@@ -171,6 +174,17 @@ class LocalSource:
     def read_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Return several ranges ``(start, count)`` of one file."""
         return [self.read_range(key, start, count) for start, count in ranges]
+
+    def read_edge(self, key: str, count: int, *, last: bool = False) -> tuple[bytes, int] | None:
+        """Return the first `count` bytes of a file, or the last, and its size; `None` where there is none."""
+        try:
+            size = os.fstat(self._file(key).number).st_size
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise FragmentReadError(f"{self._where(key)} cannot be read: {error.strerror or error}") from error
+        count = min(count, size)
+        return (self.read_range(key, size - count if last else 0, count) if count else b""), size
 
     def size(self, key: str) -> int | None:
         """Return the number of bytes under a key, `None` where there are none."""

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from cfagg.errors import AccessError, FragmentReadError, LimitError
+from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError
 
 __all__ = ["Reply", "Transport", "covers"]
 
@@ -140,6 +140,8 @@ class Transport:
                 time.sleep(0.1 * 4 ** (attempt - 1))
             try:
                 reply = self._once(method, url, query, headers, limit)
+            except CfaggError:
+                raise  # some of these are errors of the system too, which others are tried again for
             except ssl.SSLCertVerificationError as error:
                 raise FragmentReadError(f"{url} cannot be read: {error}") from error
             except (OSError, http.client.HTTPException) as error:

@@ -1,0 +1,103 @@
+"""A web server on this machine that serves a directory, ranges of bytes too, and misbehaves where it is told to."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+
+class Server:
+    """A directory on a port of this machine.
+
+    `rules` maps a pattern of paths to what happens instead of an answer: a status, a URL to redirect to, or
+    ``"cut"`` (half of the body), ``"whole"`` (ranges are not served), ``"other range"``, ``"gzip"``; each as often as
+    it stands in the list.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.rules: dict[str, list] = {}
+        self.seen: list[tuple[str, str, dict[str, str]]] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def log_message(self, *args) -> None: ...
+
+            def do_GET(self) -> None:
+                outer.answer(self)
+
+            do_HEAD = do_GET
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._http.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._http.server_port}"
+
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        path = request.path.partition("?")[0]
+        self.seen.append((request.command, request.path, {k.lower(): v for k, v in request.headers.items()}))
+        rule = next((r.pop(0) for p, r in self.rules.items() if r and re.search(p, path)), None)
+        if isinstance(rule, int):
+            self._send(request, rule, b"" if rule == 404 else b"no")
+            return
+        if isinstance(rule, str) and "://" in rule:
+            request.send_response(302)
+            request.send_header("Location", rule)
+            request.send_header("Content-Length", "0")
+            request.end_headers()
+            return
+        file = self.folder / path.strip("/")
+        if not file.is_file():
+            self._send(request, 404, b"")
+            return
+        body = file.read_bytes()
+        wanted = re.fullmatch(r"bytes=(\d*)-(\d+)", request.headers.get("Range", ""))
+        if wanted is None or rule == "whole":
+            self._send(request, 200, body, cut=rule == "cut", coded=rule == "gzip")
+            return
+        last = max(0, len(body) - int(wanted[2]))
+        start, stop = (int(wanted[1]), int(wanted[2]) + 1) if wanted[1] else (last, len(body))
+        if start >= len(body):
+            self._send(request, 416, b"", f"bytes */{len(body)}")
+            return
+        told = start + 1 if rule == "other range" else start
+        part = f"bytes {told}-{min(stop, len(body)) - 1}/{len(body)}"
+        self._send(request, 206, body[start:stop], part, cut=rule == "cut", coded=rule == "gzip")
+
+    @staticmethod
+    def _send(request, status, body, part=None, *, cut=False, coded=False) -> None:
+        request.send_response(status)
+        request.send_header("Content-Length", str(len(body)))
+        if part:
+            request.send_header("Content-Range", part)
+        if coded:
+            request.send_header("Content-Encoding", "gzip")
+        request.end_headers()
+        if request.command != "HEAD":
+            request.wfile.write(body[: len(body) // 2] if cut else body)
+        if cut:
+            request.close_connection = True
+
+    def start(self) -> None:
+        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def stop(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+
+@contextlib.contextmanager
+def served(folder: Path) -> Iterator[Server]:
+    """Serve a directory while in the block."""
+    server = Server(folder)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
