@@ -27,6 +27,7 @@ where there are many.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -257,28 +258,28 @@ def unpack_page(words: Int64, part: int | None = None) -> tuple[Int64, Int64]:
         n = min(PART, count - low)
         if part:
             first, row = int(words[HEAD + part - 1]), int(words[HEAD + marks + part - 1])
-    widths, more = (kinds & 255, kinds >> 8 & 255), (kinds >> 16 & 65535, kinds >> 32 & 65535)
-    at = HEAD + 2 * marks
-    columns: list[npt.NDArray[np.uint64]] = []
-    for size, whole, width in zip((n - 1, n), (count - 1, count), widths, strict=True):
-        columns.append(_unpack(words[at + width * (low // 64) :], size, width))
-        at += width * -(-whole // 64)
-    at += 1
-    places = []
-    for k in more:
-        places.append(words[at : at + -(-k // 4)].view("<u2")[:k])
-        at += -(-k // 4)
+    wide_step, wide_length = kinds & 255, kinds >> 8 & 255
+    more_steps, more_lengths = kinds >> 16 & 65535, kinds >> 32 & 65535
+    steps = HEAD + 2 * marks
+    lengths = steps + wide_step * ((count + 62) // 64)
+    place = lengths + wide_length * ((count + 63) // 64) + 1
+    place_length = place + (more_steps + 3) // 4
+    value = place_length + (more_lengths + 3) // 4
     epoch, start = np.empty(n, np.int64), np.empty(n + 1, np.int64)
-    for values, k, where, out, least, begin in zip(
-        columns, more, places, (epoch, start), (step, length), (first, row), strict=True
+    for out, at, width, least, more, where, what in (
+        (epoch, steps, wide_step, step, more_steps, place, value),
+        (start, lengths, wide_length, length, more_lengths, place_length, value + more_steps),
     ):
-        if k:
-            inside = (where >= low) & (where < low + len(values))
-            values[where[inside] - np.uint16(low)] = words[at : at + k].view(np.uint64)[inside]
-            at += k
-        out[0] = begin
-        np.add(values.view(np.int64), least, out=out[1:])
-        np.cumsum(out, out=out)
+        values = out[1:].view(np.uint64)
+        _unpack(words[at + width * (low // 64) :], width, values)
+        if more:
+            places = words[where : where + (more + 3) // 4].view("<u2")[:more]
+            inside = (places >= low) & (places < low + len(values))
+            values[places[inside] - np.uint16(low)] = words[what : what + more].view(np.uint64)[inside]
+        out[1:] += least
+    epoch[0], start[0] = first, row
+    np.add.accumulate(epoch, out=epoch)
+    np.add.accumulate(start, out=start)
     return epoch, start
 
 
@@ -295,21 +296,35 @@ def row_in_page(words: Int64, epoch: int) -> int:
     return int(starts[epochs.searchsorted(epoch)])
 
 
-def _unpack(words: Int64, size: int, width: int) -> npt.NDArray[np.uint64]:
-    """Return values that are packed; an empty word follows them at some distance."""
+def _unpack(words: Int64, width: int, out: npt.NDArray[np.uint64]) -> None:
+    """Unpack values; an empty word follows them at some distance."""
     if width == 0:
-        return np.zeros(size, np.uint64)
+        out[:] = 0
+        return
+    size = len(out)
     if width == 64:
-        return words[:size].view(np.uint64).copy()
-    # Eight values take as many bytes as one has bits: each of the eight is one row of words that overlap.
+        out[:] = words[:size].view(np.uint64)
+        return
+    # One word that begins at any byte of a row of overlapping words holds each value.
+    byte, bit = _bits_of(width)
     raw = words.view(np.uint8)
-    out = np.empty((-(-size // 8), 8), np.uint64)
-    for k in range(8):
-        byte, bit = divmod(k * width, 8)
-        parts: npt.NDArray[np.uint64] = np.ndarray((len(out),), "<u8", raw, byte, (width,))
-        np.right_shift(parts, np.uint64(bit), out=out[:, k])
+    blocks, rest = divmod(size, PART)
+    row = PART // 8 * width
+    if blocks:
+        table: npt.NDArray[np.uint64] = np.ndarray((blocks, row), "<u8", raw, 0, (row, 1))
+        np.right_shift(table[:, byte], bit, out=out[: blocks * PART].reshape(blocks, PART))
+    if rest:
+        length = int(byte[rest - 1]) + 1
+        last: npt.NDArray[np.uint64] = np.ndarray((length,), "<u8", raw, blocks * row, (1,))
+        np.right_shift(last[byte[:rest]], bit[:rest], out=out[blocks * PART :])
     out &= np.uint64((1 << width) - 1)
-    return out.reshape(-1)[:size]
+
+
+@cache
+def _bits_of(width: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.uint64]]:
+    """Return at which byte, and at which bit of it, each of `PART` values of a width begins."""
+    first = np.arange(PART) * width
+    return first // 8, (first % 8).astype(np.uint64)
 
 
 def rows_in_pages(words: Int64, starts: Int64, bounds: Int64, wanted: Int64, out: Int64) -> None:

@@ -30,8 +30,8 @@ __all__ = ["PagesIndex", "has_pages", "open_pages"]
 
 #: From so many packed pages on, a search is compiled although the compiler has to be loaded for it.
 _MANY = 20_000
-#: Bytes that are read at once, and bytes between pages that are rather read than left out.
-_SPAN, _GAP = 2**22, 2**14
+#: Bytes of pages that are searched together, and bytes between pages that are rather read than left out.
+_TOGETHER, _GAP = 2**23, 2**14
 #: Pages that are kept, a few KiB each.
 _KEPT = 256
 #: The head of a page.
@@ -80,8 +80,13 @@ class PagesIndex:
             raise self._damaged(f"its directory has {len(raw):,} bytes that are not those of {n - 1:,} pages")
         self._epochs: Int64 = np.frombuffer(raw, "<i8", n)
         self._offsets: Int64 = np.frombuffer(raw, "<i8", n, 8 * n)
-        sizes = np.diff(self._offsets)
-        if (np.diff(self._epochs) < 0).any() or (sizes < 8 * HEAD).any() or (sizes % 8).any() or self._offsets[0]:
+        right = self._offsets[0] == 0
+        # Piece by piece: what is large for a moment leaves holes in memory.
+        for a in range(0, n, _BLOCK):
+            sizes = np.diff(self._offsets[a : a + _BLOCK + 1])
+            right = right and not ((sizes < 8 * HEAD) | (sizes % 8 != 0)).any()
+            right = right and not (np.diff(self._epochs[a : a + _BLOCK + 1]) < 0).any()
+        if not right:
             raise self._damaged("its directory is not in order")
         if self._source.size(self._key) != self._offsets[-1]:
             raise self._damaged(f"its pages do not have the {self._offsets[-1]:,} bytes that the directory gives")
@@ -194,16 +199,36 @@ class PagesIndex:
         begin = int(held.searchsorted(0))
         pages, first = np.unique(held[begin:], return_index=True)
         bounds = np.append(first, len(wanted) - begin) + begin
-        sizes = self._offsets[pages + 1] - self._offsets[pages]
+        offsets = self._offsets[pages]
+        sizes = self._offsets[pages + 1] - offsets
         search = self._kernel(int(np.count_nonzero(sizes > 8 * HEAD)))
-        for a, b in _spans(self._offsets[pages], sizes):
-            at = int(self._offsets[pages[a]])
-            raw = self._source.read_range(self._key, at, int(self._offsets[pages[b - 1] + 1]) - at)
-            words = np.frombuffer(raw, "<i8", len(raw) // 8)
-            starts = (self._offsets[pages[a:b]] - at) // 8
-            self._check(words, starts, sizes[a:b] // 8, int(pages[a]), raw)
+        for a, b in _batches(sizes):
+            words, starts = self._read(offsets[a:b], sizes[a:b], int(pages[a]))
             search(words, starts, bounds[a : b + 1], wanted, out)
         return out
+
+    def _read(self, offsets: Int64, sizes: Int64, page: int) -> tuple[Int64, Int64]:
+        """Return pages one after another, and where each begins."""
+        ends = offsets + sizes
+        new = np.ones(len(offsets), bool)
+        # What lies between two pages that are near each other is read with them.
+        new[1:] = offsets[1:] - ends[:-1] > _GAP
+        first = np.flatnonzero(new)
+        begin = offsets[first]
+        length = ends[np.append(first[1:], len(offsets)) - 1] - begin
+        raw = b"".join(self._source.read_ranges(self._key, list(zip(begin.tolist(), length.tolist(), strict=True))))
+        if len(raw) != length.sum():
+            raise self._damaged(f"page {page:,} or one after it is not there")
+        span = np.cumsum(new) - 1
+        starts = (offsets - begin[span] + (np.cumsum(length) - length)[span]) // 8
+        words = np.frombuffer(raw, "<i8")
+        heads = [words[starts + i] for i in range(HEAD)]
+        view = memoryview(raw)
+        places = zip((starts * 8).tolist(), sizes.tolist(), strict=True)
+        found = [zlib.crc32(view[at + 8 : at + size]) for at, size in places]
+        if (page_words(heads) * 8 != sizes).any() or (heads[0] != found).any():
+            raise self._damaged(f"page {page:,} or one after it has not the bytes that were written")
+        return words, starts
 
     @staticmethod
     def _kernel(packed: int) -> Any:
@@ -213,18 +238,6 @@ class PagesIndex:
         from cfagg.kernels import lookup_compiled
 
         return lookup_compiled.rows_in_pages
-
-    def _check(self, words: Int64, starts: Int64, sizes: Int64, page: int, raw: bytes) -> None:
-        """Raise where pages are not what was written."""
-        if int(starts[-1] + sizes[-1]) != len(words):
-            raise self._damaged(f"page {page:,} or one after it is not there")
-        heads = [words[starts + i] for i in range(HEAD)]
-        view = memoryview(raw)
-        found = [
-            zlib.crc32(view[a + 8 : a + n]) for a, n in zip((starts * 8).tolist(), (sizes * 8).tolist(), strict=True)
-        ]
-        if (page_words(heads) != sizes).any() or (heads[0] != found).any():
-            raise self._damaged(f"page {page:,} or one after it has not the bytes that were written")
 
     def _between(self, first: int, stop: int, lo: int, hi: int) -> Iterator[Entries]:
         """Return entries of some pages, with ``lo <= epoch < hi``."""
@@ -298,14 +311,15 @@ def _attributes(store: Store) -> dict[str, Any]:
     return found
 
 
-def _spans(offsets: Int64, sizes: Int64) -> Iterator[tuple[int, int]]:
-    """Return which pages are read together."""
-    a = 0
-    starts, ends = offsets.tolist(), (offsets + sizes).tolist()
-    for b in range(1, len(starts) + 1):
-        if b == len(starts) or starts[b] - ends[b - 1] > _GAP or ends[b] - starts[a] > _SPAN:
-            yield a, b
-            a = b
+def _batches(sizes: Int64) -> Iterator[tuple[int, int]]:
+    """Return which pages are searched together."""
+    batch = np.cumsum(sizes + _GAP) // _TOGETHER
+    ends = np.append(np.flatnonzero(np.diff(batch)) + 1, len(sizes))
+    start = 0
+    for end in ends.tolist():
+        if end > start:
+            yield start, end
+        start = end
 
 
 def _flush(held: list[Entries]) -> Iterator[Entries]:

@@ -32,6 +32,9 @@ class Counting(LocalSource):
         self.count, self.calls = self.count + count, self.calls + 1
         return super().read_range(key, start, count)
 
+    def read_ranges(self, key, ranges):
+        return [self.read_range(key, start, count) for start, count in ranges]
+
 
 def cut(entries, *places: int):
     """The same entries in blocks."""
