@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.errors import ConventionError, Problem, SelectionError
+from cfagg.errors import ConventionError, FragmentMismatchError, Problem, SelectionError
 from cfagg.observations.dataset import Observations
+from cfagg.observations.dates import parse_frequency
+from cfagg.observations.windows import format_duration
 
 if TYPE_CHECKING:
     from cfagg.observations.indexes.protocol import Index
     from cfagg.observations.store import ObservationStore
 
-__all__ = ["with_statistics"]
+__all__ = ["stored_tendencies", "with_statistics"]
 
 
 def with_statistics(dataset: Observations, value: Any, options: Any = None, allow: Iterable[str] = ()) -> Observations:
@@ -67,6 +70,49 @@ def with_statistics(dataset: Observations, value: Any, options: Any = None, allo
         )
     by_store = {k: dict(zip(stored, v, strict=True)) for k, v in found.items()}
     return Observations(dataset.store, dataset.index, replace(plan, statistics=by_store))
+
+
+def stored_tendencies(dataset: Observations, step: Any = None) -> dict[str, Any]:
+    """Return the statistics of tendencies that the store of a dataset has, in the order of the dataset's variables.
+
+    Parameters
+    ----------
+    dataset : Observations
+        The dataset.
+    step : span of time, optional
+        Of the tendencies; by default the time between two samples.
+
+    Raises
+    ------
+    SelectionError
+        If the store has none of this step.
+    FragmentMismatchError
+        If one of them has another number of values than the store has variables.
+    """
+    from cfagg.observations.arrays import open_stored, read_small
+    from cfagg.observations.store import STATISTICS
+
+    plan, store = dataset.plan, dataset.store
+    seconds = plan.dates.frequency if step is None else parse_frequency(step)
+    text = format_duration(Fraction(seconds))
+    positions = plan.columns.positions(store.variables)
+    found = {}
+    for name in STATISTICS:
+        array = open_stored(store.source, f"statistics_tendencies_{text}_{name}")
+        if array is None:
+            continue
+        if array.shape != (len(store.variables),):
+            raise FragmentMismatchError(
+                f"{store.path}: {name} of the tendencies over {text} has the shape {array.shape}, expected one value "
+                f"for each of the {len(store.variables)} variables"
+            )
+        found[name] = read_small(store.source, array).astype(np.float64)[positions]
+    if not found:
+        raise SelectionError(
+            f"{store.path} has no statistics of tendencies over {text}: name the step in the recipe "
+            f"(statistics: tendencies: [{text}]) and build the store again"
+        )
+    return found
 
 
 def _choice(value: Any) -> Any:

@@ -142,6 +142,25 @@ class Observations:
         positions = self._plan.columns.positions(self._store.variables)
         return {k: np.asarray(v)[positions] for k, v in self._store.statistics.items()}
 
+    def statistics_tendencies(self, step: Any = None) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:
+        """Return statistics of how the variables change over a time step, float64 (variables,) by name.
+
+        They are the store's, of means over the cells of a grid, where its recipe asked for them.
+
+        Parameters
+        ----------
+        step : int, str, datetime.timedelta or numpy.timedelta64, optional
+            The time step, such as ``"6h"``; by default the time between two samples.
+
+        Raises
+        ------
+        SelectionError
+            If the store has none of this step.
+        """
+        from cfagg.observations.chosen_statistics import stored_tendencies
+
+        return stored_tendencies(self, step)
+
     def metadata(self) -> dict[str, Any]:
         """Return what a training must carry to inference: sources, recipe, versions, statistics and what was asked for.
 

@@ -142,3 +142,58 @@ def test_the_names_of_the_signature_are_those_of_the_founding_text(kept) -> None
     assert ds.variables == VARIABLES
     assert ds.counts.sum() == len(kept[1])
     assert Path(ds.path) == kept[0]
+
+
+# ---- tendencies ------------------------------------------------------------------------------------------------
+
+
+def test_statistics_of_tendencies_are_those_that_the_recipe_asked_for(tmp_path) -> None:
+    hours = np.arange(0, 48, 6)
+    lines = [f"2020-01-0{1 + h // 24}T{h % 24:02}:00:00,10,20,{h * h},{-h}" for h in hours.tolist()]
+    (tmp_path / "a.csv").write_text("\n".join(["date,latitude,longitude,t,u", *lines]))
+    recipe = {
+        "dates": {"start": "2020-01-01", "end": "2020-01-02T18:00:00", "frequency": "6h"},
+        "input": {"csv": {"path": str(tmp_path / "a.csv")}},
+        "output": {"layout": "tabular"},
+        "statistics": {"tendencies": ["6h"], "grid": 1.0},
+    }
+    cfagg.create_observations(recipe, tmp_path / "a.zarr")
+    ds = cfagg.open_observations(tmp_path / "a.zarr", frequency="6h", select=["u", "t"])
+    found = ds.statistics_tendencies()
+    assert np.allclose(found["mean"], [-6, np.diff(hours**2).mean()])
+    assert np.allclose(found["stdev"], [0, np.diff(hours**2).std()])
+    assert np.array_equal(ds.statistics_tendencies("PT6H")["maximum"], found["maximum"])
+    with pytest.raises(SelectionError, match="tendencies over 12h"):
+        ds.statistics_tendencies("12h")
+
+
+def test_a_store_without_tendencies_says_so(kept) -> None:
+    with pytest.raises(SelectionError, match="no statistics of tendencies over 3h"):
+        cfagg.open_observations(kept[0]).statistics_tendencies()
+
+
+# ---- forms of stores -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "form",
+    [{"format": "zarr2", "date_indexing": "btree", "rows_per_chunk": 70}, {"format": "cfagg"},
+     {"format": "zarr2", "sidecar": False}, {"format": "cfagg", "date_indexing": "btree", "sidecar": False}],
+    ids=["btree", "own", "bisect alone", "own, btree alone"],
+)  # fmt: skip
+def test_every_form_of_store_gives_the_same_samples(kept, form, tmp_path) -> None:
+    from cfagg.observations.writing import StoreWriter
+
+    with StoreWriter(tmp_path / "a.zarr", VARIABLES, **form) as writer:
+        writer.append(kept[1])
+        writer.finish({})
+    options = {"area": (80, -100, -80, 100), "thin": {"random": 0.7}, "sample": "deltatime", "select": ["v", "t"]}
+    ours, plain = (
+        cfagg.open_observations(p, "2019-12-31", "2020-01-04", "(-4,2]", "5h", **options)
+        for p in (tmp_path / "a.zarr", kept[0])
+    )
+    assert np.array_equal(ours[:], plain[:])
+    assert np.array_equal(ours[::3].dates, plain[::3].dates)
+    assert ours[:].boundaries == plain[:].boundaries
+    for name, values in plain.statistics.items():
+        assert np.allclose(ours.statistics[name], values)
