@@ -19,12 +19,12 @@ for _folder in (HERE, HERE.parent):
         sys.path.insert(0, str(_folder))
 
 # MkDocs takes the folders off the path again once this file is loaded: all is imported here.
-from making import boxes, commands, costs  # noqa: E402
+from making import boxes, commands, costs, windows  # noqa: E402
 
 from tests.benchmarks import numerics  # noqa: E402
 
-#: The page whose commands are run.
-PAGE = "accumulation.md"
+#: The pages whose commands are run.
+RUN = ("accumulation.md", "observations.md")
 
 
 #: Name of a table -> what makes it.
@@ -34,8 +34,10 @@ TABLES: dict[str, Callable[[], str]] = {"numerics": numerics.table, "costs": cos
 @functools.cache
 def pictures() -> dict[str, bytes]:
     """Return all pictures by name."""
-    drawn = commands.pictures((HERE / PAGE).read_text(encoding="utf-8"))
-    return {**drawn, "boxes.svg": boxes.draw(), "costs.svg": costs.draw()}
+    drawn = {"boxes.svg": boxes.draw(), "costs.svg": costs.draw(), "windows.svg": windows.draw()}
+    for page in RUN:
+        drawn.update(commands.pictures((HERE / page).read_text(encoding="utf-8")))
+    return drawn
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -69,6 +69,9 @@ def test_a_page_speaks_of_the_project_alone(page: Path) -> None:
 
 @page
 def test_examples_on_a_page_run(page: Path, samples: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for name, content in re.findall(r'^```\w+ title="([\w.-]+)"\n(.*?)^```', text, flags=re.MULTILINE | re.DOTALL):
+        (samples / name).write_text(content, encoding="utf-8")
     result = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
     assert result.failed == 0
 
@@ -76,6 +79,8 @@ def test_examples_on_a_page_run(page: Path, samples: Path) -> None:
 def test_the_commands_of_the_readme_run(samples: Path) -> None:
     commands = re.findall(r"^\$ cfagg (.+)$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert len(commands) >= 3
+    # Some are about stores that the examples before them make.
+    assert doctest.testfile(str(ROOT / "README.md"), module_relative=False, encoding="utf-8").failed == 0
     for command in commands:
         done = subprocess.run(
             [sys.executable, "-m", "cfagg", *command.split()], capture_output=True, text=True, check=False
@@ -87,3 +92,9 @@ def test_the_commands_of_the_readme_run(samples: Path) -> None:
 
 def test_the_picture_is_small() -> None:
     assert 5_000 < (ROOT / "docs/partitions.png").stat().st_size < 200_000
+
+
+def test_the_adapter_for_pytorch_is_the_one_that_is_tested() -> None:
+    code = (ROOT / "tests/observations/torch_dataset.py").read_text(encoding="utf-8")
+    shown = (ROOT / "docs/observations.md").read_text(encoding="utf-8")
+    assert code.split('"""\n\n', 1)[1].rstrip() in shown

@@ -28,8 +28,10 @@ def hooks() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def drawn(hooks: ModuleType) -> dict[str, bytes]:
-    """Return the pictures that the commands of the page draw."""
-    found: dict[str, bytes] = hooks.commands.pictures(PAGES[hooks.PAGE])
+    """Return the pictures that the commands of the pages draw."""
+    found: dict[str, bytes] = {}
+    for page in hooks.RUN:
+        found.update(hooks.commands.pictures(PAGES[page]))
     return found
 
 
@@ -48,10 +50,10 @@ def test_every_picture_on_a_page_is_made_and_every_picture_made_is_on_a_page(
     hooks: ModuleType, drawn: dict[str, bytes]
 ) -> None:
     shown = {name for text in PAGES.values() for name in re.findall(r"\]\(made/([^)]+)\)", text)}
-    assert shown == {*drawn, "boxes.svg", "costs.svg"}
+    assert shown == {*drawn, "boxes.svg", "costs.svg", "windows.svg"}
 
 
-def test_commands_of_the_page_draw_pictures_of_some_size(drawn: dict[str, bytes]) -> None:
+def test_commands_of_the_pages_draw_pictures_of_some_size(drawn: dict[str, bytes]) -> None:
     for name, content in drawn.items():
         assert content[:4] == b"\x89PNG", name
         assert 5_000 < len(content) < 400_000, name
@@ -65,6 +67,18 @@ def test_the_boxes_are_drawn_and_their_pieces_add_up(hooks: ModuleType) -> None:
         assert cells == [int(a <= x < b) for x in range(edges[-1])]
     assert hooks.boxes.draw() == hooks.boxes.draw()
     assert hooks.boxes.draw().startswith(b"<?xml")
+
+
+def test_windows_are_drawn_and_their_rows_counted(hooks: ModuleType) -> None:
+    assert doctest.testmod(hooks.windows).failed == 0
+    assert list(hooks.windows.HOURS) == sorted(hooks.windows.HOURS)
+    assert hooks.windows.draw() == hooks.windows.draw()
+    assert hooks.windows.draw().startswith(b"<?xml")
+
+
+def test_files_that_a_page_shows_are_found(hooks: ModuleType) -> None:
+    assert doctest.testmod(hooks.commands).failed == 0
+    assert list(hooks.commands.files(PAGES["observations.md"])) == ["storms.yaml"]
 
 
 def test_every_marked_table_is_known_and_every_table_is_on_a_page(hooks: ModuleType) -> None:

@@ -21,8 +21,19 @@ def commands(page: str) -> list[list[str]]:
     return [shlex.split(line) for line in re.findall(r"^\$ cfagg (.+)$", page, flags=re.MULTILINE)]
 
 
+def files(page: str) -> dict[str, str]:
+    """Return the files that a page shows whole, by name: its code blocks with a title.
+
+    >>> files('```yaml title="a.yaml"\\nname: a\\n```')
+    {'a.yaml': 'name: a\\n'}
+    """
+    return dict(re.findall(r'^```\w+ title="([\w.-]+)"\n(.*?)^```', page, flags=re.MULTILINE | re.DOTALL))
+
+
 def pictures(page: str) -> dict[str, bytes]:
     """Run the commands of a page beside copies of the samples; return the pictures that they draw, by name.
+
+    The files that the page shows are there too.
 
     Raises
     ------
@@ -35,6 +46,8 @@ def pictures(page: str) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as folder:
         beside = Path(folder, "samples")
         shutil.copytree(sample(), beside)
+        for name, text in files(page).items():
+            (beside / name).write_text(text, encoding="utf-8")
         there = set(beside.rglob("*"))
         old = Path.cwd()
         os.chdir(beside)
