@@ -22,6 +22,7 @@ from cfagg.observations.arrays import read_json
 from cfagg.observations.indexes.bisect import resolve
 from cfagg.observations.indexes.pages_writing import FORMAT, NAME, PAGE
 from cfagg.observations.indexes.protocol import Entries, Int64, Store, as_interval, as_intervals, checked
+from cfagg.observations.indexes.table import is_there
 
 if TYPE_CHECKING:
     from cfagg.observations.source import Source
@@ -72,7 +73,7 @@ class PagesIndex:
         """Read the directory."""
         self._kept: dict[int, _Page] = {}
         self._unpacked = 0
-        v3 = self._source.size(f"{NAME}/zarr.json") is not None
+        v3 = is_there(self._source, f"{NAME}/zarr.json")
         self._key = f"{NAME}/{self._found['name']}/{'c/0' if v3 else '0'}"
         raw = self._source.read(f"{NAME}/directory/c/0/0" if v3 else f"{NAME}/directory/0.0") or b""
         n = self._found["pages"] + 1
@@ -279,17 +280,17 @@ def open_pages(store: Store) -> PagesIndex:
 
 def has_pages(store: Store) -> bool:
     """Return whether a store has index pages, good or not."""
-    return any(store.source.size(f"{NAME}/{document}") is not None for document in (".zattrs", "zarr.json"))
+    return any(is_there(store.source, f"{NAME}/{document}") for document in (".zattrs", "zarr.json"))
 
 
 def _read_attributes(source: Source) -> dict[str, Any] | None:
     """Return the attributes of the pages of a store, `None` where it has none."""
-    group = read_json(source, f"{NAME}/zarr.json")
-    if group is not None:
-        attributes = group[0].get("attributes")
-        return attributes if isinstance(attributes, dict) else {}
-    found = read_json(source, f"{NAME}/.zattrs")
-    return None if found is None else found[0]
+    for document in (".zattrs", "zarr.json"):
+        found = read_json(source, f"{NAME}/{document}") if is_there(source, f"{NAME}/{document}") else None
+        if found is not None:
+            attributes = found[0] if document == ".zattrs" else found[0].get("attributes")
+            return attributes if isinstance(attributes, dict) else {}
+    return None
 
 
 def _attributes(store: Store) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from importlib.metadata import entry_points
 from cfagg.errors import FragmentReadError, SourceError, StaleError, StaleIndexWarning, UnsupportedError
 from cfagg.observations.indexes import bisect, btree, pages
 from cfagg.observations.indexes.protocol import Index, Store
+from cfagg.observations.indexes.table import is_there
 
 __all__ = ["GROUP", "index_kinds", "open_index", "stored_kinds"]
 
@@ -46,7 +47,7 @@ def stored_kinds(store: Store) -> tuple[str, ...]:
     return tuple(
         kind
         for kind, name in _ARRAYS.items()
-        if any(store.source.size(f"{name}/{document}") is not None for document in (".zarray", "zarr.json"))
+        if any(is_there(store.source, f"{name}/{document}") for document in (".zarray", "zarr.json"))
     )
 
 

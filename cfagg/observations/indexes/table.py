@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.errors import SourceError
+from cfagg.errors import AccessError, SourceError
 from cfagg.observations.arrays import open_stored, read_json
 from cfagg.observations.indexes.protocol import Int64
 from cfagg.observations.rows import Rows
@@ -18,7 +18,16 @@ from cfagg.observations.rows import Rows
 if TYPE_CHECKING:
     from cfagg.observations.source import Source
 
-__all__ = ["Table"]
+__all__ = ["Table", "is_there"]
+
+
+def is_there(source: Source, key: str) -> bool:
+    """Return whether a store has an object."""
+    try:
+        return source.size(key) is not None
+    except AccessError:
+        # What object stores also say of what is not there, to those who may not list the store.
+        return False
 
 
 class Table:
