@@ -7,6 +7,7 @@
     ├── ModelError             (ValueError)           a grid, layout or aggregation that cannot exist
     ├── LimitError             (ValueError)           a size, depth or count above a cap
     ├── SelectionError         (IndexError)           a selection that the array does not have
+    ├── AlignmentError         (AttributeError)       places or dates of an array that has other rows now
     ├── AccessError            (PermissionError)      a reference outside the allowed places
     ├── FragmentNotFoundError  (FileNotFoundError)    a partition's file or variable is not there
     ├── FragmentReadError      (OSError)              a partition's file is damaged or not readable
@@ -35,6 +36,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "AccessError",
+    "AlignmentError",
     "CalendarError",
     "CfaggError",
     "CfaggWarning",
@@ -120,6 +122,10 @@ class LimitError(CfaggError, ValueError):
 
 class SelectionError(CfaggError, IndexError):
     """A selection that lies outside the array or is not understood."""
+
+
+class AlignmentError(CfaggError, AttributeError):
+    """Places, dates or names of an array whose rows or columns are no longer those of a sample."""
 
 
 class AccessError(CfaggError, PermissionError):

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from cfagg.errors import SelectionError
+from cfagg.errors import AlignmentError, SelectionError
 
 if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = ["DELTATIME", "Details", "Header", "Sample"]
+
+#: Functions of NumPy, besides its universal functions, that calculate each element by itself.
+_BY_ELEMENT = {np.nan_to_num, np.where}
 
 #: The columns that come before the variables in samples of the kind "deltatime".
 DELTATIME = ("deltatime", "latitude", "longitude")
@@ -180,18 +183,13 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
         """Begin without annotations, whatever this array was made from."""
         self._details = self._header = None
 
-    def _annotated(self, values: Any, details: Details | None, header: Header | None) -> Any:
-        if details is None or header is None:
-            return values
-        return Sample(values, details, header)
-
     # ---- what belongs to the rows and columns
 
     @property
     def details(self) -> Details:
         """Places and dates of the rows."""
         if self._details is None or self.shape[:1] != (len(self._details),):
-            raise SelectionError(
+            raise AlignmentError(
                 "this array no longer consists of the rows of a sample: ask the sample itself, or ds.details(i)"
             )
         return self._details
@@ -201,7 +199,7 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
         """Names and attributes of the columns."""
         header = self._header
         if header is None or self._details is None or (self.ndim > 1 and self.shape[1:] != (len(header.names),)):
-            raise SelectionError("this array no longer consists of the columns of a sample: ask the sample itself")
+            raise AlignmentError("this array no longer consists of the columns of a sample: ask the sample itself")
         return header
 
     @property
@@ -259,7 +257,6 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
         """Calculate as NumPy does; the result keeps the annotations where it has the same rows and columns."""
-        samples = [x for x in inputs if isinstance(x, Sample) and x._details is not None]
         plain = [_plain(x) for x in inputs]
         if out is not None:
             kwargs["out"] = tuple(_plain(x) for x in out)
@@ -272,17 +269,17 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
                     # Units and the like describe the values before.
                     x._header = replace(x._header, attributes={})
             return out[0] if len(out) == 1 else out
-        first = samples[0] if samples else None
-        if first is None or method != "__call__" or ufunc.signature or not isinstance(values, np.ndarray):
-            return values
-        same = all(x._details is first._details and x.columns == first.columns for x in samples)
-        if not same or values.shape != first.shape or first._header is None:
-            return values
-        return self._annotated(values, first._details, replace(first._header, attributes={}))
+        by_element = method == "__call__" and not ufunc.signature
+        return _with_annotations_of(inputs, values) if by_element else values
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Call a function of NumPy; of those that work by element the result keeps the annotations."""
+        values = super().__array_function__(func, types, args, kwargs)
+        return _with_annotations_of([*args, *kwargs.values()], values) if func in _BY_ELEMENT else values
 
     def copy(self, order: Any = "C") -> Any:
         """Return a copy with the same annotations."""
-        return self._annotated(np.asarray(self).copy(order), self._details, self._header)
+        return _annotated(np.asarray(self).copy(order), self._details, self._header)
 
     def __copy__(self) -> Any:
         return self.copy()
@@ -292,7 +289,7 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         """Return the values in another type, with the same annotations."""
-        return self._annotated(np.asarray(self).astype(dtype, *args, **kwargs), self._details, self._header)
+        return _annotated(np.asarray(self).astype(dtype, *args, **kwargs), self._details, self._header)
 
     def sort(self, *args: Any, **kwargs: Any) -> None:
         """Sort in place as NumPy does; the annotations are left behind."""
@@ -306,7 +303,7 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
 
     def __reduce__(self) -> Any:
         values = np.ascontiguousarray(np.asarray(self))
-        return _rebuilt, (values, self._details, self._header)
+        return _annotated, (values, self._details, self._header)
 
     # ---- other containers
 
@@ -329,8 +326,21 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
         return to_arrow(self)
 
 
-def _rebuilt(values: Any, details: Details | None, header: Header | None) -> Any:
-    """Return a sample from its pickled parts."""
+def _with_annotations_of(inputs: Any, values: Any) -> Any:
+    """Return the result of a calculation by element, with the annotations that all samples among its inputs have."""
+    samples = [x for x in inputs if isinstance(x, Sample) and x._details is not None]
+    if not samples or not isinstance(values, np.ndarray):
+        return values
+    first = samples[0]
+    same = all(x._details is first._details and x.columns == first.columns for x in samples)
+    if not same or values.shape != first.shape:
+        return _plain(values)
+    # Units and the like describe the values before.
+    return Sample(_plain(values), first.details, replace(first.header, attributes={}))
+
+
+def _annotated(values: Any, details: Details | None, header: Header | None) -> Any:
+    """Return a sample, or the plain values where there are no annotations."""
     if details is None or header is None:
         return values
     return Sample(values, details, header)
