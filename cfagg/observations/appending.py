@@ -59,12 +59,15 @@ class Base:
         Its rows.
     periods : list of (datetime, datetime)
         What it was built from.
+    new : list of (datetime, datetime)
+        Parts that the recipe adds.
     """
 
     path: Path
     store: ObservationStore
     source: StoreRows
     periods: list[Part]
+    new: list[Part]
 
     def rows_before(self, row: Rows) -> int:
         """Return how many rows are before a row of shape (1, columns)."""
@@ -122,7 +125,7 @@ def open_base(path: str | os.PathLike[str], recipe: Recipe) -> Base:
     if wrong:
         raise ConventionError(f"{store.path} has the {' and the '.join(wrong)}; append with what it was built with")
     source = StoreRows(StoredRows(store.source, store.data.array, cached=False))
-    return Base(Path(os.path.realpath(path)), store, source, periods)
+    return Base(Path(os.path.realpath(path)), store, source, periods, new_parts(recipe.parts(), periods))
 
 
 def new_parts(parts: Sequence[Part], periods: Sequence[Part]) -> list[Part]:

@@ -13,11 +13,10 @@ from typing import Any
 
 from cfagg.conversion.options import parse_size, worker_count
 from cfagg.conversion.workplace import reason
-from cfagg.errors import CfaggError, ConventionError, TargetError
-from cfagg.observations.appending import Base, new_parts, open_base
+from cfagg.errors import CfaggError, ConventionError, TargetError, TargetExistsError
+from cfagg.observations.appending import Base, open_base
 from cfagg.observations.building import Budget, Built, build
 from cfagg.observations.layouts import write_document
-from cfagg.observations.periods import Part
 from cfagg.observations.place import Place
 from cfagg.observations.provenance import iso
 from cfagg.observations.recipe import Recipe, load_recipe
@@ -122,7 +121,8 @@ def create_observations(
     overwrite : bool
         Whether a store, or an unfinished build, may be replaced.
     resume : bool
-        Finish a build of the same recipe that was cut short; where there is none, start.
+        Finish a build of the same recipe that was cut short; where there is none, start.  With `overwrite`, one that
+        is to replace a store.
     append : bool
         Read only what the store does not cover yet, and add it.  The recipe is that of the store with other dates.
     workers : int, optional
@@ -170,35 +170,26 @@ def create_observations(
     >>> folder.cleanup()
     """
     began = time.perf_counter()
-    if sum((bool(overwrite), bool(resume), bool(append))) > 1 and not (append and resume):
-        raise ConventionError("overwrite excludes resume and append; give one of them")
+    if overwrite and append:
+        raise ConventionError("overwrite excludes append; give one of them")
     given = load_recipe(recipe)
     budget = Budget(parse_size(memory), worker_count(given.build.max_workers if workers is None else workers))
-    base = open_base(path, given) if append else None
-    parts = given.parts() if base is None else new_parts(given.parts(), base.periods)
-    planned = Report(
-        os.fspath(path),
-        given.output.format,
-        given.output.date_indexing,
-        tuple((iso(a), iso(b)) for a, b in parts),
-        dry_run=dry_run,
-    )
     place = Place(path, overwrite=overwrite or append, resume=resume)
-    if dry_run or (append and not parts):
-        return planned
-    if not parts:
-        raise ConventionError("the recipe's dates are all missing, so that there is nothing to read")
+    if dry_run:
+        return _planned(given, path, open_base(path, given) if append else None, dry_run=True)
     place.enter()
     try:
-        if place.finished and resume:
+        # The store that grows is opened when nobody else can change it.
+        base = open_base(path, given) if append else None
+        report = _planned(given, path, base)
+        if base is not None and not base.new:
+            _leave(place)
+            return report
+        identity = _identity(given, report.parts, base)
+        if _claim(place, identity, replace=overwrite or append, resume=resume, append=append):
             place.remove()
-            return _of_store(planned, path, began)
-        identity = _identity(given, parts, base)
-        if not ((resume or append) and _begun(place, identity, resume)):
-            if not (overwrite or append):
-                place.check_unfinished()
-            place.start_anew()
-            write_document(place.journal, identity)
+            return _of_store(report, path, began)
+        parts = given.parts() if base is None else base.new
         built = build(given, parts, place.work, place.store, budget, client, progress, base)
         place.publish()
     except BaseException as error:
@@ -208,7 +199,22 @@ def create_observations(
         raise
     if progress is not None:
         progress(1000, 1000)
-    return _report(planned, built, base, began)
+    return _report(report, built, base, began)
+
+
+def _planned(recipe: Recipe, path: str | os.PathLike[str], base: Base | None, *, dry_run: bool = False) -> Report:
+    """Return what is to be done, as far as it is known before anything is read.
+
+    Raises
+    ------
+    ConventionError
+        There is nothing to read.
+    """
+    parts = recipe.parts() if base is None else base.new
+    if not parts and base is None:
+        raise ConventionError("the recipe's dates are all missing, so that there is nothing to read")
+    named = tuple((iso(a), iso(b)) for a, b in parts)
+    return Report(os.fspath(path), recipe.output.format, recipe.output.date_indexing, named, dry_run=dry_run)
 
 
 def _report(planned: Report, built: Built, base: Base | None, began: float) -> Report:
@@ -252,6 +258,28 @@ def _of_store(planned: Report, path: str | os.PathLike[str], began: float) -> Re
     )
 
 
+def _claim(place: Place, identity: Mapping[str, Any], *, replace: bool, resume: bool, append: bool) -> bool:
+    """Make the work directory ready for a build; return whether the very same is finished and in its place.
+
+    Raises
+    ------
+    TargetExistsError
+        There is a store, or an unfinished build, that may not be replaced.
+    """
+    if place.finished:
+        if resume and _journal(place) == identity:
+            return True
+        if not replace:
+            raise TargetExistsError(f"{place.target} exists; choose another name or replace it with overwrite=True")
+    elif (resume or append) and _begun(place, identity, resume):
+        return False
+    elif not replace:
+        place.check_unfinished()
+    place.start_anew()
+    write_document(place.journal, identity)
+    return False
+
+
 def _begun(place: Place, identity: Mapping[str, Any], resume: bool) -> bool:
     """Whether the work directory holds a build of the same identity, which can be finished.
 
@@ -262,17 +290,13 @@ def _begun(place: Place, identity: Mapping[str, Any], resume: bool) -> bool:
     """
     if not place.unfinished:
         return False
-    try:
-        found = json.loads(place.journal.read_bytes())
-    except ValueError:
-        found = None
+    found = _journal(place)
     if found == dict(identity):
         place.store.mkdir(exist_ok=True)
         return True
     if not resume:
         return False
-    old = found if isinstance(found, dict) else {}
-    names = [k for k in identity if old.get(k) != identity[k]]
+    names = [k for k in identity if found.get(k) != identity[k]]
     raise TargetError(
         f"the unfinished build of {place.target} was begun with another {' and '.join(names) or 'version'}, so it "
         "cannot be finished as it is; repeat the call with what it was begun with, or start anew with overwrite=True "
@@ -280,7 +304,16 @@ def _begun(place: Place, identity: Mapping[str, Any], resume: bool) -> bool:
     )
 
 
-def _identity(recipe: Recipe, parts: Sequence[Part], base: Base | None) -> dict[str, Any]:
+def _journal(place: Place) -> dict[str, Any]:
+    """Return what the work directory is for."""
+    try:
+        found = json.loads(place.journal.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _identity(recipe: Recipe, parts: Sequence[tuple[str, str]], base: Base | None) -> dict[str, Any]:
     """Return what a build must have in common with one that it finishes."""
     from cfagg import __version__
 
@@ -289,7 +322,7 @@ def _identity(recipe: Recipe, parts: Sequence[Part], base: Base | None) -> dict[
         "form": _FORM,
         "version": __version__,
         "recipe": _digest([document, recipe.build.allow_nans]),
-        "parts": _digest([[iso(a), iso(b)] for a, b in parts]),
+        "parts": _digest(list(parts)),
         "sources": _digest([_stamp(s.get("path", "")) for s in recipe.files()]),
         "store": None if base is None else base.store.identity,
     }

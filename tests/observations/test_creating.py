@@ -14,6 +14,7 @@ from cfagg.errors import ConformError, ConventionError, SourceError, TargetError
 from cfagg.observations import appending, building, chunk_tasks
 from cfagg.observations.indexes import open_index
 from cfagg.observations.layouts import DataLayout
+from cfagg.observations.place import Place
 from cfagg.observations.store import open_store
 from tests import oracles
 from tests.observations import builds
@@ -338,6 +339,37 @@ def test_a_build_killed_while_writing_chunks_writes_only_the_others(tmp_path, wh
     count = len(list((whole / "zarr2.zarr" / "data").glob("*.0")))
     assert len(written) + len(again) == count
     assert contents(tmp_path / "a.zarr") == contents(whole / "zarr2.zarr")
+
+
+def kill_after_publishing(monkeypatch, *arguments, **options):
+    def stop(self):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Place, "remove", stop)
+        with pytest.raises(KeyboardInterrupt):
+            cfagg.create_observations(*arguments, **options)
+
+
+def test_a_build_killed_after_its_store_is_in_place_is_finished(tmp_path, monkeypatch):
+    kill_after_publishing(monkeypatch, recipe(), tmp_path / "a.zarr")
+    rows = len(builds.expected())
+    assert open_store(tmp_path / "a.zarr").rows == rows
+    with pytest.raises(TargetExistsError):
+        cfagg.create_observations(recipe(), tmp_path / "a.zarr")
+    with pytest.raises(TargetExistsError):
+        cfagg.create_observations(recipe(end="2020-01-03"), tmp_path / "a.zarr", resume=True)
+    report = cfagg.create_observations(recipe(), tmp_path / "a.zarr", resume=True)
+    assert (report.rows, report.resumed) == (rows, 10)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
+
+
+def test_growth_that_was_killed_after_its_store_is_in_place_goes_on(tmp_path, monkeypatch):
+    cfagg.create_observations(recipe(end="2020-01-03"), tmp_path / "a.zarr")
+    kill_after_publishing(monkeypatch, recipe(end="2020-01-05"), tmp_path / "a.zarr", append=True)
+    assert len(cfagg.create_observations(recipe(), tmp_path / "a.zarr", append=True).parts) == 5
+    assert zarr.open_group(tmp_path / "a.zarr", mode="r")["data"][:].tobytes() == builds.expected().tobytes()
+    assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

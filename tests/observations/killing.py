@@ -1,0 +1,173 @@
+"""Builds that are killed at random moments, while a reader opens the store without pause.
+
+Run as a program: ``python -m tests.observations.killing FOLDER SEED KILLS``.  It prints what it did and ends with
+status 0 if the store was whole, or not there, at every moment.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import random
+import signal
+import sys
+import time
+import traceback
+import warnings
+
+import numpy as np
+
+import cfagg
+from cfagg.errors import CfaggError, SourceError, TargetError
+from cfagg.observations.store import open_store
+from tests.observations import builds
+
+#: Last days of the recipes, the rows of which a reader may find.
+ENDS = (4, 7, 10)
+
+
+def rows_until(day: int) -> np.ndarray:
+    """Return the rows of the first days."""
+    return builds.expected(
+        builds.reports(np.datetime64("2020-01-01"), np.datetime64("2020-01-01") + np.timedelta64(day, "D"))
+    )
+
+
+def made(end: int, form: str) -> dict:
+    """Return a recipe up to a day."""
+    return builds.recipe(builds.small_frames, end=f"2020-01-{end:02}", format=form, rows_per_chunk=150)
+
+
+def build(store: pathlib.Path, form: str, chance: random.Random) -> None:
+    """Build, resume and append for ever."""
+    while True:
+        end = chance.choice(ENDS)
+        options = chance.choice([{"overwrite": True}, {"append": True}]) | chance.choice([{}, {"resume": True}])
+        try:
+            cfagg.create_observations(made(end, form), store, workers=chance.choice([1, 2]), **options)
+        except CfaggError as error:
+            # Another unfinished build, a store that is there, none that could grow: all are said so.
+            if isinstance(error, SourceError):
+                raise
+
+
+def read(store: pathlib.Path, wanted: list[bytes]) -> int:
+    """Read the store without pause until the parent ends this process; return at the first wrong one."""
+    tally = pathlib.Path(f"{store}.answers")
+    whole = absent = 0
+    while True:
+        part = tally.with_suffix(".part")
+        part.write_text(f"{whole} {absent}")
+        part.replace(tally)
+        try:
+            found = rows_of(store)
+        except CfaggError:
+            # Not there yet, or replaced while it was read: an answer that says so.
+            absent += 1
+            continue
+        whole += 1
+        if found not in wanted:
+            print(f"READER: {len(found)} wrong bytes", flush=True)
+            return 1
+
+
+def rows_of(store: pathlib.Path) -> bytes:
+    """Return all rows of a store, opened anew, if it is the same before and after."""
+    opened = open_store(store)
+    rows = opened.data.read(0, opened.rows)
+    if open_store(store).identity != opened.identity:
+        raise SourceError("replaced")
+    return rows.tobytes()
+
+
+def judge(store: pathlib.Path, wanted: list[bytes]) -> bool:
+    """Whether there is a store; raise if it is not whole."""
+    if not store.exists():
+        return False
+    opened = open_store(store)
+    assert opened.data.read(0, opened.rows).tobytes() in wanted
+    index = opened.index()
+    assert index.kind == "pages"
+    for found in (index, opened.index("bisect")):
+        assert not found.validate(full=True), found.validate(full=True)
+    return True
+
+
+def finish(store: pathlib.Path, form: str, wanted: list[bytes]) -> int:
+    """Finish what was killed, or build anew; return how many parts were there already."""
+    for end in ENDS:
+        try:
+            report = cfagg.create_observations(made(end, form), store, resume=True, overwrite=True)
+        except TargetError:
+            # What is there was begun with another last day, or to append.
+            continue
+        break
+    else:
+        report = cfagg.create_observations(made(ENDS[-1], form), store, overwrite=True)
+    # A build that is let finish is right, whatever was killed before.
+    assert judge(store, wanted)
+    return report.resumed
+
+
+def start(work: object, *arguments: object) -> int:
+    """Run a function in a process of its own and return the process's number."""
+    child = os.fork()
+    if child:
+        return child
+    status = 3
+    try:
+        status = work(*arguments)  # type: ignore[operator]
+    except BaseException:  # noqa: BLE001  a forked process must not go on as its parent
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(status or 0)
+
+
+def main(folder: str, seed: int, kills: int) -> int:
+    """Kill builders again and again, and look at what they leave."""
+    warnings.simplefilter("ignore", DeprecationWarning)
+    chance = random.Random(seed)
+    store = pathlib.Path(folder) / "a.zarr"
+    form = ("zarr2", "cfagg")[seed % 2]
+    # Kernels are loaded before processes are started, so that none is killed while it loads them.
+    wanted = [rows_until(day).tobytes() for day in ENDS]
+    cfagg.create_observations(made(ENDS[0], form), store)
+    reader = start(read, store, wanted)
+    there = resumed = 0
+    try:
+        for _ in range(kills):
+            builder = start(build, store, form, random.Random(chance.random()))
+            time.sleep(chance.choice([0.02, 0.1, 0.5]) * chance.random())
+            os.kill(builder, signal.SIGKILL)
+            _, status = os.waitpid(builder, 0)
+            assert os.WIFSIGNALED(status), f"a builder ended by itself with status {status}"
+            there += judge(store, wanted)
+            if chance.random() < 0.1:
+                resumed += finish(store, form, wanted)
+            if os.waitpid(reader, os.WNOHANG)[0]:
+                return 1
+    finally:
+        try:
+            os.kill(reader, signal.SIGKILL)
+            os.waitpid(reader, 0)
+        except (ProcessLookupError, ChildProcessError):
+            pass
+    cfagg.create_observations(made(ENDS[-1], form), store, overwrite=True)
+    once = store.with_name("once.zarr")
+    cfagg.create_observations(made(ENDS[-1], form), once)
+    assert builds.contents(store) == builds.contents(once)
+    tally = pathlib.Path(f"{store}.answers")
+    answers, refusals = map(int, tally.read_text().split())
+    tally.unlink()
+    tally.with_suffix(".part").unlink(missing_ok=True)
+    left = sorted(p.name for p in store.parent.iterdir())
+    assert left == ["a.zarr", "once.zarr"], left
+    assert answers > 0
+    print(f"{kills} kills, {there} times a whole store afterwards, {resumed} parts taken up; {answers} readings, "
+          f"{refusals} refused")  # fmt: skip
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
