@@ -152,7 +152,7 @@ class PagesIndex:
                 for page in np.unique(np.linspace(0, pages, 17, dtype=np.int64))[:-1].tolist():
                     head = self._page(page)[0]
                     after = self._page(page + 1)[0] if page + 1 < pages else [0, 0, self.rows]
-                    if head[8] != after[2] or head[1] != self._epochs[page]:
+                    if head[8] != after[2]:
                         raise self._damaged(f"page {page:,} ends at row {head[8]:,}, the next begins at {after[2]:,}")
         except CfaggError as error:
             return [Problem(NAME, error.message)]
@@ -184,7 +184,8 @@ class PagesIndex:
         if len(raw) != end - at:
             raise self._damaged(f"page {page:,} is not there")
         head = list(_HEAD.unpack_from(raw))
-        if page_words(head) * 8 != len(raw) or head[0] != zlib.crc32(memoryview(raw)[8:]):
+        right = page_words(head) * 8 == len(raw) and head[1] == self._epochs[page]
+        if not right or head[0] != zlib.crc32(memoryview(raw)[8:]):
             raise self._damaged(f"page {page:,} has not the bytes that were written")
         found: _Page = (head, np.frombuffer(raw, "<i8") if head[6] else None)
         if len(self._kept) >= _KEPT:

@@ -185,7 +185,7 @@ def checked(entries: Iterable[Entries], where: str, rows: int | None = None, str
         stop = np.empty(len(epoch), np.int64)
         stop[0] = end
         np.add(start[:-1], length[:-1], out=stop[1:])
-        wrong = (step < (1 if strict else 0)) | (length < 1) | (start != stop) | (epoch > MAX_EPOCH)
+        wrong = (step < (1 if strict else 0)) | (length < 1) | (start != stop) | (start < 0) | (epoch > MAX_EPOCH)
         if rows is not None:
             wrong |= length > rows - start
         if wrong.any():

@@ -10,6 +10,7 @@ import os
 import shutil
 import socket
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -118,6 +119,8 @@ class TableWriter:
         self._codec = Blosc("lz4", 5, Blosc.SHUFFLE)
         self._columns, self._chunk, self._dims, self._format = columns, chunk_rows, dims, zarr_format
         self._aside = Aside(group, name)
+        # In a thread other than the main one, Blosc uses that thread alone: the same rows always give the same bytes.
+        self._thread = ThreadPoolExecutor(1, "cfagg-index")
         self._buffer = np.zeros((chunk_rows, columns), "<i8")
         self._used = 0
         #: Rows so far.
@@ -129,6 +132,7 @@ class TableWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._thread.shutdown()
         self._aside.discard()
 
     def append(self, table: Int64) -> None:
@@ -174,7 +178,7 @@ class TableWriter:
         path = self._aside.path / (f"{number}.0" if self._format == 2 else f"c/{number}/0")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(self._codec.encode(self._buffer))
+            path.write_bytes(self._thread.submit(self._codec.encode, self._buffer).result())
         except OSError as error:
             raise TargetError(f"{path} cannot be written: {error.strerror or error}") from error
         self._buffer[:] = 0

@@ -48,6 +48,17 @@ def test_an_index_is_replaced(tmp_path, kind):
     assert len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.parametrize("kind", WRITERS)
+def test_the_same_entries_always_give_the_same_bytes(tmp_path, kind):
+    # Enough blocks of Blosc in a chunk for its threads to overtake each other.
+    entries = uneven(300_000)
+    for name, pieces in (("a", 1), ("b", 7), ("c", 1)):
+        write(tmp_path / name, kind, entries, pieces=pieces)
+    files = [{p.relative_to(f): p.read_bytes() for p in f.rglob("*") if p.is_file()} for f in tmp_path.iterdir()]
+    assert len(files) == 3
+    assert files[0] == files[1] == files[2]
+
+
 @pytest.mark.parametrize("kind", ["bisect", "btree"])
 def test_two_entries_of_one_epoch_are_refused(tmp_path, kind):
     with pytest.raises(ConventionError, match="entry 1 is wrong"):
