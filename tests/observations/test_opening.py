@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,8 @@ import pytest
 
 import cfagg
 from cfagg.errors import SelectionError, SourceError
+from tests.observations.loaders import sample
+from tests.observations.servers import served
 from tests.observations.small_stores import NEW_YEAR, VARIABLES, hourly, table, write
 
 
@@ -58,6 +62,7 @@ def test_the_index_can_be_chosen(kept) -> None:
 def test_opening_and_reading_load_no_library_for_arrays_or_tables(kept) -> None:
     code = f"""
 import sys
+from concurrent.futures import ProcessPoolExecutor
 import cfagg
 ds = cfagg.open_observations({str(kept[0])!r}, 2020, "2020-01-03", "(-3,3]", "6h", area=(90, 0, 0, 180), thin=2)
 assert len(ds[3]) and len(ds[2:7]) and ds.details(1).dates.size and ds.metadata()
@@ -197,3 +202,18 @@ def test_every_form_of_store_gives_the_same_samples(kept, form, tmp_path) -> Non
     assert ours[:].boundaries == plain[:].boundaries
     for name, values in plain.statistics.items():
         assert np.allclose(ours.statistics[name], values)
+
+
+# ---- from a server ---------------------------------------------------------------------------------------------
+
+
+def test_a_store_on_a_web_server_gives_the_same_samples_also_to_a_spawned_worker(kept) -> None:
+    asked = ("2020-01-01", "2020-01-03", "(-3,3]", "6h")
+    here = cfagg.open_observations(kept[0], *asked)
+    with served(kept[0].parent) as server:
+        there = cfagg.open_observations(f"{server.url}/synop.zarr", *asked, statistics=f"{server.url}/synop.zarr")
+        assert np.array_equal(there[:], here[:])
+        assert np.array_equal(there.statistics["stdev"], here.statistics["stdev"])
+        assert there.metadata()["sources"][0]["path"] == f"{server.url}/synop.zarr"
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+            assert np.array_equal(pool.submit(sample, (there, 4)).result(), here[4])
