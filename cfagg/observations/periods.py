@@ -181,6 +181,12 @@ class Period:
         >>> [(a.day, b.day) for a, b in period.parts("monthly")]
         [(30, 1), (1, 3)]
         """
+        many = (
+            f"group_by {group_by!r} cuts the dates from {self.start} to {self.last} into more than {MOST_PARTS} parts; "
+            "use a longer one"
+        )
+        if len(self) // self._steps(group_by) > MOST_PARTS:
+            raise LimitError(many)
         parts: list[Part] = []
         for first, stop in self._groups(group_by):
             start = first
@@ -193,10 +199,7 @@ class Period:
             if start < stop:
                 parts.append((start, stop))
             if len(parts) > MOST_PARTS:
-                raise LimitError(
-                    f"group_by {group_by!r} cuts the dates from {self.start} to {self.last} into more than "
-                    f"{MOST_PARTS} parts; use a longer one"
-                )
+                raise LimitError(many)
         return parts
 
     def _groups(self, group_by: object) -> Iterator[Part]:
@@ -213,15 +216,16 @@ class Period:
         edge = _calendar_edge(start, group_by) if isinstance(group_by, str) else None
         if edge is not None and edge >= self.stop:
             return self.stop
-        if edge is None:
-            if isinstance(group_by, int) and not isinstance(group_by, bool) and group_by > 0:
-                steps = group_by
-            else:
-                steps = -(-as_duration(group_by) // self.frequency)
-            steps = min(steps, len(self))
-        else:
-            steps = -((start - edge) // self.frequency)
-        return start + steps * self.frequency
+        steps = self._steps(group_by) if edge is None else -((start - edge) // self.frequency)
+        return start + min(steps, len(self)) * self.frequency
+
+    def _steps(self, group_by: object) -> int:
+        """Return how many dates a group has, all of them for groups of the calendar."""
+        if group_by is None or (isinstance(group_by, str) and _calendar_edge(self.start, group_by) is not None):
+            return len(self)
+        if isinstance(group_by, int) and not isinstance(group_by, bool) and group_by > 0:
+            return group_by
+        return -(-as_duration(group_by) // self.frequency)
 
 
 def _calendar_edge(day: datetime, word: str) -> datetime | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
@@ -97,7 +98,7 @@ def test_the_period_ends_one_step_after_the_last_date() -> None:
 def test_dates_are_grouped_as_the_recipe_says(group_by: object, edges: list[int]) -> None:
     parts = Period(datetime(2020, 1, 1), datetime(2020, 1, 10), DAY).parts(group_by)
     assert [p[0].day for p in parts] + [parts[-1][1].day] == edges
-    assert all(a[1] == b[0] for a, b in zip(parts, parts[1:], strict=False))
+    assert all(a[1] == b[0] for a, b in itertools.pairwise(parts))
 
 
 def test_a_group_starts_at_a_date_even_if_the_calendar_does_not() -> None:

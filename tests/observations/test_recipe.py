@@ -96,9 +96,7 @@ def test_a_published_recipe_is_understood(tmp_path: Path) -> None:
     assert frames["date"].tolist() == [pd.Timestamp("2021-06-28T06"), pd.Timestamp("2021-06-29")]
     assert frames.columns.tolist() == ["date", "latitude", "longitude", "pressure", "t"]
     assert frames["pressure"].tolist() == [0, 1010]
-    assert found.files() == [
-        {"source": "csv", "where": "input.pipe[0].csv", "path": str(tmp_path / "reports.csv")}
-    ]
+    assert found.files() == [{"source": "csv", "where": "input.pipe[0].csv", "path": str(tmp_path / "reports.csv")}]
 
 
 def test_a_recipe_in_the_older_form_is_understood() -> None:
@@ -173,12 +171,18 @@ def test_shares_are_read_exactly(text: object, share: str) -> None:
 
 def test_yaml_keeps_times_of_day_and_refuses_keys_that_stand_twice(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
-    text = "dates: {start: 2020-01-01, end: 2020-01-02, frequency: 1:30}\ninput: {csv: {path: a}}\noutput: {layout: tabular}\n"
+    text = "dates: {start: 2020, end: 2020, frequency: 1:30}\ninput: {csv: {path: a}}\noutput: {layout: tabular}\n"
     path.write_text(text)
     assert load_recipe(path).dates.frequency == timedelta(minutes=90)
     path.write_text(text + "output: {}\n")
     with pytest.raises(ConventionError, match="line 4: the key 'output' is twice"):
         load_recipe(path)
+
+
+#: Each line unfolds to nine times the one before.
+UNFOLDING = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
+    f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefg", "bcdefgh", strict=True)
+)
 
 
 @pytest.mark.parametrize(
@@ -189,10 +193,10 @@ def test_yaml_keeps_times_of_day_and_refuses_keys_that_stand_twice(tmp_path: Pat
         ("a: !!python/object/apply:os.system [ls]", ConventionError),
         ("\x00", ConventionError),
         ("a: " + "[" * 100 + "]" * 100, LimitError),
-        ("a: &a [1,1,1,1,1,1,1,1,1]\n" + "".join(f"{c}: &{c} [{','.join(['*' + p] * 9)}]\n" for p, c in zip("abcdefg", "bcdefgh", strict=True)), LimitError),
+        (UNFOLDING, LimitError),
         ("#" * (5 * 2**20), LimitError),
     ],
-)  # fmt: skip
+)
 def test_yaml_that_is_no_recipe_is_refused(tmp_path: Path, text: str, error: type[CfaggError]) -> None:
     path = tmp_path / "a.yaml"
     path.write_text(text)
@@ -206,7 +210,7 @@ def test_a_recipe_that_is_not_there_is_a_source_error(tmp_path: Path) -> None:
 
 
 def test_a_recipe_pickles() -> None:
-    found = pickle.loads(pickle.dumps(recipe({"join": [hourly, second]})))  # noqa: S301
+    found = pickle.loads(pickle.dumps(recipe({"join": [hourly, second]})))
     assert found.document == recipe({"join": [hourly, second]}).document
     assert len(list(found.frames(found.parts()[0]))) == 2
 

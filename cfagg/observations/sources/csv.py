@@ -143,6 +143,8 @@ def _batches(table: _Table, path: str) -> Iterator[pa.RecordBatch]:
                     if seen > done:
                         yield batch.slice(max(0, done - seen + batch.num_rows))
                         done = seen
+                if not seen:
+                    yield pa.RecordBatch.from_pylist([], reader.schema)
             return  # noqa: TRY300  # the loop is for another try
         except pa.ArrowInvalid as error:
             column = _COLUMN.search(str(error))

@@ -224,5 +224,5 @@ class SpooledSource:
             directory = tempfile.mkdtemp(prefix="cfagg-rows-")
             weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
             self.prepare(Path(directory))
-        spool = self._spool
-        return iter(()) if spool is None else spool.read(start, end)
+        if self._spool is not None:
+            yield from self._spool.read(start, end)

@@ -92,9 +92,10 @@ def _micros(values: npt.NDArray[Any], units: str, calendar: str | None, where: s
 def _exact(values: npt.NDArray[Any], scale: Fraction, offset: Fraction, units: str) -> npt.NDArray[np.int64]:
     """Return ``values * scale + offset``, rounded; whole units are computed in integers."""
     whole = np.floor(values)
-    far = np.abs(whole.astype(np.float64)) * float(abs(scale)) + float(abs(offset)) < _LARGEST
-    if not far.all():
-        raise CalendarError(f"the time {values[~far].flat[0]} ({units}) is no date")
+    with np.errstate(over="ignore"):
+        near = np.abs(whole.astype(np.float64)) * float(abs(scale)) + float(abs(offset)) < _LARGEST
+    if not near.all():
+        raise CalendarError(f"the time {values[~near].flat[0]} ({units}) is no date")
     part = np.asarray(values - whole, np.float64)
     if scale.denominator == 1:
         counted = whole.astype(np.int64) * int(scale)

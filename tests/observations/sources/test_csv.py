@@ -1,0 +1,207 @@
+"""Tables in text."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import itertools
+import pickle
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cfagg.errors import CfaggError, ConventionError, SourceError
+from cfagg.observations.settings import Config
+from cfagg.observations.sources import csv as module
+from cfagg.observations.sources.csv import CsvSource
+from tests.observations.sources.reading import rows
+
+FLAVOUR = {"date": "time", "latitude": "lat", "longitude": "lon"}
+TEXT = """time,lat,lon,t,station
+2020-01-03T00:00:00Z,51.5,-0.5,3.5,EGLL
+2020-01-01 06:00:00.25,48.9,2.5,,LFPG
+2020-01-02T01:00:00+02:00,60,25,-7,EFHK
+"""
+
+
+def source(path: Path, text: str = TEXT, **config: Any) -> CsvSource:
+    file = path / "a.csv"
+    file.write_text(text)
+    return CsvSource({"path": str(file), "flavour": FLAVOUR, **config})
+
+
+def test_columns_are_read_and_rows_labelled_by_their_number(tmp_path: Path) -> None:
+    found = rows(source(tmp_path))
+    assert found.columns.tolist() == ["date", "latitude", "longitude", "t", "station"]
+    assert found.index.tolist() == [1, 2, 3]
+    assert found["date"].tolist() == [
+        pd.Timestamp("2020-01-03"),
+        pd.Timestamp("2020-01-01T06:00:00.25"),
+        pd.Timestamp("2020-01-01T23:00"),
+    ]
+    np.testing.assert_array_equal(found["t"], [3.5, np.nan, -7.0])
+    assert found["station"].tolist() == ["EGLL", "LFPG", "EFHK"]
+
+
+def test_a_part_has_its_rows_in_order_of_time(tmp_path: Path) -> None:
+    frames = list(source(tmp_path).read(datetime(2020, 1, 1), datetime(2020, 1, 3)))
+    assert [f.index.tolist() for f in frames] == [[2, 3]]
+
+
+def test_a_part_without_rows_is_a_frame_with_the_columns(tmp_path: Path) -> None:
+    (found,) = source(tmp_path, columns=["t"]).read(datetime(1999, 1, 1), datetime(2000, 1, 1))
+    assert (len(found), found.columns.tolist()) == (0, ["date", "latitude", "longitude", "t"])
+
+
+def test_columns_attributes_and_the_recipes_directory(tmp_path: Path) -> None:
+    (tmp_path / "b.csv").write_text(TEXT)
+    about = {"t": {"units": "degC", "standard_name": "air_temperature"}}
+    config = {"path": "b.csv", "flavour": FLAVOUR, "columns": ["t"], "attributes": about}
+    found = next(CsvSource(Config(config, "input.csv", tmp_path)).read(datetime(2020, 1, 1), datetime(2021, 1, 1)))
+    assert found.columns.tolist() == ["date", "latitude", "longitude", "t"]
+    assert found.attrs["variables"] == about
+
+
+@pytest.mark.parametrize("form", ["date: two columns", "numbers", "another form"])
+def test_dates_are_read_in_other_forms(tmp_path: Path, form: str) -> None:
+    if form == "numbers":
+        made = source(tmp_path, "time,lat,lon\n3600.5,1,2\n", date_units="seconds since 2020-01-01")
+        expected = "2020-01-01T01:00:00.5"
+    elif form == "another form":
+        made = source(tmp_path, "time,lat,lon\n31/01/2020 06h,1,2\n", date_format="%d/%m/%Y %Hh")
+        expected = "2020-01-31T06:00"
+    else:
+        text = "day,clock,lat,lon\n20200131,60000,1,2\n2020-01-31,6:00:00.0,1,2\n"
+        made = source(tmp_path, text, flavour={**FLAVOUR, "date": "day,clock"})
+        expected = "2020-01-31T06:00"
+    found = rows(made)
+    assert set(found["date"]) == {pd.Timestamp(expected)}
+    assert found.columns.tolist() == ["date", "latitude", "longitude"]
+
+
+def test_files_may_be_several_compressed_and_delimited_otherwise(tmp_path: Path) -> None:
+    for i in (1, 2):
+        with gzip.open(tmp_path / f"{i}.csv.gz", "wt") as file:
+            file.write(f"a comment\ntime;lat;lon;t\n2020-01-0{i};0;0;-999\n2020-01-0{i};0;1;{i}\n")
+    config = {"delimiter": ";", "skip_rows": 1, "missing": [-999], "flavour": FLAVOUR}
+    found = rows(CsvSource({"path": str(tmp_path / "*.gz"), **config}))
+    assert found["t"].tolist()[2:] == [1.0, 2.0]
+    assert found["t"].isna().tolist() == [True, True, False, False]
+
+
+def test_a_file_is_read_once_however_many_parts_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+    stream = module._stream
+    monkeypatch.setattr(module, "_stream", lambda path: opened.append(path) or stream(path))
+    made = source(tmp_path)
+    made.prepare(tmp_path / "kept")
+    once = len(opened)
+    for day in range(1, 5):
+        list(made.read(datetime(2020, 1, day), datetime(2020, 1, day + 1)))
+    assert len(opened) == once
+    again = CsvSource({"path": str(tmp_path / "a.csv"), "flavour": FLAVOUR})
+    again.prepare(tmp_path / "kept")
+    assert len(rows(pickle.loads(pickle.dumps(again)))) == 3
+    assert len(opened) == once
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
+    source(tmp_path).prepare(tmp_path / "kept")
+    changed = source(tmp_path, TEXT + "2020-01-04,0,0,1,X\n")
+    changed.prepare(tmp_path / "kept")
+    assert len(rows(changed)) == 4
+
+
+def test_a_column_that_turns_out_to_be_text_is_read_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "HEAD", 100)
+    monkeypatch.setattr(module, "BLOCK", 100)
+    lines = [f"2020-01-01,0,0,{i if i < 20 else 'warm'},{i}" for i in range(40)]
+    found = rows(source(tmp_path, "time,lat,lon,t,n\n" + "\n".join(lines) + "\n"))
+    assert found.index.tolist() == list(range(1, 41))
+    assert found["n"].tolist() == list(range(40))
+    assert found["t"].tolist()[20:] == ["warm"] * 20
+    assert [float(v) for v in found["t"].tolist()[:20]] == list(range(20))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("when,lat,lon\n", r"columns are not as expected \(the columns are when, lat, lon"),
+        ("time,lat\n2020-01-01,1\n", "lon: is missing"),
+        ("time,lat,lat,lon\n2020-01-01,1,1,1\n", "lat: names two columns"),
+        ("time,lat,lon\n2020-01-01,0,0\nsoon,0,0\n", "column time, row 2: 'soon' is no date"),
+        ("time,lat,lon\n2020-01-01,0,0\n,0,0\n,0,0\n", "row 2 and 1 more: there is no date"),
+        ("time,lat,lon\n01/02/2020,0,0\n", "give date_format"),
+        ("time,lat,lon\n2020-01-01,0\n", "Expected 3 columns, got 2"),
+        ("", "Empty CSV file|empty"),
+        ("time,lat,lon,date\n2020-01-01,0,0,1\n", "date is a column besides the one that flavour names"),
+    ],
+)
+def test_bad_tables_are_refused_by_name_and_row(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(SourceError, match=said) as error:
+        rows(source(tmp_path, text))
+    assert "a.csv" in str(error.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    for path, said in ((tmp_path / "a.csv", "no such file"), (tmp_path / "*.csv", "no file has such a name")):
+        with pytest.raises(SourceError, match=said):
+            CsvSource({"path": str(path)}).prepare(tmp_path)
+
+
+def test_a_table_without_rows_gives_none(tmp_path: Path) -> None:
+    found = rows(source(tmp_path, "time,lat,lon,t\n"))
+    assert (len(found), found["date"].dtype.kind) == (0, "M")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"path": 3},
+        {"path": "a", "delimiter": "ab"},
+        {"path": "a", "flavour": {"date": ["a", "b", "c"]}},
+        {"path": "a", "flavour": {"lat": "a"}},
+        {"path": "a", "skip_rows": -1},
+        {"path": "a", "date_units": "s", "flavour": {"date": "a,b"}},
+        {"path": "a", "columns": ["t", "t"]},
+    ],
+)
+def test_settings_that_are_not_understood_are_refused(config: dict[str, Any]) -> None:
+    with pytest.raises(ConventionError):
+        CsvSource(config)
+
+
+def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(bytes(range(256)) * 40)
+    with pytest.raises(CfaggError):
+        rows(CsvSource({"path": str(tmp_path / "a.csv")}))
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.integers(0, 400), st.floats(-90, 90)), max_size=30), st.integers(15, 200))
+def test_any_cut_into_parts_gives_every_row_once_with_its_exact_value(
+    tmp_path: Path, values: list[tuple[int, float]], step: int
+) -> None:
+    start = datetime(2020, 1, 1)
+    frame = pd.DataFrame(
+        {
+            "time": [(start + timedelta(minutes=m)).isoformat() for m, _ in values],
+            "lat": [repr(v) for _, v in values],
+            "lon": 0,
+            "n": range(len(values)),
+        }
+    )
+    text = io.StringIO()
+    frame.to_csv(text, index=False)
+    made = source(tmp_path, text.getvalue())
+    parts = [start + timedelta(minutes=m) for m in range(0, 401 + step, step)]
+    found = pd.concat([rows(made, a, b) for a, b in itertools.pairwise(parts)])
+    assert sorted(found["n"].tolist()) == list(range(len(values)))
+    assert found.sort_values("n")["latitude"].tolist() == [v for _, v in values]
