@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
 
 from cfagg.errors import FragmentReadError, SourceError, StaleError, StaleIndexWarning, UnsupportedError
 from cfagg.observations.indexes import bisect, btree, pages
 from cfagg.observations.indexes.protocol import Index, Store
 from cfagg.observations.indexes.table import is_there
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 __all__ = ["GROUP", "index_kinds", "open_index", "stored_kinds"]
 
@@ -39,7 +42,7 @@ def index_kinds() -> tuple[str, ...]:
     >>> [kind for kind in ("bisect", "btree") if kind not in index_kinds()]
     []
     """
-    return (*_OWN, *sorted({point.name for point in entry_points(group=GROUP)} - set(_OWN)))
+    return (*_OWN, *sorted({point.name for point in _others()} - set(_OWN)))
 
 
 def stored_kinds(store: Store) -> tuple[str, ...]:
@@ -75,7 +78,7 @@ def open_index(store: Store, kind: str | None = None) -> Index:
         return _default(store)
     if kind in _OWN:
         return _OWN[kind](store)
-    for point in entry_points(group=GROUP, name=kind):
+    for point in _others().select(name=kind):
         opened = point.load()(store)
         if not isinstance(opened, Index):
             raise SourceError(
@@ -83,6 +86,14 @@ def open_index(store: Store, kind: str | None = None) -> Index:
             )
         return opened
     raise UnsupportedError(f"there is no kind of index {kind!r}; there are {', '.join(index_kinds())}")
+
+
+def _others() -> EntryPoints:
+    """Return what other packages have."""
+    # Seldom needed, and slow to import.
+    from importlib.metadata import entry_points
+
+    return entry_points(group=GROUP)
 
 
 def _default(store: Store) -> Index:

@@ -47,7 +47,7 @@ def _others(monkeypatch):
             ("bisect", f"{__name__}:Everything"),
         )
     )
-    monkeypatch.setattr(registry, "entry_points", lambda **kwargs: points.select(**kwargs))
+    monkeypatch.setattr(registry, "_others", lambda: points)
 
 
 def test_pages_are_the_default(tmp_path):
