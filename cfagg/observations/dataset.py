@@ -28,6 +28,9 @@ type Floats = np.ndarray[Any, np.dtype[np.float32]]
 #: Columns before the variables in every store: day, second of the day, latitude, longitude.
 _META = 4
 
+#: After so many samples asked for singly, the windows of all are looked up, where there are not more than so many.
+_SINGLY, _ALL = 32, 2**20
+
 #: Rows read at once for several samples.
 _AT_ONCE = 2**22
 
@@ -47,6 +50,7 @@ class Observations:
         self._index = index
         self._plan = plan
         self._lo, self._hi = plan.window.offsets
+        self._looked_up = 0
         positions = plan.columns.positions(store.variables)
         whole = np.array_equal(positions, np.arange(len(store.variables)))
         self._columns = None if whole else np.concatenate([np.arange(_META), positions + _META])
@@ -324,9 +328,18 @@ class Observations:
 
     def _one(self, number: int, columns: Int64 | None) -> tuple[Floats, Details]:
         date = self._plan.dates.start + number * self._plan.dates.frequency
-        start, stop = self._index.find(date + self._lo, date + self._hi)
+        start, stop = self._range(number, date)
         block = self._kept(self._store.data.read(start, stop, columns), start, stop, date)
         return block, Details(block[:, :_META], np.array([date], np.int64))
+
+    def _range(self, number: int, date: int) -> tuple[int, int]:
+        """Return the rows in the window of a sample: looked up alone at first, and then for all samples at once."""
+        if "ranges" not in self.__dict__ and len(self) <= _ALL and not self._store.source.remote:
+            self._looked_up += 1
+        if "ranges" in self.__dict__ or self._looked_up > _SINGLY:
+            start, stop = self.ranges[number].tolist()
+            return start, stop
+        return self._index.find(date + self._lo, date + self._hi)
 
     def _several(self, numbers: Int64, columns: Int64 | None) -> tuple[Floats, Details]:
         dates = self._plan.dates.start + numbers * self._plan.dates.frequency
