@@ -53,7 +53,7 @@ def time_coverage(index: Index, bins: int = 200) -> TimeCoverage:
     index : Index
         The index of a store.
     bins : int
-        Most bins; their length is a round number.
+        Most bins, at least 2; their length is a round number.
 
     Examples
     --------
@@ -62,6 +62,7 @@ def time_coverage(index: Index, bins: int = 200) -> TimeCoverage:
     if index.first is None or index.last is None:
         empty = np.empty(0, np.int64)
         return TimeCoverage(_DAY, empty, empty)
+    bins = max(bins, 2)  # one would not do where 1970 lies within
     step = _round_step((index.last - index.first + 1) / bins)
     while index.last // step - index.first // step >= bins:
         step = _round_step(step + 1)
