@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import operator
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +11,7 @@ import numpy as np
 
 from cfagg.errors import ConventionError, SelectionError
 from cfagg.observations.dates import epoch_text
+from cfagg.observations.numbering import sample_numbers
 from cfagg.observations.plan import Plan
 from cfagg.observations.sample import DELTATIME, Details, Header, Sample, seconds_of
 from cfagg.observations.windows import Window
@@ -290,41 +290,8 @@ class Observations:
 
     def _positions(self, key: Any) -> int | Int64:
         """Return the number of a sample, or the numbers of several, int64 (k,), none of them negative."""
-        n = len(self)
-        if isinstance(key, slice):
-            try:
-                return np.arange(*key.indices(n), dtype=np.int64)
-            except (TypeError, ValueError) as error:
-                raise SelectionError(f"ds[{key}]: {error}") from None
-        if isinstance(key, (bool, np.bool_)):
-            raise SelectionError(f"ds[{key}]: a sample is chosen by its number; a mask has one value per sample")
-        try:
-            number = operator.index(key)
-        except TypeError:
-            return self._numbers(key)
-        if not -n <= number < n:
-            raise SelectionError(f"sample {number} is not there: {self._extent()}")
-        return number % n
-
-    def _numbers(self, key: Any) -> Int64:
-        n = len(self)
-        numbers = np.asarray(key)
-        if numbers.ndim != 1 or (numbers.dtype.kind not in "biu" and numbers.size):
-            raise SelectionError(
-                f"ds[{key!r:.80}]: samples are chosen by a number, a slice, numbers in a row, or a mask of all samples"
-            )
-        if numbers.dtype == bool:
-            if len(numbers) != n:
-                raise SelectionError(f"a mask of {len(numbers)} samples does not fit: {self._extent()}")
-            return np.flatnonzero(numbers)
-        beyond = (numbers >= n) | (numbers < -n)
-        if beyond.any():
-            raise SelectionError(f"sample {numbers[beyond][0]} is not there: {self._extent()}")
-        return numbers.astype(np.int64) % n
-
-    def _extent(self) -> str:
         dates = self._plan.dates
-        return f"there are {len(self)}, from {epoch_text(dates.start)} to {epoch_text(dates.last)}"
+        return sample_numbers(key, len(dates), f", from {epoch_text(dates.start)} to {epoch_text(dates.last)}")
 
     def _one(self, number: int, columns: Int64 | None) -> tuple[Floats, Details]:
         date = self._plan.dates.start + number * self._plan.dates.frequency

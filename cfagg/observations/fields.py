@@ -11,6 +11,7 @@ import numpy as np
 from cfagg.errors import CalendarError, Problem, SelectionError
 from cfagg.observations.dates import epoch_text
 from cfagg.observations.metadata import as_json
+from cfagg.observations.numbering import sample_numbers
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -131,7 +132,7 @@ class Fields:
 
     def __getitem__(self, key: Any) -> np.ndarray[Any, Any]:
         """Return a field, (variables, …), or the fields of several numbers, (k, variables, …)."""
-        numbers = np.arange(len(self))[key]
+        numbers = sample_numbers(key, len(self))
         arrays = [self._values(name, numbers) for name in self.variables]
         return np.stack([a.astype(self.dtype, copy=False) for a in arrays], axis=np.ndim(numbers))
 
@@ -152,7 +153,10 @@ class Fields:
             If the Dataset has no latitudes or longitudes, or they do not describe the grid.
         """
         latitudes, longitudes = self._places
-        return FieldDetails(latitudes, longitudes, int(self.epochs[number]))
+        picked = sample_numbers(number, len(self))
+        if not isinstance(picked, int):
+            raise SelectionError(f"details of {number!r:.80}: ask for one field by its number")
+        return FieldDetails(latitudes, longitudes, int(self.epochs[picked]))
 
     @cached_property
     def _places(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

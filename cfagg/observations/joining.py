@@ -12,6 +12,7 @@ import numpy as np
 from cfagg.errors import Problem, SelectionError
 from cfagg.observations.dataset import Observations
 from cfagg.observations.dates import epoch_text
+from cfagg.observations.numbering import sample_numbers
 
 __all__ = ["Joined", "JoinedSample", "join_observations"]
 
@@ -136,17 +137,9 @@ class Joined:
             "members": {name: member.metadata() for name, member in self.members.items()},
         }
 
-    def _numbers(self, key: Any) -> Any:
-        """Return the number of a sample, or an array of numbers; bounds are checked."""
-        if isinstance(key, (bool, np.bool_)):
-            raise SelectionError(f"joined[{key}]: a sample is chosen by its number")
-        try:
-            numbers = np.arange(len(self))[np.array([], np.int64) if isinstance(key, list) and not key else key]
-        except (IndexError, TypeError, ValueError) as error:
-            raise SelectionError(f"joined[{key!r:.80}]: there are {len(self)} samples; {error}") from None
-        if np.ndim(numbers) > 1:
-            raise SelectionError(f"joined[{key!r:.80}]: samples are chosen along one dimension")
-        return numbers if np.ndim(numbers) else int(numbers)
+    def _numbers(self, key: Any) -> int | Int64:
+        """Return the number of a sample, or the numbers of several, int64 (k,)."""
+        return sample_numbers(key, len(self))
 
     def __repr__(self) -> str:
         return f"<Joined: {len(self)} samples of {', '.join(self.names)}>"

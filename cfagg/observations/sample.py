@@ -60,7 +60,11 @@ class Details:
         return len(self._places)
 
     def __getitem__(self, rows: Any) -> Details:
-        """Return the details of some rows: a slice, a mask, or an array of numbers."""
+        """Return the details of some rows: a slice, a mask, or numbers in a row."""
+        if isinstance(rows, tuple) or not (isinstance(rows, slice) or np.ndim(rows) == 1):
+            raise SelectionError(f"{rows!r:.80} selects no rows: a slice, a mask, or numbers in a row does")
+        if isinstance(rows, list) and not rows:
+            rows = slice(0, 0)
         which = None if self.which is None else self.which[rows]
         epochs = None if self._epochs is None else self._epochs[rows]
         return Details(self._places[rows], self.references, which, epochs)

@@ -240,3 +240,10 @@ def test_dates_far_from_1970_are_exact() -> None:
 def test_a_sample_without_rows_has_annotations_without_rows() -> None:
     sample = made(0)
     assert (sample.shape, len(sample.latitudes), len(sample.dates), len(sample.timedeltas)) == ((0, 3), 0, 0, 0)
+
+
+@pytest.mark.parametrize("key", [3, (slice(0, 2), 1), None, [[0, 1]], ...])
+def test_details_are_selected_by_rows_alone(key) -> None:
+    with pytest.raises(SelectionError):
+        made().details[key]
+    assert len(made().details[[]]) == 0

@@ -1,0 +1,78 @@
+"""Which samples a user asks for: a number, a slice, numbers in a row, or a mask."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from cfagg.errors import SelectionError
+
+__all__ = ["sample_numbers"]
+
+type Int64 = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def sample_numbers(key: Any, count: int, extent: str = "") -> int | Int64:
+    """Return the number of a sample, or the numbers of several, none of them negative.
+
+    Parameters
+    ----------
+    key : int, slice, sequence of int, or mask
+        What stands between the brackets of ``ds[key]``; negative numbers count from the end.
+    count : int
+        How many samples there are.
+    extent : str
+        What is told of them in an error, such as their dates.
+
+    Returns
+    -------
+    int or int64 (k,)
+        One number where `key` is one.
+
+    Raises
+    ------
+    SelectionError
+        Samples that are not there, or what is none of these.
+
+    Examples
+    --------
+    >>> sample_numbers(-1, 5), sample_numbers(slice(None, None, -2), 5).tolist(), sample_numbers([0, -1], 5).tolist()
+    (4, [4, 2, 0], [0, 4])
+    """
+    there = f"there are {count}{extent}"
+    if isinstance(key, slice):
+        try:
+            return np.arange(*key.indices(count), dtype=np.int64)
+        except (TypeError, ValueError) as error:
+            raise SelectionError(f"{key} selects no samples: {error}") from None
+    if isinstance(key, (bool, np.bool_)):
+        raise SelectionError(f"{key} selects no sample: a number does; a mask has one value per sample")
+    try:
+        number = operator.index(key)
+    except TypeError:
+        return _several(key, count, there)
+    if not -count <= number < count:
+        raise SelectionError(f"sample {number} is not there: {there}")
+    return number % count
+
+
+def _several(key: Any, count: int, there: str) -> Int64:
+    try:
+        numbers = np.asarray(key)
+    except ValueError:
+        # Of lists of unequal lengths.
+        numbers = np.array(None)
+    if numbers.ndim != 1 or (numbers.dtype.kind not in "biu" and numbers.size):
+        raise SelectionError(
+            f"{key!r:.80} selects no samples: a number, a slice, numbers in a row, or a mask of all samples does"
+        )
+    if numbers.dtype == bool:
+        if len(numbers) != count:
+            raise SelectionError(f"a mask of {len(numbers)} samples does not fit: {there}")
+        return np.flatnonzero(numbers)
+    beyond = (numbers >= count) | (numbers < -count)
+    if beyond.any():
+        raise SelectionError(f"sample {numbers[beyond][0]} is not there: {there}")
+    return numbers.astype(np.int64) % max(count, 1)
