@@ -36,9 +36,13 @@ _OWN: dict[Kind, dict[str, str]] = {
         "drop": "cfagg.observations.filters.columns:Drop",
         "drop_duplicates": "cfagg.observations.filters.rows:DropDuplicates",
         "drop_nans": "cfagg.observations.filters.rows:DropNans",
+        "exclude_dates": "cfagg.observations.filters.masks:ExcludeDates",
+        "mask": "cfagg.observations.filters.masks:Mask",
+        "mask_infs": "cfagg.observations.filters.masks:MaskInfs",
         "mask_outside_range": "cfagg.observations.filters.values:MaskOutsideRange",
         "rename": "cfagg.observations.filters.columns:Rename",
         "select": "cfagg.observations.filters.columns:Select",
+        "sort_by": "cfagg.observations.filters.masks:SortBy",
         "thin": "cfagg.observations.filters.thin:Thin",
     },
 }

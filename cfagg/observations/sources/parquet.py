@@ -28,7 +28,7 @@ __all__ = ["ParquetSource"]
 
 #: Rows that are read at once, rows of a row group from which a file is read once, and how many row groups may hold
 #: the same date before it is.
-BATCH, LARGE, DEEP = 1 << 18, 1 << 20, 4.0
+BATCH, LARGE, DEEP = 1 << 18, 1 << 18, 4.0
 
 
 class ParquetSource(SpooledSource):

@@ -44,6 +44,11 @@ def frame(n: int = 6) -> pd.DataFrame:
         ("clip", {"rain": [None, 5]}, "rain", [-1, np.nan, 0.5, 0, 5, 5]),
         ("mask_outside_range", {"rain": [0, 7]}, "rain", [np.nan, np.nan, 0.5, 0, 7, np.nan]),
         ("mask_outside_range", {"rain": [0, None]}, "rain", [np.nan, np.nan, 0.5, 0, 7, 100]),
+        ("mask", {"rain": {"value": 7}, "t": {"value": 0, "operator": "<"}}, "rain", [-1, np.nan, 0.5, 0, np.nan, 100]),
+        ("mask", {"rain": {"value": 0, "operator": ">="}}, "rain", [-1, np.nan, np.nan, np.nan, np.nan, np.nan]),
+        ("mask_infs", {"column_prefix": "t"}, "t", np.arange(6) + 270.0),
+        ("exclude_dates", {"t": [20190101, 20200101]}, "t", [np.nan] * 6),
+        ("exclude_dates", {"t": [["2019-01-01", "2019-12-31"], [20200102, 20200103]]}, "t", np.arange(6) + 270.0),
         ("convert_units", {"t": {"from": "K", "to": "degC"}}, "t", np.arange(6) - 3.15),
         ("drop_nans", {"columns": ["rain"]}, "rain", [-1, 0.5, 0, 7, 100]),
         ("drop_nans", {"columns": ["rain", "t"], "how": "all"}, "rain", [-1, np.nan, 0.5, 0, 7, 100]),
@@ -97,6 +102,22 @@ def test_the_first_of_duplicates_stays() -> None:
     assert len(made("drop_duplicates", {}).transform(pd.concat([frame(), frame()]))) == 6
 
 
+def test_sorting_decides_which_of_duplicates_stays() -> None:
+    def graded(start: datetime, end: datetime) -> list[pd.DataFrame]:
+        rows = frame().assign(grade=[3, 1, 2, 3, 2, 1])
+        return [rows, rows.assign(t=0.0, grade=[1, 2, 3, 1, 2, 3])]
+
+    recipe = load_recipe(
+        {
+            "dates": {"start": "2020-01-01", "end": "2020-01-01T23:00"},
+            "input": {"pipe": [graded, {"sort_by": ["grade"]}, {"drop_duplicates": ["date"]}]},
+            "output": {"layout": "tabular"},
+        }
+    )
+    (found,) = recipe.frames(recipe.parts()[0])
+    assert found.sort_values("date")["t"].tolist() == [0, 271, 272, 0, 274, 275]
+
+
 def test_units_of_the_source_are_used_and_not_contradicted() -> None:
     described = frame()
     described.attrs["variables"] = {"t": {"units": "K"}}
@@ -119,6 +140,10 @@ def test_units_of_the_source_are_used_and_not_contradicted() -> None:
         ("drop_duplicates", {"columns": ["date", "raim"]}),
         ("rename", {"raim": "rain"}),
         ("select", {"columns": ["raim"]}),
+        ("mask", {"raim": {"value": 1}}),
+        ("mask_infs", {"columns": ["raim"]}),
+        ("exclude_dates", {"raim": [20200101, 20200102]}),
+        ("sort_by", {"columns": ["raim"]}),
     ],
 )
 def test_columns_that_are_not_there_are_named_with_a_hint(name: str, config: dict[str, Any]) -> None:
@@ -148,6 +173,15 @@ def test_columns_that_are_not_there_are_named_with_a_hint(name: str, config: dic
         ("drop_nans", {"columns": ["t"], "column_prefix": "t"}, "excludes columns"),
         ("convert_units", {"t": {"from": "K", "to": "m"}}, "do not convert"),
         ("convert_units", {"t": {"from": "K"}}, "t.to: is missing"),
+        ("mask", {"t": 3}, "3 is no mapping"),
+        ("mask", {"t": {"operator": "<"}}, "t.value: is missing"),
+        ("mask", {"t": {"value": 1, "operator": "~"}}, "is not one of"),
+        ("mask", {"date": {"value": 1}}, "cannot be made missing"),
+        ("mask_infs", {}, "or column_prefix is needed"),
+        ("exclude_dates", {"t": [20200102, 20200101]}, "no pair of a first and a last day"),
+        ("exclude_dates", {"t": 2020}, "no pair of a first and a last day"),
+        ("exclude_dates", {}, "has no columns"),
+        ("sort_by", {}, "has no names"),
         ("thin", {}, "or grid is needed"),
         ("thin", {"fraction": 0.5, "grid": 1}, "or grid is needed"),
         ("thin", {"fraction": 1.5}, "1.5 is no share"),
