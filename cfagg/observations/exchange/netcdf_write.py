@@ -147,6 +147,7 @@ class _File:
     ) -> None:
         self.table, self.instances, self.form = table, instances, form
         self.vertical, self.up = vertical, up
+        self.folder = Path()
         self.dimension = "" if instances is None else _INSTANCES[instances.feature]
         self.constant: tuple[str, ...] = () if instances is None else FEATURES[instances.feature]
         self.by = None if instances is None else instances.by
@@ -157,6 +158,7 @@ class _File:
     def write(self, path: Path) -> None:
         import netCDF4
 
+        self.folder = path.parent
         with netCDF4.Dataset(path, "w", format="NETCDF4") as file:
             file.set_fill_off()
             file.createDimension("obs", self.table.rows)
@@ -181,7 +183,7 @@ class _File:
         about = self.table.about
         instances = self.instances
         found = {
-            "Conventions": "CF-1.11",
+            "Conventions": "CF-1.12",
             "featureType": "point" if instances is None else instances.feature,
             "title": text_of(about, "title", "name", "description"),
             "institution": text_of(about, "institution"),
@@ -280,7 +282,7 @@ class _File:
             for start, rows in table.blocks():
                 yield epochs_of(rows, start, table.name), rows
             return
-        for start, rows in _by_instance(table, self.instances):
+        for start, rows in _by_instance(table, self.instances, self.folder):
             yield epochs_of(rows, start, table.name), rows
 
     def _write_index(self, file: Any) -> None:
@@ -291,17 +293,21 @@ class _File:
                 target[start : start + len(rows)] = self.instances.of(self.table, rows)
 
 
-def _by_instance(table: Table, instances: Instances | None) -> Iterator[tuple[int, Rows]]:
+def _by_instance(table: Table, instances: Instances | None, folder: Path) -> Iterator[tuple[int, Rows]]:
     """Return the rows of one instance after the other, in blocks.
 
-    They are sorted through a file beside, as a store may be larger than memory.
+    They are sorted through a file in a folder, as a store may be larger than memory.
     """
     if instances is None or not table.rows:
         return
     width = META + len(table.variables)
     nexts = np.concatenate([[0], np.cumsum(instances.counts)[:-1]])
-    with tempfile.TemporaryFile() as file:
-        file.truncate(4 * table.rows * width)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        # A disk that is full is told of here; a mapped page that finds no room would end the process.
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, 4 * table.rows * width)
+        else:
+            file.truncate(4 * table.rows * width)
         sorted_rows = np.memmap(file, np.float32, "r+", shape=(table.rows, width))
         for _, rows in table.blocks():
             which = instances.of(table, rows)
