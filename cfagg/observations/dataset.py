@@ -31,6 +31,9 @@ _META = 4
 #: After so many samples asked for singly, the windows of all are looked up, where there are not more than so many.
 _SINGLY, _ALL = 32, 2**20
 
+#: In a larger index, looking up all windows could take seconds that nobody asked for.
+_ENTRIES = 2**25
+
 #: Rows read at once for several samples.
 _AT_ONCE = 2**22
 
@@ -51,6 +54,7 @@ class Observations:
         self._plan = plan
         self._lo, self._hi = plan.window.offsets
         self._looked_up = 0
+        self._few = len(plan.dates) <= _ALL and index.entries <= _ENTRIES and not store.source.remote
         positions = plan.columns.positions(store.variables)
         whole = np.array_equal(positions, np.arange(len(store.variables)))
         self._columns = None if whole else np.concatenate([np.arange(_META), positions + _META])
@@ -291,7 +295,7 @@ class Observations:
     def _positions(self, key: Any) -> int | Int64:
         """Return the number of a sample, or the numbers of several, int64 (k,), none of them negative."""
         dates = self._plan.dates
-        return sample_numbers(key, len(dates), f", from {epoch_text(dates.start)} to {epoch_text(dates.last)}")
+        return sample_numbers(key, len(dates), lambda: f", from {epoch_text(dates.start)} to {epoch_text(dates.last)}")
 
     def _one(self, number: int, columns: Int64 | None) -> tuple[Floats, Details]:
         date = self._plan.dates.start + number * self._plan.dates.frequency
@@ -301,7 +305,7 @@ class Observations:
 
     def _range(self, number: int, date: int) -> tuple[int, int]:
         """Return the rows in the window of a sample: looked up alone at first, and then for all samples at once."""
-        if "ranges" not in self.__dict__ and len(self) <= _ALL and not self._store.source.remote:
+        if "ranges" not in self.__dict__ and self._few:
             self._looked_up += 1
         if "ranges" in self.__dict__ or self._looked_up > _SINGLY:
             start, stop = self.ranges[number].tolist()

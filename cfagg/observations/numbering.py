@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ __all__ = ["sample_numbers"]
 type Int64 = np.ndarray[Any, np.dtype[np.int64]]
 
 
-def sample_numbers(key: Any, count: int, extent: str = "") -> int | Int64:
+def sample_numbers(key: Any, count: int, extent: Callable[[], str] = str) -> int | Int64:
     """Return the number of a sample, or the numbers of several, none of them negative.
 
     Parameters
@@ -23,8 +24,8 @@ def sample_numbers(key: Any, count: int, extent: str = "") -> int | Int64:
         What stands between the brackets of ``ds[key]``; negative numbers count from the end.
     count : int
         How many samples there are.
-    extent : str
-        What is told of them in an error, such as their dates.
+    extent : callable
+        Returns what is told of them in an error, such as their dates.
 
     Returns
     -------
@@ -41,7 +42,6 @@ def sample_numbers(key: Any, count: int, extent: str = "") -> int | Int64:
     >>> sample_numbers(-1, 5), sample_numbers(slice(None, None, -2), 5).tolist(), sample_numbers([0, -1], 5).tolist()
     (4, [4, 2, 0], [0, 4])
     """
-    there = f"there are {count}{extent}"
     if isinstance(key, slice):
         try:
             return np.arange(*key.indices(count), dtype=np.int64)
@@ -52,13 +52,13 @@ def sample_numbers(key: Any, count: int, extent: str = "") -> int | Int64:
     try:
         number = operator.index(key)
     except TypeError:
-        return _several(key, count, there)
+        return _several(key, count, extent)
     if not -count <= number < count:
-        raise SelectionError(f"sample {number} is not there: {there}")
+        raise SelectionError(f"sample {number} is not there: there are {count}{extent()}")
     return number % count
 
 
-def _several(key: Any, count: int, there: str) -> Int64:
+def _several(key: Any, count: int, extent: Callable[[], str]) -> Int64:
     try:
         numbers = np.asarray(key)
     except ValueError:
@@ -70,9 +70,9 @@ def _several(key: Any, count: int, there: str) -> Int64:
         )
     if numbers.dtype == bool:
         if len(numbers) != count:
-            raise SelectionError(f"a mask of {len(numbers)} samples does not fit: {there}")
+            raise SelectionError(f"a mask of {len(numbers)} samples does not fit: there are {count}{extent()}")
         return np.flatnonzero(numbers)
     beyond = (numbers >= count) | (numbers < -count)
     if beyond.any():
-        raise SelectionError(f"sample {numbers[beyond][0]} is not there: {there}")
+        raise SelectionError(f"sample {numbers[beyond][0]} is not there: there are {count}{extent()}")
     return numbers.astype(np.int64) % max(count, 1)

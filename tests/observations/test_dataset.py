@@ -148,6 +148,15 @@ def test_the_ranges_of_all_samples_are_those_of_each(ds, kept) -> None:
         assert same(x, kept[1][start:stop])
 
 
+def test_samples_asked_for_many_times_stay_the_same(kept) -> None:
+    ds = open_observations(kept[0], FIRST, LAST, "(-3,+3]", "6h")
+    first = [np.array(x) for x in ds]
+    for _ in range(4):
+        for i, x in enumerate(first):
+            assert np.array_equal(ds[i - SAMPLES], x)
+    assert np.array_equal(pickle.loads(pickle.dumps(ds))[3], first[3])
+
+
 def test_details_are_those_of_the_sample(ds) -> None:
     for key in (4, -1, slice(2, 9, 3), [7, 1]):
         x, d = ds[key], ds.details(key)
