@@ -75,7 +75,7 @@ def to_xarray(sample: Sample) -> xr.Dataset:
     """
     import xarray as xr
 
-    columns = _columns(sample, "time")
+    columns = _columns(sample, "time", ("obs",))
     taken = {"time", "latitude", "longitude", "timedelta"}
     attributes = sample.header.attributes
     coords = {k: ("obs", columns[k], dict(_CF[k])) for k in ("time", "latitude", "longitude")}
@@ -125,8 +125,8 @@ def to_arrow(sample: Sample) -> Any:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _columns(sample: Sample, date: str) -> dict[str, Any]:
-    """Return the columns of a sample by name, the dates under the name `date`."""
+def _columns(sample: Sample, date: str, reserved: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the columns of a sample by name, the dates under the name `date`; `reserved` names have another use."""
     header, details = sample.header, sample.details
     columns: dict[str, Any] = {
         date: details.dates,
@@ -135,9 +135,11 @@ def _columns(sample: Sample, date: str) -> dict[str, Any]:
         "timedelta": details.timedeltas,
     }
     names = [(i, n) for i, n in enumerate(header.names) if n not in header.leading]
-    if taken := [n for _, n in names if n in columns]:
+    if repeated := sorted({n for _, n in names if header.names.count(n) > 1}):
+        raise SelectionError(f"the columns {', '.join(repeated)} stand there several times: select each once")
+    if taken := [n for _, n in names if n in {*columns, *reserved}]:
         raise SelectionError(
-            f"variables named {', '.join(taken)} cannot stand beside the columns {', '.join(columns)}: rename them, "
+            f"variables named {', '.join(taken)} cannot stand beside {', '.join([*columns, *reserved])}: rename them, "
             'such as with ds.subset(rename={"' + taken[0] + '": "..."})'
         )
     values = np.asarray(sample)

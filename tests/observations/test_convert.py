@@ -87,7 +87,10 @@ def test_missing_values_stay_missing(ds) -> None:
     assert np.isnan(x.to_arrow()["u"].to_numpy()).sum() == 1
 
 
-@pytest.mark.parametrize(("method", "name"), [("to_pandas", "date"), ("to_xarray", "time"), ("to_arrow", "latitude")])
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [("to_pandas", "date"), ("to_xarray", "time"), ("to_xarray", "obs"), ("to_arrow", "latitude")],
+)
 def test_a_variable_that_would_take_the_place_of_another_column_raises(ds, method, name) -> None:
     with pytest.raises(SelectionError, match=f"named {name}"):
         getattr(ds.subset(rename={"t": name})[3], method)()
@@ -95,3 +98,9 @@ def test_a_variable_that_would_take_the_place_of_another_column_raises(ds, metho
 
 def test_a_calculated_sample_says_nothing_of_units(ds) -> None:
     assert (ds[3] - 273.15).to_xarray()["t"].attrs == {}
+
+
+@pytest.mark.parametrize("method", ["to_pandas", "to_xarray", "to_arrow"])
+def test_a_column_that_stands_twice_raises(ds, method) -> None:
+    with pytest.raises(SelectionError, match="several times"):
+        getattr(ds[3][:, [0, 1, 0]], method)()
