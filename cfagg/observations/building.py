@@ -22,7 +22,7 @@ from cfagg.observations.chunk_tasks import ChunkPlan, ChunkWritten, write_one
 from cfagg.observations.finishing import META, finish_store
 from cfagg.observations.layouts import DataLayout
 from cfagg.observations.merging import Portion, merge_portion, plan_merge
-from cfagg.observations.parts import PartRead, arrange, read_part, recorded
+from cfagg.observations.parts import PartRead, arrange, read_elsewhere, read_part, recorded
 from cfagg.observations.periods import Part
 from cfagg.observations.pool import Pool
 from cfagg.observations.provenance import build_attributes, iso, sources_of, union
@@ -184,7 +184,8 @@ def _read_parts(
         store.mkdir()
     shared = pool.share(recipe) if todo else recipe
     tell(_READ * len(found) // max(1, len(parts)), _ALL)
-    for part in pool.run((read_part, (shared, k, parts[k], folder, budget.run)) for k in todo):
+    read = read_elsewhere if pool.remote else read_part
+    for part in pool.run((read, (shared, k, parts[k], folder, budget.run)) for k in todo):
         found[part.number] = part
         tell(_READ * len(found) // len(parts), _ALL)
     return [found[k] for k in sorted(found)], resumed

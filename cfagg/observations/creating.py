@@ -288,18 +288,17 @@ def _begun(place: Place, identity: Mapping[str, Any], resume: bool) -> bool:
     TargetError
         It holds another one, and `resume` was asked for.
     """
-    if not place.unfinished:
-        return False
     found = _journal(place)
     if found == dict(identity):
-        place.store.mkdir(exist_ok=True)
+        for path in (place.work, place.store):
+            path.mkdir(exist_ok=True)
         return True
-    if not resume:
+    if not (resume and place.unfinished):
         return False
     names = [k for k in identity if found.get(k) != identity[k]]
     raise TargetError(
-        f"the unfinished build of {place.target} was begun with another {' and '.join(names) or 'version'}, so it "
-        "cannot be finished as it is; repeat the call with what it was begun with, or start anew with overwrite=True "
+        f"the unfinished build of {place.target} differs from this one in its {' and '.join(names) or 'version'}, so "
+        "it cannot be finished; repeat the call with what it was begun with, or start anew with overwrite=True "
         "(--overwrite)"
     )
 

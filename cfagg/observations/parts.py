@@ -23,7 +23,7 @@ from cfagg.observations.spill import Run, read_record, write_record, write_run
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PartRead", "arrange", "read_part", "recorded"]
+__all__ = ["PartRead", "arrange", "read_elsewhere", "read_part", "recorded"]
 
 type Rows = npt.NDArray[np.float32]
 
@@ -98,6 +98,12 @@ def read_part(recipe: Recipe, number: int, part: Part, folder: Path, run_bytes: 
     reading.flush()
     _give_back()
     return _keep(folder, reading.result())
+
+
+def read_elsewhere(recipe: Recipe, number: int, part: Part, folder: Path, run_bytes: int) -> PartRead:
+    """Read a part in a process that has not prepared the sources; see `read_part`."""
+    recipe.prepare(folder)
+    return read_part(recipe, number, part, folder, run_bytes)
 
 
 def arrange(found: PartRead, variables: Sequence[str], folder: Path) -> PartRead:

@@ -55,6 +55,11 @@ class Pool:
         elif self._own:
             self._client.close()
 
+    @property
+    def remote(self) -> bool:
+        """Whether tasks are done in other processes."""
+        return self._threads is None
+
     def share(self, value: Any) -> Any:
         """Return what stands for a value that many tasks take: it is sent to each worker once.
 

@@ -11,7 +11,7 @@ import zarr
 
 import cfagg
 from cfagg.errors import ConformError, ConventionError, SourceError, TargetError, TargetExistsError, UnsupportedError
-from cfagg.observations import appending, building, chunk_tasks
+from cfagg.observations import appending, building, chunk_tasks, creating
 from cfagg.observations.indexes import open_index
 from cfagg.observations.layouts import DataLayout
 from cfagg.observations.place import Place
@@ -122,11 +122,14 @@ def test_attributes_are_those_of_the_published_software(whole):
     assert attributes["provenance_load"]["module_versions"]["cfagg"]["version"] == cfagg.__version__
 
 
+def from_file(folder, **output):
+    builds.ALL.to_csv(folder / "reports.csv", index=False)
+    return recipe(**output) | {"input": {"csv": {"path": str(folder / "reports.csv")}}}
+
+
 def test_folders_of_sources_are_kept_only_if_asked_for(tmp_path):
-    builds.ALL.to_csv(tmp_path / "reports.csv", index=False)
     for sanitise, found in ((True, "reports.csv"), (False, str(tmp_path / "reports.csv"))):
-        made = recipe(sanitise=sanitise) | {"input": {"csv": {"path": str(tmp_path / "reports.csv")}}}
-        cfagg.create_observations(made, tmp_path / "a.zarr", overwrite=True)
+        cfagg.create_observations(from_file(tmp_path, sanitise=sanitise), tmp_path / "a.zarr", overwrite=True)
         attributes = open_store(tmp_path / "a.zarr").attributes.all
         assert attributes["recipe"]["input"]["csv"]["path"] == found
         assert attributes["cfagg"]["sources"][0]["path"] == found
@@ -302,7 +305,7 @@ def test_an_unfinished_build_is_not_thrown_away_without_being_asked(broken):
 
 
 def test_an_unfinished_build_of_another_recipe_is_not_finished(broken):
-    with pytest.raises(TargetError, match="another recipe and parts"):
+    with pytest.raises(TargetError, match="differs from this one in its recipe and parts"):
         cfagg.create_observations(recipe(builds.failing, end="2020-01-09"), broken, resume=True)
 
 
@@ -370,6 +373,41 @@ def test_growth_that_was_killed_after_its_store_is_in_place_goes_on(tmp_path, mo
     assert len(cfagg.create_observations(recipe(), tmp_path / "a.zarr", append=True).parts) == 5
     assert zarr.open_group(tmp_path / "a.zarr", mode="r")["data"][:].tobytes() == builds.expected().tobytes()
     assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
+
+
+def test_files_that_were_read_are_not_read_again(tmp_path, monkeypatch):
+    from cfagg.observations.sources import csv
+
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    made, read = from_file(tmp_path), []
+    with monkeypatch.context() as patch:
+        patch.setattr(building, "read_part", stop)
+        patch.setattr(creating, "_leave", lambda place: place.leave())
+        with pytest.raises(KeyboardInterrupt):
+            cfagg.create_observations(made, tmp_path / "a.zarr")
+    blocks = csv._blocks
+
+    def counted(*arguments):
+        for block in blocks(*arguments):
+            read.append(len(block))
+            yield block
+
+    monkeypatch.setattr(csv, "_blocks", counted)
+    assert cfagg.create_observations(made, tmp_path / "a.zarr", resume=True).rows == len(builds.expected())
+    assert read == []
+
+
+def test_a_build_of_files_that_changed_is_not_finished(tmp_path, monkeypatch):
+    made = from_file(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(building, "plan_merge", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            cfagg.create_observations(made, tmp_path / "a.zarr")
+    os.utime(tmp_path / "reports.csv", (1, 1))
+    with pytest.raises(TargetError, match="differs from this one in its sources"):
+        cfagg.create_observations(made, tmp_path / "a.zarr", resume=True)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -462,5 +500,7 @@ def test_dask_workers_build_the_same_store(whole, tmp_path):
     ):
         cfagg.create_observations(recipe(), tmp_path / "a.zarr", client=client)
         assert contents(tmp_path / "a.zarr") == contents(whole / "zarr2.zarr")
+        cfagg.create_observations(from_file(tmp_path), tmp_path / "c.zarr", client=client)
+        assert zarr.open_group(tmp_path / "c.zarr", mode="r")["data"][:].tobytes() == builds.expected().tobytes()
         with pytest.raises(UnsupportedError, match="functions that are defined in a module"):
             cfagg.create_observations(recipe(lambda a, b: builds.reports(a, b)), tmp_path / "b.zarr", client=client)
