@@ -248,8 +248,13 @@ class Observations:
         """
         numbers = [np.atleast_1d(np.asarray(self._positions(key), np.int64)) for key in keys]
         if numbers:
-            dates = self._plan.dates.start + np.concatenate(numbers) * self._plan.dates.frequency
-            self._store.data.prefetch(self._index.find_many(dates + self._lo, dates + self._hi))
+            which = np.concatenate(numbers)
+            if self._at_once:
+                ranges = self.ranges[which]
+            else:
+                dates = self._plan.dates.start + which * self._plan.dates.frequency
+                ranges = np.asarray(self._index.find_many(dates + self._lo, dates + self._hi))
+            self._store.data.prefetch(ranges)
 
     def subset(
         self,
@@ -311,6 +316,11 @@ class Observations:
             start, stop = self.ranges[number].tolist()
             return start, stop
         return self._index.find(date + self._lo, date + self._hi)
+
+    @property
+    def _at_once(self) -> bool:
+        """Whether the windows of all samples can be looked up at once: they are not too many, and the index is here."""
+        return "ranges" in self.__dict__ or (len(self) <= _ALL and not self._store.source.remote)
 
     def _several(self, numbers: Int64, columns: Int64 | None) -> tuple[Floats, Details]:
         dates = self._plan.dates.start + numbers * self._plan.dates.frequency
