@@ -5,12 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import CfaggError, FragmentReadError, StaleError
+from cfagg.errors import (
+    CfaggError,
+    ConventionError,
+    FragmentMismatchError,
+    FragmentReadError,
+    LimitError,
+    SourceError,
+    StaleError,
+)
 from cfagg.observations.checking_index import EntryCheck, Runs, compare_part, runs_of
 from cfagg.observations.checking_rows import RowRules
 from cfagg.observations.checking_statistics import chosen_range, compare_statistics, plausible_statistics
@@ -65,8 +74,8 @@ def check_store(
 
     Raises
     ------
-    SourceError
-        There is nothing at `path`.
+    SourceError, AccessError, UnsupportedError
+        There is nothing at `path`, or it cannot be reached.
 
     Examples
     --------
@@ -79,7 +88,7 @@ def check_store(
     try:
         store = open_store(path, options, allow)
     except CfaggError as error:
-        if _nothing_at(path):
+        if _nothing_to_check(path, error):
             raise
         problems = [str(p) for p in error.problems]
         message = "; ".join([error.message, *problems])
@@ -87,8 +96,12 @@ def check_store(
     return _Check(store, full, progress).run()
 
 
-def _nothing_at(path: str | os.PathLike[str]) -> bool:
-    return "://" not in os.fspath(path) and not os.path.lexists(path)
+def _nothing_to_check(path: str | os.PathLike[str], error: CfaggError) -> bool:
+    """Tell whether a store could not be reached, rather than be wrong."""
+    if not isinstance(error, ConventionError | FragmentMismatchError | LimitError | SourceError):
+        return True
+    text = os.fspath(path)
+    return isinstance(error, SourceError) and ("://" in text or not Path(text).expanduser().is_dir())
 
 
 class _Check:

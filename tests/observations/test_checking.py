@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import zarr
 
-from cfagg.errors import SourceError
+from cfagg.errors import FragmentReadError, SourceError
 from cfagg.observations import checking
 from cfagg.observations.checking import check_store
 from cfagg.observations.findings import CODES
@@ -223,3 +223,24 @@ def test_a_report_is_plain_json(tmp_path):
     one = next(f for f in found["findings"] if f["code"] == "OBS016")
     assert (one["rows"], one["count"], one["severity"]) == ([3], 1, "error")
     assert all(f["code"] in CODES for f in found["findings"])
+
+
+def test_a_store_that_cannot_be_reached_is_no_finding(tmp_path):
+    with pytest.raises(FragmentReadError, match="9/a.zarr"):
+        check_store("http://127.0.0.1:9/a.zarr")
+    (tmp_path / "a.zarr").write_text("no directory")
+    with pytest.raises(SourceError):
+        check_store(tmp_path / "a.zarr")
+
+
+def test_a_stale_index_beside_the_store_is_a_warning(tmp_path):
+    path = write(tmp_path / "a.zarr")
+    change(path, 1500, 4, 1)
+    report = check_store(path)
+    assert [(f.code, f.severity) for f in report.findings if f.where == "index pages"] == [("OBS023", "warning")]
+
+
+def test_infinite_values_are_no_statistics_to_compare(tmp_path):
+    rows = rows_of()
+    rows[7, 4] = np.inf
+    assert check_store(write(tmp_path / "a.zarr", rows)).findings == ()
