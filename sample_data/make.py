@@ -404,7 +404,8 @@ def make_profiles(folder: Path, source: Path) -> None:
     there = ~(np.ma.getmaskarray(theta) & np.ma.getmaskarray(salinity))
     wet = there.any(axis=1)
     fill = np.float32(1e20)
-    with create(folder / "profiles.nc", "NETCDF4", "CF-1.5", featureType="profile", history=PROFILES) as dataset:
+    about = {"featureType": "profile", "title": "Profiles of the Atlantic", "history": PROFILES}
+    with create(folder / "profiles.nc", "NETCDF4", "CF-1.8", **about) as dataset:
         name = {"cf_role": "profile_id", "long_name": "number of the profile"}
         put(dataset, "profile", ("profile",), np.flatnonzero(wet).astype("i4"), name)
         put(dataset, "time", ("profile",), np.full(wet.sum(), days), time)
@@ -415,8 +416,8 @@ def make_profiles(folder: Path, source: Path) -> None:
         down = {"standard_name": "depth", "units": "m", "positive": "down", "axis": "Z"}
         put(dataset, "depth", ("obs",), depth[there], down)
         for what, values, units in (("potential_temperature", theta, "K"), ("practical_salinity", salinity, "1")):
-            about = {"standard_name": f"sea_water_{what}", "units": units, "coordinates": "time lat lon depth"}
-            put(dataset, what, ("obs",), values[there].filled(fill), {**about, "_FillValue": fill})
+            attributes = {"standard_name": f"sea_water_{what}", "units": units, "coordinates": "time lat lon depth"}
+            put(dataset, what, ("obs",), values[there].filled(fill), {**attributes, "_FillValue": fill})
 
 
 #: Seasons of the storms.  Extents of the wind are known since 2004.
@@ -450,7 +451,8 @@ def make_storms(folder: Path, table: Any) -> None:
     if len(set(names)) < len(names) or steps.min() < 0 or steps.max() > 48:
         raise ValueError("the rows of a storm do not follow each other in time")
 
-    with create(folder / "storms.nc", "NETCDF4", "CF-1.8", featureType="trajectory", history=TRACKS) as dataset:
+    about = {"featureType": "trajectory", "title": "Tropical storms of the Atlantic", "history": TRACKS}
+    with create(folder / "storms.nc", "NETCDF4", "CF-1.8", **about) as dataset:
         letters = np.array(names, "S24").view("S1").reshape(len(names), 24)
         put(dataset, "storm", ("storm", "letters"), letters, {"cf_role": "trajectory_id", "long_name": "name and year"})
         count = {"sample_dimension": "obs", "long_name": "number of fixes"}
@@ -459,13 +461,13 @@ def make_storms(folder: Path, table: Any) -> None:
         put(dataset, "lat", ("obs",), table["lat"].to_numpy("f4"), DEGREES_NORTH)
         put(dataset, "lon", ("obs",), table["long"].to_numpy("f4"), DEGREES_EAST)
         fill = np.int16(-999)
-        for name, column, about in (
+        for name, column, what in (
             ("wind", "wind", {"standard_name": "wind_speed", "units": "knot", "long_name": "one-minute wind"}),
             ("pressure", "pressure", {"standard_name": "air_pressure_at_mean_sea_level", "units": "hPa"}),
             ("gale", "tropicalstorm_force_diameter", {"long_name": "diameter of winds of 34 knots and more"}),
             ("hurricane", "hurricane_force_diameter", {"long_name": "diameter of winds of 64 knots and more"}),
         ):
-            attributes = {"units": "nautical_mile", **about, "coordinates": "time lat lon", "_FillValue": fill}
+            attributes = {"units": "nautical_mile", **what, "coordinates": "time lat lon", "_FillValue": fill}
             put(dataset, name, ("obs",), table[column].fillna(fill).to_numpy("i2"), attributes)
         put(dataset, "track", ("storm",), np.arange(1, len(size) + 1, dtype="i2"), {"long_name": "number of the storm"})
 
