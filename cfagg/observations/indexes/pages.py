@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import struct
 import sys
-import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import CfaggError, FragmentReadError, Problem, SourceError, StaleError
+from cfagg.fastzlib import crc32
 from cfagg.kernels import lookup
 from cfagg.kernels.lookup import HEAD, page_words, unpack_page
 from cfagg.observations.arrays import read_json
@@ -77,16 +77,16 @@ class PagesIndex:
         self._key = f"{NAME}/{self._found['name']}/{'c/0' if v3 else '0'}"
         raw = self._source.read(f"{NAME}/directory/c/0/0" if v3 else f"{NAME}/directory/0.0") or b""
         n = self._found["pages"] + 1
-        if len(raw) != 16 * n or zlib.crc32(raw) != self._found["directory_crc32"]:
+        if len(raw) != 16 * n or crc32(raw) != self._found["directory_crc32"]:
             raise self._damaged(f"its directory has {len(raw):,} bytes that are not those of {n - 1:,} pages")
-        self._epochs: Int64 = np.frombuffer(raw, "<i8", n)
+        self._firsts: Int64 = np.frombuffer(raw, "<i8", n - 1)
         self._offsets: Int64 = np.frombuffer(raw, "<i8", n, 8 * n)
         right = self._offsets[0] == 0
         # Piece by piece: what is large for a moment leaves holes in memory.
         for a in range(0, n, _BLOCK):
             sizes = np.diff(self._offsets[a : a + _BLOCK + 1])
             right = right and not ((sizes < 8 * HEAD) | (sizes % 8 != 0)).any()
-            right = right and not (np.diff(self._epochs[a : a + _BLOCK + 1]) < 0).any()
+            right = right and not (np.diff(self._firsts[a : a + _BLOCK + 1]) < 0).any()
         if not right:
             raise self._damaged("its directory is not in order")
         if self._source.size(self._key) != self._offsets[-1]:
@@ -106,10 +106,14 @@ class PagesIndex:
     def find(self, lo: int, hi: int) -> tuple[int, int]:
         """Return the first row, and the row after the last, with ``lo <= epoch < hi``."""
         lo, hi = as_interval(lo, hi)
-        start = self._row(lo)
+        page = self._held(lo)
         if hi <= lo:
+            start = self._row(lo, page)
             return start, start
-        stop = self._row(hi)
+        last = self._held(hi)
+        if last == page + 1 and page >= 0 and page not in self._kept and last not in self._kept:
+            self._read_pages(page, 2)
+        start, stop = self._row(lo, page), self._row(hi, last)
         if not 0 <= start <= stop <= self.rows:
             raise self._damaged(f"it gives rows {start:,} to {stop:,} of {self.rows:,}")
         return start, stop
@@ -125,8 +129,8 @@ class PagesIndex:
         """Return the entries with ``lo <= epoch < hi``."""
         lo, hi = as_interval(lo, hi)
         # Entries of one epoch may be in several pages.
-        first = max(0, int(self._epochs[:-1].searchsorted(lo)) - 1)
-        stop = int(self._epochs[:-1].searchsorted(hi))
+        first = max(0, int(self._firsts.searchsorted(lo)) - 1)
+        stop = int(self._firsts.searchsorted(hi))
         blocks = list(self._between(first, stop, lo, hi)) if lo < hi else []
         if not blocks:
             return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
@@ -136,7 +140,7 @@ class PagesIndex:
     def blocks(self) -> Iterator[Entries]:
         """Return all entries in blocks."""
         if self.last is not None and self.first is not None:
-            yield from self._between(0, len(self._epochs) - 1, self.first, self.last + 1)
+            yield from self._between(0, len(self._firsts), self.first, self.last + 1)
 
     def validate(self, full: bool = False) -> list[Problem]:
         """Return what is wrong with some pages, or with all."""
@@ -148,7 +152,7 @@ class PagesIndex:
                 if count != self.entries:
                     raise self._damaged(f"it has {count:,} entries, not {self.entries:,}")
             else:
-                pages = len(self._epochs) - 1
+                pages = len(self._firsts)
                 for page in np.unique(np.linspace(0, pages, 17, dtype=np.int64))[:-1].tolist():
                     head = self._page(page)[0]
                     after = self._page(page + 1)[0] if page + 1 < pages else [0, 0, self.rows]
@@ -158,13 +162,15 @@ class PagesIndex:
             return [Problem(NAME, error.message)]
         return []
 
-    def _row(self, epoch: int) -> int:
-        """Return the first row that is not before an epoch."""
-        # The last page that begins before it: what has the epoch may begin within that page.
-        page = int(self._epochs[:-1].searchsorted(epoch)) - 1
+    def _held(self, epoch: int) -> int:
+        """Return the last page that begins before an epoch, within which what has the epoch may begin; -1 for none."""
+        return int(self._firsts.searchsorted(epoch)) - 1
+
+    def _row(self, epoch: int, page: int) -> int:
+        """Return the first row that is not before an epoch, by the page of `_held`."""
         if page < 0:
             return 0
-        head, words = self._kept.get(page) or self._page(page)
+        head, words = self._page(page)
         if epoch > head[7]:
             return head[8]
         if words is None:
@@ -179,25 +185,34 @@ class PagesIndex:
 
     def _page(self, page: int) -> _Page:
         """Return a page."""
-        at, end = self._offsets[page : page + 2].tolist()
-        raw = self._source.read_range(self._key, at, end - at)
-        if len(raw) != end - at:
+        return self._kept.get(page) or self._read_pages(page, 1)
+
+    def _read_pages(self, page: int, count: int) -> _Page:
+        """Read some pages that follow each other, keep them, and return the first."""
+        first, *ends = self._offsets[page : page + count + 1].tolist()
+        raw = self._source.read_range(self._key, first, ends[-1] - first)
+        if len(raw) != ends[-1] - first:
             raise self._damaged(f"page {page:,} is not there")
-        head = list(_HEAD.unpack_from(raw))
-        right = page_words(head) * 8 == len(raw) and head[1] == self._epochs[page]
-        if not right or head[0] != zlib.crc32(memoryview(raw)[8:]):
-            raise self._damaged(f"page {page:,} has not the bytes that were written")
-        found: _Page = (head, np.frombuffer(raw, "<i8") if head[6] else None)
+        view, at = memoryview(raw), 0
+        read: dict[int, _Page] = {}
+        for number, end in enumerate(ends, page):
+            size = end - first - at
+            head = list(_HEAD.unpack_from(raw, at))
+            right = page_words(head) * 8 == size and head[1] == self._firsts[number]
+            if not right or head[0] != crc32(view[at + 8 : at + size]):
+                raise self._damaged(f"page {number:,} has not the bytes that were written")
+            read[number] = (head, np.frombuffer(raw, "<i8", size // 8, at) if head[6] else None)
+            at += size
         if len(self._kept) >= _KEPT:
             # A new dictionary and not a smaller one: other threads may be reading the old.
             self._kept = {}
-        self._kept[page] = found
-        return found
+        self._kept.update(read)
+        return read[page]
 
     def _rows(self, wanted: Int64) -> Int64:
         """Return the first rows that are not before epochs, which rise."""
         out = np.zeros(len(wanted), np.int64)
-        held = self._epochs[:-1].searchsorted(wanted) - 1
+        held = self._firsts.searchsorted(wanted) - 1
         begin = int(held.searchsorted(0))
         pages, first = np.unique(held[begin:], return_index=True)
         bounds = np.append(first, len(wanted) - begin) + begin
@@ -227,7 +242,7 @@ class PagesIndex:
         heads = [words[starts + i] for i in range(HEAD)]
         view = memoryview(raw)
         places = zip((starts * 8).tolist(), sizes.tolist(), strict=True)
-        found = [zlib.crc32(view[at + 8 : at + size]) for at, size in places]
+        found = [crc32(view[at + 8 : at + size]) for at, size in places]
         if (page_words(heads) * 8 != sizes).any() or (heads[0] != found).any():
             raise self._damaged(f"page {page:,} or one after it has not the bytes that were written")
         return words, starts

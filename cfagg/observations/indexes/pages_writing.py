@@ -12,7 +12,6 @@ Attributes of the group: ``format``, ``identity`` of the rows it was made of, nu
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Self
@@ -20,6 +19,7 @@ from typing import Self
 import numpy as np
 
 from cfagg.errors import TargetError
+from cfagg.fastzlib import crc32
 from cfagg.kernels.lookup import pack_page
 from cfagg.observations.indexes.protocol import Entries, Int64, checked
 from cfagg.observations.indexes.table_writing import Aside, ZarrFormat, array_document, write_document
@@ -170,11 +170,11 @@ class _PagesWriter:
     def _put(self, page: Int64) -> None:
         """Write a page."""
         raw = page.astype("<i8", copy=False)
-        raw[0] = zlib.crc32(raw[1:].tobytes())
+        raw[0] = crc32(raw[1:].tobytes())
         self._epochs.append(int(page[1]))
         self._offsets.append(self._bytes)
         self._bytes += raw.nbytes
-        self._crc = zlib.crc32(raw[:1].tobytes(), self._crc)
+        self._crc = crc32(raw[:1].tobytes(), self._crc)
         try:
             self._file.write(raw.tobytes())
         except OSError as error:
@@ -202,7 +202,7 @@ class _PagesWriter:
             "pages": directory.shape[1] - 1,
             "first": self._first,
             "last": self._last,
-            "directory_crc32": zlib.crc32(directory.tobytes()),
+            "directory_crc32": crc32(directory.tobytes()),
         }
         folder = self._aside.path
         # Named for its content: who has the file open that was there before does not take it for this one.

@@ -119,8 +119,7 @@ def as_interval(lo: Any, hi: Any) -> tuple[int, int]:
     >>> as_interval(np.int64(3), 2**70) == (3, MAX_EPOCH + 1)
     True
     """
-    a, b = (min(max(int(x), -MAX_EPOCH), MAX_EPOCH + 1) for x in (lo, hi))
-    return a, b
+    return min(max(int(lo), -MAX_EPOCH), MAX_EPOCH + 1), min(max(int(hi), -MAX_EPOCH), MAX_EPOCH + 1)
 
 
 def as_intervals(lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[Int64, Int64]:
