@@ -66,8 +66,10 @@ def check_frame(frame: object, where: str, start: datetime, end: datetime) -> pd
     if isinstance(dates.dtype, pd.DatetimeTZDtype):
         dates = dates.dt.tz_convert("UTC").dt.tz_localize(None)
         table = table.assign(date=dates)
-    elif not isinstance(dates.dtype, np.dtype):
-        dates = dates.astype("datetime64[us]")
+    elif not isinstance(dates.dtype, np.dtype):  # Arrow's
+        kind = dates.dtype.pyarrow_dtype
+        dates = dates.dt.tz_convert("UTC").dt.tz_localize(None) if kind.tz else dates
+        dates = dates.astype(f"datetime64[{kind.unit}]")
         table = table.assign(date=dates)
     values = dates.to_numpy()
     there = ~np.isnat(values)
@@ -89,14 +91,16 @@ def _columns(frame: pd.DataFrame) -> list[Problem]:
     problems += [Problem(str(name), "names two columns") for name in frame.columns[frame.columns.duplicated()].unique()]
     for name in frame.columns:
         if not isinstance(name, str) or not name:
-            problems.append(Problem(repr(name), "is no name for a column; use text"))
+            problems.append(Problem(repr(name), "is no name for a column; give it one, or choose other columns"))
         elif name in _RESERVED:
             problems.append(Problem(name, "is a name that stores keep for themselves; rename the column"))
     return problems
 
 
-def check_rows(frame: pd.DataFrame, where: str) -> None:
-    """See that the rows of a frame can be stored.
+def check_rows(frame: pd.DataFrame, where: str) -> pd.DataFrame:
+    """See that the rows of a frame can be stored; return it with columns of NumPy's numbers only.
+
+    Columns without any value are NaN, whatever their type.
 
     Raises
     ------
@@ -105,47 +109,53 @@ def check_rows(frame: pd.DataFrame, where: str) -> None:
         missing or outside -360 to 360 degrees.  All columns are named, each with its first row and the number of
         such rows.
     """
-    import pandas as pd
-
-    problems = []
+    problems, changed = [], {}
     for name in frame.columns:
-        column = frame[name]
         if name == "date":
             continue
-        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiub":
-            values = column.to_numpy()
-        elif not isinstance(column.dtype, np.dtype) and pd.api.types.is_numeric_dtype(column.dtype):
-            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        else:
-            found = _text_problem(frame, name)
-            problems += [] if found is None else [found]
+        column = frame[name]
+        values = _numbers(column)
+        if values is None:
+            problems.append(_not_numeric(frame, name))
             continue
+        if values is not column:
+            changed[name] = values
         limit = {"latitude": 90.0, "longitude": 360.0}.get(name)
         if limit is not None:
-            wrong = ~(np.abs(values.astype(np.float64)) <= limit)
+            wrong = ~(np.abs(np.asarray(values, np.float64)) <= limit)
             if wrong.any():
                 problems.append(
                     Problem(
                         _row(frame, wrong),
-                        f"{name} is {values[int(np.argmax(wrong))]}, expected -{limit:g} to {limit:g} degrees; correct "
-                        "it, or leave such rows out with the filter drop_nans or area",
+                        f"{name} is {np.asarray(values)[int(np.argmax(wrong))]}, expected -{limit:g} to {limit:g} "
+                        "degrees; correct it, or leave such rows out with the filter drop_nans or area",
                     )
                 )
     if problems:
         raise ConventionError(f"{where} gave rows that cannot be stored", problems)
+    return with_attributes(frame.assign(**changed), attributes_of(frame)) if changed else frame
 
 
-def _text_problem(frame: pd.DataFrame, name: str) -> Problem | None:
-    """Return what to say of a column that is not numeric; nothing if it has no value at all."""
+def _numbers(column: Any) -> Any:
+    """Return a column as it is if it has NumPy's real numbers, else as float64; `None` if it is not numeric."""
+    import pandas as pd
+
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiub":
+        return column
+    if not isinstance(column.dtype, np.dtype) and pd.api.types.is_numeric_dtype(column.dtype):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return None if column.notna().any() else np.full(len(column), np.nan)
+
+
+def _not_numeric(frame: pd.DataFrame, name: str) -> Problem:
+    """Return what to say of a column that is not numeric, with the first value that is no number."""
     import pandas as pd
 
     column = frame[name]
     there = column.notna().to_numpy()
-    if not there.any():
-        return None
     if column.dtype == object:
-        numeric = pd.to_numeric(column, errors="coerce").notna().to_numpy()
-        there = there & ~numeric if (there & ~numeric).any() else there
+        text = there & pd.to_numeric(column, errors="coerce").isna().to_numpy()
+        there = text if text.any() else there
     value = column.iloc[int(np.argmax(there))]
     return Problem(
         _row(frame, there),

@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cfagg.errors import ConventionError, Problem
+from cfagg.errors import CfaggError, ConventionError, Problem
 from cfagg.observations.frames import check_rows
 from cfagg.observations.periods import Part, Period
 from cfagg.observations.recipe_file import plain, read_yaml
@@ -151,18 +151,27 @@ class Recipe:
         start, end = part
         for frame in self.input.frames(start, end):
             try:
-                check_rows(frame, "it")
+                checked = check_rows(frame, "it")
             except ConventionError as error:
                 names = ", ".join(f"{r.name} ({r.where})" for r in self.input.reads())
                 raise failed(error, f"input from {names}", start, end) from error
-            yield frame
+            yield checked
 
     def files(self) -> list[dict[str, str]]:
-        """Return the sources and the paths that each reads, as far as they tell."""
+        """Return the sources and the paths that each reads, as far as they tell.
+
+        Raises
+        ------
+        SourceError
+            A file is not there.
+        """
         found = []
         for read in self.input.reads():
             files = getattr(read.source, "files", None)
-            paths = [] if files is None else list(files())
+            try:
+                paths = [] if files is None else list(files())
+            except CfaggError as error:
+                raise type(error)(f"source {read.name} ({read.where}): {error.message}", error.problems) from error
             found += [{"source": read.name, "where": read.where, "path": str(p)} for p in paths or [""]]
         return found
 
@@ -217,6 +226,8 @@ def _from_mapping(given: Mapping[str, Any], path: Path | None) -> Recipe:
     if settings.take("env"):
         settings.wrong("env", "is not set by cfagg; set the variables before it starts")
     description = {key: str(value) for key in _WORDS if (value := settings.take(key)) is not None}
+    if "license" in description:
+        description.setdefault("licence", description.pop("license"))
     sections = {key: settings.take(key) for key in ("dates", "input", "output", "build", "statistics", "additions")}
     settings.unknown(_SHELVES)
 

@@ -360,3 +360,12 @@ def test_a_column_of_nothing_but_missing_text_is_no_problem() -> None:
         return hourly(start, end).assign(t=None)
 
     assert table(empty)["t"].isna().all()
+
+
+def test_files_that_are_not_there_are_named_with_their_source() -> None:
+    with pytest.raises(SourceError, match=r"source csv \(input.csv\): .*/none\.csv: no such file"):
+        recipe({"csv": {"path": "none.csv"}}).files()
+
+
+def test_either_spelling_of_licence_is_kept() -> None:
+    assert recipe(hourly, license="CC0").description == {"licence": "CC0"}

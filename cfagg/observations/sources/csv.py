@@ -152,6 +152,8 @@ def _batches(table: _Table, path: str) -> Iterator[pa.RecordBatch]:
             if name is None or name in text:
                 raise SourceError(f"{path}: {_first_line(error)}") from error
             text.add(name)
+        except SourceError:
+            raise
         except OSError as error:
             raise SourceError(f"{path} cannot be read: {error}") from error
 

@@ -72,7 +72,7 @@ class ParquetSource(SpooledSource):
         super().__init__("parquet", config, paths, self._everything)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_files": None}
+        return {**super().__getstate__(), "_files": None}
 
     def prepare(self, directory: Path) -> None:
         """Look at the files; read them now if their rows are in no order of time.
@@ -84,13 +84,13 @@ class ParquetSource(SpooledSource):
         TargetError
             The directory cannot be written.
         """
-        if self._spool is None and not all(f.in_order() for f in self._opened()):
+        if self._spool is None and not all(f.in_order for f in self._opened()):
             super().prepare(directory)
 
     def read(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
         """Give the rows from `start` up to `end`, which is not included."""
         files = self._opened()
-        if self._spool is not None or not all(f.in_order() for f in files):
+        if self._spool is not None or not all(f.in_order for f in files):
             yield from super().read(start, end)
             return
         some = False
@@ -146,26 +146,16 @@ class _File:
             raise SourceError(f"{path}: columns are not as expected; the columns are {', '.join(have)}", problems)
         self.attributes = {n: _attributes(schema.field(n).metadata) for n in self.wanted if n not in places}
         self.attributes.update({k: {**self.attributes.get(k, {}), **v} for k, v in table.attributes.items()})
-        self.spans = [self._span(i) for i in range(self.file.num_row_groups)]
+        groups = [self.file.metadata.row_group(i) for i in range(self.file.num_row_groups)]
+        paths = [self.file.schema.column(i).path for i in range(len(self.file.schema.names))]
+        date = paths.index(table.names["date"]) if table.names["date"] in paths else None
+        self.rows = [group.num_rows for group in groups]
+        self.spans = [None if date is None else _span(group.column(date).statistics) for group in groups]
+        self.in_order = self._in_order()
 
-    def _span(self, group: int) -> tuple[datetime, datetime] | None:
-        """Return the first and last date of a row group; `None` where its statistics do not tell."""
-        metadata = self.file.metadata.row_group(group)
-        name = self.table.names["date"]
-        for i in range(metadata.num_columns):
-            column = metadata.column(i)
-            if column.path_in_schema != name:
-                continue
-            found = column.statistics
-            if found is None or not found.has_min_max:
-                return None
-            ends = _as_datetime(found.min), _as_datetime(found.max)
-            return None if None in ends else ends  # type: ignore[return-value]
-        return None
-
-    def in_order(self) -> bool:
+    def _in_order(self) -> bool:
         """Tell whether parts of a build may read the row groups with their dates, without reading most twice."""
-        if any(self.file.metadata.row_group(i).num_rows > LARGE for i in range(len(self.spans))):
+        if max(self.rows, default=0) > LARGE:
             return False
         known = [s for s in self.spans if s is not None]
         if len(known) < len(self.spans) or len(known) < 2:
@@ -180,7 +170,6 @@ class _File:
 
         number = 1
         for group, span in enumerate(self.spans):
-            rows = self.file.metadata.row_group(group).num_rows
             # Statistics may be cut to the microsecond; a date of the next one is still looked at.
             if start is None or end is None or span is None or (span[1] >= start and span[0] <= end):
                 try:
@@ -195,10 +184,12 @@ class _File:
                             frame = frame[(dates >= np.datetime64(start)) & (dates < np.datetime64(end))]
                         if len(frame):
                             yield frame
+                except SourceError:
+                    raise
                 except (pa.ArrowException, OSError) as error:
                     said = str(error).splitlines()[0]
                     raise SourceError(f"{self.path}: row group {group} cannot be read: {said}") from error
-            number += rows
+            number += self.rows[group]
 
     def empty(self) -> pd.DataFrame:
         """Return a frame without rows."""
@@ -239,6 +230,14 @@ def _attributes(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
     """Return the attributes of a column that a file has as metadata."""
     found = {k.decode("utf-8", "replace"): v.decode("utf-8", "replace") for k, v in (metadata or {}).items()}
     return {k: v for k, v in found.items() if not k.startswith(("PARQUET:", "ARROW:"))}
+
+
+def _span(statistics: Any) -> tuple[datetime, datetime] | None:
+    """Return the first and last date that statistics of a row group tell; `None` where they do not."""
+    if statistics is None or not statistics.has_min_max:
+        return None
+    first, last = _as_datetime(statistics.min), _as_datetime(statistics.max)
+    return None if first is None or last is None else (first, last)
 
 
 def _as_datetime(value: object) -> datetime | None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.errors import SourceError, TargetError
+from cfagg.errors import CfaggError, SourceError, TargetError
 from cfagg.observations.frames import attributes_of, with_attributes
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Spool", "SpooledSource", "expand", "stamp"]
 
 #: Column that keeps the labels of rows.
-_ROW = "__row"
+_ROW = "__cfagg_row"
 
 
 def expand(paths: Iterable[str]) -> list[str]:
@@ -99,8 +99,8 @@ class Spool:
             raise TargetError(f"{directory}: {error}") from error
         except OSError as error:
             if not (directory / "pieces.json").exists():  # else another process was faster
-                if isinstance(error, SourceError):
-                    raise
+                if isinstance(error, CfaggError):
+                    raise  # of what is read, not of the directory
                 raise TargetError(f"{directory} cannot be written: {error.strerror or error}") from error
         finally:
             shutil.rmtree(aside, ignore_errors=True)
@@ -198,6 +198,11 @@ class SpooledSource:
         self._paths = tuple(paths)
         self._blocks = blocks
         self._spool: Spool | None = None
+        self._temporary = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A directory that goes with this object is of no use to its copy in another process.
+        return {**self.__dict__, "_temporary": False, "_spool": None if self._temporary else self._spool}
 
     def files(self) -> list[str]:
         """Return the paths of the files."""
@@ -224,5 +229,6 @@ class SpooledSource:
             directory = tempfile.mkdtemp(prefix="cfagg-rows-")
             weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
             self.prepare(Path(directory))
+            self._temporary = True
         if self._spool is not None:
             yield from self._spool.read(start, end)
