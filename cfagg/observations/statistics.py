@@ -97,7 +97,7 @@ class Accumulator:
         self._grow(len(block))
         if block.size:
             block = block if block.strides[1] == block.itemsize else np.ascontiguousarray(block)
-            exact.add_values(block.astype("=f4", copy=False), self._bins, self._keys, self._counts)
+            exact.add_values(block, self._bins, self._keys, self._counts)
 
     def merge(self, other: Accumulator) -> None:
         """Add all that another accumulator has seen.

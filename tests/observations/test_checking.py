@@ -1,6 +1,7 @@
 """Checking stores: every rule is broken once, and named with its rows."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -244,3 +245,8 @@ def test_infinite_values_are_no_statistics_to_compare(tmp_path):
     rows = rows_of()
     rows[7, 4] = np.inf
     assert check_store(write(tmp_path / "a.zarr", rows)).findings == ()
+
+
+def test_every_rule_is_documented():
+    page = (Path(__file__).parents[2] / "docs" / "observations.md").read_text(encoding="utf-8")
+    assert all(f"| `{code}` | {severity} | {text} |" in page for code, (severity, text) in CODES.items())
