@@ -41,6 +41,7 @@ _TIME = {
     "standard_name": "time",
     "long_name": "time",
     "units": "seconds since 1970-01-01 00:00:00",
+    "units_metadata": "leap_seconds: none",
     "calendar": "standard",
 }
 _LATITUDE = {"standard_name": "latitude", "long_name": "latitude", "units": "degrees_north"}
@@ -185,7 +186,7 @@ class _File:
         found = {
             "Conventions": "CF-1.12",
             "featureType": "point" if instances is None else instances.feature,
-            "title": text_of(about, "title", "name", "description"),
+            "title": text_of(about, "title", "name", "description") or "Observations",
             "institution": text_of(about, "institution"),
             "source": text_of(about, "source"),
             "references": text_of(about, "references"),
