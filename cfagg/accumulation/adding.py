@@ -27,15 +27,16 @@ from cfagg.kernels.cumulative_mask import Mask
 from cfagg.kernels.cumulative_plain import add_exactly
 from cfagg.zarrs import ZarrArray, read_box
 
-__all__ = ["Sum", "add_up", "cells_of", "chunks", "cut", "hull", "in_order", "processors", "weights_of"]
+__all__ = ["Sum", "add_up", "cells_of", "chunks", "cut", "hull", "in_order", "threads_for", "weights_of"]
 
 Array = npt.NDArray[Any]
 Place = tuple[slice | npt.NDArray[np.int64], ...]
 #: What a chunk gives: quantity, place in the result, what is added there, and its low part.
 Gift = tuple[str, Place, Array, Array | None]
 
-#: Plans that are estimated to take longer than this, in nanoseconds, are worth starting threads for.
-_THREADS_FROM = 3e6
+#: Plans that are estimated to take longer than this, in nanoseconds, are worth starting threads for.  Smaller ones
+#: mostly copy from the system's memory, where threads stand in each other's way.
+_THREADS_FROM = 15e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +134,7 @@ def add_up(group: Group, plan: Plan, *, integer: bool, workers: int | None = Non
     mask = out.mask
     jobs = ((reading, *job) for reading in plan.readings for job in chunks(reading))
     if workers is None:
-        workers = processors() if plan.cost > _THREADS_FROM else 1
+        workers = threads_for(plan.cost)
 
     def work(job: tuple[Reading, tuple[int, ...], list[tuple[Local, ...]]]) -> tuple[list[Gift], float]:
         reading, index, terms = job
@@ -148,8 +149,14 @@ def add_up(group: Group, plan: Plan, *, integer: bool, workers: int | None = Non
     return out
 
 
-def processors() -> int:
-    """Return the number of processors that this process may use."""
+def threads_for(cost: float) -> int:
+    """Return the number of threads for work of an estimated length in nanoseconds: one, or as many as processors.
+
+    >>> threads_for(1000)
+    1
+    """
+    if cost <= _THREADS_FROM:
+        return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -23,9 +23,9 @@ from cfagg.accumulation.scratch import Scratch
 from cfagg.accumulation.settling import settled, unchanged
 from cfagg.accumulation.summing import Partly
 from cfagg.accumulation.writing import Target
-from cfagg.conversion.workplace import reason
 from cfagg.errors import CfaggError, LimitError, TargetError, TargetExistsError
 from cfagg.fastzlib import crc32
+from cfagg.workdir import reason
 from cfagg.zarrs import ZarrArray
 from cfagg.zarrs.documents import node_folder
 

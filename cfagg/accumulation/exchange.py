@@ -16,15 +16,13 @@ A directory that is exchanged is whole before and after: a reader sees the old g
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
-import sys
 from pathlib import Path
 from typing import IO
 
-from cfagg.conversion.workplace import reason
 from cfagg.errors import TargetError
+from cfagg.workdir import exchange, locked, reason, sync_directory
 
 __all__ = ["Workshop"]
 
@@ -67,7 +65,7 @@ class Workshop:
             if os.path.lexists(self.root) and not self._is_ours():
                 raise TargetError(f"{self.root} is in the way and was not made by cfagg; remove it")
             self.root.mkdir(exist_ok=True)
-            self._lock = _locked(self.root / "lock")
+            self._lock = locked(self.root / "lock", "accumulating the same array")
             if self.root.stat().st_dev != self.target.parent.stat().st_dev:
                 raise TargetError(
                     f"{self.target.parent} and {self.root.parent} are on different file systems, so that a group built "
@@ -114,17 +112,17 @@ class Workshop:
         TargetError
             Something that is no group is in the way.
         """
-        _sync(self.group)
+        sync_directory(self.group)
         self._done.write_text(str(self.group.stat().st_ino), encoding="ascii")
-        _sync(self.root)
+        sync_directory(self.root)
         if not os.path.lexists(self.target):
             self.group.rename(self.target)
         elif not self.target.is_dir() or self.target.is_symlink():
             raise TargetError(f"{self.target} is not a directory and is not replaced; remove it")
-        elif not _exchange(self.group, self.target):
+        elif not exchange(self.group, self.target):
             self.target.rename(self._old)
             self.group.rename(self.target)
-        _sync(self.target.parent)
+        sync_directory(self.target.parent)
 
     def clear(self) -> None:
         """Remove everything but the lock; the mark of a published group last, so that this can be repeated."""
@@ -165,46 +163,3 @@ class Workshop:
     def _is_ours(self) -> bool:
         names = {p.name for p in self.root.iterdir()} if self.root.is_dir() and not self.root.is_symlink() else {"?"}
         return all(n in _OURS or (n.startswith(".identity.") and n.endswith(".part")) for n in names)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two directories at once; False where the system cannot."""
-    a, b = os.fsencode(one), os.fsencode(other)
-    try:
-        library = ctypes.CDLL(None, use_errno=True)
-        if sys.platform == "darwin":
-            return bool(library.renamex_np(a, b, 2) == 0)
-        here = -100
-        return bool(library.renameat2(here, a, here, b, 2) == 0)
-    except (AttributeError, OSError, TypeError):
-        return False
-
-
-def _locked(path: Path) -> IO[bytes]:
-    """Return an open file that is locked for as long as it stays open."""
-    file = path.open("ab")
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system
-        return file
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The process that held it may just have finished and removed it.
-        ours = path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except BlockingIOError:
-        ours = False
-    if not ours:
-        file.close()
-        raise TargetError(f"another process is accumulating the same array (it works in {path.parent})")
-    return file
-
-
-def _sync(path: Path) -> None:
-    """Force a directory's entries to disk, where the system can."""
-    if os.name != "posix":
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

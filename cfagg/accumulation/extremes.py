@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.adding import cells_of, chunks, cut, hull, in_order, processors
+from cfagg.accumulation.adding import cells_of, chunks, cut, hull, in_order, threads_for
 from cfagg.accumulation.arrays import Level
 from cfagg.accumulation.cover import Nodes, bounds_of, cover, needs
 from cfagg.accumulation.group import Group
@@ -24,9 +24,6 @@ __all__ = ["extremes"]
 Array = npt.NDArray[Any]
 Float = npt.NDArray[np.float64]
 Terms = list[tuple[Local, ...]]
-
-#: Covers that are estimated to take longer than this, in nanoseconds, are worth starting threads for.
-_THREADS_FROM = 3e6
 
 
 def extremes(group: Group, request: Request, which: Literal["min", "max"], *, workers: int | None = None) -> Float:
@@ -75,7 +72,7 @@ def extremes(group: Group, request: Request, which: Literal["min", "max"], *, wo
             return _from_cells(group, mask, *job, ufunc, nothing)
 
         if workers is None:
-            workers = processors() if found.cost > _THREADS_FROM else 1
+            workers = threads_for(found.cost)
         for gifts in in_order(work, jobs, workers):
             for place, values in gifts:
                 out[place] = ufunc(out[place], values)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.adding import cells_of, chunks, cut, hull, in_order, processors, weights_of
+from cfagg.accumulation.adding import cells_of, chunks, cut, hull, in_order, threads_for, weights_of
 from cfagg.accumulation.cover import Cover, cover, needs
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.lattice import Moments, folds_of, joined, merged, place_of, segments_of, taken
@@ -27,9 +27,6 @@ __all__ = ["moments"]
 
 Array = npt.NDArray[Any]
 Terms = list[tuple[Local, ...]]
-
-#: Covers that are estimated to take longer than this, in nanoseconds, are worth starting threads for.
-_THREADS_FROM = 3e6
 
 #: Up to so many boxes of a chunk are reduced one by one, more of them element by element.
 _BOXES = 64
@@ -79,7 +76,7 @@ def moments(group: Group, request: Request, *, workers: int | None = None) -> Mo
             _add(out, place_of(term), merged(parts, term, folds_of(term)))
     if found.cells is not None:
         if workers is None:
-            workers = processors() if found.cost > _THREADS_FROM else 1
+            workers = threads_for(found.cost)
         work = _Work(group, found)
         for gifts in in_order(work, chunks(found.cells), workers):
             for place, given in gifts:

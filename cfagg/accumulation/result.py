@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.labels import Labels, Picked
@@ -125,14 +124,3 @@ def squared(units: str) -> str:
     if units in ("", "1"):
         return units
     return f"{units}2" if re.fullmatch(r"[A-Za-z_]+", units) else f"({units})2"
-
-
-def undefined(shape: Sequence[int], statistic: str) -> npt.NDArray[Any]:
-    """Return the statistic of no values at all.
-
-    >>> undefined((2,), "mean"), undefined((), "count")
-    (array([nan, nan]), array(0))
-    """
-    if statistic == "count":
-        return np.zeros(shape, np.int64)
-    return np.full(shape, 0.0 if statistic == "sum" else np.nan)

@@ -14,11 +14,12 @@ import numpy as np
 from cfagg import __version__
 from cfagg.access import Access
 from cfagg.conversion.options import DEFAULT_MEMORY, Options, parse_size, worker_count
-from cfagg.conversion.workplace import Workplace, reason
+from cfagg.conversion.workplace import Workplace
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
 from cfagg.model import Aggregation
 from cfagg.readers.pool import close_files
 from cfagg.source import Source, open_source
+from cfagg.workdir import reason
 
 __all__ = ["Report", "convert"]
 

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import IO
 
 from cfagg.errors import TargetError, TargetExistsError, UnsupportedError
+from cfagg.workdir import locked, reason, sync_directory
 
-__all__ = ["Workplace", "reason"]
+__all__ = ["Workplace"]
 
 _STORE_FILES = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 _OURS = frozenset({"lock", "journal", "store", "old"})
@@ -87,7 +88,7 @@ class Workplace:
             if os.path.lexists(self.root) and not self._is_ours():
                 raise TargetError(f"{self.root} is in the way and was not made by cfagg; remove it")
             self.root.mkdir(exist_ok=True)
-            self._lock = _locked(self.root / "lock")
+            self._lock = locked(self.root / "lock", "converting to the same target")
             if self._old.exists():
                 # The exchange was cut short: the old store is back in its place, or the new one already is.
                 if os.path.lexists(self.target):
@@ -136,11 +137,11 @@ class Workplace:
     def publish(self) -> None:
         """Put the finished store in the target's place; what was there stays until then."""
         self.check_target()
-        _sync_directory(self.store)
+        sync_directory(self.store)
         if self.target.exists():
             self.target.rename(self._old)
         self.store.rename(self.target)
-        _sync_directory(self.target.parent)
+        sync_directory(self.target.parent)
         self.remove()
 
     def remove(self) -> None:
@@ -161,38 +162,3 @@ class Workplace:
 
     def _is_ours(self) -> bool:
         return self.root.is_dir() and not self.root.is_symlink() and {p.name for p in self.root.iterdir()} <= _OURS
-
-
-def _locked(path: Path) -> IO[bytes]:
-    """Return an open file that is locked for as long as it stays open."""
-    file = path.open("ab")
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system
-        return file
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The process that held it may just have finished and removed it.
-        ours = path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except BlockingIOError:
-        ours = False
-    if not ours:
-        file.close()
-        raise TargetError(f"another process is converting to the same target (it works in {path.parent})")
-    return file
-
-
-def _sync_directory(path: Path) -> None:
-    """Force a directory's entries to disk, where the system can."""
-    if os.name != "posix":
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def reason(error: OSError) -> str:
-    """Return what the system says, in its words."""
-    return f"{error.strerror or error}" + (f" ({error.filename})" if error.filename else "")

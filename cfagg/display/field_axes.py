@@ -259,7 +259,7 @@ def degrees(value: float, kind: str) -> str:
         number = (number + 180) % 360 - 180
         if number == -180:
             return "180°"
-    return f"{abs(number):.6g}°" + (positive if number > 0 else negative if number < 0 else "")
+    return f"{abs(number):.5g}°" + (positive if number > 0 else negative if number < 0 else "")
 
 
 def _degrees(axis: Any, kind: str, *, narrow: bool = False) -> None:

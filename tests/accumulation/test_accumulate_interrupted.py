@@ -301,7 +301,7 @@ def test_a_build_killed_between_two_renames_keeps_the_old_group(store, monkeypat
     folder = workshop(store)
     folder.mkdir()
     (store / "tas_accumulation_group").rename(folder / "old")
-    monkeypatch.setattr("cfagg.accumulation.exchange._exchange", lambda *_: False)
+    monkeypatch.setattr("cfagg.accumulation.exchange.exchange", lambda *_: False)
     with pytest.raises(TargetExistsError):
         accumulate(store, "tas", ["lat"])
     assert set(open_group(store, "tas").sums) == {("time",)}
