@@ -45,7 +45,7 @@ def open_observations(
     Parameters
     ----------
     path : path or str
-        A directory, or a URL ``http://``, ``https://`` or ``s3://`` (with ``cfagg[remote]``).
+        A directory, or a URL ``http://``, ``https://`` or ``s3://``.
     start, end : int, str, datetime.date, datetime.datetime or numpy.datetime64, optional
         First and last date: a year ``1979``, a month ``"1979-05"`` or ``197905``, a day ``"1979-05-31"`` or
         ``19790531``, or a full time ``"1979-05-31T06:00:00"``; in UTC where there is no time zone.  A year, month or

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from cfagg.errors import AccessError, FragmentReadError, SourceError, UnsupportedError
+from cfagg.errors import AccessError, FragmentReadError, SourceError, StaleError, UnsupportedError
 from cfagg.observations.signing import Credentials, canonical_query, sign
 from cfagg.observations.source import MAX_OBJECT, check_key
 from cfagg.observations.transport import Reply, Transport
@@ -46,6 +46,7 @@ class HttpSource:
     """
 
     remote = True
+    _tagged = False
 
     def __init__(self, url: str, options: Mapping[str, Any], allow: Iterable[str] = ()) -> None:
         _check_options(url, options, _HTTP_OPTIONS)
@@ -57,6 +58,10 @@ class HttpSource:
             )
         self.path = url.rstrip("/")
         self._transport = Transport(self.path, *_common(url, options), allow)
+        self._known: dict[str, tuple[int, str]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_known": {}}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r})"
@@ -113,6 +118,10 @@ class HttpSource:
         place = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", told)
         if place is None:
             raise FragmentReadError(f"{self.path}/{key}: the server sends bytes and says {told!r} of their place")
+        # Tags of web servers differ between machines that serve the same files; those of object stores do not.
+        found = int(place[2]), reply.headers.get("etag", "") if self._tagged else ""
+        if self._known.setdefault(key, found) != found:
+            raise StaleError(f"{self.path}/{key} has been written since the store was opened; open the store again")
         return reply.body, int(place[1]), int(place[2])
 
     def read_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
@@ -190,6 +199,8 @@ class S3Source(HttpSource):
         The URL or an option is not understood.
     """
 
+    _tagged = True
+
     def __init__(self, url: str, options: Mapping[str, Any], allow: Iterable[str] = ()) -> None:
         _check_options(url, options, _S3_OPTIONS)
         parts = urlsplit(url)
@@ -208,6 +219,7 @@ class S3Source(HttpSource):
         signer = None if keys is None else partial(sign, keys)
         base = f"{self._root}/{quote(prefix, safe='/-_.~')}".rstrip("/")
         self._transport = Transport(base, headers, timeout, allow, signer)
+        self._known = {}
         # A listing asks the bucket itself, which lies above the store.
         self._listing = Transport(self._root, headers, timeout, allow, signer)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from cfagg.errors import FragmentReadError, LimitError, SourceError
+from cfagg.errors import FragmentReadError, LimitError, SourceError, StaleError
 
 __all__ = ["MAX_OBJECT", "LocalSource", "Source", "check_key", "make_source"]
 
@@ -56,6 +56,8 @@ class Source(Protocol):
         ------
         FragmentReadError
             The object is not there or not readable.
+        StaleError
+            It has been written since it was first read.
         """
 
     def read_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
@@ -92,11 +94,17 @@ def check_key(path: str, key: str) -> str:
 class _File:
     """An open file that is closed when nothing uses it any more."""
 
-    __slots__ = ("number",)
+    __slots__ = ("identity", "number")
 
     def __init__(self, path: str) -> None:
         self.number = -1
         self.number = os.open(path, _FLAGS)
+        self.identity = self.now()
+
+    def now(self) -> tuple[int, int, int]:
+        """Return inode, size and time of modification as they are."""
+        status = os.fstat(self.number)
+        return status.st_ino, status.st_size, status.st_mtime_ns
 
     def __del__(self) -> None:
         if self.number >= 0:
@@ -107,6 +115,8 @@ class LocalSource:
     """A store in a directory of this machine.
 
     Files stay open between reads and are read by position, so threads and forked processes do not disturb each other.
+    A file that is written while the store is open is an error when it is read again, because where its parts were is
+    known from before.
 
     Parameters
     ----------
@@ -127,13 +137,14 @@ class LocalSource:
         if not name or not Path(self.path).is_dir():
             raise SourceError(f"{name or 'the empty name'} is no observation store: there is no such directory")
         self._files: dict[str, _File] = {}
+        self._known: dict[str, tuple[int, int, int]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.path = state["path"]
-        self._files = {}
+        self._files, self._known = {}, {}
 
     def __repr__(self) -> str:
         return f"LocalSource({self.path!r})"
@@ -208,6 +219,11 @@ class LocalSource:
             if len(files) >= _OPEN:
                 self._files = files = {}
             files[key] = file
+            found = file.identity
+        else:
+            found = file.now()
+        if self._known.setdefault(key, found) != found:
+            raise StaleError(f"{self._where(key)} has been written since the store was opened; open the store again")
         return file
 
 

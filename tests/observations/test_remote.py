@@ -12,7 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError, SourceError, UnsupportedError
+from cfagg.errors import (
+    AccessError,
+    CfaggError,
+    FragmentReadError,
+    LimitError,
+    SourceError,
+    StaleError,
+    UnsupportedError,
+)
 from cfagg.observations import remote, transport
 from cfagg.observations.source import Source, make_source
 from cfagg.observations.store import open_store
@@ -249,6 +257,29 @@ def test_a_url_or_option_that_is_not_understood_is_told(url, options, message):
 def test_a_key_that_leads_out_of_the_store_is_refused(server, key):
     with pytest.raises(SourceError, match="no key"):
         make_source(server.store).read(key)
+
+
+def test_an_object_that_is_written_while_the_store_is_open_is_told(server, s3):
+    import boto3
+
+    source = make_source(server.store)
+    source.read_range("data/0.0", 0, 10)
+    (server.folder / "data sets" / "a.zarr" / "data" / "0.0").write_bytes(bytes(50))
+    with pytest.raises(StaleError, match="written since"):
+        source.read_range("data/0.0", 0, 10)
+    client = boto3.client(
+        "s3",
+        endpoint_url=s3["endpoint"],
+        region_name="us-east-1",
+        aws_access_key_id="some",
+        aws_secret_access_key="thing",
+    )
+    client.put_object(Bucket="archive", Key="sets/one/x", Body=b"first")
+    source = make_source("s3://archive/sets/one", s3)
+    assert source.read_range("x", 0, 5) == b"first"
+    client.put_object(Bucket="archive", Key="sets/one/x", Body=b"other")
+    with pytest.raises(StaleError, match="written since"):
+        source.read_range("x", 0, 5)
 
 
 def test_many_threads_read_from_a_web_server(server):

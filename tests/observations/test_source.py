@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cfagg.errors import CfaggError, FragmentReadError, LimitError, SourceError
+from cfagg.errors import CfaggError, FragmentReadError, LimitError, SourceError, StaleError
 from cfagg.observations import source as module
 from cfagg.observations.source import LocalSource, Source, make_source
 
@@ -116,3 +116,21 @@ def test_a_directory_in_place_of_a_file_is_told(source, tmp_path):
         source.read("data/1.0")
     with pytest.raises(CfaggError, match=r"data/1\.0 cannot be read"):
         source.read_range("data/1.0", 0, 1)
+
+
+@pytest.mark.parametrize("how", ["in place", "replaced"])
+def test_a_file_that_is_written_while_the_store_is_open_is_told(source, tmp_path, how):
+    path = tmp_path / "data" / "0.0"
+    source.read_range("data/0.0", 0, 10)
+    if how == "in place":
+        path.write_bytes(bytes(99))
+    else:
+        (tmp_path / "new").write_bytes(bytes(100))
+        (tmp_path / "new").replace(path)
+        # What was open is still there, whole, until it is closed because many others are read.
+        assert source.read_range("data/0.0", 1, 1) == b"\1"
+        for i in range(70):
+            (tmp_path / str(i)).write_bytes(b"x")
+            source.read_range(str(i), 0, 1)
+    with pytest.raises(StaleError, match="written since the store was opened"):
+        source.read_range("data/0.0", 0, 10)
