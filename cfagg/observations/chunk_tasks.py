@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.conversion.workplace import reason
 from cfagg.errors import TargetError
 from cfagg.fastzlib import crc32
 from cfagg.kernels.lookup import entries_of_rows
@@ -18,6 +17,7 @@ from cfagg.observations.finishing import META
 from cfagg.observations.layouts import DataLayout, write_bytes
 from cfagg.observations.statistics import Accumulator
 from cfagg.observations.table import RowTable
+from cfagg.workdir import reason
 
 __all__ = ["ChunkPlan", "ChunkWritten", "write_one"]
 

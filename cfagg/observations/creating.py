@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from cfagg.conversion.options import parse_size, worker_count
-from cfagg.conversion.workplace import reason
 from cfagg.errors import CfaggError, ConventionError, TargetError, TargetExistsError
 from cfagg.observations.appending import Base, open_base
 from cfagg.observations.building import Budget, Built, build
@@ -20,6 +19,7 @@ from cfagg.observations.layouts import write_document
 from cfagg.observations.place import Place
 from cfagg.observations.provenance import iso
 from cfagg.observations.recipe import Recipe, load_recipe
+from cfagg.workdir import reason
 
 __all__ = ["Report", "create_observations"]
 

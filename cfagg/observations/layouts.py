@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.conversion.workplace import reason
 from cfagg.errors import ConventionError, LimitError, TargetError
+from cfagg.workdir import reason
 
 __all__ = ["FORMATS", "DataLayout", "array_documents", "group_documents", "write_bytes", "write_document"]
 

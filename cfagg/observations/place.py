@@ -16,14 +16,13 @@ is there until the new one is.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
-import sys
 from pathlib import Path
 
 from cfagg.conversion.workplace import Workplace
 from cfagg.errors import TargetExistsError
+from cfagg.workdir import exchange, sync_directory
 
 __all__ = ["Place"]
 
@@ -84,14 +83,14 @@ class Place(Workplace):
         """Put the finished store in the target's place; what was there stays until then."""
         self.check_target()
         self._done.write_text(str(self.store.stat().st_ino), encoding="ascii")
-        _sync(self.store)
-        _sync(self.root)
+        sync_directory(self.store)
+        sync_directory(self.root)
         if not self.target.exists():
             self.store.rename(self.target)
-        elif not _exchange(self.store, self.target):
+        elif not exchange(self.store, self.target):
             self.target.rename(self._old)
             self.store.rename(self.target)
-        _sync(self.target.parent)
+        sync_directory(self.target.parent)
         self.remove()
 
     def remove(self) -> None:
@@ -115,27 +114,3 @@ class Place(Workplace):
 
 def _is_our_name(name: str) -> bool:
     return name in _OURS or (name.startswith(".journal.") and name.endswith(".part"))
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two directories at once; False where the system cannot."""
-    a, b = os.fsencode(one), os.fsencode(other)
-    try:
-        library = ctypes.CDLL(None, use_errno=True)
-        if sys.platform == "darwin":
-            return bool(library.renamex_np(a, b, 2) == 0)
-        here = -100
-        return bool(library.renameat2(here, a, here, b, 2) == 0)
-    except (AttributeError, OSError, TypeError):
-        return False
-
-
-def _sync(path: Path) -> None:
-    """Force a directory's entries to disk, where the system can."""
-    if os.name != "posix":
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -13,13 +13,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.conversion.workplace import reason
 from cfagg.errors import CfaggError, ConventionError, TargetError
 from cfagg.kernels.lookup import entries_of_rows
 from cfagg.observations.finishing import META, finish_store
 from cfagg.observations.layouts import DataLayout, full_chunk, write_bytes
 from cfagg.observations.place import Place
 from cfagg.observations.statistics import Accumulator
+from cfagg.workdir import reason
 
 __all__ = ["META", "EntryFile", "StoreWriter", "check_variables"]
 
