@@ -161,8 +161,9 @@ def _indexes(store: ObservationStore) -> tuple[Index | None, tuple[str, ...], st
     from cfagg.observations.indexes import stored_kinds
     from cfagg.observations.indexes.pages import has_pages
 
-    kinds = (*stored_kinds(store), *(["pages"] if has_pages(store) else []))
+    kinds: tuple[str, ...] = ()
     try:
+        kinds = (*stored_kinds(store), *(["pages"] if has_pages(store) else []))
         return store.index(), kinds, ""
     except CfaggError as error:
         return None, kinds, error.message
