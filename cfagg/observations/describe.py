@@ -149,11 +149,31 @@ def describe(store: ObservationStore) -> Description:
         index_problem=problem,
         chunk=array.chunk[0],
         held=array.held[0],
-        codecs=array.codecs,
+        codecs=_codecs(array.document),
         stored_bytes=_stored_bytes(store),
         statistics_of=_statistics_of(store),
         attributes=said,
     )
+
+
+def _codecs(document: Mapping[str, Any]) -> str:
+    """Return the codecs of chunks in words, those within shards where there are shards.
+
+    >>> _codecs({"filters": None, "compressor": {"id": "blosc", "cname": "zstd", "shuffle": 2}})
+    'blosc zstd bitshuffle'
+    """
+    used = [*(document.get("filters") or ()), document.get("compressor"), *(document.get("codecs") or ())]
+    words = []
+    for codec in used:
+        name = codec.get("id", codec.get("name")) if isinstance(codec, dict) else None
+        options = codec.get("configuration", codec) if isinstance(codec, dict) else {}
+        if name == "sharding_indexed":
+            return _codecs({"codecs": options.get("codecs")})
+        if name not in (None, "bytes"):
+            shuffle: Any = options.get("shuffle") if name == "blosc" else ""
+            found = (name, options.get("cname"), {1: "shuffle", 2: "bitshuffle"}.get(shuffle, shuffle))
+            words.append(" ".join(w for w in found if isinstance(w, str)))
+    return ", ".join(words) or "not compressed"
 
 
 def _indexes(store: ObservationStore) -> tuple[Index | None, tuple[str, ...], str]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from cfagg.observations.describe import describe
 from cfagg.observations.store import open_store
+from cfagg.observations.writing import StoreWriter
 from tests.observations.small_stores import epochs_of, hourly, table, write
 
 
@@ -17,7 +18,12 @@ def test_a_store_is_described_by_its_metadata_and_index(tmp_path):
     assert found.entries == len(np.unique(epochs))
     assert [(v.name, v.units) for v in found.variables] == [("t", "K"), ("u", ""), ("v", "")]
     assert found.variables[1].statistics["mean"] == rows[:, 5].astype("f8").mean()
-    assert (found.chunk, found.held, found.codecs, found.attributes["licence"]) == (50, 50, "blosc", "CC-BY-4.0")
+    assert (found.chunk, found.held, found.codecs, found.attributes["licence"]) == (
+        50,
+        50,
+        "blosc zstd bitshuffle",
+        "CC-BY-4.0",
+    )
     step, most = found.busiest
     assert most == np.unique(epochs // step, return_counts=True)[1].max()
     assert math.isclose(found.per_day, 720 / ((epochs[-1] - epochs[0] + 1) / 86400))
@@ -33,3 +39,12 @@ def test_statistics_of_the_wrong_shape_are_left_out(tmp_path):
     path, _ = hourly(tmp_path / "a.zarr")
     (path / "mean" / ".zarray").write_text((path / "mean" / ".zarray").read_text().replace("3", "2", 2))
     assert describe(open_store(path)).variables[0].statistics == {}
+
+
+def test_codecs_are_those_of_the_chunks_within_shards(tmp_path):
+    with StoreWriter(tmp_path / "a.zarr", "abc", format="cfagg") as writer:
+        writer.append(table(range(5)))
+        writer.finish()
+    found = describe(open_store(tmp_path / "a.zarr"))
+    assert found.codecs.startswith("blosc lz4 ")
+    assert found.held > found.chunk
