@@ -7,6 +7,7 @@ Source: the source ``csv`` of anemoi-datasets, whose settings ``path``, ``column
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -51,8 +52,8 @@ class CsvSource(SpooledSource):
         ``columns``: the data columns, all if not given.
         ``flavour``: names of the columns ``date``, ``latitude`` and ``longitude``; ``date`` may be two, a date and a
         time.  ``date_format``: as for strptime, ISO 8601 if not given.  ``date_units``: for dates that are numbers,
-        such as ``seconds since 1970-01-01``.  ``delimiter``, ``skip_rows``, ``missing`` (more words for missing
-        values), ``attributes`` (of columns: units, standard_name and more).
+        such as ``seconds since 1970-01-01``.  ``delimiter``, ``decimal``, ``encoding``, ``skip_rows``, ``missing``
+        (more words for missing values), ``attributes`` (of columns: units, standard_name and more).
 
     Raises
     ------
@@ -99,13 +100,22 @@ class _Table:
         flavour.unknown()
         settings.problems += flavour.problems
         self.delimiter = settings.text("delimiter", ",")
+        self.decimal = settings.text("decimal", ".")
+        self.encoding = settings.text("encoding", "utf-8")
         self.skip_rows = settings.count("skip_rows", 0, least=0) or 0
         self.missing = [*_MISSING, *(str(v) for v in settings.take("missing", ()))]
         self.date_format = settings.text("date_format") or None
         self.date_units = settings.text("date_units") or None
         self.attributes = settings.mapping("attributes")
-        if len(self.delimiter) != 1:
-            settings.wrong("delimiter", f"{self.delimiter!r} is not one character")
+        for key, sign in (("delimiter", self.delimiter), ("decimal", self.decimal)):
+            if len(sign) != 1 or not sign.isascii():
+                settings.wrong(key, f"{sign!r} is not one character")
+        if self.decimal == self.delimiter:
+            settings.wrong("decimal", f"{self.decimal!r} is the delimiter too")
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError:
+            settings.wrong("encoding", f"{self.encoding!r} is not known")
         if self.date_units and len(self.dates) > 1:
             settings.wrong("date_units", "is only for dates in one column")
 
@@ -152,6 +162,10 @@ def _batches(table: _Table, path: str) -> Iterator[pa.RecordBatch]:
             if name is None or name in text:
                 raise SourceError(f"{path}: {_first_line(error)}") from error
             text.add(name)
+        except UnicodeDecodeError as error:
+            raise SourceError(
+                f"{path}: column names are not text in {table.encoding}; give another encoding"
+            ) from error
         except SourceError:
             raise
         except OSError as error:
@@ -164,9 +178,15 @@ def _open(table: _Table, path: str, text: set[str]) -> tuple[Any, list[str]]:
     from pyarrow import csv
 
     parse = csv.ParseOptions(delimiter=table.delimiter, newlines_in_values=False)
-    convert = csv.ConvertOptions(null_values=table.missing, strings_can_be_null=True)
+    how: dict[str, Any] = {
+        "null_values": table.missing,
+        "strings_can_be_null": True,
+        "decimal_point": table.decimal,
+    }
+    skip, encoding = table.skip_rows, table.encoding
     with _stream(path) as stream:
-        head = csv.open_csv(stream, csv.ReadOptions(block_size=HEAD, skip_rows=table.skip_rows), parse, convert)
+        options = csv.ReadOptions(block_size=HEAD, skip_rows=skip, encoding=encoding)
+        head = csv.open_csv(stream, options, parse, csv.ConvertOptions(**how))
         schema = head.schema
     have = [str(n) for n in schema.names]
     wanted = have if table.columns is None else [*table.places, *(c for c in table.columns if c not in table.places)]
@@ -183,10 +203,8 @@ def _open(table: _Table, path: str, text: set[str]) -> tuple[Any, list[str]]:
         kind = schema.field(name).type
         number = any(test(kind) for test in numeric) and name not in text
         types[name] = pa.float64() if number and (name not in table.dates or table.date_units) else pa.string()
-    convert = csv.ConvertOptions(
-        column_types=types, include_columns=wanted, null_values=table.missing, strings_can_be_null=True
-    )
-    options = csv.ReadOptions(block_size=BLOCK, skip_rows=table.skip_rows)
+    convert = csv.ConvertOptions(column_types=types, include_columns=wanted, **how)
+    options = csv.ReadOptions(block_size=BLOCK, skip_rows=skip, encoding=encoding)
     return csv.open_csv(_stream(path), options, parse, convert), have
 
 

@@ -95,6 +95,17 @@ def test_files_may_be_several_compressed_and_delimited_otherwise(tmp_path: Path)
     assert found["t"].isna().tolist() == [True, True, False, False]
 
 
+def test_decimal_commas_and_other_encodings_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes('time;lat;lon;t;höhe\n2020-01-01;50,5;5;-1,25;"1"\n'.encode("latin-1"))
+    config = {"path": str(path), "flavour": FLAVOUR, "delimiter": ";", "decimal": ",", "encoding": "latin-1"}
+    found = rows(CsvSource(config))
+    assert found.iloc[0, 1:].tolist() == [50.5, 5.0, -1.25, 1.0]
+    assert "höhe" in found.columns
+    with pytest.raises(SourceError, match="not text in utf-8"):
+        rows(CsvSource({**config, "encoding": "utf-8"}))
+
+
 def test_a_file_is_read_once_however_many_parts_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = []
     stream = module._stream
@@ -169,6 +180,8 @@ def test_a_table_without_rows_gives_none(tmp_path: Path) -> None:
         {"path": "a", "flavour": {"date": ["a", "b", "c"]}},
         {"path": "a", "flavour": {"lat": "a"}},
         {"path": "a", "skip_rows": -1},
+        {"path": "a", "decimal": ","},
+        {"path": "a", "encoding": "klingon"},
         {"path": "a", "date_units": "s", "flavour": {"date": "a,b"}},
         {"path": "a", "columns": ["t", "t"]},
     ],
