@@ -189,7 +189,9 @@ class LocalSource:
     def read_edge(self, key: str, count: int, *, last: bool = False) -> tuple[bytes, int] | None:
         """Return the first `count` bytes of a file, or the last, and its size; `None` where there is none."""
         try:
-            size = os.fstat(self._file(key).number).st_size
+            # The file is held: another thread may forget it meanwhile, and what nobody holds is closed.
+            file = self._file(key)
+            size = os.fstat(file.number).st_size
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:

@@ -5,27 +5,28 @@ What is stored is described in `cfagg.observations.indexes.pages_writing`.
 
 from __future__ import annotations
 
-import re
 import struct
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import CfaggError, FragmentReadError, Problem, SourceError, StaleError
+from cfagg.errors import CfaggError, FragmentReadError, Problem, StaleError
 from cfagg.fastzlib import crc32
 from cfagg.kernels import lookup
 from cfagg.kernels.lookup import HEAD, page_words, unpack_page
-from cfagg.observations.arrays import read_json
 from cfagg.observations.indexes.bisect import resolve
-from cfagg.observations.indexes.pages_writing import FORMAT, NAME, PAGE
+from cfagg.observations.indexes.pages_directory import (
+    Directory,
+    attributes_of,
+    damaged,
+    has_pages,
+    stored_attributes,
+)
+from cfagg.observations.indexes.pages_writing import NAME, PAGE
 from cfagg.observations.indexes.protocol import Entries, Int64, Store, as_interval, as_intervals, checked
-from cfagg.observations.indexes.table import is_there
-
-if TYPE_CHECKING:
-    from cfagg.observations.source import Source
 
 __all__ = ["PagesIndex", "has_pages", "open_pages"]
 
@@ -57,7 +58,7 @@ class PagesIndex:
 
     def __init__(self, store: Store) -> None:
         self._source, self._where = store.source, store.path
-        self._found = _attributes(store)
+        self._found = attributes_of(store)
         if self._found["identity"] != store.identity or self._found["rows"] != store.rows:
             raise StaleError(
                 f"{store.path}: its {NAME} were made of {self._found['rows']:,} rows, which are not those of the store "
@@ -73,24 +74,8 @@ class PagesIndex:
         """Read the directory."""
         self._kept: dict[int, _Page] = {}
         self._unpacked = 0
-        v3 = is_there(self._source, f"{NAME}/zarr.json")
-        self._key = f"{NAME}/{self._found['name']}/{'c/0' if v3 else '0'}"
-        raw = self._source.read(f"{NAME}/directory/c/0/0" if v3 else f"{NAME}/directory/0.0") or b""
-        n = self._found["pages"] + 1
-        if len(raw) != 16 * n or crc32(raw) != self._found["directory_crc32"]:
-            raise self._damaged(f"its directory has {len(raw):,} bytes that are not those of {n - 1:,} pages")
-        self._firsts: Int64 = np.frombuffer(raw, "<i8", n - 1)
-        self._offsets: Int64 = np.frombuffer(raw, "<i8", n, 8 * n)
-        right = self._offsets[0] == 0
-        # Piece by piece: what is large for a moment leaves holes in memory.
-        for a in range(0, n, _BLOCK):
-            sizes = np.diff(self._offsets[a : a + _BLOCK + 1])
-            right = right and not ((sizes < 8 * HEAD) | (sizes % 8 != 0)).any()
-            right = right and not (np.diff(self._firsts[a : a + _BLOCK + 1]) < 0).any()
-        if not right:
-            raise self._damaged("its directory is not in order")
-        if self._source.size(self._key) != self._offsets[-1]:
-            raise self._damaged(f"its pages do not have the {self._offsets[-1]:,} bytes that the directory gives")
+        self._directory = Directory(self._source, self._found)
+        self._key, self._firsts = self._directory.key, self._directory.firsts
 
     def __getstate__(self) -> dict[str, Any]:
         # The directory has megabytes and is read again elsewhere.
@@ -99,7 +84,7 @@ class PagesIndex:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if _read_attributes(self._source) != self._found:
+        if stored_attributes(self._source) != self._found:
             raise StaleError(f"{self._where}: its {NAME} were written again since it was opened; open it again")
         self._load()
 
@@ -189,7 +174,7 @@ class PagesIndex:
 
     def _read_pages(self, page: int, count: int) -> _Page:
         """Read some pages that follow each other, keep them, and return the first."""
-        first, *ends = self._offsets[page : page + count + 1].tolist()
+        first, *ends = self._directory.bytes_of(page, count)
         raw = self._source.read_range(self._key, first, ends[-1] - first)
         if len(raw) != ends[-1] - first:
             raise self._damaged(f"page {page:,} is not there")
@@ -216,8 +201,7 @@ class PagesIndex:
         begin = int(held.searchsorted(0))
         pages, first = np.unique(held[begin:], return_index=True)
         bounds = np.append(first, len(wanted) - begin) + begin
-        offsets = self._offsets[pages]
-        sizes = self._offsets[pages + 1] - offsets
+        offsets, sizes = self._directory.places(pages)
         search = self._kernel(int(np.count_nonzero(sizes > 8 * HEAD)))
         for a, b in _batches(sizes):
             words, starts = self._read(offsets[a:b], sizes[a:b], int(pages[a]))
@@ -274,9 +258,7 @@ class PagesIndex:
         yield from _flush(held)
 
     def _damaged(self, problem: str) -> FragmentReadError:
-        return FragmentReadError(
-            f"{self._where}: {NAME} is damaged: {problem}; make it again with build_pages (cfagg obs index)"
-        )
+        return damaged(self._where, problem)
 
 
 def open_pages(store: Store) -> PagesIndex:
@@ -292,40 +274,6 @@ def open_pages(store: Store) -> PagesIndex:
         They are damaged.
     """
     return PagesIndex(store)
-
-
-def has_pages(store: Store) -> bool:
-    """Return whether a store has index pages, good or not."""
-    return any(is_there(store.source, f"{NAME}/{document}") for document in (".zattrs", "zarr.json"))
-
-
-def _read_attributes(source: Source) -> dict[str, Any] | None:
-    """Return the attributes of the pages of a store, `None` where it has none."""
-    for document in (".zattrs", "zarr.json"):
-        found = read_json(source, f"{NAME}/{document}") if is_there(source, f"{NAME}/{document}") else None
-        if found is not None:
-            attributes = found[0] if document == ".zattrs" else found[0].get("attributes")
-            return attributes if isinstance(attributes, dict) else {}
-    return None
-
-
-def _attributes(store: Store) -> dict[str, Any]:
-    """Return the attributes of the pages, of the types that they have to be of."""
-    found = _read_attributes(store.source)
-    if found is None:
-        raise SourceError(f"{store.path} has no {NAME}; make them with build_pages (cfagg obs index)")
-    counts = [found.get(name) for name in ("entries", "rows", "pages", "directory_crc32")]
-    right = found.get("format") == FORMAT and isinstance(found.get("identity"), str)
-    right = right and all(type(n) is int and 0 <= n < 2**62 for n in counts)
-    right = right and re.fullmatch("pages_[0-9a-f]{8}", str(found.get("name"))) is not None
-    ends = [found.get("first"), found.get("last")]
-    right = right and (ends == [None, None] if not counts[0] else all(type(e) is int and abs(e) < 2**62 for e in ends))
-    if not right or (found["pages"] == 0) != (found["entries"] == 0):
-        raise SourceError(
-            f"{store.path}: {NAME} are of the form {found.get('format')!r}, expected {FORMAT!r}; make them again with "
-            "build_pages (cfagg obs index)"
-        )
-    return found
 
 
 def _batches(sizes: Int64) -> Iterator[tuple[int, int]]:

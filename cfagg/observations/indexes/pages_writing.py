@@ -1,9 +1,9 @@
 """Writing index pages: a group ``index_pages`` of two plain arrays of bytes and integers beside the rows of a store.
 
-``pages_`` and eight digits holds the pages one after the other (`cfagg.kernels.lookup` describes them).  ``directory``
-has for each page its first epoch and where it begins, in bytes, and the same for what would follow the last.  Neither
-is compressed, and each is one chunk, so that any page can be read alone.  Consecutive pages whose entries all follow
-each other in the same steps are one page, however many entries that has.
+``pages_`` and eight digits of a checksum holds the pages one after the other (`cfagg.kernels.lookup` describes them).
+``directory_`` and eight more has for each page its first epoch and where it begins, in bytes, and the same for what
+would follow the last.  Neither is compressed, and each is one chunk, so that any page can be read alone.  Consecutive
+pages whose entries all follow each other in the same steps are one page, however many entries that has.
 
 Attributes of the group: ``format``, ``identity`` of the rows it was made of, numbers of ``entries``, ``rows`` and
 ``pages``, ``first`` and ``last`` epoch, ``name`` of the array of pages, and ``directory_crc32``.
@@ -205,18 +205,18 @@ class _PagesWriter:
             "directory_crc32": crc32(directory.tobytes()),
         }
         folder = self._aside.path
-        # Named for its content: who has the file open that was there before does not take it for this one.
-        name = f"pages_{self._crc:08x}"
+        # Named for their content: who has a file open that was there before does not take it for this one.
+        name, listed = f"pages_{self._crc:08x}", f"directory_{attributes['directory_crc32']:08x}"
         attributes["name"] = name
         try:
             self._file.close()
             (folder / "pages").rename(folder / name)
-            path = folder / "directory" / ("0.0" if self._format == 2 else "c/0/0")
+            path = folder / listed / ("0.0" if self._format == 2 else "c/0/0")
             path.parent.mkdir(parents=True)
             path.write_bytes(directory.tobytes())
         except OSError as error:
             raise self._failed(error) from error
-        self._describe("directory", directory.shape, "<i8", ("column", "page"))
+        self._describe(listed, directory.shape, "<i8", ("column", "page"))
         self._describe(name, (self._bytes,), "|u1", ("byte",))
         if self._format == 2:
             write_document(folder, ({"zarr_format": 2}, attributes), 2)

@@ -45,11 +45,12 @@ def test_pages_are_a_plain_group_of_arrays(tmp_path, zarr_format):
     group = zarr.open_group(tmp_path, mode="r")[NAME]
     assert group.attrs["format"] == "cfagg index pages 1"
     assert group.attrs["entries"] == 10_000
-    assert group["directory"].shape == (2, 4)
+    directory = group[f"directory_{group.attrs['directory_crc32']:08x}"]
+    assert directory.shape == (2, 4)
     raw = group[group.attrs["name"]][:]
     assert raw.dtype == np.uint8
     assert raw.tobytes() == stored_pages(tmp_path).read_bytes()
-    assert group["directory"][1, -1] == len(raw)
+    assert directory[1, -1] == len(raw)
 
 
 def test_entries_that_go_on_in_equal_steps_take_one_page(tmp_path):
@@ -155,7 +156,7 @@ def test_a_changed_byte_is_noticed(tmp_path, where):
 @pytest.mark.parametrize("name", ["directory", "pages"])
 def test_a_truncated_file_is_noticed_on_opening(tmp_path, name):
     store = write(tmp_path, "pages", uneven(4000))
-    path = stored_pages(tmp_path) if name == "pages" else tmp_path / NAME / "directory" / "0.0"
+    path = stored_pages(tmp_path) if name == "pages" else next((tmp_path / NAME).glob("directory_*/0.0"))
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(FragmentReadError, match=f"{NAME} is damaged"):
         open_index(store)
