@@ -76,8 +76,8 @@ def first_disorder(rows: Rows) -> int:
 
 
 @jit
-def lower_bound(rows: Rows, bound: Rows, after: bool) -> int:
-    """Return how many rows, which are sorted, are before a row.
+def lower_bound(rows: Rows, bound: Rows, after: bool, start: int) -> int:
+    """Return how many rows, which are sorted, are before a row; looked for near `start` first.
 
     Parameters
     ----------
@@ -87,12 +87,23 @@ def lower_bound(rows: Rows, bound: Rows, after: bool) -> int:
         The row.
     after : bool
         Whether rows equal to `bound` count, too.
+    start : int
+        So many rows are known to be before it.
 
     Returns
     -------
     int64
     """
-    low, high = 0, rows.shape[0]
+    step = 1
+    low, high = start, rows.shape[0]
+    while low + step <= rows.shape[0]:
+        order = _compare(rows, low + step - 1, bound, 0)
+        if order < 0 or (after and order == 0):
+            low += step
+            step *= 2
+        else:
+            high = low + step - 1
+            break
     while low < high:
         middle = (low + high) // 2
         order = _compare(rows, middle, bound, 0)

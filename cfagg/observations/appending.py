@@ -76,7 +76,7 @@ class Base:
         low, high = 0, self.source.rows
         while low < high:
             middle = (low + high) // 2
-            if lower_bound(self.source.data.read(middle, middle + 1), row, False):
+            if lower_bound(self.source.data.read(middle, middle + 1), row, False, 0):
                 low = middle + 1
             else:
                 high = middle

@@ -7,6 +7,7 @@ whole rows, so that equal rows always come together and are met once.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,23 +54,23 @@ def plan_merge(runs: Sequence[Run], most: int) -> list[Portion]:
     runs = [r for r in runs if r.rows]
     if not runs:
         return []
-    rows = [r.mapped() for r in runs]
-    cuts = _cuts(rows)
+    searched = _Searched(runs)
+    cuts = _cuts(searched)
     # Numbers of the cuts between which each run lies.
-    first = [_place(cuts, r[:1], 0) for r in rows]
-    last = [_place(cuts, r[-1:], 1) for r in rows]
     active: list[list[int]] = [[] for _ in range(len(cuts))]
-    for k, (a, b) in enumerate(zip(first, last, strict=True)):
-        for i in range(a, b):
+    for k in range(len(runs)):
+        for i in range(_place(cuts, searched.row(k, 0), 0), _place(cuts, searched.row(k, -1), 1)):
             active[i].append(k)
     at = [0] * len(runs)
     portions: list[Portion] = []
     for i, members in enumerate(active):
-        ends = [_find(rows[k], cuts[i + 1]) for k in members]
-        spans = [(k, at[k], end) for k, end in zip(members, ends, strict=True) if end > at[k]]
-        for k, _, end in spans:
+        spans = []
+        for k in members:
+            end = searched.find(k, at[k], cuts[i + 1])
+            if end > at[k]:
+                spans.append((k, at[k], end))
             at[k] = end
-        portions += _split(runs, rows, spans, most)
+        portions += _split(runs, searched, spans, most)
     return portions
 
 
@@ -88,10 +89,46 @@ def merge_portion(portion: Portion, path: Path) -> Run:
     return write_run(path, out[: merge_runs(rows, bounds, out)])
 
 
-def _cuts(rows: Sequence[Rows]) -> Rows:
+class _Searched:
+    """Runs in which rows are looked for, without keeping them in memory."""
+
+    #: After so many searches the pages that they touched are given back; one may be two megabytes.
+    _PATIENCE = 16
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self._rows = [r.mapped() for r in runs]
+        self._touched: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def row(self, k: int, number: int) -> Rows:
+        """Return a row, shape (1, columns); of negative number from the end."""
+        self._touch(k)
+        rows = self._rows[k]
+        return np.array(rows[number % len(rows)][None])
+
+    def find(self, k: int, start: int, cut: Rows) -> int:
+        """Return how many rows of a run are before a cut, `start` of which are known to be."""
+        from cfagg.kernels.rows import lower_bound
+
+        self._touch(k)
+        return int(lower_bound(self._rows[k], np.ascontiguousarray(cut[None, :-1]), bool(cut[-1]), start))
+
+    def _touch(self, k: int) -> None:
+        self._touched.append(k)
+        if len(self._touched) < self._PATIENCE:
+            return
+        for held in (getattr(self._rows[t], "_mmap", None) for t in set(self._touched)):
+            if held is not None and hasattr(mmap, "MADV_DONTNEED"):
+                held.madvise(mmap.MADV_DONTNEED)
+        self._touched.clear()
+
+
+def _cuts(runs: _Searched) -> Rows:
     """Return cuts in order: a row, and in one more column whether the cut is after the rows equal to it."""
-    ends = np.concatenate([r[[0, -1]] for r in rows])
-    after = np.tile(np.array([[0], [1]], np.float32), (len(rows), 1))
+    ends = np.concatenate([runs.row(k, end) for k in range(len(runs)) for end in (0, -1)])
+    after = np.tile(np.array([[0], [1]], np.float32), (len(runs), 1))
     return sort_unique(np.concatenate([ends, after], axis=1))
 
 
@@ -99,29 +136,23 @@ def _place(cuts: Rows, row: Rows, after: int) -> int:
     """Return the number of a cut."""
     from cfagg.kernels.rows import lower_bound
 
-    return int(lower_bound(cuts, np.concatenate([row, np.array([[after]], np.float32)], axis=1), False))
+    return int(lower_bound(cuts, np.concatenate([row, np.array([[after]], np.float32)], axis=1), False, 0))
 
 
-def _find(rows: Rows, cut: Rows) -> int:
-    """Return how many rows are before a cut."""
-    from cfagg.kernels.rows import lower_bound
-
-    return int(lower_bound(rows, np.ascontiguousarray(cut[None, :-1]), bool(cut[-1])))
-
-
-def _split(runs: Sequence[Run], rows: Sequence[Rows], spans: list[tuple[int, int, int]], most: int) -> list[Portion]:
+def _split(runs: Sequence[Run], searched: _Searched, spans: list[tuple[int, int, int]], most: int) -> list[Portion]:
     """Return the rows between two cuts as portions that are not too large."""
     total = sum(b - a for _, a, b in spans)
     if len(spans) <= 1 or total <= most:
         return [Portion(tuple(Piece(runs[k], a, b) for k, a, b in spans))] if spans else []
     # Between two of the samples there are no more rows of a run than the step.
     step = max(1, most // len(spans))
-    samples = np.concatenate([rows[k][a + step : b : step] for k, a, b in spans])
+    samples = [searched.row(k, i) for k, a, b in spans for i in range(a + step, b, step)]
+    cuts: list[Rows | None] = [*sort_unique(np.concatenate(samples))] if samples else []
     portions = []
-    for row in [*sort_unique(np.array(samples)), None]:
+    for row in [*cuts, None]:
         part = []
         for i, (k, a, b) in enumerate(spans):
-            end = b if row is None else a + _find(rows[k][a:b], np.append(row, np.float32(0)))
+            end = b if row is None else min(b, searched.find(k, a, np.append(row, np.float32(0))))
             if end > a:
                 part.append(Piece(runs[k], a, end))
             spans[i] = (k, end, b)
