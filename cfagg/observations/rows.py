@@ -122,12 +122,7 @@ class Rows:
         whole = out if out is not None and picked is None else self._empty(stop - start)
         self._run(self._tasks(start, stop, whole), whole.nbytes)
         self._finish(whole)
-        if picked is None:
-            return whole
-        if out is None:
-            return np.ascontiguousarray(whole[:, picked])
-        out[...] = whole[:, picked]
-        return out
+        return whole if picked is None else _pick(whole, picked, out)
 
     def read_many(self, ranges: npt.ArrayLike, columns: Columns = None) -> list[npt.NDArray[Any]]:
         """Return the rows of several ranges, decoded by several threads.
@@ -156,7 +151,7 @@ class Rows:
         self._run(tasks, sum(whole.nbytes for whole in wholes))
         for whole in wholes:
             self._finish(whole)
-        return wholes if picked is None else [np.ascontiguousarray(whole[:, picked]) for whole in wholes]
+        return wholes if picked is None else [_pick(whole, picked, None) for whole in wholes]
 
     def prefetch(self, ranges: npt.ArrayLike) -> None:
         """Begin to read and decode rows in the background, so that a later `read` finds them in the cache.
@@ -279,6 +274,19 @@ class Rows:
         wait(begun)
         for done in begun:
             done.result()
+
+
+def _pick(
+    whole: npt.NDArray[Any], picked: slice | npt.NDArray[np.int64], out: npt.NDArray[Any] | None
+) -> npt.NDArray[Any]:
+    """Return columns, which are known to be there, in memory of their own."""
+    if not isinstance(picked, slice):
+        # "clip" is the mode that does not look at every number again.
+        return np.take(whole, picked, axis=1, out=out, mode="clip")
+    if out is None:
+        return np.ascontiguousarray(whole[:, picked])
+    out[...] = whole[:, picked]
+    return out
 
 
 def _quietly(task: Callable[[], None]) -> None:
