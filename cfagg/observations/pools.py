@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-__all__ = ["background", "workers"]
+__all__ = ["ahead", "workers"]
 
 _MOST = 8
+#: So many pieces of work that nobody waits for stand in the queue at most.
+_QUEUE = 512
 
 _pools: dict[str, ThreadPoolExecutor] = {}
 _lock = threading.Lock()
+_room = threading.Semaphore(_QUEUE)
 
 
 def workers() -> ThreadPoolExecutor:
@@ -19,9 +23,20 @@ def workers() -> ThreadPoolExecutor:
     return _pool("rows")
 
 
-def background() -> ThreadPoolExecutor:
-    """Return the threads that decode ahead of use."""
-    return _pool("ahead")
+def ahead(task: Callable[[], None]) -> bool:
+    """Do something later that nobody waits for; return whether there is room for it in the queue."""
+    room = _room
+    if not room.acquire(blocking=False):
+        return False
+
+    def run() -> None:
+        try:
+            task()
+        finally:
+            room.release()
+
+    _pool("ahead").submit(run)
+    return True
 
 
 def _pool(name: str) -> ThreadPoolExecutor:
@@ -35,8 +50,9 @@ def _pool(name: str) -> ThreadPoolExecutor:
 
 def _after_fork() -> None:
     """Forget the threads of the parent, which are not in this process."""
-    global _lock  # noqa: PLW0603
+    global _lock, _room  # noqa: PLW0603
     _lock = threading.Lock()
+    _room = threading.Semaphore(_QUEUE)
     _pools.clear()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from cfagg.errors import AccessError, FragmentReadError, SourceError, StaleError, UnsupportedError
 from cfagg.observations.signing import Credentials, canonical_query, sign
@@ -22,6 +22,8 @@ _S3_OPTIONS = (
     "skip_signature", "timeout", "virtual_hosted_style_request",
 )  # fmt: skip
 _TIMEOUT = 60.0
+#: Characters of a path that stand for themselves; those that are percent-encoded stay so.
+_KEPT = "/%:@!$&'()*+,;=-_.~"
 #: Sizes of so many objects are asked for at the same time.
 _AT_ONCE = 16
 
@@ -50,14 +52,15 @@ class HttpSource:
 
     def __init__(self, url: str, options: Mapping[str, Any], allow: Iterable[str] = ()) -> None:
         _check_options(url, options, _HTTP_OPTIONS)
-        parts = urlsplit(url)
-        if not parts.hostname or parts.query or parts.fragment or parts.username is not None:
+        parts = _split(url)
+        if parts is None or parts.query or parts.fragment or parts.username is not None:
             raise SourceError(
                 f"{_shown(url)} is no URL of a store: it needs a server and a path, no query, and no user; give what "
                 "the server must be told as options={'headers': {…}}"
             )
         self.path = url.rstrip("/")
-        self._transport = Transport(self.path, *_common(url, options), allow)
+        base = f"{parts.scheme}://{parts.netloc}{quote(parts.path, safe=_KEPT)}".rstrip("/")
+        self._transport = Transport(base, *_common(url, options), allow)
         self._known: dict[str, tuple[int, str]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -203,10 +206,10 @@ class S3Source(HttpSource):
 
     def __init__(self, url: str, options: Mapping[str, Any], allow: Iterable[str] = ()) -> None:
         _check_options(url, options, _S3_OPTIONS)
-        parts = urlsplit(url)
-        bucket, prefix = parts.netloc, parts.path.strip("/")
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]+", bucket) or parts.query or parts.fragment:
+        found = re.fullmatch(r"s3://([A-Za-z0-9][A-Za-z0-9._-]+)(?:/+(.*))?", url, re.IGNORECASE | re.DOTALL)
+        if found is None:
             raise SourceError(f"{_shown(url)} is no URL of a store; expected s3://bucket/path")
+        bucket, prefix = found[1], (found[2] or "").strip("/")
         self.path = f"s3://{bucket}/{prefix}".rstrip("/")
         region = str(options.get("region", "us-east-1"))
         if not re.fullmatch(r"[A-Za-z0-9-]+", region):
@@ -253,6 +256,20 @@ def _shown(url: str) -> str:
     return re.sub(r"//[^/@]*@", "//…@", url.partition("?")[0])
 
 
+def _split(url: str) -> SplitResult | None:
+    """Return the parts of a URL, `None` where it has no server or is written in a way that none can be called."""
+    try:
+        parts = urlsplit(url)
+        usable = bool(parts.hostname) and parts.port != 0 and parts.netloc.isascii()
+    except ValueError:
+        return None
+    return parts if usable and not re.search(r"[\x00-\x20\x7f]", parts.netloc) else None
+
+
+def _is_header(text: Any) -> bool:
+    return isinstance(text, str) and not re.search(r"[\r\n\0]", text) and text.isascii()
+
+
 def _check_options(url: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
     unknown = sorted(set(options) - set(known))
     if unknown:
@@ -262,8 +279,8 @@ def _check_options(url: str, options: Mapping[str, Any], known: Sequence[str]) -
 def _common(url: str, options: Mapping[str, Any]) -> tuple[dict[str, str], float]:
     """Return headers and timeout."""
     headers, timeout = options.get("headers", {}), options.get("timeout", _TIMEOUT)
-    if not isinstance(headers, Mapping) or not all(isinstance(t, str) for pair in headers.items() for t in pair):
-        raise SourceError(f"{_shown(url)}: options= has headers that are no mapping of text to text")
+    if not isinstance(headers, Mapping) or not all(_is_header(t) for pair in headers.items() for t in pair):
+        raise SourceError(f"{_shown(url)}: options= has headers that are no mapping of text to text of one line")
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
         raise SourceError(f"{_shown(url)}: options= has the timeout {timeout!r}, expected seconds above 0")
     return {k.lower(): v for k, v in headers.items()}, float(timeout)
@@ -282,9 +299,11 @@ def _endpoint(bucket: str, region: str, options: Mapping[str, Any]) -> str:
     """Return the URL of the bucket."""
     given = options.get("endpoint")
     if given is not None:
-        parts = urlsplit(given) if isinstance(given, str) else None
-        if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
-            raise SourceError(f"s3://{bucket}: options= has the endpoint {given!r}, expected https://server")
+        parts = _split(given) if isinstance(given, str) else None
+        if parts is None or parts.scheme not in ("http", "https") or parts.query or parts.username is not None:
+            raise SourceError(
+                f"s3://{bucket}: options= has the endpoint {_shown(str(given))!r}, expected https://server"
+            )
         top = str(given).rstrip("/")
         return top if options.get("virtual_hosted_style_request") else f"{top}/{bucket}"
     domain = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"

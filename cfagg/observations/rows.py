@@ -14,7 +14,7 @@ from cfagg.errors import CfaggError, SelectionError
 from cfagg.observations.arrays import StoredArray
 from cfagg.observations.blocks import BlockReader
 from cfagg.observations.cache import BlockCache, shared_cache
-from cfagg.observations.pools import background, workers
+from cfagg.observations.pools import ahead, workers
 from cfagg.observations.source import Source
 
 __all__ = ["Rows"]
@@ -156,8 +156,8 @@ class Rows:
     def prefetch(self, ranges: npt.ArrayLike) -> None:
         """Begin to read and decode rows in the background, so that a later `read` finds them in the cache.
 
-        Ranges that would fill more than half of the cache are left out, from the first such on.  What cannot be read
-        is told by the later `read`.
+        Ranges that would fill more than half of the cache are left out, from the first such on, and so are those beyond
+        a long queue.  What cannot be read is told by the later `read`.
 
         Parameters
         ----------
@@ -175,7 +175,8 @@ class Rows:
             if room < 0:
                 return
             for task in self._tasks(start, stop, None):
-                background().submit(_quietly, task)
+                if not ahead(partial(_quietly, task)):
+                    return
 
     def _pairs(self, ranges: npt.ArrayLike) -> list[tuple[int, int]]:
         found = np.asarray(ranges)

@@ -132,6 +132,15 @@ def test_what_is_not_there_is_told_of_a_web_server(server):
         source.read_range("data/9.0", 0, 1)
 
 
+def test_an_address_may_have_any_letters(tmp_path):
+    write_array(tmp_path / "Größe 1" / "s", "published", values(10))
+    (tmp_path / "Gr%C3%B6%C3%9Fe%201").symlink_to(tmp_path / "Größe 1")
+    with served(tmp_path) as server:
+        for name in ("Größe 1", "Gr%C3%B6%C3%9Fe%201"):
+            rows = rows_of(None, source=make_source(f"{server.url}/{name}/s"))
+            assert same(rows.read(0, 10), values(10))
+
+
 def test_a_range_beyond_the_end_is_empty(server):
     source = make_source(server.store)
     size = source.size("data/0.0")
@@ -235,6 +244,11 @@ def test_more_than_was_asked_for_is_not_read(server, monkeypatch):
     [
         ("http://", {}, "no URL of a store"),
         ("http://a.org/x?y=1", {}, "no query"),
+        ("http://[::1/x", {}, "no URL of a store"),
+        ("http://a.org:port/x", {}, "no URL of a store"),
+        ("http://a b/x", {}, "no URL of a store"),
+        ("http://a.org/x", {"headers": {"a": "b\r\nc: d"}}, "one line"),
+        ("s3://bucket/x", {"endpoint": "https://me:secret@a.org"}, "expected https://server"),
         ("http://me:secret@a.org/x", {}, "no user"),
         ("http://a.org/x", {"header": {}}, r"does not take the options \['header'\]"),
         ("http://a.org/x", {"headers": {"a": 1}}, "no mapping of text to text"),

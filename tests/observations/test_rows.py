@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.errors import FragmentReadError, SelectionError
+from cfagg.observations import pools
 from cfagg.observations.cache import BlockCache
 from tests.observations.written import FORMS, Counting, rows_of, values, write_array
 
@@ -232,6 +233,17 @@ def test_reading_ahead_stays_within_half_of_the_cache(stores):
         time.sleep(0.01)
     time.sleep(0.05)
     assert 0 < cache.used <= 2**13
+
+
+def test_reading_ahead_does_not_queue_without_end(stores, monkeypatch):
+    hold = threading.Event()
+    slow = rows_of(stores / "small blocks", cache=BlockCache(2**24))
+    monkeypatch.setattr(slow._reader, "fill", lambda *_: hold.wait(20))
+    for _ in range(2000):
+        slow.prefetch([[0, 10]])
+    queued = pools._pools["ahead"]._work_queue.qsize()
+    hold.set()
+    assert 0 < queued <= pools._QUEUE
 
 
 def test_reading_ahead_says_nothing_of_damage_and_reading_does(tmp_path):
