@@ -61,6 +61,8 @@ class BTreeIndex:
         self.first: int | None = None
         self.last: int | None = None
         left, right = self._leaf_at_end(0), self._leaf_at_end(-1)
+        if bool(left[1]) != bool(right[1]):
+            raise ConventionError(f"{table.where}: one of its first and last leaf is empty; build the index again")
         if left[1]:
             first, last = _entries(left)[0], _entries(right)[-1]
             self.first, self.last = int(first[0]), int(last[0])
