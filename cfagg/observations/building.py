@@ -24,12 +24,12 @@ from cfagg.observations.layouts import DataLayout
 from cfagg.observations.merging import Portion, merge_portion, plan_merge
 from cfagg.observations.parts import PartRead, arrange, read_elsewhere, read_part, recorded
 from cfagg.observations.periods import Part
-from cfagg.observations.pool import Pool
 from cfagg.observations.provenance import build_attributes, iso, sources_of, union
 from cfagg.observations.recipe import Recipe
+from cfagg.observations.row_table import RowTable
 from cfagg.observations.spill import Piece, Run, read_record, write_record
 from cfagg.observations.statistics import Accumulator
-from cfagg.observations.table import RowTable
+from cfagg.observations.tasks import Pool
 from cfagg.observations.writing import EntryFile, check_variables
 
 __all__ = ["Budget", "Built", "build"]

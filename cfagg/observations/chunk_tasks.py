@@ -15,8 +15,8 @@ from cfagg.fastzlib import crc32
 from cfagg.kernels.lookup import entries_of_rows
 from cfagg.observations.finishing import META
 from cfagg.observations.layouts import DataLayout, write_bytes
+from cfagg.observations.row_table import RowTable
 from cfagg.observations.statistics import Accumulator
-from cfagg.observations.table import RowTable
 from cfagg.workdir import reason
 
 __all__ = ["ChunkPlan", "ChunkWritten", "write_one"]

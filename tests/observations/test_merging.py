@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.observations.merging import merge_portion, plan_merge
+from cfagg.observations.row_table import RowTable
 from cfagg.observations.spill import Piece, write_run
-from cfagg.observations.table import RowTable
 from tests import oracles
 from tests.strategies import observation_rows
 
