@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from copy import deepcopy
 from datetime import datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cfagg.errors import CfaggError, ConventionError, LimitError, SourceError
 from cfagg.observations.recipe import Recipe, load_recipe
@@ -369,3 +373,36 @@ def test_files_that_are_not_there_are_named_with_their_source() -> None:
 
 def test_either_spelling_of_licence_is_kept() -> None:
     assert recipe(hourly, license="CC0").description == {"licence": "CC0"}
+
+
+JUNK = st.sampled_from(
+    [None, True, 0, -1, 10**30, 1.5, float("nan"), "", "x", "2020", "9999-12-31", [], [[]], {}, {"": 1}, {1: 2}, [None]]
+)
+
+
+def nodes(value: Any) -> list[tuple[Any, Any]]:
+    """Return every place of a document: the container and the key."""
+    keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []
+    return [(value, k) for k in keys] + [n for k in keys for n in nodes(value[k])]
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_a_recipe_with_anything_anywhere_is_read_or_refused_in_words(data: st.DataObject) -> None:
+    document = yaml.safe_load(PUBLISHED)
+    document["input"] = {
+        "join": [
+            document["input"],
+            {"concat": [{"dates": {"start": "2021-06-28", "end": "2021-06-29"}, "observations": {"path": "a.zarr"}}]},
+            {"pipe": [{"netcdf": {"path": ["a", "b"]}}, {"thin": {"grid": 1.0, "every": "1h"}}]},
+            {"pipe": [{"parquet": {"path": "a"}}, {"convert_units": {"t": "K"}}, {"mask": {"t": {"value": 1}}}]},
+        ]
+    }
+    for _ in range(data.draw(st.integers(1, 3))):
+        container, key = data.draw(st.sampled_from(nodes(document)))
+        container[key] = deepcopy(data.draw(JUNK))
+    try:
+        found = load_recipe(document)
+        found.parts()
+    except CfaggError as error:
+        assert error.problems or isinstance(error, LimitError)  # noqa: PT017
