@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -108,3 +109,12 @@ def test_what_a_living_process_or_another_machine_writes_is_left(tmp_path):
         (tmp_path / name).mkdir()
     Aside(tmp_path, "index_pages").discard()
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(others)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_writers_at_the_same_time_do_not_disturb_each_other(tmp_path, kind):
+    entries = uneven(3000)
+    with ThreadPoolExecutor(4) as pool:
+        stores = list(pool.map(lambda i: write(tmp_path, kind, entries, identity=""), range(8)))
+    assert open_index(stores[0], kind).validate(full=True) == []
+    assert len(list(tmp_path.iterdir())) == 2
