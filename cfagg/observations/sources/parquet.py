@@ -236,7 +236,10 @@ def _span(statistics: Any) -> tuple[datetime, datetime] | None:
     """Return the first and last date that statistics of a row group tell; `None` where they do not."""
     if statistics is None or not statistics.has_min_max:
         return None
-    first, last = _as_datetime(statistics.min), _as_datetime(statistics.max)
+    try:
+        first, last = _as_datetime(statistics.min), _as_datetime(statistics.max)
+    except (OverflowError, ValueError):
+        return None  # dates that Python does not have; the rows tell
     return None if first is None or last is None else (first, last)
 
 

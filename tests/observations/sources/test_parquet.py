@@ -135,6 +135,11 @@ def test_bad_files_are_refused_by_name(tmp_path: Path) -> None:
         ParquetSource({"columns": ["a"]})
 
 
+def test_dates_that_python_does_not_have_are_no_reason_to_fail(tmp_path: Path) -> None:
+    found = frame(2).assign(date=np.array(["2020-01-01", "+12000-01-01"], "M8[s]"))
+    assert rows(ParquetSource({"path": write(tmp_path / "a.parquet", found)}))["n"].tolist() == [0]
+
+
 def test_damage_within_a_row_group_is_found(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", frame(5000), group=5000, compression="zstd")
     data = bytearray(Path(path).read_bytes())
