@@ -63,7 +63,8 @@ class BlockCache:
         self._blocks: OrderedDict[Hashable, Block] = OrderedDict()
         self._loading: dict[Hashable, Loading] = {}
         self._lock = threading.Lock()
-        _caches.add(self)
+        with _registering:
+            _caches.add(self)
 
     def claim(self, keys: Sequence[Hashable]) -> tuple[list[Block | Loading], list[int], Loading | None]:
         """Return what there is of some blocks, and which of them the caller has to load.
@@ -160,11 +161,13 @@ class BlockCache:
 
 
 _caches: weakref.WeakSet[BlockCache] = weakref.WeakSet()
+_registering = threading.Lock()
 _held: list[BlockCache] = []
 
 
 def _before_fork() -> None:
     """Fork while no thread changes a cache, so that the new process finds it whole."""
+    _registering.acquire()
     _held[:] = list(_caches)
     for cache in _held:
         cache._lock.acquire()
@@ -174,12 +177,14 @@ def _in_parent() -> None:
     for cache in _held:
         cache._lock.release()
     _held.clear()
+    _registering.release()
 
 
 def _in_child() -> None:
     for cache in _held:
         cache._after_fork()
     _held.clear()
+    _registering.release()
 
 
 if hasattr(os, "register_at_fork"):

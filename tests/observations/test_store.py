@@ -16,7 +16,8 @@ import zarr
 
 from cfagg.errors import ConventionError, FragmentMismatchError, LimitError, SourceError, UnsupportedError
 from cfagg.observations.store import open_store
-from tests.observations.small_stores import hourly
+from cfagg.observations.writing import StoreWriter
+from tests.observations.small_stores import NEW_YEAR, hourly, table
 from tests.observations.written import values, write_array
 
 PUBLISHED = Path(__file__).parent / "published" / "bisect.zarr"
@@ -60,6 +61,22 @@ def test_the_own_layout_opens_as_well(tmp_path):
     store = open_store(tmp_path / "s")
     assert (store.rows, store.zarr_format, dict(store.statistics)) == (1000, 3, {})
     assert np.array_equal(store.data.read(0, 1000), rows, equal_nan=True)
+
+
+@pytest.mark.parametrize("layout", ["zarr2", "cfagg"])
+def test_rows_written_are_the_rows_read(tmp_path, layout):
+    random = np.random.default_rng(0)
+    rows = table(NEW_YEAR + random.integers(0, 86400, 5000), variables=9)
+    rows[random.random(rows.shape) < 0.1 * (np.arange(13) > 3)] = np.nan
+    rows = rows[np.lexsort(rows.T[::-1])]
+    with StoreWriter(tmp_path / "s.zarr", [f"v{i}" for i in range(9)], format=layout, rows_per_chunk=1024) as writer:
+        writer.append(rows)
+        writer.finish({})
+    store = open_store(tmp_path / "s.zarr")
+    assert np.array_equal(store.data.read(0, 5000).view("u4"), rows.view("u4"))
+    for start, stop in ((0, 1), (1000, 1100), (1023, 1025), (4999, 5000), (2040, 4100)):
+        assert np.array_equal(store.data.read(start, stop).view("u4"), rows[start:stop].view("u4"))
+    assert np.array_equal(zarr.open_array(tmp_path / "s.zarr" / "data", mode="r")[:].view("u4"), rows.view("u4"))
 
 
 def test_a_store_of_no_rows_opens(tmp_path):
