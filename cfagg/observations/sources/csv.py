@@ -160,7 +160,9 @@ def _batches(table: _Table, path: str) -> Iterator[pa.RecordBatch]:
             column = _COLUMN.search(str(error))
             name = names[int(column[1])] if column is not None and int(column[1]) < len(names) else None
             if name is None or name in text:
-                raise SourceError(f"{path}: {_first_line(error)}") from error
+                hint = "; give another encoding" if "UTF8" in str(error) else "; correct the file, or give delimiter"
+                about = "" if name is None else f", column {name}"
+                raise SourceError(f"{path}{about}: {_first_line(error)}{hint}") from error
             text.add(name)
         except UnicodeDecodeError as error:
             raise SourceError(
