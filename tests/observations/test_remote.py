@@ -9,8 +9,10 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numcodecs
 import numpy as np
 import pytest
+import zarr
 
 from cfagg.errors import (
     AccessError,
@@ -103,6 +105,18 @@ def test_every_form_of_rows_is_read_from_a_web_server(tmp_path, form):
         assert same(rows.read(0, 1000), values())
         stored = sum(p.is_file() and p.name[0] not in ".z" for p in (tmp_path / "s" / "data").rglob("*"))
         assert len(server.seen) <= 4 + 2 * stored
+
+
+def test_a_chunk_of_very_many_blocks_is_read_from_a_web_server(tmp_path):
+    many = values(150_000)
+    packing = numcodecs.Blosc("zstd", 1, numcodecs.Blosc.SHUFFLE, 1024)
+    zarr.create_group(tmp_path / "s", zarr_format=2).create_array(
+        "data", data=many, chunks=(150_000, 7), compressors=packing
+    )
+    with served(tmp_path) as server:
+        rows = rows_of(None, source=make_source(f"{server.url}/s"), cached=False)
+        assert same(rows.read(149_000, 149_010), many[149_000:149_010])
+        assert same(rows.read(0, 150_000), many)
 
 
 def test_few_rows_take_few_bytes_from_a_web_server(tmp_path):

@@ -109,6 +109,22 @@ def test_blocks_of_every_codec_and_shuffle_are_decoded_alone(tmp_path, codec, sh
     assert struct.unpack("<I", stored[8:12])[0] < many.nbytes
 
 
+def test_blocks_may_be_stored_in_any_order(tmp_path):
+    # As threads finish them, where Blosc packs with several.
+    write_array(tmp_path / "s", "small blocks", VALUES)
+    path = objects(tmp_path / "s")[0]
+    stored = path.read_bytes()
+    starts = np.frombuffer(stored, "<i4", -(-8400 // 1024), 16)
+    blocks = [stored[a:b] for a, b in zip(starts, [*starts[1:], len(stored)], strict=True)]
+    order = np.random.default_rng(0).permutation(len(blocks))
+    moved = np.empty_like(starts)
+    moved[order] = starts[0] + np.cumsum([0, *(len(blocks[i]) for i in order)])[:-1]
+    path.write_bytes(stored[:16] + moved.tobytes() + b"".join(blocks[i] for i in order))
+    assert same(zarr.open_array(tmp_path / "s" / "data", mode="r")[:300], VALUES[:300])
+    assert same(rows_of(tmp_path / "s").read(0, 300), VALUES[:300])
+    assert same(rows_of(tmp_path / "s").read(111, 190), VALUES[111:190])
+
+
 def test_what_is_read_belongs_to_the_caller(opened):
     first = opened["published"].read(10, 20)
     first[...] = -1
