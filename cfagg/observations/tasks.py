@@ -126,6 +126,7 @@ class Pool:
             wait(pending)
 
     def _by_dask(self, tasks: Iterator[Task], ordered: bool) -> Iterator[Any]:
+        from distributed import KilledWorker
         from distributed import wait as wait_for
 
         pending = deque(self._submit(*t) for t in islice(tasks, self._ahead))
@@ -142,7 +143,7 @@ class Pool:
                         result = future.result()
                     except CfaggError:
                         raise
-                    except (OSError, RuntimeError) as error:
+                    except (OSError, RuntimeError, KilledWorker) as error:
                         raise SourceError(f"a Dask worker failed: {type(error).__name__}: {error}") from error
                     pending.extend(self._submit(*t) for t in islice(tasks, 1))
                     yield result

@@ -87,3 +87,9 @@ def contents(store) -> dict[str, bytes]:
     """Return all files of a store."""
     root = pathlib.Path(store)
     return {p.relative_to(root).as_posix(): p.read_bytes() for p in sorted(root.rglob("*")) if p.is_file()}
+
+
+def from_file(folder: pathlib.Path, **output) -> dict:
+    """Write the observations into a file, and return a recipe that reads it."""
+    ALL.to_csv(folder / "reports.csv", index=False)
+    return recipe(**output) | {"input": {"csv": {"path": str(folder / "reports.csv")}}}

@@ -1,33 +1,29 @@
 """Building stores: what is in them, however they are built."""
 
 import json
-import os
+import pathlib
+import subprocess
+import sys
 
 import distributed
 import numpy as np
 import pandas as pd
 import pytest
 import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import cfagg
 from cfagg.errors import ConformError, ConventionError, SourceError, TargetError, TargetExistsError, UnsupportedError
-from cfagg.observations import appending, building, chunk_tasks, creating
+from cfagg.observations import building
 from cfagg.observations.indexes import open_index
-from cfagg.observations.layouts import DataLayout
-from cfagg.observations.place import Place
 from cfagg.observations.store import open_store
 from tests import oracles
 from tests.observations import builds
-from tests.observations.builds import contents, recipe
+from tests.observations.builds import contents, from_file, recipe
 
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """One store of each layout, built in one part."""
-    folder = tmp_path_factory.mktemp("whole")
-    for form in ("zarr2", "cfagg"):
-        cfagg.create_observations(recipe(group_by="all", format=form), folder / f"{form}.zarr", workers=1)
-    return folder
+#: Of so little memory, runs have some hundred rows.
+MEMORY = st.sampled_from([1, 2**20, "512MiB"])
 
 
 @pytest.mark.parametrize("form", ["zarr2", "cfagg"])
@@ -58,6 +54,40 @@ def test_stores_are_the_same_byte_by_byte_whatever_the_parts(
     report = cfagg.create_observations(made, tmp_path / "a.zarr", workers=workers, memory=memory)
     assert report.rows == len(builds.expected())
     assert contents(tmp_path / "a.zarr") == contents(whole / f"{form}.zarr")
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_any_rows_in_any_frames_and_parts_give_one_store(tmp_path_factory, data):
+    n = data.draw(st.integers(1, 60))
+    chance = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    table = pd.DataFrame(
+        {
+            "date": builds.START.astype("M8[ms]") + (chance.integers(0, 2 * 86400 * 4, n) * 250).astype("m8[ms]"),
+            "latitude": chance.choice([-90.0, -0.0, 0.0, 90.0], n),
+            "longitude": chance.choice([-180.0, -1e-9, 0.0, 180.0, 359.99999999], n),
+            "t": chance.choice([np.nan, 1.0, 2.0], n),
+            "wind": chance.choice([-0.0, 0.0], n),
+        }
+    )
+    table = pd.concat([table, table.sample(frac=0.3, random_state=1)])
+    made = []
+
+    def read(start, end):
+        found = table[(table["date"] >= np.datetime64(start)) & (table["date"] < np.datetime64(end))]
+        for at in range(0, len(found), size):
+            yield found.iloc[at : at + size]
+
+    for _ in range(2):
+        size = data.draw(st.integers(1, 50))
+        document = recipe(
+            read, end="2020-01-03", group_by=data.draw(st.sampled_from(["all", 1, "6h"])), rows_per_chunk=11
+        )
+        path = tmp_path_factory.mktemp("any") / "a.zarr"
+        cfagg.create_observations(document, path, workers=data.draw(st.integers(1, 3)), memory=data.draw(MEMORY))
+        made.append(contents(path))
+    assert made[0] == made[1]
+    assert zarr.open_group(path, mode="r")["data"][:].tobytes() == builds.expected(table).tobytes()
 
 
 def test_statistics_are_those_of_all_rows(whole):
@@ -120,11 +150,6 @@ def test_attributes_are_those_of_the_published_software(whole):
     assert "build" not in attributes["recipe"]
     assert attributes["cfagg"]["periods"] == [["2020-01-01T00:00:00", "2020-01-11T00:00:00"]]
     assert attributes["provenance_load"]["module_versions"]["cfagg"]["version"] == cfagg.__version__
-
-
-def from_file(folder, **output):
-    builds.ALL.to_csv(folder / "reports.csv", index=False)
-    return recipe(**output) | {"input": {"csv": {"path": str(folder / "reports.csv")}}}
 
 
 def test_folders_of_sources_are_kept_only_if_asked_for(tmp_path):
@@ -260,233 +285,38 @@ def test_a_failing_build_leaves_the_old_store(tmp_path):
     assert contents(tmp_path / "a.zarr") == before
 
 
-def test_a_full_disk_is_told_and_leaves_no_store(tmp_path, monkeypatch):
-    def full(self, rows):
-        raise OSError(28, os.strerror(28))
+FULL = """
+import resource, signal, sys, cfagg
+from tests.observations import builds
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+try:
+    cfagg.create_observations(builds.recipe(rows_per_chunk=4000), sys.argv[1])
+except cfagg.CfaggError as error:
+    print(type(error).__name__, error)
+"""
 
-    monkeypatch.setattr(DataLayout, "encode", full)
-    with pytest.raises(TargetError, match="No space left on device"):
-        cfagg.create_observations(recipe(), tmp_path / "a.zarr")
+
+@pytest.mark.parametrize("most", [5_000, 30_000])
+def test_a_disk_that_takes_no_more_is_told_and_leaves_no_store(tmp_path, most):
+    # Files may not grow beyond a limit: first that of a run of sorted rows, then that of a chunk.
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, tmp_path / "a.zarr", str(most)],
+        cwd=pathlib.Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith(f"TargetError {tmp_path / '.a.zarr.cfagg-partial'}")
+    assert "cannot be written: File too large" in done.stdout
     assert not (tmp_path / "a.zarr").exists()
+    assert cfagg.create_observations(recipe(), tmp_path / "a.zarr", overwrite=True).rows == len(builds.expected())
+    assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
 
 
 def test_options_that_exclude_each_other_are_refused(tmp_path):
     with pytest.raises(ConventionError, match="excludes"):
         cfagg.create_observations(recipe(), tmp_path / "a.zarr", overwrite=True, append=True)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Resuming
-
-
-@pytest.fixture
-def broken(tmp_path, monkeypatch):
-    """A build that failed on its fourth part."""
-    (tmp_path / "fail").touch()
-    monkeypatch.setenv("CFAGG_TEST_FAIL", str(tmp_path / "fail"))
-    with pytest.raises(SourceError, match=r"2020-01-04.*the tape is broken"):
-        cfagg.create_observations(recipe(builds.failing), tmp_path / "a.zarr", workers=1)
-    (tmp_path / "fail").unlink()
-    return tmp_path / "a.zarr"
-
-
-def test_a_build_that_failed_is_finished_without_reading_again(broken):
-    report = cfagg.create_observations(recipe(builds.failing), broken, resume=True)
-    # Those before the one that failed, and perhaps one that was being read meanwhile.
-    assert 3 <= report.resumed < 10
-    assert zarr.open_group(broken, mode="r")["data"][:].tobytes() == builds.expected().tobytes()
-    assert [p.name for p in broken.parent.iterdir()] == ["a.zarr"]
-
-
-def test_an_unfinished_build_is_not_thrown_away_without_being_asked(broken):
-    with pytest.raises(TargetExistsError, match="resume=True"):
-        cfagg.create_observations(recipe(builds.failing), broken)
-    assert cfagg.create_observations(recipe(builds.failing), broken, overwrite=True).resumed == 0
-
-
-def test_an_unfinished_build_of_another_recipe_is_not_finished(broken):
-    with pytest.raises(TargetError, match="differs from this one in its recipe and parts"):
-        cfagg.create_observations(recipe(builds.failing, end="2020-01-09"), broken, resume=True)
-
-
-def test_a_damaged_run_is_read_again(broken):
-    run = next((broken.parent / ".a.zarr.cfagg-partial" / "work").glob("run-000001-*"))
-    raw = bytearray(run.read_bytes())
-    raw[100] ^= 1
-    run.write_bytes(raw)
-    whole_runs = len({p.name[4:10] for p in run.parent.glob("run-*")}) - 1
-    assert cfagg.create_observations(recipe(builds.failing), broken, resume=True).resumed == whole_runs
-    assert zarr.open_group(broken, mode="r")["data"][:].tobytes() == builds.expected().tobytes()
-
-
-def test_resuming_where_nothing_was_begun_starts(tmp_path):
-    assert cfagg.create_observations(recipe(), tmp_path / "a.zarr", resume=True).rows == len(builds.expected())
-
-
-def test_a_build_killed_while_writing_chunks_writes_only_the_others(tmp_path, whole, monkeypatch):
-    encode, written = DataLayout.encode, []
-
-    def stop_early(self, rows):
-        if len(written) == 3:
-            raise KeyboardInterrupt
-        written.append(1)
-        return encode(self, rows)
-
-    monkeypatch.setattr(chunk_tasks.DataLayout, "encode", stop_early)
-    with pytest.raises(KeyboardInterrupt):
-        cfagg.create_observations(recipe(), tmp_path / "a.zarr", workers=1)
-    assert not (tmp_path / "a.zarr").exists()
-    again = []
-    monkeypatch.setattr(chunk_tasks.DataLayout, "encode", lambda self, rows: again.append(1) or encode(self, rows))
-    cfagg.create_observations(recipe(), tmp_path / "a.zarr", resume=True)
-    count = len(list((whole / "zarr2.zarr" / "data").glob("*.0")))
-    assert len(written) + len(again) == count
-    assert contents(tmp_path / "a.zarr") == contents(whole / "zarr2.zarr")
-
-
-def kill_after_publishing(monkeypatch, *arguments, **options):
-    def stop(self):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Place, "remove", stop)
-        with pytest.raises(KeyboardInterrupt):
-            cfagg.create_observations(*arguments, **options)
-
-
-def test_a_build_killed_after_its_store_is_in_place_is_finished(tmp_path, monkeypatch):
-    kill_after_publishing(monkeypatch, recipe(), tmp_path / "a.zarr")
-    rows = len(builds.expected())
-    assert open_store(tmp_path / "a.zarr").rows == rows
-    with pytest.raises(TargetExistsError):
-        cfagg.create_observations(recipe(), tmp_path / "a.zarr")
-    with pytest.raises(TargetExistsError):
-        cfagg.create_observations(recipe(end="2020-01-03"), tmp_path / "a.zarr", resume=True)
-    report = cfagg.create_observations(recipe(), tmp_path / "a.zarr", resume=True)
-    assert (report.rows, report.resumed) == (rows, 10)
-    assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
-
-
-def test_growth_that_was_killed_after_its_store_is_in_place_goes_on(tmp_path, monkeypatch):
-    cfagg.create_observations(recipe(end="2020-01-03"), tmp_path / "a.zarr")
-    kill_after_publishing(monkeypatch, recipe(end="2020-01-05"), tmp_path / "a.zarr", append=True)
-    assert len(cfagg.create_observations(recipe(), tmp_path / "a.zarr", append=True).parts) == 5
-    assert zarr.open_group(tmp_path / "a.zarr", mode="r")["data"][:].tobytes() == builds.expected().tobytes()
-    assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
-
-
-def test_files_that_were_read_are_not_read_again(tmp_path, monkeypatch):
-    from cfagg.observations.sources import csv
-
-    def stop(*arguments):
-        raise KeyboardInterrupt
-
-    made, read = from_file(tmp_path), []
-    with monkeypatch.context() as patch:
-        patch.setattr(building, "read_part", stop)
-        patch.setattr(creating, "_leave", lambda place: place.leave())
-        with pytest.raises(KeyboardInterrupt):
-            cfagg.create_observations(made, tmp_path / "a.zarr")
-    blocks = csv._blocks
-
-    def counted(*arguments):
-        for block in blocks(*arguments):
-            read.append(len(block))
-            yield block
-
-    monkeypatch.setattr(csv, "_blocks", counted)
-    assert cfagg.create_observations(made, tmp_path / "a.zarr", resume=True).rows == len(builds.expected())
-    assert read == []
-
-
-def test_a_build_of_files_that_changed_is_not_finished(tmp_path, monkeypatch):
-    made = from_file(tmp_path)
-    with monkeypatch.context() as patch:
-        patch.setattr(building, "plan_merge", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            cfagg.create_observations(made, tmp_path / "a.zarr")
-    os.utime(tmp_path / "reports.csv", (1, 1))
-    with pytest.raises(TargetError, match="differs from this one in its sources"):
-        cfagg.create_observations(made, tmp_path / "a.zarr", resume=True)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Appending
-
-
-@pytest.mark.parametrize("form", ["zarr2", "cfagg"])
-def test_a_store_that_grew_is_the_one_that_is_built_at_once(whole, tmp_path, form):
-    for end in ("2020-01-02", "2020-01-03", "2020-01-10"):
-        cfagg.create_observations(recipe(end=end, format=form), tmp_path / "a.zarr", append=end != "2020-01-02")
-    assert contents(tmp_path / "a.zarr") == contents(whole / f"{form}.zarr")
-
-
-def test_a_store_may_grow_at_its_beginning(whole, tmp_path):
-    cfagg.create_observations(recipe(start="2020-01-05"), tmp_path / "a.zarr")
-    report = cfagg.create_observations(recipe(), tmp_path / "a.zarr", append=True)
-    assert len(report.parts) == 4
-    assert contents(tmp_path / "a.zarr") == contents(whole / "zarr2.zarr")
-
-
-def test_chunks_before_new_rows_are_not_packed_again(tmp_path, monkeypatch):
-    cfagg.create_observations(recipe(end="2020-01-08"), tmp_path / "a.zarr")
-    packed, encode = [], DataLayout.encode
-    monkeypatch.setattr(DataLayout, "encode", lambda self, rows: packed.append(1) or encode(self, rows))
-    report = cfagg.create_observations(recipe(), tmp_path / "a.zarr", append=True)
-    assert len(packed) <= 3 < report.rows // 700
-
-
-def test_what_is_covered_is_not_read_again(tmp_path):
-    seen = []
-
-    def read(start, end):
-        seen.append((start.day, end.day))
-        return builds.reports(start, end)
-
-    cfagg.create_observations(recipe(read, end="2020-01-03"), tmp_path / "a.zarr")
-    before = contents(tmp_path / "a.zarr")
-    seen.clear()
-    report = cfagg.create_observations(recipe(read, end="2020-01-03"), tmp_path / "a.zarr", append=True)
-    assert (seen, report.parts, contents(tmp_path / "a.zarr")) == ([], (), before)
-    cfagg.create_observations(recipe(read, end="2020-01-05", group_by="all"), tmp_path / "a.zarr", append=True)
-    assert seen == [(4, 6)]
-
-
-def test_a_period_without_observations_is_remembered(tmp_path):
-    cfagg.create_observations(recipe(), tmp_path / "a.zarr")
-    rows = open_store(tmp_path / "a.zarr").rows
-    report = cfagg.create_observations(recipe(end="2020-01-12"), tmp_path / "a.zarr", append=True)
-    assert (report.rows, len(report.parts)) == (rows, 2)
-    assert cfagg.create_observations(recipe(end="2020-01-12"), tmp_path / "a.zarr", append=True).parts == ()
-
-
-def test_appending_needs_a_store_of_the_same_kind(tmp_path):
-    with pytest.raises(TargetError, match="cannot be appended to"):
-        cfagg.create_observations(recipe(), tmp_path / "a.zarr", append=True)
-    cfagg.create_observations(recipe(end="2020-01-05"), tmp_path / "a.zarr")
-    with pytest.raises(ConventionError, match="format 'zarr2', the recipe has 'cfagg'"):
-        cfagg.create_observations(recipe(format="cfagg"), tmp_path / "a.zarr", append=True)
-    with pytest.raises(ConventionError, match="unlike the store"):
-        cfagg.create_observations(recipe(lambda a, b: builds.reports(a, b)[["date", "latitude", "longitude", "t"]]),
-                                  tmp_path / "a.zarr", append=True)  # fmt: skip
-
-
-def test_a_store_that_does_not_tell_its_period_cannot_grow(tmp_path):
-    cfagg.create_observations(recipe(end="2020-01-05"), tmp_path / "a.zarr")
-    path = tmp_path / "a.zarr" / ".zattrs"
-    attributes = json.loads(path.read_text())
-    del attributes["cfagg"]
-    path.write_text(json.dumps(attributes))
-    with pytest.raises(UnsupportedError, match="which period"):
-        cfagg.create_observations(recipe(), tmp_path / "a.zarr", append=True)
-
-
-def test_new_parts_are_what_is_outside_of_periods():
-    days = np.arange("2020-01-01", "2020-01-20", dtype="M8[D]").tolist()
-    parts = [(days[i], days[i + 3]) for i in range(0, 15, 3)]
-    covered = [(days[2], days[4]), (days[6], days[9])]
-    found = {d for a, b in appending.new_parts(parts, covered) for d in days if a <= d < b}
-    assert found == {d for d in days[:15] if not any(a <= d < b for a, b in covered)}
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Stores written from sorted rows."""
 
 import json
-import os
 
 import numpy as np
 import pytest
@@ -148,16 +147,6 @@ def test_a_store_is_replaced_only_if_asked_for_and_when_the_new_one_is_whole(tmp
 def test_two_writers_of_one_store_do_not_meet(tmp_path):
     with StoreWriter(tmp_path / "a.zarr", ["x"]), pytest.raises(TargetError, match="another process"):
         StoreWriter(tmp_path / "a.zarr", ["x"])
-
-
-def test_a_full_disk_is_told(tmp_path, monkeypatch):
-    def full(self, rows):
-        raise OSError(28, os.strerror(28))
-
-    monkeypatch.setattr(DataLayout, "encode", full)
-    with pytest.raises(TargetError, match="No space left on device"):
-        write(tmp_path / "a.zarr", some_rows())
-    assert list(tmp_path.iterdir()) == []
 
 
 @settings(max_examples=50)
