@@ -22,6 +22,7 @@ Kind = Literal["sources", "filters"]
 
 _OWN: dict[Kind, dict[str, str]] = {
     "sources": {
+        "arrow": "cfagg.observations.sources.arrow:ArrowSource",
         "callable": "cfagg.observations.sources.frame:CallableSource",
         "csv": "cfagg.observations.sources.csv:CsvSource",
         "netcdf": "cfagg.observations.sources.netcdf:NetcdfSource",

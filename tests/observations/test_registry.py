@@ -14,7 +14,7 @@ from cfagg.observations.filters import Filter
 from cfagg.observations.sources import Source
 
 
-@pytest.mark.parametrize("name", ["callable", "csv", "netcdf", "observations", "parquet"])
+@pytest.mark.parametrize("name", ["arrow", "callable", "csv", "netcdf", "observations", "parquet"])
 def test_every_source_of_cfagg_is_found_and_is_one(name: str) -> None:
     assert callable(registry.find("sources", name).read)  # type: ignore[union-attr]
     assert issubclass(registry.find("sources", name), Source)  # type: ignore[arg-type]

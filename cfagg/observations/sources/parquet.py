@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.errors import Problem, SourceError
-from cfagg.observations.frames import with_attributes
-from cfagg.observations.settings import Settings, closest
+from cfagg.errors import SourceError
+from cfagg.observations.settings import Settings
 from cfagg.observations.sources.csv import paths_of
 from cfagg.observations.sources.spool import SpooledSource, expand
-from cfagg.observations.sources.times import dates_of_numbers, dates_of_text
+from cfagg.observations.sources.tables import Columns, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,15 +58,8 @@ class ParquetSource(SpooledSource):
     def __init__(self, config: Mapping[str, Any]) -> None:
         settings = Settings(config)
         paths = paths_of(config, settings)
-        columns = settings.names("columns")
-        flavour = Settings(settings.take("flavour"), f"{settings.where}.flavour".strip("."))
-        names = {key: flavour.text(key, key) for key in ("date", "latitude", "longitude")}
-        flavour.unknown()
-        settings.problems += flavour.problems
-        units = settings.text("date_units") or None
-        attributes = settings.mapping("attributes")
+        self._columns = Columns(settings)
         settings.finish()
-        self._table = _Table(names, columns, units, attributes)
         self._files: list[_File] | None = None
         super().__init__("parquet", config, paths, self._everything)
 
@@ -103,52 +95,30 @@ class ParquetSource(SpooledSource):
 
     def _opened(self) -> list[_File]:
         if self._files is None:
-            self._files = [_File(self._table, path) for path in expand(self._paths)]
+            self._files = [_File(self._columns, path) for path in expand(self._paths)]
         return self._files
 
     def _everything(self, paths: list[str]) -> Iterator[pd.DataFrame]:
         for path in paths:
-            yield from _File(self._table, path).frames(None, None)
-
-
-class _Table:
-    """Which columns are wanted and how they are called."""
-
-    def __init__(
-        self, names: dict[str, str], columns: tuple[str, ...] | None, units: str | None, attributes: dict[str, Any]
-    ) -> None:
-        self.names, self.columns, self.units, self.attributes = names, columns, units, attributes
+            yield from _File(self._columns, path).frames(None, None)
 
 
 class _File:
     """One file, its metadata read."""
 
-    def __init__(self, table: _Table, path: str) -> None:
+    def __init__(self, columns: Columns, path: str) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
-        self.table, self.path = table, path
+        self.path = path
         try:
             self.file = parquet.ParquetFile(path, memory_map=True)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise SourceError(f"{path} is no Parquet file that can be read: {str(error).splitlines()[0]}") from error
-        schema = self.file.schema_arrow
-        have = list(schema.names)
-        places = list(table.names.values())
-        chosen = [n for n in have if not n.startswith("__index_level_")] if table.columns is None else table.columns
-        self.wanted = list(dict.fromkeys([*places, *chosen]))
-        problems = [Problem(n, f"is missing{closest(n, have)}") for n in self.wanted if n not in have]
-        problems += [Problem(n, "names two columns") for n in self.wanted if have.count(n) > 1]
-        problems += [
-            Problem(n, "is a column besides the one of flavour") for n in table.names if n not in places and n in chosen
-        ]
-        if problems:
-            raise SourceError(f"{path}: columns are not as expected; the columns are {', '.join(have)}", problems)
-        self.attributes = {n: _attributes(schema.field(n).metadata) for n in self.wanted if n not in places}
-        self.attributes.update({k: {**self.attributes.get(k, {}), **v} for k, v in table.attributes.items()})
+        self.table = Table(columns, path, self.file.schema_arrow)
         groups = [self.file.metadata.row_group(i) for i in range(self.file.num_row_groups)]
         paths = [self.file.schema.column(i).path for i in range(len(self.file.schema.names))]
-        date = paths.index(table.names["date"]) if table.names["date"] in paths else None
+        date = paths.index(columns.places["date"]) if columns.places["date"] in paths else None
         self.rows = [group.num_rows for group in groups]
         self.spans = [None if date is None else _span(group.column(date).statistics) for group in groups]
         self.in_order = self._in_order()
@@ -176,8 +146,8 @@ class _File:
                     at = number
                     # Threads may read parts of one file at once; a reader is for one of them.
                     file = parquet.ParquetFile(self.path, metadata=self.file.metadata, memory_map=True)
-                    for batch in file.iter_batches(BATCH, row_groups=[group], columns=self.wanted):
-                        frame = self._frame(pa.table(batch), at)
+                    for batch in file.iter_batches(BATCH, row_groups=[group], columns=self.table.wanted):
+                        frame = self.table.frame(pa.table(batch), at)
                         at += len(frame)
                         if start is not None and end is not None:
                             dates = frame["date"].to_numpy()
@@ -193,43 +163,7 @@ class _File:
 
     def empty(self) -> pd.DataFrame:
         """Return a frame without rows."""
-        return self._frame(self.file.schema_arrow.empty_table().select(self.wanted), 1)
-
-    def _frame(self, table: Any, number: int) -> pd.DataFrame:
-        import pandas as pd
-        import pyarrow as pa
-
-        table = table.select(self.wanted).replace_schema_metadata(None)
-        for i, field in enumerate(table.schema):
-            if pa.types.is_boolean(field.type):
-                table = table.set_column(i, field.name, table.column(i).cast(pa.uint8()))
-            elif pa.types.is_dictionary(field.type):
-                table = table.set_column(i, field.name, table.column(i).cast(field.type.value_type))
-        frame = table.to_pandas(date_as_object=False)
-        frame.index = range(number, number + len(frame))
-        names = self.table.names
-        where = f"{self.path}, column {names['date']}"
-        dates = frame[names["date"]]
-        if pd.api.types.is_numeric_dtype(dates.dtype):
-            if self.table.units is None:
-                raise SourceError(f"{where}: dates are numbers; give date_units, such as seconds since 1970-01-01")
-            dates = pd.Series(dates_of_numbers(dates.to_numpy(), self.table.units, None, where), frame.index)
-        elif not pd.api.types.is_datetime64_any_dtype(dates.dtype):
-            dates = dates_of_text(dates.astype(object), None, where)
-        elif dates.dt.tz is not None:
-            dates = dates.dt.tz_convert("UTC").dt.tz_localize(None)
-        if dates.isna().any():
-            row = frame.index[int(np.argmax(dates.isna().to_numpy()))]
-            raise SourceError(f"{where}, row {row}: there is no date; correct the row")
-        columns = {"date": dates, "latitude": frame[names["latitude"]], "longitude": frame[names["longitude"]]}
-        columns.update({n: frame[n] for n in self.wanted if n not in names.values()})
-        return with_attributes(pd.DataFrame(columns, copy=False), self.attributes)
-
-
-def _attributes(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
-    """Return the attributes of a column that a file has as metadata."""
-    found = {k.decode("utf-8", "replace"): v.decode("utf-8", "replace") for k, v in (metadata or {}).items()}
-    return {k: v for k, v in found.items() if not k.startswith(("PARQUET:", "ARROW:"))}
+        return self.table.frame(self.file.schema_arrow.empty_table(), 1)
 
 
 def _span(statistics: Any) -> tuple[datetime, datetime] | None:
