@@ -22,6 +22,8 @@ class Server:
         self.folder = folder
         self.rules: dict[str, list] = {}
         self.seen: list[tuple[str, str, dict[str, str]]] = []
+        #: Ports that requests came from: one for each connection.
+        self.ports: list[int] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -41,6 +43,7 @@ class Server:
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         path = request.path.partition("?")[0]
+        self.ports.append(request.client_address[1])
         self.seen.append((request.command, request.path, {k.lower(): v for k, v in request.headers.items()}))
         rule = next((r.pop(0) for p, r in self.rules.items() if r and re.search(p, path)), None)
         if isinstance(rule, int):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import shutil
 import socket
@@ -329,6 +330,18 @@ def test_worker_processes_read_from_a_web_server(server, method):
     with multiprocessing.get_context(method).Pool(2) as pool:
         found = pool.starmap(_read, [(store, i, i + 20) for i in range(0, 200, 40)])
     assert all(same(part, local().data.read(i, i + 20)) for part, i in zip(found, range(0, 200, 40), strict=True))
+
+
+def test_a_forked_process_does_not_speak_on_the_connection_of_its_parent(server):
+    source = make_source(server.store)
+    expected = source.read("data/0.0")
+    child = os.fork()
+    if not child:
+        os._exit(0 if source.read("data/0.0") == expected else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert source.read("data/0.0") == expected
+    first, second, third = server.ports
+    assert first == third != second
 
 
 # ---- object stores ----------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from cfagg.errors import FragmentReadError, SelectionError
 from cfagg.observations import pools
 from cfagg.observations.cache import BlockCache
+from cfagg.observations.source import LocalSource
 from tests.observations.written import FORMS, Counting, rows_of, values, write_array
 
 VALUES = values()
@@ -394,6 +395,20 @@ def test_a_shard_whose_index_leads_out_of_it_is_told(tmp_path):
     path.write_bytes(stored[: -(8 * 16 + 4)] + index + google_crc32c.value(bytes(index)).to_bytes(4, "little"))
     with pytest.raises(FragmentReadError, match=r"data/c/0/0.*puts chunk 0"):
         rows_of(tmp_path / "s").read(0, 10)
+
+
+class Short(LocalSource):
+    """A file system that gives too little of large pieces."""
+
+    def read_range(self, key, start, count):
+        return super().read_range(key, start, count)[: 500 if count > 1000 else count]
+
+
+@pytest.mark.parametrize("form", ["small blocks", "shards", "uncompressed", "gzip"])
+def test_bytes_that_do_not_arrive_are_told(stores, form):
+    rows = rows_of(stores / form, source=Short(stores / form))
+    with pytest.raises(FragmentReadError, match="it ends before byte"):
+        rows.read(0, 1000)
 
 
 def test_damage_elsewhere_does_not_hinder(tmp_path):

@@ -90,7 +90,7 @@ def test_the_identity_is_that_of_a_copy(copied):
     assert open_store(copied).identity == open_store(PUBLISHED).identity
 
 
-@pytest.mark.parametrize("what", ["chunk", "cut", "variables", "uuid", "gone"])
+@pytest.mark.parametrize("what", ["chunk", "cut", "variables", "uuid", "gone", "metadata"])
 def test_the_identity_changes_with_the_store(copied, what):
     before = open_store(copied).identity
     chunk = copied / "data" / "1.0"
@@ -102,6 +102,8 @@ def test_the_identity_changes_with_the_store(copied, what):
         chunk.write_bytes(stored[:-1])
     elif what == "gone":
         chunk.unlink()
+    elif what == "metadata":
+        change(copied / "data" / ".zarray", fill_value=1.0)
     else:
         change(copied / ".zattrs", **{what: [f"v{i}" for i in range(WIDTH - 4)] if what == "variables" else "other"})
     assert open_store(copied).identity != before
