@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -30,10 +31,11 @@ from cfagg.observations.indexes.protocol import Entries, Int64, Store, as_interv
 
 __all__ = ["PagesIndex", "has_pages", "open_pages"]
 
-#: From so many packed pages on, a search is compiled although the compiler has to be loaded for it.
-_MANY = 20_000
+#: After so many searches in packed pages they are compiled: where the compiler has to be loaded for it, which takes as
+#: long as they, and where it is there already.
+_MANY, _SOME = 20_000, 500
 #: Bytes of pages that are searched together, and bytes between pages that are rather read than left out.
-_TOGETHER, _GAP = 2**23, 2**14
+_TOGETHER, _GAP = 2**20, 2**14
 #: Pages that are kept, a few KiB each.
 _KEPT = 256
 #: The head of a page.
@@ -73,7 +75,7 @@ class PagesIndex:
     def _load(self) -> None:
         """Read the directory."""
         self._kept: dict[int, _Page] = {}
-        self._unpacked = 0
+        self._searched = 0
         self._directory = Directory(self._source, self._found)
         self._key, self._firsts = self._directory.key, self._directory.firsts
 
@@ -160,13 +162,8 @@ class PagesIndex:
             return head[8]
         if words is None:
             return head[2] + (epoch - head[1] + head[4] - 1) // head[4] * head[5]
-        compiled = sys.modules.get("cfagg.kernels.lookup_compiled")
-        if compiled is not None:
-            return int(compiled.row_in_page(words, epoch))
-        self._unpacked += 1
-        if self._unpacked > _MANY:
-            self._kernel(_MANY)
-        return lookup.row_in_page(words, epoch)
+        self._searched += 1
+        return int(_kernels(self._searched).row_in_page(words, epoch))
 
     def _page(self, page: int) -> _Page:
         """Return a page."""
@@ -202,7 +199,8 @@ class PagesIndex:
         pages, first = np.unique(held[begin:], return_index=True)
         bounds = np.append(first, len(wanted) - begin) + begin
         offsets, sizes = self._directory.places(pages)
-        search = self._kernel(int(np.count_nonzero(sizes > 8 * HEAD)))
+        self._searched += int(np.count_nonzero(sizes > 8 * HEAD))
+        search = _kernels(self._searched).rows_in_pages
         for a, b in _batches(sizes):
             words, starts = self._read(offsets[a:b], sizes[a:b], int(pages[a]))
             search(words, starts, bounds[a : b + 1], wanted, out)
@@ -231,15 +229,6 @@ class PagesIndex:
             raise self._damaged(f"page {page:,} or one after it has not the bytes that were written")
         return words, starts
 
-    @staticmethod
-    def _kernel(packed: int) -> Any:
-        """Return the search in pages, compiled where that is there already or pays."""
-        if packed < _MANY and "cfagg.kernels.lookup_compiled" not in sys.modules:
-            return lookup.rows_in_pages
-        from cfagg.kernels import lookup_compiled
-
-        return lookup_compiled.rows_in_pages
-
     def _between(self, first: int, stop: int, lo: int, hi: int) -> Iterator[Entries]:
         """Return entries of some pages, with ``lo <= epoch < hi``."""
         held: list[Entries] = []
@@ -259,6 +248,19 @@ class PagesIndex:
 
     def _damaged(self, problem: str) -> FragmentReadError:
         return damaged(self._where, problem)
+
+
+_compiled: ModuleType | None = None
+
+
+def _kernels(searches: int) -> ModuleType:
+    """Return the searches in pages, compiled where there were many."""
+    global _compiled  # noqa: PLW0603
+    if _compiled is None and searches > (_SOME if "numba" in sys.modules else _MANY):
+        from cfagg.kernels import lookup_compiled
+
+        _compiled = lookup_compiled
+    return lookup if _compiled is None else _compiled
 
 
 def open_pages(store: Store) -> PagesIndex:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+import subprocess
 import sys
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 import zarr
 
-import cfagg.kernels
 from cfagg.errors import ConventionError, FragmentReadError, SourceError, StaleError, StaleIndexWarning
-from cfagg.observations.indexes import open_index, write_bisect, write_pages
+from cfagg.observations.indexes import open_index, pages, write_bisect, write_pages
 from cfagg.observations.indexes.pages import open_pages
 from cfagg.observations.indexes.pages_writing import NAME
 from tests.observations.indexes.made import Counting, Store, cut, even, uneven, write
@@ -85,33 +86,36 @@ def test_many_windows_are_read_in_few_calls(tmp_path):
     assert index._source.calls <= 2
 
 
-def test_without_a_compiler_the_same_is_found(tmp_path, monkeypatch):
+def test_the_same_is_found_with_and_without_a_compiler(tmp_path, monkeypatch):
     entries = uneven(20_000)
     store = write(tmp_path, "pages", entries)
     asked = np.random.default_rng(0).integers(0, entries[0][-1], (200, 2))
-    import cfagg.kernels.lookup_compiled as compiled
+    found = []
+    for many in (10**9, 0):
+        for name in ("_MANY", "_SOME"):
+            monkeypatch.setattr(pages, name, many)
+        monkeypatch.setattr(pages, "_compiled", None)
+        index = open_index(store)
+        found += [index.find_many(*asked.T).tolist(), [list(index.find(a, b)) for a, b in asked.tolist()]]
+        assert (pages._compiled is None) == (many > 0)
+    assert found[1:] == found[:-1]
 
-    expected = open_index(store).find_many(*asked.T).tolist()
-    monkeypatch.delitem(sys.modules, compiled.__name__)
-    index = open_index(store)
-    assert index.find_many(*asked.T).tolist() == expected
-    assert [list(index.find(a, b)) for a, b in asked.tolist()] == expected
-    assert compiled.__name__ not in sys.modules
 
-
-def test_a_compiler_is_loaded_for_many_look_ups(tmp_path, monkeypatch):
-    from cfagg.observations.indexes import pages
-
-    store = write(tmp_path, "pages", uneven(20_000))
-    index = open_index(store)
-    import cfagg.kernels.lookup_compiled as compiled
-
-    monkeypatch.delitem(sys.modules, compiled.__name__)
-    monkeypatch.delattr(cfagg.kernels, "lookup_compiled")
-    monkeypatch.setattr(pages, "_MANY", 5)
-    found = [index.find(100, 200) for _ in range(10)]
-    assert compiled.__name__ in sys.modules
-    assert len(set(found)) == 1
+def test_a_compiler_is_loaded_for_many_look_ups(tmp_path):
+    write(tmp_path, "pages", uneven(20_000))
+    code = f"""
+import sys
+from cfagg.observations.indexes import open_index, pages
+from tests.observations.indexes.made import Store
+index = open_index(Store({str(tmp_path)!r}, {int(uneven(20_000)[2].sum())}))
+found = {{index.find(100, 200) for _ in range(300)}}
+assert "numba" not in sys.modules
+pages._MANY = 400
+found |= {{index.find(100, 200) for _ in range(300)}}
+assert "numba" in sys.modules
+assert len(found) == 1
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[3])
 
 
 def test_pages_of_other_rows_are_stale(tmp_path):
