@@ -64,7 +64,9 @@ class Read:
             found = self.source.read(start, end)
             several = isinstance(found, Iterable) and not isinstance(found, pd.DataFrame | str | dict)
             for frame in found if several else [found]:
-                yield check_frame(frame, "it", start, end)
+                # Without rows columns often lack their types, or are not there; nothing is said by them.
+                if not isinstance(frame, pd.DataFrame) or len(frame):
+                    yield check_frame(frame, "it", start, end)
         except Exception as error:
             raise failed(error, f"source {self.name} ({self.where})", start, end) from error
 

@@ -406,3 +406,21 @@ def test_a_recipe_with_anything_anywhere_is_read_or_refused_in_words(data: st.Da
         found.parts()
     except CfaggError as error:
         assert error.problems or isinstance(error, LimitError)  # noqa: PT017
+
+
+@pytest.mark.parametrize("nothing", [{}, {"date": [], "latitude": [], "longitude": [], "x": []}])
+def test_a_frame_without_rows_needs_no_columns_and_no_types(nothing):
+    def source(start, end):
+        if start.day == 2:
+            return pd.DataFrame(nothing)
+        return pd.DataFrame({"date": [start], "latitude": [0.0], "longitude": [0.0], "x": [1.0]})
+
+    recipe = load_recipe(
+        {
+            "dates": {"start": "2020-01-01", "end": "2020-01-03", "frequency": "1d"},
+            "input": {"pipe": [source, {"clip": {"x": [0, 2]}}]},
+            "build": {"group_by": "daily"},
+            "output": {"layout": "tabular"},
+        }
+    )
+    assert [sum(map(len, recipe.frames(part))) for part in recipe.parts()] == [1, 0, 1]
