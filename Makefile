@@ -50,6 +50,7 @@ bench-large: $(VENV)/.installed-bench
 	$(BIN)/python -m tests.benchmarks.large_index $(ARGS)
 
 soak: $(VENV)/.installed-test
+	$(BIN)/python -m tests.benchmarks.published
 	$(BIN)/python -m pytest -n $(JOBS) -m soak $(ARGS)
 
 clean:

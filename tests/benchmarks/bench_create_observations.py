@@ -1,7 +1,7 @@
 """Building stores of observations: rows a second and memory, from Parquet and, beside the published software, from CSV.
 
 Each build runs in a process of its own, whose processor time and peak memory the system tells.  The published software
-is measured where it is installed in ``.bench/anemoi``.
+is measured, see `published`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from tests.benchmarks.published import published_python
 from tests.benchmarks.table import Row
 
 HERE = pathlib.Path(__file__).resolve().parents[2] / ".bench" / "create_observations"
-PEER = pathlib.Path(__file__).resolve().parents[2] / ".bench" / "anemoi" / "bin" / "anemoi-datasets"
 
 OURS = """
 import json, sys, cfagg
@@ -59,9 +59,10 @@ def rows(small: bool) -> list[Row]:
         ]
     csv = table_file(few, "csv")
     ours = _build({"csv": {"path": str(csv)}}, "zarr2", {})
-    if small or not PEER.exists():
+    peer = None if small else published_python(install=True)
+    if peer is None:
         return table
-    theirs = _published(csv)
+    theirs = _published(peer, csv)
     job, name = f"build {few / 1e6:g} M rows from CSV", "anemoi-datasets"
     return [
         *table,
@@ -119,14 +120,14 @@ def _build(source: dict[str, Any], form: str, options: dict[str, Any]) -> tuple[
     return _run([sys.executable, "-c", OURS, *arguments])
 
 
-def _published(csv: pathlib.Path) -> tuple[float, float, float]:
+def _published(peer: pathlib.Path, csv: pathlib.Path) -> tuple[float, float, float]:
     """Return the same of the published software."""
     import yaml
 
     recipe, target = HERE / "recipe.yaml", HERE / "theirs.zarr"
     recipe.write_text(yaml.safe_dump(_recipe({"csv": {"path": str(csv)}}, "zarr2")))
     try:
-        return _run([str(PEER), "create", str(recipe), str(target), "--overwrite"])
+        return _run([str(peer.with_name("anemoi-datasets")), "create", str(recipe), str(target), "--overwrite"])
     finally:
         shutil.rmtree(target, ignore_errors=True)
 

@@ -1,7 +1,7 @@
 """Indexes to measure, generated in a stream, and how each is asked: in a process of its own, by cfagg or its peer.
 
-The peer is the published software, where there is a Python that has it: named by ``CFAGG_PEER_PYTHON``, or in
-``.bench/anemoi``.  ``python -m tests.benchmarks.index_cases PATH KIND ROWS FIRST LAST COUNT`` measures one index and
+The peer is the published software, see `published`.
+``python -m tests.benchmarks.index_cases PATH KIND ROWS FIRST LAST COUNT`` measures one index and
 prints JSON.
 """
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from cfagg.observations.indexes import open_index, pages, write_bisect, write_btree, write_pages
 from cfagg.observations.indexes.protocol import Entries
+from tests.benchmarks.published import published_python
 
 ROOT = Path(__file__).parents[2]
 
@@ -121,8 +122,8 @@ class Made:
 
     def ask_peer(self, count: int) -> dict[str, Any] | None:
         """Return what the peer takes, `None` where it is not there."""
-        python = os.environ.get("CFAGG_PEER_PYTHON") or ROOT / ".bench" / "anemoi" / "bin" / "python"
-        if not Path(python).exists():
+        python = published_python(install=True)
+        if python is None:
             return None
         asked = json.dumps(windows(self.first, self.last, count).tolist())
         told = [str(self.path), self.kind, str(self.rows)]

@@ -1,12 +1,11 @@
 """Indexes of the published software and cfagg's are the same, entry by entry, and each finds windows in the other's.
 
-Runs where there is a Python that has anemoi-datasets: named by ``CFAGG_PEER_PYTHON``, or in ``.bench/anemoi``.
+Runs where there is a Python that has anemoi-datasets; `make soak` makes one.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
@@ -17,13 +16,17 @@ import zarr
 from cfagg.observations.indexes import bisect as own_bisect
 from cfagg.observations.indexes import btree as own_btree
 from cfagg.observations.indexes import build_pages, open_index, write_bisect, write_btree
+from tests.benchmarks.published import published_python
 from tests.observations.indexes.made import Store, cut, uneven
 from tests.oracles import rows_between
 
 ROOT = Path(__file__).parents[2]
-PEER = Path(os.environ.get("CFAGG_PEER_PYTHON") or ROOT / ".bench" / "anemoi" / "bin" / "python")
+PEER = published_python(install=False)
 
-pytestmark = [pytest.mark.soak, pytest.mark.skipif(not PEER.exists(), reason="needs anemoi-datasets; see above")]
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif(PEER is None, reason="needs anemoi-datasets, which make soak installs"),
+]
 
 WRITE = """
 import sys

@@ -1,11 +1,10 @@
 """The published software opens the stores that cfagg writes, and finds the same rows in every window.
 
-Runs where there is a Python that has anemoi-datasets: named by ``CFAGG_PEER_PYTHON``, or in ``.bench/anemoi``.
+Runs where there is a Python that has anemoi-datasets; `make soak` makes one.
 """
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -14,11 +13,15 @@ import pytest
 
 import cfagg
 from cfagg.demo import sample
+from tests.benchmarks.published import published_python
 
 ROOT = Path(__file__).parents[2]
-PEER = Path(os.environ.get("CFAGG_PEER_PYTHON") or ROOT / ".bench" / "anemoi" / "bin" / "python")
+PEER = published_python(install=False)
 
-pytestmark = [pytest.mark.soak, pytest.mark.skipif(not PEER.exists(), reason="needs anemoi-datasets; see above")]
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif(PEER is None, reason="needs anemoi-datasets, which make soak installs"),
+]
 
 #: Reads all samples but the last, which lies beyond the end.
 READ = """
