@@ -56,14 +56,19 @@ def test_files_are_not_looked_at_while_the_system_tells_of_no_change(group, monk
     check(group)
 
 
-def test_a_change_that_changes_nothing_is_looked_at_once(store, group):
+def test_a_change_that_changes_nothing_is_looked_at_once(store, group, monkeypatch):
     for _ in range(3):
         check(group)
+    if not freshness._guards[group][1].quiet():
+        pytest.skip("the file system of the temporary directory does not tell of changes")
+    looked, real = [], freshness.stamps
+    monkeypatch.setattr(freshness, "stamps", lambda array: looked.append(array.path) or real(array))
     path = f"{group.source.folder}/{group.source.key((0, 0, 0))}"
     status = os.stat(path)  # noqa: PTH116
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     check(group)
     check(group)
+    assert looked == ["tas"]
 
 
 def test_nothing_changed_is_fresh(group):
