@@ -53,6 +53,15 @@ def schemas() -> dict[str, Path]:
     return {f"cfagg/conventions/schemas/{p.name}": p for p in (ROOT / "conventions" / "schemas").glob("*.json")}
 
 
+def tables() -> dict[str, Path]:
+    """Return the path in the wheel of everything beside the modules that checking needs."""
+    return {
+        path.relative_to(ROOT).as_posix(): path
+        for path in (ROOT / "cfagg" / "checking").rglob("*")
+        if path.is_file() and path.suffix != ".py" and "__pycache__" not in path.parts
+    }
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     """Build the wheel from a copy without links, as a checkout on a system without them has it."""
@@ -73,11 +82,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 def test_the_wheel_holds_every_module_and_sample_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     found = {n for n in wheel.namelist() if ".dist-info/" not in n}
-    assert found == {*modules(), *samples(), *schemas(), "cfagg/py.typed"}
+    assert found == {*modules(), *samples(), *schemas(), *tables(), "cfagg/py.typed"}
 
 
 def test_the_wheel_holds_the_same_bytes_as_the_tree(wheel: zipfile.ZipFile) -> None:
-    files = {**modules(), **samples(), **schemas()}
+    files = {**modules(), **samples(), **schemas(), **tables()}
     assert not [name for name, path in files.items() if wheel.read(name) != path.read_bytes()]
 
 

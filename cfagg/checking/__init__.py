@@ -1,0 +1,1 @@
+"""Checking datasets against the CF conventions."""

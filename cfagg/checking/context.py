@@ -1,0 +1,104 @@
+"""What a rule gets: the dataset, the version of CF it is checked against, and what several rules need to know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cfagg.checking.model import Dataset, Variable
+from cfagg.checking.references import Reference, Resolver, references
+from cfagg.checking.roles import Roles
+from cfagg.checking.versions import LATEST, Version
+
+if TYPE_CHECKING:
+    from cfagg.checking.options import Options
+
+__all__ = ["Context"]
+
+T = TypeVar("T")
+
+
+class Context:
+    """One dataset under check.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The dataset.
+    version : Version
+        The version of CF that it is checked against.
+    options : Options, optional
+        What the user has asked for.
+
+    Attributes
+    ----------
+    resolver : Resolver
+        Finds variables and dimensions by name.
+    references : list of Reference
+        All references between variables.
+    roles : Roles
+        What each variable is there for.
+    """
+
+    def __init__(self, dataset: Dataset, version: Version = LATEST, options: Options | None = None) -> None:
+        if options is None:
+            from cfagg.checking.options import Options
+
+            options = Options()
+        self.dataset = dataset
+        self.version = version
+        self.options = options
+        self.resolver = Resolver(dataset)
+        self._known: dict[Callable[[Context], Any], Any] = {}
+
+    @cached_property
+    def references(self) -> list[Reference]:
+        """All references between variables."""
+        return references(self.dataset, self.resolver)
+
+    @cached_property
+    def _by_source(self) -> dict[tuple[int, str], list[Reference]]:
+        found: dict[tuple[int, str], list[Reference]] = {}
+        for reference in self.references:
+            found.setdefault((id(reference.source), reference.attribute), []).append(reference)
+        return found
+
+    @cached_property
+    def _by_target(self) -> dict[int, list[Reference]]:
+        found: dict[int, list[Reference]] = {}
+        for reference in self.references:
+            if reference.target is not None:
+                found.setdefault(id(reference.target), []).append(reference)
+        return found
+
+    def references_of(self, variable: Variable, attribute: str) -> list[Reference]:
+        """Return the references that an attribute of `variable` makes."""
+        return self._by_source.get((id(variable), attribute), [])
+
+    def references_to(self, variable: Variable, *attributes: str) -> list[Reference]:
+        """Return the references to `variable`, of these attributes only where some are given."""
+        found = self._by_target.get(id(variable), [])
+        return [r for r in found if r.attribute in attributes] if attributes else found
+
+    @cached_property
+    def roles(self) -> Roles:
+        """What each variable is there for."""
+        return Roles(self.dataset, self.references)
+
+    @cached_property
+    def external(self) -> frozenset[str]:
+        """Names of external variables (CF section 2.6.3)."""
+        return frozenset((self.dataset.root.text("external_variables") or "").split())
+
+    def once(self, function: Callable[[Context], T]) -> T:
+        """Return ``function(self)``, computed once for all rules that ask."""
+        if function not in self._known:
+            self._known[function] = function(self)
+        found: T = self._known[function]
+        return found
+
+    def with_attribute(self, *names: str) -> Iterable[Variable]:
+        """Yield the variables that have any of these attributes, in order."""
+        wanted = set(names)
+        return [v for v in self.dataset.variables if not wanted.isdisjoint(v.attributes)]

@@ -1,0 +1,108 @@
+"""Running the rules on one dataset."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Finding, Hit, NotApplicable
+from cfagg.checking.model import Dataset, Group, Variable
+from cfagg.checking.options import Options
+from cfagg.checking.rule import Rule, registered
+from cfagg.checking.versions import LATEST, Version, claimed, parse
+from cfagg.errors import LimitError
+
+__all__ = ["Result", "run", "version_of"]
+
+#: As many findings of one rule are kept for one dataset; further ones are counted.
+KEPT = 1000
+
+
+@dataclass(slots=True)
+class Result:
+    """What the rules found in one dataset.
+
+    Parameters
+    ----------
+    source : str
+        The dataset.
+    version : Version
+        The version of CF that it was checked against.
+    findings : list of Finding
+        In the order of the rules.
+    skipped : dict of str to str
+        Rules that were not run, by code, and why.
+    dropped : Counter
+        By code, how many findings beyond `KEPT` there are.
+    """
+
+    source: str
+    version: Version
+    findings: list[Finding] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+def version_of(dataset: Dataset, options: Options) -> Version:
+    """Return the version of CF to check against.
+
+    It is the one asked for, else the newest known that the dataset claims, else the newest published.
+    """
+    if options.cf_version is not None:
+        asked = parse(options.cf_version)
+        if asked is None:
+            raise ValueError(f"{options.cf_version!r} is not a version of CF; known are 1.0 to 1.13 and 1.14-draft")
+        return asked
+    words = claimed(dataset.root.text("Conventions") or "")
+    known = [v for v in map(parse, words) if v is not None]
+    return max(known, default=LATEST)
+
+
+def run(dataset: Dataset, options: Options) -> Result:
+    """Run all rules that apply.
+
+    A rule that crashes becomes a finding ``INT001``, and the others go on.
+    """
+    version = version_of(dataset, options)
+    context = Context(dataset, version, options)
+    result = Result(dataset.source, version)
+    for code, rule in registered().items():
+        if rule.function is None or not rule.holds_in(version) or not options.chooses(code):
+            continue
+        if rule.needs == "data" and not options.data:
+            result.skipped[code] = "values are read only with --data"
+            continue
+        if rule.needs == "references" and not options.references:
+            result.skipped[code] = "referenced files are opened only with --references"
+            continue
+        _run_one(rule, context, result)
+    return result
+
+
+def _run_one(rule: Rule, context: Context, result: Result) -> None:
+    assert rule.function is not None  # noqa: S101 - rules without a function were left out by the caller
+    kept = 0
+    try:
+        for hit in rule.function(context):
+            kept += 1
+            if kept > KEPT:
+                result.dropped[rule.code] += 1
+            else:
+                result.findings.append(_finding(rule, hit))
+    except (NotApplicable, LimitError) as reason:
+        result.skipped[rule.code] = str(reason)
+    except Exception as error:  # noqa: BLE001 - whatever a rule stumbles over is a finding about the rule
+        message = f"rule {rule.code} failed on this dataset: {type(error).__name__}: {error}"
+        result.findings.append(Finding("INT001", "error", None, None, message))
+
+
+def _finding(rule: Rule, hit: Hit) -> Finding:
+    where = hit.where
+    if isinstance(where, Variable):
+        path: str | None = where.path
+    elif isinstance(where, Group):
+        path = None if where.path == "/" else f"{where.path}/"
+    else:
+        path = None
+    return Finding(rule.code, hit.severity or rule.severity, path, hit.attribute, hit.message, hit.fix)

@@ -1,0 +1,37 @@
+"""What is told of a rule: why there is one, an example that breaks it and one that does not.
+
+They stand in ``explanations/*.toml``, one table for each rule::
+
+    [DOC006]
+    why = "Programs tell the dimensions of a variable apart by their names."
+    fails = '''
+    netcdf twice { ... }
+    '''
+    passes = '''
+    netcdf once { ... }
+    '''
+
+Further keys: ``version`` (checked against this version of CF, not the one the examples claim), ``also`` (codes of other
+errors that the failing example cannot avoid), ``more_fails`` and ``more_passes`` (lists of further examples).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+__all__ = ["explanations"]
+
+
+@lru_cache(maxsize=1)
+def explanations() -> Mapping[str, Mapping[str, Any]]:
+    """Return the explanations of all rules by their codes."""
+    found: dict[str, Mapping[str, Any]] = {}
+    folder = resources.files("cfagg.checking").joinpath("explanations")
+    for file in sorted(folder.iterdir(), key=lambda f: f.name):
+        if file.name.endswith(".toml"):
+            found.update(tomllib.loads(file.read_text(encoding="utf-8")))
+    return found

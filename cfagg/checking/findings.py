@@ -1,0 +1,122 @@
+"""What a check finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from cfagg.checking.model import Group, Variable
+
+__all__ = ["Edit", "Finding", "Hit", "NotApplicable", "Severity"]
+
+#: An error breaks a requirement, a warning a recommendation; info is worth knowing.
+Severity = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of one attribute that would put a finding right.
+
+    Parameters
+    ----------
+    variable : str or None
+        Path of the variable, or of a group with a slash at its end; `None` for the root group.
+    attribute : str
+        The attribute to be changed.
+    value : object
+        Its new value, `None` to delete it.
+    rename : str, optional
+        A new name for it instead of a new value.
+    safe : bool
+        Whether the meaning of the dataset stays exactly the same.
+    """
+
+    variable: str | None
+    attribute: str
+    value: Any = None
+    rename: str | None = None
+    safe: bool = True
+
+
+class Hit(NamedTuple):
+    """What a rule yields for each breach; the engine makes a `Finding` of it.
+
+    Parameters
+    ----------
+    where : Variable, Group or None
+        What it is about; `None` for the dataset.
+    attribute : str or None
+        The attribute it is about.
+    message : str
+        What was found and what was expected, in one plain sentence.
+    severity : str, optional
+        Where it is other than the rule's own, for instance where two readings of the text are possible.
+    fix : tuple of Edit
+        What would put it right.
+    """
+
+    where: Variable | Group | None
+    attribute: str | None
+    message: str
+    severity: Severity | None = None
+    fix: tuple[Edit, ...] = ()
+
+
+class NotApplicable(Exception):  # noqa: N818 - not an error: the rule says that it has nothing to look at
+    """Raised by a rule that cannot apply to this dataset, with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One breach of one rule.
+
+    Parameters
+    ----------
+    code : str
+        The rule.
+    severity : {"error", "warning", "info"}
+        How grave it is.
+    variable : str or None
+        Path of the variable or group, `None` for the dataset.
+    attribute : str or None
+        The attribute.
+    message : str
+        What was found and what was expected.
+    fix : tuple of Edit
+        What would put it right.
+
+    Examples
+    --------
+    >>> print(Finding("FLG007", "error", "qc", "flag_masks", "flag_masks holds 0"))
+    FLG007 error: qc:flag_masks: flag_masks holds 0
+    """
+
+    code: str
+    severity: Severity
+    variable: str | None
+    attribute: str | None
+    message: str
+    fix: tuple[Edit, ...] = ()
+
+    def as_dict(self) -> Mapping[str, str | None]:
+        """Return it as plain objects, for JSON."""
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "variable": self.variable,
+            "attribute": self.attribute,
+            "message": self.message,
+        }
+
+    @property
+    def where(self) -> str:
+        """Variable and attribute in one word, as in CDL; empty for the dataset as a whole."""
+        if self.attribute is None:
+            return self.variable or ""
+        return f"{self.variable or ''}:{self.attribute}"
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        return f"{self.code} {self.severity}: {place}{self.message}"

@@ -1,0 +1,162 @@
+"""What each variable of a dataset is there for, from who refers to it and how.
+
+A variable that nothing refers to, and that is no coordinate variable and no container, is a data variable.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from cfagg.checking.model import Dataset, Variable
+from cfagg.checking.references import Reference
+
+__all__ = ["Roles"]
+
+#: Attributes whose targets are there for the variable that refers to them, and are not data variables.
+_SUBORDINATE = frozenset(
+    {
+        "coordinates",
+        "bounds",
+        "climatology",
+        "nodes",
+        "geometry",
+        "node_coordinates",
+        "node_count",
+        "part_node_count",
+        "interior_ring",
+        "bounds_tie_points",
+        "quantization",
+        "formula_terms",
+        "interpolation_parameters",
+        "aggregated_data",
+        "grid_mapping",
+        "coordinate_interpolation",
+        "tie_point_mapping",
+    }
+)
+
+#: Attributes by which a variable is a container or an index without being referred to.
+_STRUCTURAL = frozenset(
+    {
+        "grid_mapping_name",
+        "geometry_type",
+        "interpolation_name",
+        "interpolation_description",
+        "compress",
+        "sample_dimension",
+        "instance_dimension",
+        "cf_role",
+    }
+)
+
+
+class Roles:
+    """The roles of the variables of a dataset, each as a set of identities: ``v in roles.bounds``.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The dataset.
+    references : list of Reference
+        All its references.
+    """
+
+    def __init__(self, dataset: Dataset, references: list[Reference]) -> None:
+        self._dataset = dataset
+        self._targets: dict[str, set[Variable]] = {}
+        self._keyed: dict[tuple[str, str | None], set[Variable]] = {}
+        for reference in references:
+            if reference.target is not None:
+                self._targets.setdefault(reference.attribute, set()).add(reference.target)
+                self._keyed.setdefault((reference.attribute, reference.key), set()).add(reference.target)
+
+    def named_by(self, attribute: str) -> set[Variable]:
+        """Return the variables that any attribute of this name refers to."""
+        return self._targets.get(attribute, set())
+
+    @cached_property
+    def coordinate_variables(self) -> set[Variable]:
+        """Variables of one dimension of their own name (not text)."""
+        return {v for v in self._dataset.variables if v.is_coordinate}
+
+    @cached_property
+    def auxiliary(self) -> set[Variable]:
+        """Auxiliary coordinates, scalar coordinates and labels.
+
+        ``coordinates`` attributes name them, and they are no coordinate variables.
+        """
+        return self.named_by("coordinates") - self.coordinate_variables
+
+    @cached_property
+    def coordinates(self) -> set[Variable]:
+        """Coordinate variables, auxiliary ones and scalar ones."""
+        return (
+            self.coordinate_variables
+            | self.auxiliary
+            | self._keyed.get(("coordinate_interpolation", "tie_point"), set())
+        )
+
+    @cached_property
+    def bounds(self) -> set[Variable]:
+        """Boundary variables of cells."""
+        return self.named_by("bounds")
+
+    @cached_property
+    def climatology(self) -> set[Variable]:
+        """Boundary variables of climatologies."""
+        return self.named_by("climatology")
+
+    @cached_property
+    def grid_mappings(self) -> set[Variable]:
+        """Grid mapping variables."""
+        named = self._keyed.get(("grid_mapping", None), set())
+        return named | {v for v in self._dataset.variables if "grid_mapping_name" in v.attributes}
+
+    @cached_property
+    def geometries(self) -> set[Variable]:
+        """Geometry containers."""
+        return self.named_by("geometry") | {v for v in self._dataset.variables if "geometry_type" in v.attributes}
+
+    @cached_property
+    def interpolations(self) -> set[Variable]:
+        """Interpolation variables of coordinate subsampling."""
+        return self._keyed.get(("coordinate_interpolation", "interpolation"), set())
+
+    @cached_property
+    def domains(self) -> set[Variable]:
+        """Domain variables: scalar, with a ``dimensions`` attribute, and not a container of another kind."""
+        return {
+            v
+            for v in self._dataset.variables
+            if "dimensions" in v.attributes and not v.stored and v not in self.grid_mappings | self.geometries
+        }
+
+    @cached_property
+    def fragments(self) -> set[Variable]:
+        """Variables that only describe where the values of an aggregation variable stand."""
+        return self.named_by("aggregated_data")
+
+    @cached_property
+    def meshes(self) -> set[Variable]:
+        """Mesh topologies and location index sets of UGRID, and what they name."""
+        found = {v for v in self._dataset.variables if v.text("cf_role") in ("mesh_topology", "location_index_set")}
+        named = set()
+        for mesh in found:
+            for value in mesh.attributes.values():
+                if isinstance(value, str):
+                    named |= {mesh.group.variables[w] for w in value.split() if w in mesh.group.variables}
+        return found | named
+
+    @cached_property
+    def data(self) -> set[Variable]:
+        """Data variables: what the dataset is about.  Cell measures and ancillary variables are among them."""
+        subordinate = set().union(*(self.named_by(a) for a in _SUBORDINATE)) if self._targets else set()
+        return {
+            v
+            for v in self._dataset.variables
+            if v not in subordinate
+            and v not in self.coordinate_variables
+            and v not in self.domains
+            and v not in self.meshes
+            and _STRUCTURAL.isdisjoint(v.attributes)
+        }

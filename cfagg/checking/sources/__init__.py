@@ -1,0 +1,1 @@
+"""Building the metadata model of a check from whatever holds the dataset."""

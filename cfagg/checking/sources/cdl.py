@@ -1,0 +1,357 @@
+"""A small reader of CDL, the text form of netCDF, for tests and reports of faults.
+
+It reads dimensions, variables, attributes, groups and values as ``ncdump`` prints them; user-defined types it does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from math import prod
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.checking.model import AttributeValue, Dataset, Dimension, Group, Kind, Variable
+from cfagg.errors import LimitError, SourceError
+
+__all__ = ["parse_cdl"]
+
+#: CDL type -> NumPy type.
+_TYPES = {
+    "char": "S1", "byte": "i1", "ubyte": "u1", "short": "i2", "ushort": "u2", "int": "i4", "long": "i4", "uint": "u4",
+    "int64": "i8", "uint64": "u8", "float": "f4", "real": "f4", "double": "f8", "string": "O",
+}  # fmt: skip
+
+#: Ends of numbers in CDL -> NumPy type.
+_SUFFIXES = {
+    "b": "i1", "ub": "u1", "s": "i2", "us": "u2", "": "i4", "l": "i4", "u": "u4", "ul": "u4", "ll": "i8", "ull": "u8",
+    "f": "f4", "d": "f8",
+}  # fmt: skip
+
+#: Values that netCDF puts where there is none, by NumPy type.
+_FILLS: dict[str, Any] = {
+    "S1": b"\0", "i1": -127, "u1": 255, "i2": -32767, "u2": 65535, "i4": -2147483647, "u4": 4294967295,
+    "i8": -9223372036854775806, "u8": 18446744073709551614, "f4": 9.969209968386869e36, "f8": 9.969209968386869e36,
+    "O": "",
+}  # fmt: skip
+
+#: More values than this are not a test or a report of a fault.
+_LIMIT = 1 << 22
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>\s+|//[^\n]*)
+  | (?P<string>"(?:[^"\\]|\\.)*")
+  | (?P<char>'(?:[^'\\]|\\.)')
+  | (?P<number>[-+]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eEdD][-+]?\d+)?|NaN|Infinity|inf)
+       (?:[uU]?[lL]{1,2}|[uU]?[bBsS]|[uUfFdD])?(?![\w.+-]))
+  | (?P<mark>[{}();:,=])
+  | (?P<word>(?:[^\s{}();:,="'\\]|\\.)+)
+    """,
+    re.VERBOSE,
+)
+
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    line: int
+
+
+def parse_cdl(text: str, source: str = "CDL text") -> Dataset:
+    """Return the dataset that a text in CDL describes.
+
+    Parameters
+    ----------
+    text : str
+        As printed by ``ncdump`` or ``ncdump -h``.
+    source : str
+        What messages call it.
+
+    Raises
+    ------
+    SourceError
+        If it is not CDL or has user-defined types.
+
+    Examples
+    --------
+    >>> dataset = parse_cdl('netcdf a { dimensions: x = 2 ; variables: float t(x) ; t:units = "K" ; data: t = 1, 2 ; }')
+    >>> dataset.variables[0].values()
+    array([1., 2.], dtype=float32)
+    """
+    return _Parser(text, source).dataset()
+
+
+class _Parser:
+    def __init__(self, text: str, source: str) -> None:
+        self._source = source
+        self._tokens = self._scan(text)
+        self._ahead = next(self._tokens)
+        self._values: dict[int, npt.NDArray[Any]] = {}
+
+    def _scan(self, text: str) -> Iterator[_Token]:
+        at, line = 0, 1
+        while at < len(text):
+            match = _TOKEN.match(text, at)
+            if match is None:
+                raise SourceError(f"{self._source}, line {line}: {text[at : at + 20]!r} is not CDL")
+            kind = match.lastgroup or ""
+            if kind != "space":
+                yield _Token(kind, match[0], line)
+            line += match[0].count("\n")
+            at = match.end()
+        while True:
+            yield _Token("end", "the end", line)
+
+    def _fail(self, wanted: str) -> NoReturn:
+        raise SourceError(f"{self._source}, line {self._ahead.line}: {self._ahead.text!r} where {wanted} is expected")
+
+    def _next(self) -> _Token:
+        token, self._ahead = self._ahead, next(self._tokens)
+        return token
+
+    def _take(self, *texts: str) -> bool:
+        """Pass over the next token if it is one of these."""
+        if self._ahead.text in texts and self._ahead.kind in ("mark", "word"):
+            self._next()
+            return True
+        return False
+
+    def _expect(self, text: str) -> None:
+        if not self._take(text):
+            self._fail(repr(text))
+
+    def _name(self) -> str:
+        if self._ahead.kind not in ("word", "number"):
+            self._fail("a name")
+        return re.sub(r"\\(.)", r"\1", self._next().text)
+
+    def dataset(self) -> Dataset:
+        if not self._take("netcdf"):
+            self._fail("'netcdf'")
+        self._name()
+        root = Group()
+        self._expect("{")
+        self._group(root)
+        dataset = Dataset(self._source, "cdl", root)
+        self._finish(dataset)
+        return dataset
+
+    def _group(self, group: Group) -> None:
+        """Read the inside of a group up to its closing brace."""
+        while not self._take("}"):
+            if self._take("dimensions"):
+                self._expect(":")
+                self._dimensions(group)
+            elif self._take("variables"):
+                self._expect(":")
+                self._declarations(group)
+            elif self._take("data"):
+                self._expect(":")
+                self._data(group)
+            elif self._take("group"):
+                self._expect(":")
+                child = group.child(self._name())
+                self._expect("{")
+                self._group(child)
+            elif self._take(":"):
+                self._attribute(group, None, None)
+            elif self._ahead.text == "types":
+                raise SourceError(f"{self._source}, line {self._ahead.line}: user-defined types are not read from CDL")
+            else:
+                self._declarations(group, once=True)
+
+    def _dimensions(self, group: Group) -> None:
+        while self._ahead.text not in ("variables", "data", "group", "}", ":", "types"):
+            name = self._name()
+            self._expect("=")
+            unlimited = self._take("UNLIMITED", "unlimited")
+            size = 0 if unlimited else int(self._number()[()])
+            # ncdump tells the current length in a comment, which is passed over; the values tell it too.
+            group.add_dimension(name, size, unlimited=unlimited)
+            if not self._take(","):
+                self._expect(";")
+
+    def _declarations(self, group: Group, *, once: bool = False) -> None:
+        """Read declarations of variables, and attributes among them."""
+        while self._ahead.text not in ("data", "group", "}", "dimensions", "variables"):
+            if self._take(":"):
+                self._attribute(group, None, None)
+                continue
+            first = self._name()
+            if self._take(":"):
+                self._attribute(group, first, None)
+            elif first in _TYPES and self._ahead.kind in ("word", "number"):
+                second = self._name()
+                if self._take(":"):
+                    self._attribute(group, second, first)
+                else:
+                    self._variable(group, first, second)
+            elif first in _TYPES and self._take(":"):
+                self._attribute(group, None, first)
+            else:
+                self._fail("a type or an attribute")
+            if once:
+                return
+
+    def _variable(self, group: Group, type_: str, name: str) -> None:
+        while True:
+            names = []
+            if self._take("("):
+                while not self._take(")"):
+                    names.append(self._name())
+                    self._take(",")
+            found = [group.dimension(n) if "/" not in n else self._far(group, n) for n in names]
+            if None in found:
+                self._fail(f"a variable {name!r} with dimensions that are declared, not ({', '.join(names)}),")
+            dimensions = tuple(d for d in found if d is not None)
+            group.variables[name] = Variable(name, group, dimensions, np.dtype(_TYPES[type_]), _kind(type_))
+            if self._take(";"):
+                return
+            self._expect(",")
+            name = self._name()
+
+    @staticmethod
+    def _below(group: Group, path: str) -> Group:
+        """Return the group of an absolute path."""
+        at = next(g for g in group.ancestors() if g.parent is None)
+        for word in filter(None, path.split("/")):
+            at = at.child(word)
+        return at
+
+    def _far(self, group: Group, path: str) -> Dimension | None:
+        home, _, last = path.rpartition("/")
+        return self._below(group, home).dimensions.get(last)
+
+    def _attribute(self, group: Group, variable: str | None, type_: str | None) -> None:
+        name = self._name()
+        self._expect("=")
+        tokens = [self._next()]
+        while self._take(","):
+            tokens.append(self._next())
+        self._expect(";")
+        owner: Group | Variable = group
+        if variable:
+            home, _, last = variable.rpartition("/")
+            at = self._below(group, home) if home else group
+            if last not in at.variables:
+                raise SourceError(f"{self._source}: attribute {variable}:{name} of a variable that is not declared")
+            owner = at.variables[last]
+        owner.attributes[name] = self._typed(tokens, type_)
+
+    def _typed(self, tokens: list[_Token], type_: str | None) -> AttributeValue:
+        """Return the value of an attribute."""
+        if type_ == "string":
+            texts = tuple(_unquoted(t.text) for t in tokens)
+            return texts[0] if len(texts) == 1 else texts
+        if all(t.kind in ("string", "char") for t in tokens):
+            return "".join(_unquoted(t.text) for t in tokens)
+        if any(t.kind != "number" for t in tokens):
+            self._fail("numbers or text")
+        if type_ is not None:
+            return np.array([_parsed(t.text)[0] for t in tokens]).astype(_TYPES[type_])
+        numbers = [_parsed(t.text) for t in tokens]
+        widest = np.result_type(*(np.dtype(dtype) for _, dtype in numbers))
+        return np.array([value for value, _ in numbers]).astype(widest)
+
+    def _number(self) -> npt.NDArray[Any]:
+        if self._ahead.kind != "number":
+            self._fail("a number")
+        return np.array(_parsed(self._next().text)[0])
+
+    def _data(self, group: Group) -> None:
+        while self._ahead.text not in ("group", "}"):
+            name = self._name()
+            if name not in group.variables:
+                raise SourceError(f"{self._source}: values of {name!r}, which is not declared")
+            variable = group.variables[name]
+            self._expect("=")
+            found: list[Any] = []
+            fill = _FILLS[variable.dtype.str.lstrip("<>|=") if variable.dtype != object else "O"]
+            own = variable.attributes.get("_FillValue")
+            while not self._take(";"):
+                token = self._next()
+                if token.kind in ("string", "char"):
+                    text = _unquoted(token.text)
+                    found.extend([text] if variable.kind == "string" else self._characters(variable, text))
+                elif token.kind == "number":
+                    found.append(_parsed(token.text)[0])
+                elif token.text == "_":
+                    found.append(own[0] if isinstance(own, np.ndarray) and own.size else fill)
+                else:
+                    self._ahead = token
+                    self._fail("a value")
+                if len(found) > _LIMIT:
+                    raise LimitError(f"{self._source}: {name!r} has more than {_LIMIT:,} values")
+                if not self._take(",") and self._ahead.text != ";":
+                    self._fail("',' or ';'")
+            values = np.empty(len(found), object)
+            values[:] = found
+            self._values[id(variable)] = values if variable.dtype == object else values.astype(variable.dtype)
+
+    @staticmethod
+    def _characters(variable: Variable, text: str) -> list[bytes]:
+        """Return the characters of a text, filled up to the last dimension as ``ncgen`` does."""
+        raw = text.encode()
+        width = variable.dimensions[-1].size if variable.dimensions else 1
+        whole = raw.ljust(-(-max(len(raw), 1) // width) * width, b"\0") if width else b""
+        return [whole[i : i + 1] for i in range(len(whole))]
+
+    def _finish(self, dataset: Dataset) -> None:
+        """Give unlimited dimensions their lengths and variables their values."""
+        for variable in dataset.variables:
+            values = self._values.get(id(variable))
+            if values is None:
+                continue
+            grown = [d for d in variable.dimensions if d.unlimited]
+            rest = prod(d.size for d in variable.dimensions if not d.unlimited)
+            if len(grown) == 1 and rest and variable.dimensions[0].unlimited:
+                grown[0].size = max(grown[0].size, -(-values.size // rest))
+        for variable in dataset.variables:
+            if prod(variable.shape) > _LIMIT:
+                continue  # a header alone may tell of any size
+            given = self._values.get(id(variable))
+            fill = _FILLS[variable.dtype.str.lstrip("<>|=") if variable.dtype != object else "O"]
+            own = variable.attributes.get("_FillValue")
+            whole = np.full(
+                prod(variable.shape), own[0] if isinstance(own, np.ndarray) and own.size else fill, variable.dtype
+            )
+            if given is not None:
+                if given.size > whole.size:
+                    raise SourceError(
+                        f"{self._source}: {variable.path!r} has {given.size} values, room is for {whole.size}"
+                    )
+                whole[: given.size] = given
+            variable.read = whole.reshape(variable.shape).__getitem__
+
+
+def _kind(type_: str) -> Kind:
+    if type_ in ("char", "string"):
+        return "char" if type_ == "char" else "string"
+    return "float" if type_ in ("float", "real", "double") else "integer"
+
+
+def _unquoted(text: str) -> str:
+    return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), text[1:-1], flags=re.DOTALL)
+
+
+def _parsed(text: str) -> tuple[int | float, str]:
+    """Return the value of a number in CDL and its NumPy type."""
+    body = text.lower()
+    if body.lstrip("+-").startswith("0x"):
+        return int(body.rstrip("ul"), 16), "i4"
+    word = re.fullmatch(r"([-+]?(?:nan|infinity|inf))(f?)", body)
+    if word:
+        return float(word[1]), "f4" if word[2] else "f8"
+    match = re.fullmatch(r"([-+]?[\d.]+(?:[ed][-+]?\d+)?)([a-z]*)", body)
+    if match is None:
+        raise SourceError(f"{text!r} is not a number in CDL")
+    digits, suffix = match[1], match[2]
+    real = "." in digits or "e" in digits or "d" in digits or suffix in ("f", "d")
+    if real:
+        return float(digits.replace("d", "e")), "f4" if suffix == "f" else "f8"
+    return int(digits), _SUFFIXES.get(suffix, "i4") if suffix or abs(int(digits)) < 2**31 else "i8"
