@@ -156,6 +156,8 @@ class Variable:
     def values(self, limit: int = 1 << 24) -> npt.NDArray[Any]:
         """Return all values as stored, in the shape of the stored dimensions; packed and missing values as they are.
 
+        Of an aggregation variable there are none: they stand elsewhere, and the one value that is stored means nothing.
+
         Parameters
         ----------
         limit : int
@@ -166,13 +168,15 @@ class Variable:
         LimitError
             If there are more.
         """
+        if self.dialect is not None:
+            return np.empty((0,) * max(len(self.dimensions), 1), self.dtype)
         if self.size > limit:
             raise LimitError(
                 f"variable {self.path!r} has {self.size:,} values, more than {limit:,} are not read at once"
             )
         shape = tuple(d.size for d in self.stored)
         if self.read is None:
-            return np.empty((0,) * len(shape), self.dtype)
+            return np.empty((0,) * max(len(shape), 1), self.dtype)
         return self.read(tuple(slice(0, n, 1) for n in shape))
 
     def blocks(self, limit: int = BLOCK) -> Iterator[npt.NDArray[Any]]:
@@ -184,7 +188,7 @@ class Variable:
             The most values of one piece; a single row of the last dimension is never cut.
         """
         shape = tuple(d.size for d in self.stored)
-        if self.read is None or 0 in shape:
+        if self.read is None or 0 in shape or self.dialect is not None:
             return
         for slices in _pieces(shape, limit):
             yield self.read(slices)

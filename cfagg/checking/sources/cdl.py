@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.checking.model import AttributeValue, Dataset, Dimension, Group, Kind, Variable
+from cfagg.checking.sources.aggregation import aggregated
 from cfagg.errors import LimitError, SourceError
 
 __all__ = ["parse_cdl"]
@@ -139,6 +140,7 @@ class _Parser:
         self._group(root)
         dataset = Dataset(self._source, "cdl", root)
         self._finish(dataset)
+        aggregated(dataset)
         return dataset
 
     def _group(self, group: Group) -> None:
@@ -311,6 +313,8 @@ class _Parser:
             rest = prod(d.size for d in variable.dimensions if not d.unlimited)
             if len(grown) == 1 and rest and variable.dimensions[0].unlimited:
                 grown[0].size = max(grown[0].size, -(-values.size // rest))
+        if not self._values:
+            return  # a header alone, as of ``ncdump -h``: nothing is known of the values
         for variable in dataset.variables:
             if prod(variable.shape) > _LIMIT:
                 continue  # a header alone may tell of any size
