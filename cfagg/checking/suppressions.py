@@ -1,0 +1,104 @@
+"""Findings that a user has decided to live with: by rule, by file and by variable."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from cfagg.checking.findings import Finding
+
+__all__ = ["Suppression", "suppressed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """Findings that are not to be reported.
+
+    Parameters
+    ----------
+    codes : tuple of str
+        Codes of rules or their beginnings.
+    files : tuple of str
+        Patterns of sources, ``*`` standing for anything; none for all.  Those without a slash are compared with the
+        last part of the path, others with the path below `base`, or the whole of it.
+    variables : tuple of str
+        Patterns of the paths of variables; none for all, and for findings about the dataset as a whole.
+    reason : str
+        Why, for readers.
+    base : str
+        Directory of the configuration.
+    """
+
+    codes: tuple[str, ...]
+    files: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    reason: str = ""
+    base: str = ""
+
+    def meant_for(self, source: str) -> bool:
+        """Whether it is about this source.
+
+        Examples
+        --------
+        >>> Suppression(("UNI",), files=("old_*.nc",)).meant_for("/data/old_1.nc")
+        True
+        >>> Suppression(("UNI",), files=("raw/*",), base="/data").meant_for("/data/raw/a/b.nc")
+        True
+        """
+        if not self.files:
+            return True
+        if "://" in source:
+            whole = below = source.rstrip("/")
+        else:
+            whole = os.path.abspath(source).replace(os.sep, "/")  # noqa: PTH100 - a name, not looked up
+            start = self.base.replace(os.sep, "/").rstrip("/") + "/"
+            below = whole.removeprefix(start)
+        last = whole.rsplit("/", 1)[-1]
+        return any(fnmatchcase(whole, p) or fnmatchcase(below if "/" in p else last, p) for p in self.files)
+
+    def hides(self, finding: Finding) -> bool:
+        """Whether it is about this finding, of a source that it is meant for."""
+        if not finding.code.startswith(self.codes):
+            return False
+        return not self.variables or any(fnmatchcase(finding.variable or "", p) for p in self.variables)
+
+    def __str__(self) -> str:
+        parts = [", ".join(self.codes)]
+        if self.files:
+            parts.append(f"in {', '.join(self.files)}")
+        if self.variables:
+            parts.append(f"of {', '.join(self.variables)}")
+        return " ".join(parts)
+
+
+def suppressed(
+    source: str, findings: Iterable[Finding], ran: Sequence[str], suppressions: Sequence[Suppression]
+) -> tuple[list[Finding], dict[int, int], tuple[int, ...]]:
+    """Return the findings that remain, how many each suppression hid, and which ones could have hidden some.
+
+    Findings about the check itself (``INT``) are never hidden.
+
+    Parameters
+    ----------
+    source : str
+        The source.
+    findings : iterable of Finding
+        What was found in it.
+    ran : sequence of str
+        The rules that were run.
+    suppressions : sequence of Suppression
+        All that there are.
+    """
+    meant = [(n, s) for n, s in enumerate(suppressions) if s.meant_for(source)]
+    reached = tuple(n for n, s in meant if any(code.startswith(s.codes) for code in ran))
+    hidden: dict[int, int] = {}
+    kept = []
+    for finding in findings:
+        hits = [] if finding.code.startswith("INT") else [n for n, s in meant if s.hides(finding)]
+        for n in hits:
+            hidden[n] = hidden.get(n, 0) + 1
+        if not hits:
+            kept.append(finding)
+    return kept, hidden, reached
