@@ -1,0 +1,150 @@
+"""The vocabularies that CF refers to: standard names, area types, regions, modifiers of standard names.
+
+The tables are packed beside the rules; a user may give newer ones.  They are read when a rule first asks.
+
+Sources: CF sections 3.3 and 6.1.1, Appendix C; the tables are named in ``tables/SOURCES.md``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from cfagg.checking.findings import NotApplicable
+
+if TYPE_CHECKING:
+    from cfagg.checking.context import Context
+
+__all__ = ["aliases", "area_types", "modifiers", "near", "regions", "standard_names", "table_versions"]
+
+_PACKED = {
+    "standard_names": "standard_names_v94.csv.gz",
+    "area_types": "area_types_v13.csv.gz",
+    "regions": "regions_v5.csv.gz",
+}
+
+#: Modifiers of Appendix C and the units that they give: `None` for those of the name, ``""`` for none at all.
+modifiers: Mapping[str, str | None] = {
+    "detection_minimum": None,
+    "number_of_observations": "1",
+    "standard_error": None,
+    "status_flag": "",
+}
+
+
+class _Table(NamedTuple):
+    version: str
+    rows: Mapping[str, tuple[str, ...]]
+
+
+def standard_names(c: Context) -> Mapping[str, str]:
+    """Return the canonical unit of each standard name; aliases are among the names.
+
+    The unit is empty for quantities that are not numbers, such as ``region``.
+    """
+    return _units(c.options.tables.get("standard_names"))
+
+
+def aliases(c: Context) -> Mapping[str, tuple[str, ...]]:
+    """Return the names that each alias stands for: one, seldom two."""
+    return _aliases(c.options.tables.get("standard_names"))
+
+
+def area_types(c: Context) -> frozenset[str]:
+    """Return the area types."""
+    return frozenset(_table("area_types", c.options.tables.get("area_types")).rows)
+
+
+def regions(c: Context) -> frozenset[str]:
+    """Return the names of the standardized regions."""
+    return frozenset(_table("regions", c.options.tables.get("regions")).rows)
+
+
+def table_versions(tables: Mapping[str, Path]) -> dict[str, str]:
+    """Return the version of each table, packed or given by the user.
+
+    >>> table_versions({})
+    {'standard_names': '94', 'area_types': '13', 'regions': '5'}
+    """
+    # The version of a packed table stands in its name, so it is not opened.
+    return {k: _table(k, tables[k]).version if k in tables else _number(name) for k, name in _PACKED.items()}
+
+
+def near(word: str, words: Mapping[str, object] | frozenset[str]) -> str:
+    """Return the word of a table that is spelled most like `word`, empty if none is."""
+    if len(word) > 200:
+        return ""
+    # Names that share neither length nor first letters are not worth the slow comparison.
+    likely = [w for w in words if abs(len(w) - len(word)) <= 6 and (w[:3] == word[:3] or w[-4:] == word[-4:])]
+    return next(iter(get_close_matches(word, likely[:400], 1, 0.75)), "")
+
+
+@lru_cache(maxsize=4)
+def _units(given: Path | None) -> Mapping[str, str]:
+    return {name: row[0] if row else "" for name, row in _table("standard_names", given).rows.items()}
+
+
+@lru_cache(maxsize=4)
+def _aliases(given: Path | None) -> Mapping[str, tuple[str, ...]]:
+    rows = _table("standard_names", given).rows
+    return {name: tuple(row[1].split()) for name, row in rows.items() if len(row) > 1 and row[1]}
+
+
+@lru_cache(maxsize=16)
+def _table(kind: str, given: Path | None) -> _Table:
+    """Return a packed table, or the one in a file that the user gives."""
+    if given is None:
+        name = _PACKED[kind]
+        return _Table(_number(name), _rows(gzip.decompress(_packed(name)).decode("utf-8")))
+    try:
+        raw = given.read_bytes()
+        raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+        text = raw.decode("utf-8-sig")
+        return _from_xml(text) if text.lstrip().startswith("<") else _Table(_number(given.name), _rows(text))
+    except (OSError, EOFError, ValueError) as error:
+        raise NotApplicable(f"the table of {kind.replace('_', ' ')} {str(given)!r} is not read: {error}") from error
+
+
+def _packed(name: str) -> bytes:
+    from importlib import resources
+
+    return resources.files("cfagg.checking").joinpath("tables", name).read_bytes()
+
+
+def _number(name: str) -> str:
+    """Return the version that a file's name tells."""
+    found = re.search(r"v-?(\d+)", name)
+    return found[1] if found else "unknown"
+
+
+def _rows(text: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the further columns of each row by the first; no cell holds a comma."""
+    rows = (line.split(",") for line in text.splitlines()[1:] if line)
+    return {row[0].strip(): tuple(cell.strip() for cell in row[1:]) for row in rows}
+
+
+def _from_xml(text: str) -> _Table:
+    """Return a table in the XML form in which the vocabularies are published."""
+    from xml.etree import ElementTree
+
+    if "<!ENTITY" in text:
+        raise ValueError("it defines entities")
+    try:
+        root = ElementTree.fromstring(text)  # noqa: S314 - no entities, and the user's own file
+    except ElementTree.ParseError as error:
+        raise ValueError(f"it is not XML: {error}") from error
+    rows: dict[str, tuple[str, ...]] = {}
+    for entry in root.iter("entry"):
+        rows[entry.get("id", "")] = ((entry.findtext("canonical_units") or "").strip(), "")
+    for alias in root.iter("alias"):
+        targets = [(t.text or "").strip() for t in alias.findall("entry_id")]
+        name = alias.get("id", "")
+        if name not in rows:
+            unit = next((rows[t][0] for t in targets if t in rows), "")
+            rows[name] = (unit, " ".join(targets))
+    return _Table((root.findtext("version_number") or "unknown").strip(), rows)
