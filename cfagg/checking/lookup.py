@@ -130,13 +130,13 @@ def _rows(text: str) -> Mapping[str, tuple[str, ...]]:
 
 def _from_xml(text: str) -> _Table:
     """Return a table in the XML form in which the vocabularies are published."""
-    from xml.etree import ElementTree
+    from xml.etree import ElementTree as ET
 
     if "<!ENTITY" in text:
         raise ValueError("it defines entities")
     try:
-        root = ElementTree.fromstring(text)  # noqa: S314 - no entities, and the user's own file
-    except ElementTree.ParseError as error:
+        root = ET.fromstring(text)  # noqa: S314 - no entities, and the user's own file
+    except ET.ParseError as error:
         raise ValueError(f"it is not XML: {error}") from error
     rows: dict[str, tuple[str, ...]] = {}
     for entry in root.iter("entry"):
