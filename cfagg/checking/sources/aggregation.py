@@ -1,6 +1,6 @@
 """Aggregation variables: found by their attributes, and given the dimensions of the array that they stand for.
 
-An aggregation variable is stored as a scalar, and an attribute names its dimensions: ``aggregated_dimensions`` in CF-1.13
+An aggregation variable is stored as a scalar.  An attribute names its dimensions: ``aggregated_dimensions`` in CF-1.13
 and CFA-0.6, ``cfa_dimensions`` in CFA 0.3 and 0.4, ``nca_dimensions`` in NCA.
 """
 
@@ -40,7 +40,7 @@ _CFA_TERMS = frozenset({"location", "file", "format", "address"})
 def aggregated(dataset: Dataset) -> None:
     """Mark the aggregation variables of a dataset and give them their dimensions.
 
-    ``dialect`` and ``stored_dimensions`` are set, and ``dimensions`` are those that the attribute names.  A name that no
+    ``dialect`` and ``stored_dimensions`` are set; ``dimensions`` are those that the attribute names.  A name that no
     dimension has stands for a dimension of size 0, which a rule tells of.
 
     Parameters

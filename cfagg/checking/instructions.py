@@ -1,0 +1,207 @@
+"""What an aggregation variable says of its fragments: the variables that ``aggregated_data`` names, and their values.
+
+Both CF-1.13 (``map``, ``uris``, ``identifiers``, ``unique_values``) and CFA-0.6 (``location``, ``file``, ``format``,
+``address``) describe fragments by such variables.  They are small, and belong to the metadata.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.checking.context import Context
+from cfagg.checking.lists import pairs
+from cfagg.checking.model import Dimension, Variable
+
+__all__ = ["DEFAULT_FILLS", "Instructions", "Masked", "instructions", "masked", "text_dimensions"]
+
+#: The most values of one instruction variable that are read.
+LIMIT = 1 << 22
+
+#: Values that netCDF puts where nothing was written, by NumPy type.
+DEFAULT_FILLS: dict[str, Any] = {
+    "i1": -127, "u1": 255, "i2": -32767, "u2": 65535, "i4": -2147483647, "u4": 4294967295,
+    "i8": -9223372036854775806, "u8": 18446744073709551614, "f4": np.float32(9.969209968386869e36),
+    "f8": 9.969209968386869e36,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Masked:
+    """The values of an instruction variable.
+
+    Parameters
+    ----------
+    values : ndarray
+        As stored; text as `object`, characters joined.
+    valid : bool array of the same shape
+        Where they are not missing.
+    """
+
+    values: npt.NDArray[Any]
+    valid: npt.NDArray[np.bool_]
+
+
+def text_dimensions(variable: Variable) -> tuple[Dimension, ...]:
+    """Return the dimensions of a variable without that of the characters."""
+    return variable.stored[:-1] if variable.kind == "char" else variable.stored
+
+
+def masked(variable: Variable, limit: int = LIMIT) -> Masked | None:
+    """Return the values of a variable and which of them are missing, `None` where there are no values to look at.
+
+    Missing are the values of ``_FillValue`` and ``missing_value``, what lies outside the valid range, and what netCDF
+    puts where nothing was written.
+
+    Raises
+    ------
+    LimitError
+        There are more than `limit`.
+    """
+    if variable.read is None or variable.dialect is not None or variable.kind == "other":
+        return None
+    if variable.is_text:
+        texts = variable.texts(limit).reshape([d.size for d in text_dimensions(variable)])
+        fills = {""}
+        for name in ("_FillValue", "missing_value"):
+            value = variable.attributes.get(name)
+            fills |= {value} if isinstance(value, str) else set(value) if isinstance(value, tuple) else set()
+        flat = np.fromiter((t not in fills for t in texts.ravel()), np.bool_, texts.size)
+        return Masked(texts, flat.reshape(texts.shape))
+    values = np.asarray(variable.values(limit))
+    return Masked(values, _valid(variable, values))
+
+
+def _valid(variable: Variable, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which numbers are not missing."""
+    valid = np.ones(values.shape, np.bool_)
+    if values.dtype.kind not in "iuf":
+        return valid
+    own = variable.numbers("_FillValue")
+    fills = [] if own is None else [own]
+    default = DEFAULT_FILLS.get(values.dtype.str[1:])
+    if own is None and default is not None:
+        fills.append(np.array([default]))
+    missing = variable.numbers("missing_value")
+    fills += [] if missing is None else [missing]
+    for fill in fills:
+        if fill.dtype.kind not in "iuf":
+            continue
+        valid &= ~np.isin(values, fill)
+        if values.dtype.kind == "f" and np.isnan(fill.astype("f8")).any():
+            valid &= ~np.isnan(values)
+    bounds = variable.numbers("valid_range")
+    low, high = (bounds[:1], bounds[1:2]) if bounds is not None and bounds.size == 2 else (None, None)
+    for name in ("valid_min", "valid_max"):
+        value = variable.numbers(name)
+        if value is not None and value.size == 1:
+            low, high = (value, high) if name == "valid_min" else (low, value)
+    if low is not None and low.dtype.kind in "iuf":
+        valid &= values >= low
+    if high is not None and high.dtype.kind in "iuf":
+        valid &= values <= high
+    return valid
+
+
+@dataclass(eq=False)
+class Instructions:
+    """The instructions of one aggregation variable.
+
+    Parameters
+    ----------
+    variable : Variable
+        The aggregation variable.
+    dialect : {"CF", "CFA"}
+        How it is described.
+    terms : dict of str to str
+        Names of the variables by the terms of ``aggregated_data``.
+    targets : dict of str to Variable
+        Those that exist.
+    problem : str or None
+        What is wrong with the attribute, if its grammar is.
+    """
+
+    variable: Variable
+    dialect: Literal["CF", "CFA"]
+    terms: dict[str, str] = field(default_factory=dict)
+    targets: dict[str, Variable] = field(default_factory=dict)
+    problem: str | None = None
+
+    @property
+    def has_dimensions(self) -> bool:
+        """Whether the attribute names dimensions as it should, perhaps none."""
+        return self.variable.text("aggregated_dimensions") is not None
+
+    @property
+    def layout(self) -> Variable | None:
+        """The variable with the sizes of the fragments."""
+        return self.targets.get("map" if self.dialect == "CF" else "location")
+
+    @cached_property
+    def sizes(self) -> Masked | None:
+        """Sizes of fragments as stored, `None` where they are unknown."""
+        return None if self.layout is None or self.layout.kind != "integer" else masked(self.layout)
+
+    @cached_property
+    def counts(self) -> tuple[int, ...] | None:
+        """Number of fragments along each aggregated dimension, `None` where the sizes do not tell it."""
+        dims, layout = self.variable.dimensions, self.layout
+        if not dims:
+            return ()
+        if layout is None or self.sizes is None or len(layout.stored) != 2 or layout.stored[0].size != len(dims):
+            return None
+        return tuple(int(n) for n in self.sizes.valid.sum(axis=1))
+
+    @cached_property
+    def edges(self) -> list[npt.NDArray[np.int64]] | None:
+        """Edges of the fragments along each aggregated dimension, `None` where they do not tile it."""
+        if self.counts is None or self.sizes is None:
+            return None
+        found = []
+        for d, (row, valid) in enumerate(zip(self.sizes.values, self.sizes.valid, strict=True)) if self.counts else ():
+            along = row[valid].astype(np.int64)
+            ends = np.concatenate([[0], np.cumsum(along)])
+            if (along < 1).any() or ends[-1] != self.variable.dimensions[d].size:
+                return None
+            found.append(ends)
+        return found
+
+
+def instructions(c: Context) -> dict[Variable, Instructions]:
+    """Return the instructions of every variable that has ``aggregated_dimensions`` or ``aggregated_data``."""
+    found = {}
+    for v in c.dataset.variables:
+        if v.dialect not in ("CF", "CFA") or not (
+            "aggregated_dimensions" in v.attributes or "aggregated_data" in v.attributes
+        ):
+            continue
+        found[v] = _instructions(v, "CF" if v.dialect == "CF" else "CFA", c)
+    return found
+
+
+def _instructions(variable: Variable, dialect: Literal["CF", "CFA"], c: Context) -> Instructions:
+    made = Instructions(variable, dialect)
+    if "aggregated_data" not in variable.attributes:
+        made.problem = "there is no aggregated_data; an aggregation variable needs it to name its fragments: add it"
+        return made
+    text = variable.text("aggregated_data")
+    parts = None if text is None else pairs(text.replace("\0", " "))
+    if text is None:
+        made.problem = "aggregated_data is not text; expected 'feature: variable' pairs"
+    elif not parts or any(len(names) != 1 for _, names in parts):
+        made.problem = f"aggregated_data is {text[:80]!r}; expected 'feature: variable' pairs separated by blanks"
+    if made.problem is not None or parts is None:
+        return made
+    for key, names in parts:
+        term = key.lower() if dialect == "CFA" else key
+        if term in made.terms:
+            made.problem = f"feature {key!r} occurs twice in aggregated_data; each is given once"
+        made.terms[term] = names[0]
+        target, _ = c.resolver.variable(names[0], variable.group)
+        if target is not None:
+            made.targets[term] = target
+    return made

@@ -1,0 +1,330 @@
+"""Aggregation variables: CF section 2.8."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.instructions import Instructions, instructions, masked, text_dimensions
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.uris import problem_of
+
+#: Features that belong together.
+_FULL, _UNIQUE = {"map", "uris", "identifiers"}, {"map", "unique_values"}
+
+#: Other names for features, in drafts and in CFA.
+_OLD = {"location", "file", "address", "format", "variable", "unique_value", "shape"}
+
+#: So many values are named in a message.
+_NAMED = 3
+
+
+def _described(c: Context) -> Iterator[Instructions]:
+    """Yield the instructions of the variables that CF describes."""
+    return (i for i in c.once(instructions).values() if i.dialect == "CF")
+
+
+def _plural(n: int, word: str) -> str:
+    return f"{n:,} {word}{'' if n == 1 else 's'}"
+
+
+@rule("AGG001")
+def dimensions_are_text(c: Context) -> Iterator[Hit]:
+    """``aggregated_dimensions`` is one text, perhaps empty."""
+    for i in _described(c):
+        v = i.variable
+        if "aggregated_dimensions" not in v.attributes:
+            message = (
+                "it has aggregated_data but no aggregated_dimensions; add the names of its dimensions, or an empty text"
+            )
+            yield Hit(v, "aggregated_dimensions", message)
+        elif v.text("aggregated_dimensions") is None:
+            message = (
+                "aggregated_dimensions is not a text; expected names of dimensions, separated by blanks, in one text"
+            )
+            yield Hit(v, "aggregated_dimensions", message)
+
+
+@rule("AGG002")
+def dimensions_exist(c: Context) -> Iterator[Hit]:
+    """Every aggregated dimension is a dimension of the dataset."""
+    for i in _described(c):
+        v = i.variable
+        for name in v.words("aggregated_dimensions"):
+            if c.resolver.dimension(name, v.group) is None:
+                message = f"there is no dimension {name!r}; define it, or name the dimension that is meant"
+                yield Hit(v, "aggregated_dimensions", message)
+
+
+@rule("AGG003")
+def variable_is_scalar(c: Context) -> Iterator[Hit]:
+    """An aggregation variable is stored without dimensions."""
+    for i in _described(c):
+        v = i.variable
+        if v.stored:
+            names = ", ".join(d.name for d in v.stored)
+            message = (
+                f"it is stored with dimensions ({names}); an aggregation variable is a scalar, and only aggregated_dimensions "
+                "names the dimensions of its data: store it without any"
+            )
+            yield Hit(v, None, message)
+
+
+@rule("AGG004")
+def features_are_complete(c: Context) -> Iterator[Hit]:
+    """``aggregated_data`` names the variables of map, uris and identifiers, or of map and unique_values."""
+    for i in _described(c):
+        if i.problem is not None:
+            yield Hit(i.variable, "aggregated_data", i.problem)
+            continue
+        given = set(i.terms)
+        if given not in (_FULL, _UNIQUE):
+            message = (
+                f"the features are {', '.join(i.terms)}; expected map, uris and identifiers, or map and unique_values"
+            )
+            fix: tuple[Edit, ...] = ()
+            lower = [k.lower() for k in i.terms]
+            if set(lower) in (_FULL, _UNIQUE) and len(lower) == len(set(lower)):
+                message += "; features are in lower case"
+                value = " ".join(f"{k}: {name}" for k, name in zip(lower, i.terms.values(), strict=True))
+                fix = (Edit(i.variable.path, "aggregated_data", value),)
+            elif given & _OLD:
+                message += f"; {', '.join(sorted(given & _OLD))} stood in drafts and in CFA only"
+            yield Hit(i.variable, "aggregated_data", message, fix=fix)
+        for feature, name in i.terms.items():
+            if feature not in i.targets:
+                message = f"{feature} names the variable {name!r}, which is not in the dataset; add it, or name another"
+                yield Hit(i.variable, "aggregated_data", message)
+
+
+def _targets(c: Context, feature: str) -> Iterator[tuple[Instructions, Variable]]:
+    """Yield the variables that some feature names."""
+    for i in _described(c):
+        target = i.targets.get(feature)
+        if target is not None:
+            yield i, target
+
+
+@rule("AGG005")
+def uris_are_strings(c: Context) -> Iterator[Hit]:
+    """The uris variable holds strings."""
+    for i, v in _targets(c, "uris"):
+        if v.kind == "char" and len(v.stored) == len(i.variable.dimensions) + 1:
+            message = (
+                "it holds characters; the text asks for the type string, although elsewhere (2.2) it lets arrays of "
+                "characters stand for strings: string is understood by all"
+            )
+            yield Hit(v, None, message, "warning")
+        elif v.kind != "string":
+            yield Hit(
+                v, None, f"it is of type {_type(v)}; the names of fragment datasets are of type string: change it"
+            )
+
+
+def _type(v: Variable) -> str:
+    return "char" if v.kind == "char" else str(v.dtype) if v.is_numeric else v.kind
+
+
+def _dims(v: Variable) -> str:
+    return f"({', '.join(d.name for d in text_dimensions(v))})"
+
+
+def _rank(c: Context, feature: str) -> Iterator[Hit]:
+    for i, v in _targets(c, feature):
+        wanted, found = len(i.variable.dimensions), len(text_dimensions(v))
+        if not i.has_dimensions or (v.kind == "char" and feature == "uris" and len(v.stored) != wanted + 1):
+            continue  # told of the dimensions, or by its type
+        if found != wanted:
+            message = (
+                f"it has {_plural(found, 'dimension')} {_dims(v)}, but {i.variable.path!r} has "
+                f"{_plural(wanted, 'aggregated dimension')}: the array of fragments has one dimension for each"
+            )
+            yield Hit(v, None, message)
+
+
+def _matrix(c: Context, feature: str) -> Iterator[Hit]:
+    for i, v in _targets(c, feature):
+        found = tuple(d.size for d in text_dimensions(v))
+        if i.counts is None or len(found) != len(i.counts) or found == i.counts:
+            continue
+        for d, (n, wanted) in enumerate(zip(found, i.counts, strict=True)):
+            if n != wanted:
+                message = (
+                    f"dimension {text_dimensions(v)[d].name!r} has size {n}, but row {d} of map {i.terms['map']!r} has "
+                    f"{_plural(wanted, 'fragment')} along {i.variable.dims[d]!r}: they must be equal"
+                )
+                yield Hit(v, None, message)
+
+
+@rule("AGG006")
+def uris_have_a_dimension_for_each(c: Context) -> Iterator[Hit]:
+    """The uris variable has as many dimensions as there are aggregated dimensions."""
+    return _rank(c, "uris")
+
+
+@rule("AGG007")
+def uris_fill_the_map(c: Context) -> Iterator[Hit]:
+    """The sizes of uris are the numbers of fragments in the rows of the map."""
+    return _matrix(c, "uris")
+
+
+def _missing(c: Context, feature: str, what: str) -> Iterator[Hit]:
+    for _, v in _targets(c, feature):
+        if feature == "uris" and not v.is_text:
+            continue  # told by its type
+        found = masked(v)
+        if found is not None and not found.valid.all():
+            at = np.argwhere(~found.valid)
+            where = f" at {list(map(int, at[0]))}" if found.values.ndim else ""
+            count = _plural(len(at), f"missing {what}")
+            yield Hit(v, None, f"it has {count}, the first{where}: every fragment needs one")
+
+
+@rule("AGG008")
+def uris_are_complete(c: Context) -> Iterator[Hit]:
+    """No name of a fragment dataset is missing."""
+    return _missing(c, "uris", "value")
+
+
+@rule("AGG009")
+def uris_are_uris(c: Context) -> Iterator[Hit]:
+    """Every name of a fragment dataset is an absolute URI or a relative path."""
+    for _, v in _targets(c, "uris"):
+        found = masked(v) if v.is_text else None
+        if found is None:
+            continue
+        texts = found.values[found.valid]
+        told: dict[str, list[str]] = {}
+        for text in texts.tolist():
+            problem = problem_of(text)
+            if problem is not None:
+                told.setdefault(problem, []).append(text)
+        for problem, wrong in told.items():
+            named = ", ".join(repr(t[:80]) for t in wrong[:_NAMED]) + (", …" if len(wrong) > _NAMED else "")
+            strict = not problem.startswith("holds")
+            yield Hit(v, None, f"{_plural(len(wrong), 'value')} ({named}) {problem}", None if strict else "warning")
+
+
+@rule("AGG010")
+def identifiers_are_like_uris(c: Context) -> Iterator[Hit]:
+    """The identifiers variable is a scalar or has the dimensions of uris in their order."""
+    for i, v in _targets(c, "identifiers"):
+        uris = i.targets.get("uris")
+        if uris is None or not text_dimensions(v) or text_dimensions(v) == text_dimensions(uris):
+            continue
+        own = _dims(uris)
+        message = f"it has dimensions {_dims(v)}; expected none, or those of {i.terms['uris']!r}, {own}, in this order"
+        yield Hit(v, None, message)
+
+
+@rule("AGG011")
+def identifiers_are_complete(c: Context) -> Iterator[Hit]:
+    """No identifier is missing."""
+    return _missing(c, "identifiers", "value")
+
+
+@rule("AGG012")
+def unique_values_have_a_dimension_for_each(c: Context) -> Iterator[Hit]:
+    """The unique_values variable has as many dimensions as there are aggregated dimensions."""
+    return _rank(c, "unique_values")
+
+
+@rule("AGG013")
+def unique_values_fill_the_map(c: Context) -> Iterator[Hit]:
+    """The sizes of unique_values are the numbers of fragments in the rows of the map."""
+    return _matrix(c, "unique_values")
+
+
+@rule("AGG014")
+def map_is_of_integers(c: Context) -> Iterator[Hit]:
+    """The map variable holds integers."""
+    for _, v in _targets(c, "map"):
+        if v.kind != "integer":
+            yield Hit(v, None, f"it is of type {_type(v)}; sizes of fragments are of an integer type: change it")
+
+
+@rule("AGG015")
+def scalar_map_is_one(c: Context) -> Iterator[Hit]:
+    """Without aggregated dimensions the map is a scalar and holds 1."""
+    for i, v in _targets(c, "map"):
+        if i.variable.dimensions or v.kind != "integer" or i.variable.text("aggregated_dimensions") is None:
+            continue
+        if v.stored:
+            message = f"it has dimensions {_dims(v)}; without aggregated dimensions the map is a scalar that holds 1"
+            yield Hit(v, None, message)
+        elif i.sizes is not None and not (i.sizes.valid.all() and (i.sizes.values == 1).all()):
+            found = i.sizes.values.item() if i.sizes.valid.all() else "a missing value"
+            yield Hit(v, None, f"it holds {found}; without aggregated dimensions the map is a scalar that holds 1")
+
+
+@rule("AGG016")
+def map_has_two_dimensions(c: Context) -> Iterator[Hit]:
+    """With aggregated dimensions the map has two dimensions."""
+    for i, v in _targets(c, "map"):
+        if i.variable.dimensions and len(v.stored) != 2:
+            message = (
+                f"it has {_plural(len(v.stored), 'dimension')}; expected two: a row for each aggregated dimension, a "
+                "column for each fragment along it"
+            )
+            yield Hit(v, None, message)
+
+
+@rule("AGG017")
+def map_has_a_row_for_each(c: Context) -> Iterator[Hit]:
+    """The map has a row for each aggregated dimension."""
+    for i, v in _targets(c, "map"):
+        wanted = len(i.variable.dimensions)
+        if wanted and len(v.stored) == 2 and v.stored[0].size != wanted:
+            found, dims = _plural(v.stored[0].size, "row"), _plural(wanted, "aggregated dimension")
+            yield Hit(v, None, f"it has {found}, but {i.variable.path!r} has {dims}: there is one row for each")
+
+
+@rule("AGG018")
+def map_fills_the_dimensions(c: Context) -> Iterator[Hit]:
+    """The sizes in a row of the map sum to the size of its aggregated dimension."""
+    for i, v in _targets(c, "map"):
+        if i.counts is None or i.sizes is None or not i.counts:
+            continue
+        for d, (row, valid) in enumerate(zip(i.sizes.values, i.sizes.valid, strict=True)):
+            dimension = i.variable.dimensions[d]
+            if c.resolver.dimension(i.variable.words("aggregated_dimensions")[d], i.variable.group) is None:
+                continue  # told of the dimension
+            sizes = row[valid].tolist()
+            total = sum(sizes)
+            if total != dimension.size:
+                message = (
+                    f"row {d} sums to {total:,}, but dimension {dimension.name!r} has size {dimension.size:,}: the "
+                    "fragments must fill it"
+                )
+                yield Hit(v, None, message)
+            elif sizes and min(sizes) < 1:
+                message = (
+                    f"row {d} holds {min(sizes)}; a fragment has one element at least, and a place that is not used has a "
+                    "missing value"
+                )
+                yield Hit(v, None, message, "warning")
+            elif not valid[: len(sizes)].all():
+                message = f"row {d} has missing values before its last size; they stand at the end of a row"
+                yield Hit(v, None, message, "warning")
+
+
+@rule("AGG019")
+def containers_are_no_aggregations(c: Context) -> Iterator[Hit]:
+    """Variables whose data mean nothing are not aggregations."""
+    kinds = (
+        ("a grid mapping variable", c.roles.grid_mappings),
+        ("a geometry container", c.roles.geometries),
+        ("an interpolation variable", c.roles.interpolations),
+        ("a quantization variable", c.roles.named_by("quantization")),
+        ("a mesh topology", {v for v in c.dataset.variables if v.text("cf_role") == "mesh_topology"}),
+        ("a domain variable", c.roles.domains),
+    )
+    for i in _described(c):
+        kind = next((name for name, found in kinds if i.variable in found), None)
+        if kind is not None:
+            message = f"it is {kind}, whose data mean nothing; store it as an ordinary variable"
+            yield Hit(i.variable, "aggregated_data", message)

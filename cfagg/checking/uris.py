@@ -1,0 +1,50 @@
+"""Whether a text is an absolute URI or a relative path, as CF section 2.8.1 and RFC 3986 ask of fragments."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["problem_of", "scheme_of"]
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_ODD = re.compile(r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]")
+
+
+def scheme_of(text: str) -> str | None:
+    r"""Return the scheme of an absolute URI in lower case, `None` where there is none.
+
+    >>> scheme_of("S3://bucket/a.nc"), scheme_of("data/a.nc"), scheme_of(r"C:\data\a.nc")
+    ('s3', None, None)
+    """
+    if _DRIVE.match(text):
+        return None
+    found = _SCHEME.match(text)
+    return found[0][:-1].lower() if found else None
+
+
+def problem_of(text: str) -> str | None:
+    """Return what keeps a text from being an absolute URI or a relative path, `None` where it is one.
+
+    Problems that begin with "holds" are of characters only, which a URI writes as ``%`` and two digits.
+
+    Examples
+    --------
+    >>> problem_of("../parts/jan.nc"), problem_of("file:///data/jan.nc")
+    (None, None)
+    >>> problem_of("/data/jan.nc")
+    "begins with '/': write an absolute URI such as 'file:///data/a.nc', or a path relative to this dataset"
+    """
+    if text[:1] in ("/", "#"):
+        example = "write an absolute URI such as 'file:///data/a.nc', or a path relative to this dataset"
+        return f"begins with {text[0]!r}: {example}"
+    if not text.strip():
+        return "is blank: name a dataset"
+    if _DRIVE.match(text):
+        return "begins with the letter of a drive: write an absolute URI such as 'file:///C:/data/a.nc'"
+    if not _SCHEME.match(text) and ":" in re.split("[/?#]", text, maxsplit=1)[0]:
+        return "has a ':' in its first part, which is no scheme: begin a relative path with './'"
+    odd = _ODD.search(text)
+    if odd is None:
+        return None
+    return f"holds {odd[0]!r}, which a URI writes as '%' and two digits: encode it, for instance a blank as '%20'"
