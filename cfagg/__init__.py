@@ -19,6 +19,7 @@ _HOMES = {
     "Layout": "cfagg.model",
     "Partitions": "cfagg.model",
     "accumulate": "cfagg.accumulation.accumulating",
+    "check": "cfagg.checking.checking",
     "convert": "cfagg.conversion",
     "create_observations": "cfagg.observations.creating",
     "join_observations": "cfagg.observations.joining",
@@ -34,6 +35,7 @@ __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
 if TYPE_CHECKING:
     from cfagg.accumulation.accumulated import open_accumulated as open_accumulated
     from cfagg.accumulation.accumulating import accumulate as accumulate
+    from cfagg.checking.checking import check as check
     from cfagg.conversion import convert as convert
     from cfagg.display.shown import show as show
     from cfagg.errors import CfaggError as CfaggError

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Protocol
 
-__all__ = ["Listener", "bars", "listening", "task"]
+__all__ = ["Listener", "bars", "forget", "listening", "task"]
 
 
 class Listener(Protocol):
@@ -76,6 +76,12 @@ def listening(listener: Listener | None) -> Iterator[None]:
     finally:
         with _lock:
             _listener = before
+
+
+def forget() -> None:
+    """Let nobody listen from now on, in a process that is a copy of one where somebody did."""
+    global _listener  # noqa: PLW0603 - see there
+    _listener = None
 
 
 @contextmanager

@@ -1,0 +1,248 @@
+"""The settings of ``cfagg check`` in ``cfagg.toml`` or ``pyproject.toml``.
+
+::
+
+    [tool.cfagg.check]                 # in cfagg.toml: [check]
+    cf-version = "1.8"
+    select = ["UNI", "TIM"]
+    ignore = ["DOC008"]
+    data = true
+    references = true
+    strict = true
+    allow = ["/archive"]
+    tables = { standard-names = "names.xml" }
+
+    [tool.cfagg.check.per-file-ignores]
+    "legacy/*.nc" = ["UNI001"]
+
+    [tool.cfagg.check.per-variable-ignores]
+    "qc_*" = ["FLG"]
+
+    [[tool.cfagg.check.suppress]]
+    codes = ["BND004"]
+    files = ["legacy/*.nc"]
+    variables = ["lon"]
+    reason = "bounds of this model are known to be reversed"
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cfagg.checking.suppressions import Suppression
+from cfagg.errors import SourceError
+
+__all__ = ["Finder", "Settings", "load"]
+
+#: Names of the files that are looked for in each directory, the first counts.
+FILES = ("cfagg.toml", "pyproject.toml")
+
+#: A file of settings larger than this is none.
+_LARGEST = 1 << 20
+
+_TRUTHS = ("data", "references", "strict")
+_LISTS = ("select", "ignore", "allow")
+_TABLES = ("standard-names", "area-types", "regions")
+_KEYS = ("cf-version", *_TRUTHS, *_LISTS, "tables", "per-file-ignores", "per-variable-ignores", "suppress")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a configuration asks for.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file, `None` where there is none.
+    options : mapping
+        Arguments of `cfagg.checking.options.Options`.
+    suppressions : tuple of Suppression
+        What is not to be reported.
+    strict : bool
+        Whether warnings fail as errors do.
+    """
+
+    path: Path | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    suppressions: tuple[Suppression, ...] = ()
+    strict: bool = False
+
+
+class Finder:
+    """Finds the configuration of each source: the nearest above it, else the nearest above the working directory.
+
+    Parameters
+    ----------
+    directory : path
+        The working directory.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str] = ".") -> None:
+        self._known: dict[str, Settings | None] = {}
+        self._here = os.path.abspath(directory)
+
+    def settings(self, source: Any) -> Settings:
+        """Return the settings for a source.
+
+        A file that lies beside data and not above the working directory may come from whoever the data come from, so
+        it may not open further places (``allow``) or name tables.
+        """
+        here = self._above(self._here)
+        if not isinstance(source, str | os.PathLike) or "://" in os.fsdecode(source):
+            return here or Settings()
+        near = self._above(os.path.dirname(os.path.abspath(os.fsdecode(source))))
+        if near is None or near is here:
+            return here or Settings()
+        narrow = {name: value for name, value in near.options.items() if name not in ("allow", "tables")}
+        return Settings(near.path, narrow, near.suppressions, near.strict)
+
+    def _above(self, directory: str) -> Settings | None:
+        """Return the nearest settings in a directory or above it."""
+        passed = []
+        found: Settings | None = None
+        while directory not in self._known:
+            passed.append(directory)
+            found = _in(directory)
+            above = os.path.dirname(directory)
+            if found is not None or above == directory:
+                break
+            directory = above
+        else:
+            found = self._known[directory]
+        for each in passed:
+            self._known[each] = found
+        return found
+
+
+def _in(directory: str) -> Settings | None:
+    for name in FILES:
+        path = Path(directory, name)
+        if path.is_file():
+            found = _read(path)
+            if found is not None:
+                return found
+    return None
+
+
+def load(path: str | os.PathLike[str]) -> Settings:
+    """Return the settings in a file.
+
+    Parameters
+    ----------
+    path : path
+        A ``pyproject.toml``, or a file of the form of ``cfagg.toml``.
+
+    Raises
+    ------
+    SourceError
+        If it is not there, not TOML, or has keys or values that are not understood.
+    """
+    found = _read(Path(path))
+    return Settings(Path(path)) if found is None else found
+
+
+def _read(path: Path) -> Settings | None:
+    """Return the settings in a file, `None` where it has no section for them."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_LARGEST + 1)
+    except OSError as error:
+        raise SourceError(f"{path}: {error.strerror or error}") from error
+    own = path.name != "pyproject.toml"
+    if not own and b"cfagg" not in raw:
+        return None
+    if len(raw) > _LARGEST:
+        raise SourceError(f"{path} has more than {_LARGEST:,} bytes; that is no configuration")
+    import tomllib
+
+    try:
+        whole = tomllib.loads(raw.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise SourceError(f"{path} is not TOML: {error}") from error
+    section: Any = whole
+    for word in ("check",) if own else ("tool", "cfagg", "check"):
+        section = section.get(word) if isinstance(section, dict) else None
+    if section is None:
+        return None
+    return _Reader(path).settings(section)
+
+
+class _Reader:
+    """Turns the section of a file into settings; every error names file and key."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._base = os.path.dirname(os.path.abspath(path))
+
+    def _wrong(self, key: str, wanted: str) -> SourceError:
+        return SourceError(f"{self._path}: {key} is expected to be {wanted}")
+
+    def settings(self, section: Any) -> Settings:
+        if not isinstance(section, dict):
+            raise self._wrong("the section check", "a table")
+        for key in section:
+            if key not in _KEYS:
+                raise SourceError(f"{self._path}: {key!r} is not a setting of check; there are {', '.join(_KEYS)}")
+        options: dict[str, Any] = {}
+        if "cf-version" in section:
+            if not isinstance(section["cf-version"], str):
+                raise self._wrong("cf-version", 'text such as "1.8"')
+            options["cf_version"] = section["cf-version"]
+        for key in _TRUTHS:
+            if not isinstance(section.get(key, False), bool):
+                raise self._wrong(key, "true or false")
+        for key in ("data", "references"):
+            if section.get(key):
+                options[key] = True
+        for key in _LISTS:
+            if key in section:
+                options[key] = self._texts(section[key], key)
+        if "allow" in options:
+            options["allow"] = tuple(a if "://" in a else os.path.join(self._base, a) for a in options["allow"])
+        if "tables" in section:
+            options["tables"] = self._tables(section["tables"])
+        return Settings(self._path, options, tuple(self._suppressions(section)), bool(section.get("strict", False)))
+
+    def _texts(self, value: Any, key: str) -> tuple[str, ...]:
+        if isinstance(value, str):
+            return (value,)
+        if not isinstance(value, list) or not all(isinstance(v, str) and v for v in value):
+            raise self._wrong(key, "a list of texts")
+        return tuple(value)
+
+    def _tables(self, value: Any) -> dict[str, Path]:
+        if not isinstance(value, dict) or not all(k in _TABLES and isinstance(v, str) for k, v in value.items()):
+            raise self._wrong("tables", f"a table of paths with the keys {', '.join(_TABLES)}")
+        return {name.replace("-", "_"): Path(self._base, path) for name, path in value.items()}
+
+    def _suppressions(self, section: Mapping[str, Any]) -> list[Suppression]:
+        found = []
+        for key, place in (("per-file-ignores", "files"), ("per-variable-ignores", "variables")):
+            table = section.get(key, {})
+            if not isinstance(table, dict):
+                raise self._wrong(key, "a table of patterns and lists of codes")
+            for pattern, codes in table.items():
+                given: dict[str, Any] = {place: (pattern,)}
+                found.append(Suppression(self._texts(codes, f"{key}.{pattern!r}"), base=self._base, **given))
+        entries = section.get("suppress", [])
+        if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
+            raise self._wrong("suppress", "a list of tables")
+        for number, entry in enumerate(entries):
+            here = f"suppress[{number}]"
+            unknown = set(entry) - {"codes", "files", "variables", "reason"}
+            if unknown or "codes" not in entry:
+                raise self._wrong(here, "a table with codes and, if need be, files, variables and reason")
+            found.append(
+                Suppression(
+                    self._texts(entry["codes"], f"{here}.codes"),
+                    self._texts(entry.get("files", []), f"{here}.files"),
+                    self._texts(entry.get("variables", []), f"{here}.variables"),
+                    str(entry.get("reason", "")),
+                    self._base,
+                )
+            )
+        return found

@@ -1,0 +1,46 @@
+"""A check as JSON: one list with an object for each source."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from cfagg.checking.formats import Style
+from cfagg.checking.report import Checked
+from cfagg.checking.rule import about
+
+__all__ = ["pieces"]
+
+
+def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
+    """Yield a list with the members ``source``, ``cf_version`` and ``findings`` of each source.
+
+    With statistics instead: a list with ``code``, ``severity``, ``count`` and ``summary`` of each rule that was broken.
+    """
+    if style.statistics:
+        yield from _statistics(results)
+        return
+    before = "[\n"
+    for result in results:
+        yield before + json.dumps(result.as_dict(), indent=1)
+        before = ",\n"
+    yield "[]\n" if before == "[\n" else "\n]\n"
+
+
+def _statistics(results: Iterable[Checked]) -> Iterator[str]:
+    codes: Counter[str] = Counter()
+    for result in results:
+        codes.update(f.code for f in result.findings)
+        codes.update(result.dropped)
+    known = about()
+    rows = [
+        {
+            "code": code,
+            "severity": known[code].severity if code in known else None,
+            "count": number,
+            "summary": known[code].summary if code in known else None,
+        }
+        for code, number in sorted(codes.items(), key=lambda pair: (-pair[1], pair[0]))
+    ]
+    yield json.dumps(rows, indent=1) + "\n"

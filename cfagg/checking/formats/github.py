@@ -1,0 +1,43 @@
+"""A check as workflow commands, which GitHub shows as annotations of files.
+
+Source: GitHub's documentation, "Workflow commands for GitHub Actions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from cfagg.checking.formats import Style
+from cfagg.checking.report import Checked
+
+__all__ = ["pieces"]
+
+_COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
+
+
+def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
+    """Yield one line for each finding."""
+    del style
+    for result in results:
+        for finding in result.findings:
+            place = f"{finding.where}: " if finding.where else ""
+            yield (
+                f"::{_COMMANDS[finding.severity]} file={_property(result.source)},"
+                f"title={_property(finding.code)}::{_data(place + finding.message)}\n"
+            )
+
+
+def _data(text: str) -> str:
+    """Return a message with what would end it escaped.
+
+    Examples
+    --------
+    >>> _data("50 %\\nof all")
+    '50 %25%0Aof all'
+    """
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    """Return the value of a property with what would end it escaped."""
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

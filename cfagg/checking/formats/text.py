@@ -1,0 +1,100 @@
+"""A check as text for readers: findings grouped by variable, the gravest first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from textwrap import wrap
+
+from cfagg.checking.findings import Finding
+from cfagg.checking.formats import Style
+from cfagg.checking.report import ORDER, Checked, counted
+from cfagg.checking.rule import about
+from cfagg.display.escape import printable
+
+__all__ = ["pieces"]
+
+_COLOURS = {"error": "31", "warning": "33", "info": "36", "ok": "32", "name": "1", "quiet": "2"}
+
+#: What stands before the message of a finding.
+_INDENT = 4
+
+
+def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
+    """Yield the lines of each source, then a line for all."""
+    total: Counter[str] = Counter()
+    codes: Counter[str] = Counter()
+    unchecked = sources = suppressed = 0
+    for result in results:
+        sources += 1
+        unchecked += result.failure is not None
+        suppressed += sum(result.suppressed.values())
+        total.update(f.severity for f in result.findings)
+        codes.update(f.code for f in result.findings)
+        codes.update(result.dropped)
+        if not style.statistics or result.failure is not None:
+            yield from (f"{line}\n" for line in _source(result, style))
+    if style.statistics:
+        yield from (f"{line}\n" for line in _statistics(codes))
+    parts = [counted(total[s], s) if s != "info" else f"{total[s]:,} info" for s in ORDER if total[s] or s == "error"]
+    if suppressed:
+        parts.append(f"{suppressed:,} suppressed")
+    if unchecked:
+        parts.append(f"{counted(unchecked, 'source')} not checked")
+    yield _paint(f"{counted(sources, 'source')}: {', '.join(parts)}", "name", style) + "\n"
+
+
+def _source(result: Checked, style: Style) -> Iterator[str]:
+    name = _paint(printable(result.source), "name", style)
+    if result.failure is not None:
+        yield f"{name}: {_paint('not checked', 'error', style)}"
+        yield from _message(result.findings[0].message, style)
+        yield ""
+        return
+    counts = result.counts
+    said = ", ".join(counted(counts[s], s) if s != "info" else f"{counts[s]:,} info" for s in ORDER if counts[s])
+    yield f"{name}: CF-{result.cf_version}, {said or _paint('no findings', 'ok', style)}"
+    for variable, group in groupby(result.findings, key=lambda f: f.variable):
+        yield f"  {_paint('dataset' if variable is None else printable(variable), 'name', style)}"
+        for finding in group:
+            yield from _finding(finding, style)
+    for code, number in result.dropped.items():
+        yield f"  {code}: {number:,} more are not shown"
+    if style.skipped and result.skipped:
+        yield "  rules that were not run"
+        for code, why in result.skipped.items():
+            yield f"    {code} {_paint(printable(why), 'quiet', style)}"
+    if result.findings or (style.skipped and result.skipped):
+        yield ""
+
+
+def _finding(finding: Finding, style: Style) -> Iterator[str]:
+    head = f"{finding.severity:<7} {finding.code}"
+    place = f"{printable(finding.attribute)}: " if finding.attribute else ""
+    lines = list(_message(place + finding.message, style, len(head) + 1))
+    painted = _paint(f"{finding.severity:<7}", finding.severity, style) + head[7:]
+    yield f"{' ' * _INDENT}{painted} {lines[0].lstrip(' ')}"
+    yield from lines[1:]
+
+
+def _message(text: str, style: Style, hang: int = 0) -> list[str]:
+    """Return a message in lines as wide as the terminal, all indented by `hang` and the indent of findings."""
+    indent = " " * (_INDENT + hang)
+    whole = printable(text)
+    if style.width is None or style.width < len(indent) + 20:
+        return [indent + whole]
+    return wrap(
+        whole, style.width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    ) or [indent]
+
+
+def _statistics(codes: Counter[str]) -> Iterator[str]:
+    known = about()
+    for code, number in sorted(codes.items(), key=lambda pair: (-pair[1], pair[0])):
+        rule = known.get(code)
+        yield f"{number:>7,}  {code}  {rule.severity if rule else '':<7}  {printable(rule.summary) if rule else ''}".rstrip()
+
+
+def _paint(text: str, what: str, style: Style) -> str:
+    return f"\x1b[{_COLOURS[what]}m{text}\x1b[0m" if style.colour else text

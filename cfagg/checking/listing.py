@@ -1,0 +1,57 @@
+"""What is to be checked where a directory is named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+__all__ = ["expanded", "is_store"]
+
+#: Ends of the names of files that are taken from a directory; a file that is named itself may have any.
+_ENDS = (".nc", ".nc4", ".nca", ".cdf", ".netcdf", ".cdl")
+
+#: Files that make a directory a Zarr store, or an array or group of one.
+_MARKS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata", ".zattrs", ".nczarr")
+
+
+def is_store(path: str) -> bool:
+    """Tell whether a directory is a Zarr store."""
+    return any(os.path.exists(os.path.join(path, mark)) for mark in _MARKS)
+
+
+def expanded(sources: Iterable[str]) -> Iterator[str]:
+    """Yield the sources; for a directory that is no store, the files and stores below it, by name.
+
+    Symbolic links to directories are not followed, and what begins with a dot is passed over.
+
+    Parameters
+    ----------
+    sources : iterable of str
+        Paths and URLs.
+
+    Raises
+    ------
+    SourceError
+        If there is nothing to check in a directory.
+    """
+    for source in sources:
+        if "://" in source or not os.path.isdir(source) or is_store(source):
+            yield source
+            continue
+        found = False
+        for path in _below(source):
+            found = True
+            yield path
+        if not found:
+            from cfagg.errors import SourceError
+
+            raise SourceError(f"{source} is a directory without netCDF files ({', '.join(_ENDS)}) or Zarr stores")
+
+
+def _below(directory: str) -> Iterator[str]:
+    for home, folders, files in os.walk(directory):
+        stores = [f for f in folders if not f.startswith(".") and is_store(os.path.join(home, f))]
+        named = [f for f in files if f.lower().endswith(_ENDS) and not f.startswith(".")]
+        for name in sorted([*stores, *named]):
+            yield os.path.join(home, name)
+        folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in stores)

@@ -1,0 +1,258 @@
+"""``cfagg check``: what in datasets breaks the CF conventions."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from cfagg.cli import output
+
+if TYPE_CHECKING:
+    from cfagg.checking.config import Settings
+    from cfagg.checking.parallel import Job
+    from cfagg.checking.report import Checked
+
+__all__ = ["add_parser", "run"]
+
+_EPILOG = """\
+examples:
+  cfagg check temperature.nc
+  cfagg check *.nc --ignore DOC,NAM001
+  cfagg check store.zarr --data --cf-version 1.8
+  cfagg check aggregation.nc --references --allow /archive
+  cfagg check model/ --format html -o report.html
+  cfagg check old.nc --fix -o new.nc
+  cfagg explain UNI001
+
+Sources are netCDF files, Zarr stores, aggregations, CDL text (.cdl) and URLs; a directory that is no store stands for
+all of these below it. Settings are read from the nearest cfagg.toml ([check]) or pyproject.toml ([tool.cfagg.check]).
+
+exit status: 0 no errors (there may be warnings), 1 errors, 2 wrong usage, or something could not be checked
+"""
+
+#: Formats that are named here so that the help needs no import; a test compares them.
+FORMATS = ("text", "json", "sarif", "junit", "github", "html")
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command to the parser of `cfagg`."""
+    parser = subparsers.add_parser(
+        "check",
+        help="check datasets against the CF conventions",
+        description="Check datasets against the version of the CF conventions that each claims.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("sources", metavar="FILE", nargs="+", help="a file, store, directory or URL")
+    what = parser.add_argument_group("what is checked")
+    what.add_argument("--cf-version", metavar="VERSION", help="check against this version of CF, such as 1.8")
+    what.add_argument("--data", action="store_true", help="read values as well")
+    what.add_argument("--references", action="store_true", help="open the files that aggregations refer to")
+    what.add_argument(
+        "--allow",
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="let references lead to files at or below PATH; may be repeated",
+    )
+    what.add_argument(
+        "--select", metavar="CODES", type=_codes, action="append", help="only rules whose codes begin so, as UNI,TIM"
+    )
+    what.add_argument(
+        "--ignore", metavar="CODES", type=_codes, action="append", help="no rules whose codes begin so, as DOC,NAM001"
+    )
+    for table in ("standard-names", "area-types", "regions"):
+        what.add_argument(f"--{table}", metavar="TABLE", help=argparse.SUPPRESS if table != "standard-names" else
+                          "a table of standard names instead of the packed one (also --area-types, --regions)")
+    settings = what.add_mutually_exclusive_group()
+    settings.add_argument("--config", metavar="FILE", help="settings and suppressions from this file")
+    settings.add_argument("--no-config", action="store_true", help="look for no settings")
+    how = parser.add_argument_group("how it is told")
+    how.add_argument("--format", choices=FORMATS, default="text", help="form of the report (default: text)")
+    how.add_argument("-o", "--output", metavar="FILE", help="write the report, or with --fix the dataset, to this file")
+    how.add_argument("--overwrite", action="store_true", help="let --output replace a file")
+    how.add_argument("--statistics", action="store_true", help="tell how many findings there are of each rule")
+    how.add_argument("--show-skipped", action="store_true", help="tell the rules that were not run, and why")
+    how.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
+    how.add_argument("--quiet", action="store_true", help="print nothing; the exit status tells")
+    how.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto)")
+    fixing = parser.add_argument_group("putting right")
+    fixing.add_argument(
+        "--fix", action="store_true", help="print what would be changed; with --output write the changed dataset"
+    )
+    fixing.add_argument("--unsafe-fixes", action="store_true", help="also changes that may alter the meaning")
+    fixing.add_argument("--in-place", action="store_true", help="change the dataset itself")
+    parser.add_argument("--jobs", metavar="N", type=_jobs, help="processes (default: one per processor for many files)")
+
+
+def _codes(text: str) -> list[str]:
+    """Return the codes of ``--select`` and ``--ignore``."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check; the report goes to stdout or the output.
+
+    Returns
+    -------
+    int
+        Exit status: 0 no errors, 1 errors, 2 something could not be checked or is asked for wrongly.
+    """
+    wrong = _wrong(args)
+    if wrong:
+        print(f"error: {wrong}", file=sys.stderr)
+        return 2
+    if args.output is not None:
+        output.check(args.output, overwrite=args.overwrite)
+    if args.fix:
+        from cfagg.cli.check_fix import fix
+
+        return fix(args)
+    return _check(args)
+
+
+def _wrong(args: argparse.Namespace) -> str | None:
+    """Return what is wrong about the options together."""
+    if (args.in_place or args.unsafe_fixes) and not args.fix:
+        return f"{'--in-place' if args.in_place else '--unsafe-fixes'} needs --fix"
+    if args.fix and args.in_place and args.output is not None:
+        return "--in-place and --output exclude each other"
+    if args.fix and args.output is not None and len(args.sources) > 1:
+        return "--fix with --output takes one source; use --in-place for several"
+    if args.fix and args.format != "text":
+        return "--fix prints changes as text; check again for a report in another format"
+    if args.statistics and args.format not in ("text", "json"):
+        return f"--statistics has the formats text and json, not {args.format}"
+    return None
+
+
+def _check(args: argparse.Namespace) -> int:
+    from cfagg.checking.formats import Style, pieces
+    from cfagg.checking.listing import expanded
+    from cfagg.checking.parallel import check_many, processes
+    from cfagg.checking.progress import bars, task
+
+    sources = list(expanded(args.sources))
+    settings = Chosen(args)
+    tally = Tally(settings)
+    shown = not args.quiet and sys.stderr.isatty() and (args.output is not None or not sys.stdout.isatty())
+    processes_used = processes(len(sources), heavy=args.data or args.references, wanted=args.jobs)
+    with bars(shown=shown), task("sources", len(sources)) as step:
+        results = check_many(settings.jobs(sources), jobs=processes_used, fork=True)
+        told = pieces(args.format, tally.counting(results, step), _style(args, Style))
+        if args.quiet:
+            for _ in told:
+                pass
+        else:
+            with output.opened(args.output) as stream:
+                for piece in told:
+                    stream.write(piece)
+    if not args.quiet:
+        for line in tally.unused():
+            print(f"note: {line}", file=sys.stderr)
+    return tally.status
+
+
+class Chosen:
+    """The options of each source: those of the command line, and the settings that are nearest to it."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        from cfagg.checking.config import Finder, Settings, load
+
+        self._args = args
+        self._none = Settings()
+        self._fixed: Settings | None = load(args.config) if args.config else self._none if args.no_config else None
+        self._finder = Finder()
+        self._known: dict[int, Any] = {}
+        self.strict: dict[str, bool] = {}
+        self.settings: dict[str, Settings] = {}
+
+    def of(self, source: str) -> Settings:
+        """Return the settings for one source."""
+        return self._fixed if self._fixed is not None else self._finder.settings(source)
+
+    def options(self, settings: Settings) -> Any:
+        """Return the options for sources with these settings."""
+        from cfagg.checking.checking import options_of
+
+        if id(settings) not in self._known:
+            args = self._args
+            given: dict[str, Any] = {
+                "cf_version": args.cf_version,
+                "data": args.data,
+                "references": args.references,
+                "allow": tuple(args.allow),
+                "select": tuple(code for codes in args.select or () for code in codes),
+                "ignore": tuple(code for codes in args.ignore or () for code in codes),
+                "tables": _tables(args),
+            }
+            # The settings are kept, so that the identity stays theirs.
+            self._known[id(settings)] = (settings, options_of(settings, **given))
+        return self._known[id(settings)][1]
+
+    def jobs(self, sources: Iterable[str]) -> Iterator[Job]:
+        """Yield what is to be checked, and how."""
+        from cfagg.checking.parallel import Job
+
+        for source in sources:
+            settings = self.of(source)
+            yield Job(source, self.options(settings), settings.suppressions, self._args.format == "html")
+
+
+class Tally:
+    """Counts results as they pass, for the exit status and the suppressions that hid nothing."""
+
+    def __init__(self, settings: Chosen) -> None:
+        self._settings = settings
+        self._reached: dict[Any, bool] = {}
+        self.status = 0
+
+    def counting(self, results: Iterable[Checked], step: Any) -> Iterator[Checked]:
+        """Pass results on."""
+        for result in results:
+            settings = self._settings.of(result.source)
+            strict = settings.strict or self._settings._args.strict
+            if result.failed:
+                self.status = 2
+            elif not result.ok or (strict and any(f.severity == "warning" for f in result.findings)):
+                self.status = max(self.status, 1)
+            for n in result.reached:
+                key = (settings.path, settings.suppressions[n])
+                self._reached[key] = self._reached.get(key, False) or n in result.suppressed
+            step()
+            yield result
+
+    def unused(self) -> Iterator[str]:
+        """Yield what is told of suppressions that hid nothing."""
+        for (path, suppression), hit in self._reached.items():
+            if not hit:
+                yield f"{path}: the suppression {suppression} hides nothing and can be removed"
+
+
+def _tables(args: argparse.Namespace) -> dict[str, Any]:
+    from pathlib import Path
+
+    given = {name: getattr(args, name) for name in ("standard_names", "area_types", "regions")}
+    return {name: Path(path) for name, path in given.items() if path is not None}
+
+
+def _style(args: argparse.Namespace, style: Any) -> Any:
+    terminal = args.output in (None, "-") and sys.stdout.isatty()
+    colour = args.color == "always" or (args.color == "auto" and terminal and not os.environ.get("NO_COLOR"))
+    return style(
+        colour=colour,
+        width=max(40, shutil.get_terminal_size().columns) if terminal else None,
+        skipped=args.show_skipped,
+        statistics=args.statistics,
+        strict=args.strict,
+    )
