@@ -1,0 +1,107 @@
+"""Opening whatever is to be checked: a path, a URL, or an object of another library."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from cfagg.checking.model import Dataset
+from cfagg.checking.options import Options
+from cfagg.errors import LimitError, SourceError
+
+__all__ = ["open_dataset"]
+
+#: Bytes of the longest text in CDL.
+_CDL = 1 << 26
+
+_CDL_START = re.compile(rb"(?:\s|//[^\n]*\n)*netcdf[\s{]")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def open_dataset(source: Any, *, options: Options | None = None) -> Dataset:
+    """Return the model of a dataset, to be closed or used in a ``with`` statement.
+
+    Parameters
+    ----------
+    source : str, path-like or object
+        A netCDF or CDL file, a directory with Zarr, a URL of one of these; an `xarray.Dataset`, `xarray.DataArray` or
+        `xarray.DataTree`; an open `netCDF4.Dataset`, `h5py.File` or `zarr.Group`.
+    options : Options, optional
+        What the user has asked for.
+
+    Raises
+    ------
+    SourceError
+        If it cannot be opened; the message says why and what to do.
+    LimitError
+        If it is larger than what is looked at.
+
+    Examples
+    --------
+    >>> with open_dataset("sample_data/sst.nca") as dataset:  # doctest: +SKIP
+    ...     dataset.variables[0].dims
+    ('time', 'latitude', 'longitude')
+    """
+    dataset = _open(source, options or Options())
+    try:
+        return _with_aggregations(dataset)
+    except BaseException:
+        if dataset.close is not None:
+            dataset.close()
+        raise
+
+
+def _with_aggregations(dataset: Dataset) -> Dataset:
+    """Give aggregation variables the dimensions of the arrays that they stand for."""
+    from cfagg.checking.sources import aggregation
+
+    aggregation.aggregated(dataset)
+    return dataset
+
+
+def _open(source: Any, options: Options) -> Dataset:
+    if isinstance(source, Dataset):
+        return source
+    if isinstance(source, bytes):
+        source = os.fsdecode(source)
+    if isinstance(source, str) and _URL.match(source):
+        from cfagg.checking.sources.url import open_url
+
+        return open_url(source, options)
+    if isinstance(source, str | os.PathLike):
+        return _path(os.fspath(source))
+    from cfagg.checking.sources.objects import open_object
+
+    return open_object(source)
+
+
+def _path(path: str) -> Dataset:
+    if not path or "\0" in path:
+        raise SourceError(f"{path!r} is no name of a file")
+    if os.path.isdir(path):  # noqa: PTH112 - Path costs more
+        from cfagg.checking.sources.zarr import open_zarr
+
+        return open_zarr(path)
+    from cfagg.checking.sources import netcdf
+
+    head = netcdf.first_bytes(path, path, 4096)
+    if path.endswith(".cdl") or _CDL_START.match(head):
+        return _cdl(path)
+    return netcdf.open_netcdf(path)
+
+
+def _cdl(path: str) -> Dataset:
+    from cfagg.checking.sources.cdl import parse_cdl
+
+    size = os.stat(path).st_size  # noqa: PTH116
+    if size > _CDL:
+        raise LimitError(f"{path} has {size:,} bytes of CDL; up to {_CDL:,} are read")
+    with open(path, "rb") as file:  # noqa: PTH123
+        raw = file.read()
+    try:
+        dataset = parse_cdl(raw.decode("utf-8-sig"), path)
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is no text in UTF-8: {error}") from error
+    dataset.path = path
+    return dataset

@@ -1,0 +1,100 @@
+"""netCDF files of any format: which reader takes one is seen from its first bytes."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from cfagg.checking.model import Dataset
+from cfagg.checking.sources import classic
+from cfagg.errors import SourceError
+
+__all__ = ["MAGIC_HDF5", "open_netcdf"]
+
+MAGIC_HDF5 = b"\x89HDF\r\n\x1a\n"
+
+#: First bytes of what is taken for netCDF by mistake.
+_OTHERS = {
+    b"GRIB": "GRIB",
+    b"BUFR": "BUFR",
+    b"PK\x03\x04": "a ZIP archive",
+    b"\x1f\x8b": "compressed with gzip",
+    b"BZh": "compressed with bzip2",
+    b"\xfd7zXZ": "compressed with xz",
+    b"\x28\xb5\x2f\xfd": "compressed with Zstandard",
+    b"\x0e\x03\x13\x01": "HDF4",
+    b"II*\0": "TIFF",
+    b"MM\0*": "TIFF",
+    b"%PDF": "PDF",
+    b"<!DO": "a web page",
+    b"<htm": "a web page",
+    b"version https://git-lfs": "a pointer of Git LFS: fetch the file itself",
+}
+
+
+def open_netcdf(path: str, source: str | None = None) -> Dataset:
+    """Return the model of a netCDF file.
+
+    Parameters
+    ----------
+    path : str
+        A file in a classic format or in HDF5.
+    source : str, optional
+        What messages call it: the path, if not given.
+
+    Raises
+    ------
+    SourceError
+        If it is not there, not a regular file, not netCDF or damaged.
+    """
+    source = path if source is None else source
+    head = first_bytes(path, source)
+    if head[:4] in classic.MAGIC:
+        return classic.open_classic(path, source)
+    if head.startswith(MAGIC_HDF5) or _behind_user_block(path):
+        from cfagg.checking.sources import hdf5
+
+        return hdf5.open_hdf5(path, source)
+    raise SourceError(not_netcdf(source, head))
+
+
+def first_bytes(path: str, source: str, count: int = 512) -> bytes:
+    """Return the first bytes of a regular file; nothing else is opened.
+
+    Raises
+    ------
+    SourceError
+        If it is none or cannot be read.
+    """
+    try:
+        regular = stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116 - Path costs as much as the rest
+        if regular:
+            with open(path, "rb") as file:  # noqa: PTH123
+                return file.read(count)
+    except FileNotFoundError as error:
+        raise SourceError(f"{source} is not there: there is no file or directory of that name") from error
+    except (OSError, ValueError) as error:
+        raise SourceError(f"{source} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    raise SourceError(f"{source} is neither a file nor a directory: it cannot be checked")
+
+
+def _behind_user_block(path: str) -> bool:
+    """Whether HDF5 begins behind a user block, whose size is a power of two."""
+    with open(path, "rb") as file:  # noqa: PTH123
+        at, size = 512, os.fstat(file.fileno()).st_size
+        while at < size:
+            file.seek(at)
+            if file.read(8) == MAGIC_HDF5:
+                return True
+            at *= 2
+    return False
+
+
+def not_netcdf(source: str, head: bytes) -> str:
+    """Return a message about a file that is none of what can be checked."""
+    if not head:
+        return f"{source} is empty; expected netCDF or CDL"
+    if head.startswith(b"CDF"):
+        return f"{source} begins as classic netCDF of the unknown version {head[3:4]!r}; expected 1, 2 or 5"
+    what = next((name for mark, name in _OTHERS.items() if head.startswith(mark)), f"none: it begins with {head[:8]!r}")
+    return f"{source} is no netCDF file; expected netCDF, Zarr or CDL, found {what}"
