@@ -177,7 +177,7 @@ class Variable:
         shape = tuple(d.size for d in self.stored)
         if self.read is None:
             return np.empty((0,) * max(len(shape), 1), self.dtype)
-        return self.read(tuple(slice(0, n, 1) for n in shape))
+        return _array(self.read(tuple(slice(0, n, 1) for n in shape)), self.dtype)
 
     def blocks(self, limit: int = BLOCK) -> Iterator[npt.NDArray[Any]]:
         """Yield the values as stored, piece by piece in C order, each with as many dimensions as are stored.
@@ -191,7 +191,7 @@ class Variable:
         if self.read is None or 0 in shape or self.dialect is not None:
             return
         for slices in _pieces(shape, limit):
-            yield self.read(slices)
+            yield _array(self.read(slices), self.dtype)
 
     def texts(self, limit: int = 1 << 20) -> npt.NDArray[Any]:
         """Return the values of a text variable as an `object` array of `str`.
@@ -211,6 +211,15 @@ class Variable:
         flat = [_decode(v) if isinstance(v, bytes) else str(v) for v in values.ravel()]
         out[...] = np.reshape(np.array(flat, object), values.shape)
         return out
+
+
+def _array(values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return an array also where a reader gives the one value of a scalar."""
+    if isinstance(values, np.ndarray):
+        return values
+    out = np.empty((), dtype)
+    out[()] = values
+    return out
 
 
 def _decode(raw: bytes) -> str:

@@ -68,8 +68,8 @@ def variable_is_scalar(c: Context) -> Iterator[Hit]:
         if v.stored:
             names = ", ".join(d.name for d in v.stored)
             message = (
-                f"it is stored with dimensions ({names}); an aggregation variable is a scalar, and only aggregated_dimensions "
-                "names the dimensions of its data: store it without any"
+                f"it is stored with dimensions ({names}); an aggregation variable is a scalar, and the attribute "
+                "aggregated_dimensions names the dimensions of its data: store it without any"
             )
             yield Hit(v, None, message)
 
@@ -303,7 +303,7 @@ def map_fills_the_dimensions(c: Context) -> Iterator[Hit]:
                 yield Hit(v, None, message)
             elif sizes and min(sizes) < 1:
                 message = (
-                    f"row {d} holds {min(sizes)}; a fragment has one element at least, and a place that is not used has a "
+                    f"row {d} holds {min(sizes)}; a fragment has one element at least, and a place that is not used a "
                     "missing value"
                 )
                 yield Hit(v, None, message, "warning")
