@@ -9,7 +9,7 @@ from cfagg.checking.context import Context
 from cfagg.checking.findings import Finding, Hit, NotApplicable
 from cfagg.checking.model import Dataset, Group, Variable
 from cfagg.checking.options import Options
-from cfagg.checking.rule import Rule, registered
+from cfagg.checking.rule import Rule, plugins, registered
 from cfagg.checking.versions import LATEST, Version, claimed, parse
 from cfagg.errors import LimitError
 
@@ -67,6 +67,7 @@ def run(dataset: Dataset, options: Options) -> Result:
     version = version_of(dataset, options)
     context = Context(dataset, version, options)
     result = Result(dataset.source, version)
+    result.findings += [Finding("INT002", "error", None, None, problem) for problem in plugins().problems]
     for code, rule in registered().items():
         if rule.function is None or not rule.holds_in(version) or not options.chooses(code):
             continue

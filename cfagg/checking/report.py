@@ -27,8 +27,8 @@ def by_gravity(findings: Iterable[Finding]) -> list[Finding]:
     for finding in findings:
         groups.setdefault(finding.variable, []).append(finding)
     for group in groups.values():
-        group.sort(key=lambda f: (_RANK[f.severity], f.code, f.attribute or ""))
-    ordered = sorted(groups.values(), key=lambda g: _RANK[g[0].severity])
+        group.sort(key=lambda f: (_RANK.get(f.severity, 0), f.code, f.attribute or ""))
+    ordered = sorted(groups.values(), key=lambda g: _RANK.get(g[0].severity, 0))
     return [finding for group in ordered for finding in group]
 
 

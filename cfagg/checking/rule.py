@@ -19,15 +19,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module, resources
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cfagg.checking.findings import Hit, Severity
 from cfagg.checking.versions import DRAFT, Version
 
 if TYPE_CHECKING:
     from cfagg.checking.context import Context
+    from cfagg.checking.plugins import Loaded
 
-__all__ = ["Need", "Rule", "RuleFunction", "about", "registered", "rule"]
+__all__ = ["Need", "Rule", "RuleFunction", "about", "plugins", "registered", "rule"]
 
 RuleFunction = Callable[["Context"], Iterable[Hit]]
 
@@ -60,6 +61,10 @@ class Rule:
         `None` where there is nothing to check: a note in the text, or a rule that another one repeats.
     until : Version, optional
         The last version of CF that has it.
+    explanation : mapping, optional
+        Of a rule of a plug-in: what `cfagg.checking.explaining` describes.
+    link : str
+        Of a rule of a plug-in: address of the document that it comes from.
     """
 
     code: str
@@ -71,6 +76,8 @@ class Rule:
     needs: Need = "metadata"
     function: RuleFunction | None = None
     until: Version | None = None
+    explanation: Mapping[str, Any] | None = None
+    link: str = ""
 
     def holds_in(self, version: Version) -> bool:
         """Whether it is a rule of this version of CF."""
@@ -110,6 +117,14 @@ def about() -> Mapping[str, Rule]:
 
 
 @lru_cache(maxsize=1)
+def plugins() -> Loaded:
+    """Return the rules of other packages, and what is wrong with them."""
+    from cfagg.checking.plugins import from_packages
+
+    return from_packages(about())
+
+
+@lru_cache(maxsize=1)
 def registered() -> Mapping[str, Rule]:
     """Return all rules by their codes, in the order of the table; those of plug-ins follow."""
     from cfagg.checking import rules
@@ -123,4 +138,4 @@ def registered() -> Mapping[str, Rule]:
             found[code] = replace(known, needs=needs, function=function, until=until)
         else:
             found[code] = known
-    return found
+    return {**found, **plugins().rules}

@@ -28,6 +28,7 @@ COMMANDS = {
     "show": ("cfagg.cli.show", "print what is in a file: dimensions, variables, partition matrices, references"),
     "convert": ("cfagg.cli.convert", "write an aggregation or a netCDF file as a Zarr store"),
     "check": ("cfagg.cli.check", "check datasets against the CF conventions"),
+    "explain": ("cfagg.cli.explain", "explain the rules of cfagg check"),
     "accumulate": ("cfagg.cli.accumulate", "store sums of an array, for averages over any range at once"),
     "mean": ("cfagg.cli.mean", "average an accumulated array over any range"),
     "obs": ("cfagg.cli.obs", "build, show and check stores of observations"),

@@ -84,9 +84,7 @@ def _message(text: str, style: Style, hang: int = 0) -> list[str]:
     whole = printable(text)
     if style.width is None or style.width < len(indent) + 20:
         return [indent + whole]
-    return wrap(
-        whole, style.width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
-    ) or [indent]
+    return wrap(whole, style.width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False) or [indent]
 
 
 def _statistics(codes: Counter[str]) -> Iterator[str]:

@@ -1,0 +1,93 @@
+"""A check in the XML of JUnit, which build servers show: a suite for each source, a case for each rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from cfagg.checking.findings import Finding
+from cfagg.checking.formats import Style
+from cfagg.checking.report import Checked
+from cfagg.checking.rule import registered
+
+__all__ = ["pieces"]
+
+
+def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
+    """Yield the suites.
+
+    Errors are failures; with ``strict`` warnings are too, else they stand in the output of their case, which passes.
+    What could not be checked is an error in the sense of JUnit.
+    """
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n'
+    for number, result in enumerate(results):
+        yield from _suite(number, result, style)
+    yield "</testsuites>\n"
+
+
+def _suite(number: int, result: Checked, style: Style) -> Iterator[str]:
+    by_code: dict[str, list[Finding]] = {}
+    for finding in result.findings:
+        by_code.setdefault(finding.code, []).append(finding)
+    codes = [*result.ran, *(code for code in by_code if code not in set(result.ran))]
+    broken = [code for code in codes if code.startswith("INT")]
+    fails = {"error", "warning"} if style.strict else {"error"}
+    failing = [c for c in codes if c not in broken and any(f.severity in fails for f in by_code.get(c, ()))]
+    name = _attribute(result.source)
+    yield (
+        f'<testsuite id="{number}" package="cfagg.check" name="{name}" hostname="localhost" '
+        f'timestamp="1970-01-01T00:00:00" time="0" tests="{len(codes) + len(result.skipped)}" '
+        f'failures="{len(failing)}" errors="{len(broken)}" skipped="{len(result.skipped)}">\n'
+    )
+    version = f'<property name="cf_version" value="{_attribute(result.cf_version or "")}"/>'
+    yield f"<properties>{version}</properties>\n"
+    quiet: list[Finding] = []
+    for code in codes:
+        found = by_code.get(code, [])
+        head = f'<testcase name="{_attribute(_title(code))}" classname="{name}" time="0"'
+        if code in broken:
+            yield f"{head}>{_outcome('error', code, found)}</testcase>\n"
+        elif code in failing:
+            yield f"{head}>{_outcome('failure', code, found)}</testcase>\n"
+        else:
+            yield f"{head}/>\n"
+            quiet += found
+    for code, why in result.skipped.items():
+        head = f'<testcase name="{_attribute(_title(code))}" classname="{name}" time="0">'
+        yield f'{head}<skipped message="{_attribute(why)}"/></testcase>\n'
+    yield f"<system-out>{_text(_lines(quiet))}</system-out>\n<system-err/>\n</testsuite>\n"
+
+
+def _title(code: str) -> str:
+    rule = registered().get(code)
+    return f"{code} {rule.summary}" if rule is not None else code
+
+
+def _outcome(tag: str, code: str, found: Sequence[Finding]) -> str:
+    first = found[0]
+    head = f"{first.where}: {first.message}" if first.where else first.message
+    more = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
+    return f'<{tag} type="{code}" message="{_attribute(head + more)}">{_text(_lines(found))}</{tag}>'
+
+
+def _lines(found: Iterable[Finding]) -> str:
+    return "\n".join(str(f) for f in found)
+
+
+def _text(text: str) -> str:
+    """Return text for XML; what XML 1.0 cannot hold is written as Python escapes.
+
+    Examples
+    --------
+    >>> _text("a < b\\x00")
+    'a &lt; b\\\\x00'
+    """
+    legal = "".join(c if _legal(c) else c.encode("unicode_escape").decode("ascii") for c in text)
+    return legal.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _attribute(text: str) -> str:
+    return _text(text).replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;").replace("\r", "&#13;")
+
+
+def _legal(c: str) -> bool:
+    return c in "\t\n" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd" or c >= "\U00010000"

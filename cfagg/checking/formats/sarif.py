@@ -1,0 +1,111 @@
+"""A check in SARIF 2.1.0, the form that code scanners exchange.
+
+Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from cfagg import __version__
+from cfagg.checking.findings import Finding
+from cfagg.checking.formats import Style
+from cfagg.checking.report import Checked
+from cfagg.checking.rule import Rule, registered
+
+__all__ = ["pieces"]
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+_LEVELS = {"error": "error", "warning": "warning", "info": "note"}
+
+
+def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
+    """Yield one run: the rules, a result for each finding, and a notification for what could not be checked."""
+    del style
+    rules = {code: n for n, code in enumerate(registered())}
+    driver = {
+        "name": "cfagg",
+        "version": __version__,
+        "semanticVersion": __version__,
+        "rules": [_rule(r) for r in registered().values()],
+    }
+    head = {"version": "2.1.0", "$schema": _SCHEMA}
+    yield json.dumps(head, indent=1)[:-2] + ',\n "runs": [{\n"tool": ' + json.dumps({"driver": driver}, indent=1)
+    yield ',\n"columnKind": "unicodeCodePoints",\n"results": ['
+    notes: list[dict[str, Any]] = []
+    before = "\n"
+    for result in results:
+        if result.failed:
+            notes += [_note(result, f) for f in result.findings if f.code.startswith("INT")]
+        for finding in result.findings:
+            if not finding.code.startswith("INT"):
+                yield before + json.dumps(_result(result, finding, rules))
+                before = ",\n"
+    invocation = {"executionSuccessful": not notes, "toolExecutionNotifications": notes}
+    yield '\n],\n"invocations": [' + json.dumps(invocation, indent=1) + "]\n}]}\n"
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    from cfagg.checking.explaining import explanations
+    from cfagg.checking.links import link
+
+    told = rule.explanation or explanations().get(rule.code, {})
+    found: dict[str, Any] = {
+        "id": rule.code,
+        "shortDescription": {"text": rule.summary},
+        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+        "properties": {"section": rule.section, "since": str(rule.since)},
+    }
+    if "why" in told:
+        found["fullDescription"] = {"text": " ".join(told["why"].split())}
+    address = link(rule)
+    if address:
+        found["helpUri"] = address
+    return found
+
+
+def _result(result: Checked, finding: Finding, rules: dict[str, int]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "ruleId": finding.code,
+        "level": _LEVELS[finding.severity],
+        "message": {"text": (f"{finding.where}: " if finding.where else "") + finding.message},
+        "locations": [_location(result, finding)],
+    }
+    if finding.code in rules:
+        found["ruleIndex"] = rules[finding.code]
+    return found
+
+
+def _location(result: Checked, finding: Finding) -> dict[str, Any]:
+    place: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": _uri(result.source)}}}
+    logical = []
+    if finding.variable is not None:
+        logical.append({"fullyQualifiedName": finding.variable, "kind": "variable"})
+    if finding.attribute is not None:
+        logical.append({"fullyQualifiedName": finding.where, "name": finding.attribute, "kind": "property"})
+    if logical:
+        place["logicalLocations"] = logical
+    return place
+
+
+def _note(result: Checked, finding: Finding) -> dict[str, Any]:
+    return {
+        "level": "error",
+        "descriptor": {"id": finding.code},
+        "message": {"text": finding.message},
+        "locations": [{"physicalLocation": {"artifactLocation": {"uri": _uri(result.source)}}}],
+    }
+
+
+def _uri(source: str) -> str:
+    """Return a source as a URI: relative paths stay relative, as scanners want them."""
+    if "://" in source:
+        return quote(source, safe="/:?&=%@+,;~!$'()*[]", errors="replace")
+    path = Path(source)
+    name = quote(path.as_posix(), errors="replace")
+    return f"file://{name}" if path.is_absolute() else name

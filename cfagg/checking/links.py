@@ -1,0 +1,43 @@
+"""Where the text of a rule stands on the web; nothing here goes there."""
+
+from __future__ import annotations
+
+import csv
+from functools import lru_cache
+from importlib import resources
+
+from cfagg.checking.rule import Rule
+
+__all__ = ["document", "link"]
+
+def document() -> str:
+    """Return the address of the newest version of the CF conventions that is known here."""
+    return "https://cfconventions.org/Data/cf-conventions/cf-conventions-1.13/cf-conventions.html"
+
+
+def link(rule: Rule) -> str:
+    """Return the address of the section that a rule comes from, empty where there is none.
+
+    Examples
+    --------
+    >>> from cfagg.checking.rule import about
+    >>> link(about()["NAM001"]).rpartition("/")[2]
+    'cf-conventions.html#standard-name'
+    """
+    if rule.link:
+        return rule.link
+    by_title, by_section = _anchors()
+    anchor = by_section.get(rule.section)
+    if anchor is None:
+        return ""
+    # A section whose number differs between the document and its list of requirements is found by its title.
+    return f"{document()}#{by_title.get((rule.section[0], rule.title.casefold()), anchor)}"
+
+
+@lru_cache(maxsize=1)
+def _anchors() -> tuple[dict[tuple[str, str], str], dict[str, str]]:
+    """Return the anchors of the sections of CF-1.13 by chapter and title, and by their numbers."""
+    text = resources.files("cfagg.checking").joinpath("tables", "anchors.csv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(text.splitlines()))
+    by_title = {(r["section"][0], r["title"].casefold()): r["anchor"] for r in rows}
+    return by_title, {r["section"]: r["anchor"] for r in rows}

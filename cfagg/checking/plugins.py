@@ -1,0 +1,128 @@
+"""Rules that other packages bring, under the entry point group ``cfagg.rules``.
+
+In the ``pyproject.toml`` of such a package::
+
+    [project.entry-points."cfagg.rules"]
+    acdd = "acdd_rules:rules"
+
+The object is a function without arguments that returns `Rule` objects, or a module with a list ``RULES`` of them.  A
+package that fails is told as a finding ``INT002`` of every dataset, and the other rules go on.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from cfagg.checking.rule import Rule
+
+__all__ = ["GROUP", "Loaded", "collected", "from_packages"]
+
+#: The group of entry points.
+GROUP = "cfagg.rules"
+
+_CODE = re.compile(r"[A-Z][A-Z0-9]{1,11}[0-9]{3}")
+
+
+class Loaded(NamedTuple):
+    """The rules of other packages.
+
+    Parameters
+    ----------
+    rules : dict of str to Rule
+        By their codes.
+    problems : tuple of str
+        What is wrong with packages or rules that are left out.
+    """
+
+    rules: dict[str, Rule]
+    problems: tuple[str, ...]
+
+
+def from_packages(known: Collection[str]) -> Loaded:
+    """Return the rules of all installed packages.
+
+    Parameters
+    ----------
+    known : collection of str
+        Codes that are taken.
+    """
+    if not _any_package():
+        return Loaded({}, ())
+    from importlib.metadata import entry_points
+
+    return collected(((e.name, e.load) for e in sorted(entry_points(group=GROUP))), known)
+
+
+def collected(entries: Iterable[tuple[str, Any]], known: Collection[str]) -> Loaded:
+    """Return the rules of entry points.
+
+    Parameters
+    ----------
+    entries : iterable of (str, callable)
+        Name of each entry point and what loads its object.
+    known : collection of str
+        Codes that are taken.
+    """
+    rules: dict[str, Rule] = {}
+    problems = []
+    for name, load in entries:
+        try:
+            given = list(_rules(load()))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever another package does must not end a check
+            problems.append(f"the rules of the plug-in {name!r} cannot be loaded: {type(error).__name__}: {error}")
+            continue
+        for one in given:
+            wrong = _wrong(one, known, rules)
+            if wrong:
+                problems.append(f"a rule of the plug-in {name!r} is left out: {wrong}")
+            else:
+                rules[one.code] = one
+    return Loaded(rules, tuple(problems))
+
+
+def _rules(given: Any) -> Iterator[Any]:
+    if isinstance(given, ModuleType):
+        yield from given.RULES
+    else:
+        yield from given() if callable(given) else given
+
+
+def _wrong(one: Any, known: Collection[str], others: Collection[str]) -> str | None:
+    """Return what is wrong with a rule."""
+    if not isinstance(one, Rule):
+        return f"{type(one).__name__} where a Rule is expected"
+    if not isinstance(one.code, str) or _CODE.fullmatch(one.code) is None or one.code.startswith("INT"):
+        return f"the code {one.code!r} is not capital letters and three digits"
+    if one.code in known or one.code in others:
+        return f"the code {one.code} is taken"
+    if not callable(one.function):
+        return f"{one.code} has no function"
+    if one.severity not in ("error", "warning", "info") or one.needs not in ("metadata", "data", "references"):
+        return f"{one.code} has the severity {one.severity!r} and needs {one.needs!r}"
+    if not all(isinstance(text, str) and text for text in (one.section, one.title, one.summary)):
+        return f"{one.code} lacks section, title or summary"
+    return None
+
+
+def _any_package() -> bool:
+    """Tell whether any installed package has such entry points.
+
+    Most have none, and the module that reads entry points takes longer to load than a small file to check.
+    """
+    wanted = f"[{GROUP}]".encode()
+    for place in sys.path:
+        with suppress(OSError, ValueError):
+            for entry in Path(place or ".").iterdir():
+                if entry.name.endswith((".dist-info", ".egg-info")):
+                    with suppress(OSError):
+                        if wanted in (entry / "entry_points.txt").read_bytes():
+                            return True
+                elif entry.suffix in (".egg", ".zip"):
+                    return True  # what is inside is for importlib to tell
+    return False

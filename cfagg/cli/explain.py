@@ -1,0 +1,139 @@
+"""``cfagg explain``: what a rule checks, why, and an example that breaks it and one that does not."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from textwrap import dedent, wrap
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cfagg.checking.rule import Rule
+
+__all__ = ["add_parser", "run"]
+
+_EPILOG = """\
+examples:
+  cfagg explain
+  cfagg explain AGG004
+  cfagg explain UNI TIM013
+  cfagg explain AGG004 --json
+
+Without a code all rules are listed. The beginning of codes stands for all that begin so.
+"""
+
+_WIDTH = 100
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command to the parser of `cfagg`."""
+    parser = subparsers.add_parser(
+        "explain",
+        help="explain the rules of cfagg check",
+        description="Explain rules of cfagg check: what is checked, why, and examples that fail and pass.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("codes", metavar="CODE", nargs="*", help="code of a rule, or the beginning of codes")
+    parser.add_argument("--list", action="store_true", help="print one line for each rule only")
+    parser.add_argument("--json", action="store_true", help="print strict JSON for machines")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Explain rules.
+
+    Returns
+    -------
+    int
+        Exit status: 0, or 2 where no rule has such a code.
+    """
+    from cfagg.checking.rule import registered
+
+    known = registered()
+    wanted = [code.upper() for code in args.codes]
+    unknown = [w for w in wanted if not any(code.startswith(w) for code in known)]
+    if unknown:
+        families = ", ".join(dict.fromkeys(code.rstrip("0123456789") for code in known))
+        print(f"error: no rule has a code that begins with {', '.join(unknown)}; there are {families}", file=sys.stderr)
+        return 2
+    rules = [r for code, r in known.items() if not wanted or code.startswith(tuple(wanted))]
+    if args.json:
+        import json
+
+        print(json.dumps([_as_dict(r) for r in rules], indent=1))
+    elif args.list or not wanted:
+        for r in rules:
+            print(f"{r.code}  {r.severity:<7}  {_place(r):<10}  {r.summary}")
+    else:
+        width = min(_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDTH
+        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        print("\n\n".join("\n".join(_told(r, width, colour)) for r in rules))
+    return 0
+
+
+def _explanation(rule: Rule) -> Any:
+    from cfagg.checking.explaining import explanations
+
+    return rule.explanation or explanations().get(rule.code, {})
+
+
+def _place(rule: Rule) -> str:
+    """Return where a rule comes from, in short."""
+    return f"CF {rule.section}" if rule.section[:1].isdigit() or len(rule.section) == 1 else rule.section
+
+
+def _told(rule: Rule, width: int, colour: bool) -> Iterator[str]:
+    """Yield the lines about one rule."""
+    from cfagg.checking.links import link
+
+    told = _explanation(rule)
+    yield _bold(f"{rule.code}: {rule.summary}", colour)
+    since = f", since {rule.since}" if rule.since > (1, 0) else ""
+    until = f", until {rule.until}" if rule.until is not None else ""
+    yield f"{rule.severity}, {_place(rule)} {rule.title}{since}{until}"
+    address = link(rule)
+    if address:
+        yield address
+    needs = {"data": "Checked only with --data.", "references": "Checked only with --references."}.get(rule.needs)
+    if rule.function is None and not rule.code.startswith("INT"):
+        needs = "Nothing is checked: the text is a note, or repeats another rule."
+    for text in filter(None, (told.get("why"), needs)):
+        yield ""
+        yield from wrap(" ".join(text.split()), width, break_on_hyphens=False)
+    for key, title in (("fails", "An example that fails:"), ("passes", "An example that passes:")):
+        if key in told:
+            yield ""
+            yield _bold(title, colour)
+            yield from _indented(told[key])
+
+
+def _indented(text: str) -> Sequence[str]:
+    return [f"    {line}".rstrip() for line in dedent(text).strip().splitlines()]
+
+
+def _bold(text: str, colour: bool) -> str:
+    return f"\x1b[1m{text}\x1b[0m" if colour else text
+
+
+def _as_dict(rule: Rule) -> dict[str, Any]:
+    from cfagg.checking.links import link
+
+    told = _explanation(rule)
+    return {
+        "code": rule.code,
+        "severity": rule.severity,
+        "section": rule.section,
+        "title": rule.title,
+        "since": str(rule.since),
+        "until": None if rule.until is None else str(rule.until),
+        "needs": rule.needs,
+        "checked": rule.function is not None,
+        "summary": rule.summary,
+        "link": link(rule) or None,
+        "why": " ".join(told["why"].split()) if "why" in told else None,
+        "fails": told.get("fails"),
+        "passes": told.get("passes"),
+    }
