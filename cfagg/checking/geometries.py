@@ -1,0 +1,112 @@
+"""Geometry containers and what belongs to them: CF section 7.6."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.checking.context import Context
+from cfagg.checking.model import Variable
+from cfagg.checking.spans import coordinate_span
+
+__all__ = ["LONGEST", "Geometry", "counts", "geometries", "several"]
+
+#: More nodes than this are not looked at.
+LONGEST = 1 << 24
+
+
+@dataclass(eq=False, slots=True)
+class Geometry:
+    """A geometry container with the variables that it names, `None` for one that is not there or not named.
+
+    Parameters
+    ----------
+    container : Variable
+        The container.
+    users : list of Variable
+        The variables that name it in ``geometry``.
+    kind : str or None
+        Its ``geometry_type`` in small letters, where that is a legal one.
+    nodes : list of Variable
+        The node coordinates that are there.
+    node_count, part_node_count, interior_ring : Variable or None
+        As its attributes name them.
+    """
+
+    container: Variable
+    users: list[Variable]
+    kind: str | None
+    nodes: list[Variable]
+    node_count: Variable | None
+    part_node_count: Variable | None
+    interior_ring: Variable | None
+
+    def has(self, attribute: str) -> bool:
+        """Whether the container has an attribute, whatever it holds."""
+        return attribute in self.container.attributes
+
+    @property
+    def node_dimensions(self) -> set[object]:
+        """The dimensions of all node coordinates."""
+        return {d for n in self.nodes for d in n.dimensions}
+
+
+def geometries(c: Context) -> list[Geometry]:
+    """Return the geometries of a dataset in order; cached."""
+    return c.once(_found)
+
+
+def _found(c: Context) -> list[Geometry]:
+    return [_geometry(c, v) for v in c.dataset.variables if v in c.roles.geometries]
+
+
+def _geometry(c: Context, v: Variable) -> Geometry:
+    def one(attribute: str) -> Variable | None:
+        named = c.references_of(v, attribute)
+        return named[0].target if len(named) == 1 else None
+
+    kind = (v.text("geometry_type") or "").strip().lower()
+    return Geometry(
+        v,
+        list(dict.fromkeys(r.source for r in c.references_to(v, "geometry"))),
+        kind if kind in ("point", "line", "polygon") else None,
+        [r.target for r in c.references_of(v, "node_coordinates") if r.target is not None],
+        one("node_count"),
+        one("part_node_count"),
+        one("interior_ring"),
+    )
+
+
+def counts(v: Variable) -> npt.NDArray[np.int64] | None:
+    """Return the values of a variable that counts; missing ones as 0; `None` where it does not hold numbers."""
+    if not v.is_numeric or v.size > LONGEST:
+        return None
+    values = v.values().ravel()
+    missing = np.zeros(values.shape, bool)
+    for attribute in ("_FillValue", "missing_value"):
+        fill = v.numbers(attribute)
+        if fill is not None:
+            missing |= np.isin(values, fill)
+    if values.dtype.kind == "f":
+        missing |= ~np.isfinite(values) | (np.abs(values) > 2**53)
+    return np.where(missing, 0, values).astype(np.int64)
+
+
+def several(c: Context, geometry: Geometry) -> bool:
+    """Whether a container without a node count has more than one geometry, as far as its data variables tell.
+
+    A dimension of more than one element that has no coordinate variable, or that coordinates with a ``nodes``
+    attribute have, can only be that of the geometries.
+    """
+    for user in geometry.users:
+        named = [r.target for r in c.references_of(user, "coordinates") if r.target is not None]
+        if any(d.size > 1 for t in named if "nodes" in t.attributes for d in t.dimensions):
+            return True
+        for d in coordinate_span(c, user):
+            if d.size > 1:
+                target, _ = c.resolver.variable(d.name, user.group)
+                if target is None or not target.is_coordinate or "cf_role" in target.attributes:
+                    return True
+    return False

@@ -1,0 +1,149 @@
+"""Domain variables: CF section 5.8."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.spans import coordinate_span, own_span
+
+#: Attributes that appendix A has for data variables and not for domain variables.
+_OF_DATA = (
+    "actual_range",
+    "add_offset",
+    "ancillary_variables",
+    "cell_methods",
+    "comment",
+    "_FillValue",
+    "flag_masks",
+    "flag_meanings",
+    "flag_values",
+    "institution",
+    "missing_value",
+    "quantization",
+    "quantization_nsb",
+    "quantization_nsd",
+    "references",
+    "scale_factor",
+    "source",
+    "standard_error_multiplier",
+    "standard_name",
+    "units",
+    "units_metadata",
+    "valid_max",
+    "valid_min",
+    "valid_range",
+)
+
+#: A scalar with any of these holds data.
+_DATA_SIGNS = frozenset({"units", "standard_name", "cell_methods", "flag_values", "flag_masks", "ancillary_variables"})
+
+
+def domain_variables(c: Context) -> list[Variable]:
+    """Return the domain variables in order; cached."""
+    return c.once(_in_order)
+
+
+def _in_order(c: Context) -> list[Variable]:
+    return [v for v in c.dataset.variables if v in c.roles.domains]
+
+
+@rule("DOM001")
+def domain_has_dimensions(c: Context) -> Iterator[Hit]:
+    """A domain variable has a dimensions attribute, and is a scalar."""
+    for v in c.with_attribute("coordinates", "cell_measures"):
+        if v.stored or v.dialect or not v.attributes.keys().isdisjoint(("dimensions", "geometry_type")):
+            continue
+        if v.kind not in ("char", "integer") or not _DATA_SIGNS.isdisjoint(v.attributes) or v not in c.roles.data:
+            continue
+        # Coordinates of a scalar have no dimensions (or sizes of 1), so this one is the container of a domain.
+        named = [r.target for a in ("coordinates", "cell_measures") for r in c.references_of(v, a)]
+        spanned = {d.name: d for t in named if t is not None and not t.is_text for d in t.dimensions if d.size > 1}
+        if spanned:
+            names = " ".join(spanned)
+            yield Hit(
+                v,
+                "dimensions",
+                f"it describes a domain and holds no data, but has no dimensions attribute; add one, such as {names!r}",
+            )
+    for v in c.with_attribute("dimensions"):
+        if v.stored and "coordinates" in v.attributes:
+            message = (
+                "dimensions makes it a domain variable, which should be a scalar; delete the attribute of an array"
+            )
+            yield Hit(v, "dimensions", message, "warning")
+
+
+@rule("DOM002")
+def dimensions_are_there(c: Context) -> Iterator[Hit]:
+    """The dimensions attribute is text, possibly empty, of names of dimensions that are there."""
+    for v in domain_variables(c):
+        text = v.text("dimensions")
+        if text is None:
+            yield Hit(v, "dimensions", "dimensions is not text; expected names of dimensions separated by blanks")
+            continue
+        for name in text.split():
+            if c.resolver.dimension(name, v.group) is None:
+                yield Hit(v, "dimensions", f"there is no dimension {name!r}; declare it or correct the name")
+
+
+def _outside(c: Context, v: Variable, attribute: str) -> Iterator[tuple[Variable, list[str]]]:
+    """Yield variables that an attribute names and their dimensions that the domain has not."""
+    words = v.words("dimensions")
+    if v.text("dimensions") is None or len(own_span(c, v)) < len(words):
+        return  # DOM002
+    span = coordinate_span(c, v) if attribute == "coordinates" else set(own_span(c, v))
+    for r in c.references_of(v, attribute):
+        if r.target is None:
+            continue
+        dimensions = r.target.dimensions
+        if attribute == "coordinates" and r.target.kind == "char":
+            dimensions = dimensions[:-1]
+        foreign = [d.name for d in dimensions if d not in span]
+        if foreign:
+            yield r.target, foreign
+
+
+@rule("DOM003")
+def coordinates_are_within_the_domain(c: Context) -> Iterator[Hit]:
+    """Coordinates of a domain variable have no dimensions but the domain's."""
+    for v in domain_variables(c):
+        for target, foreign in _outside(c, v, "coordinates"):
+            yield Hit(
+                v,
+                "coordinates",
+                f"{target.path!r} has the dimension {foreign[0]!r}, which {v.text('dimensions')!r} has not; add it",
+            )
+
+
+@rule("DOM004")
+def cell_measures_are_within_the_domain(c: Context) -> Iterator[Hit]:
+    """Cell measures of a domain variable have no dimensions but the domain's."""
+    for v in domain_variables(c):
+        for target, foreign in _outside(c, v, "cell_measures"):
+            yield Hit(
+                v,
+                "cell_measures",
+                f"{target.path!r} has the dimension {foreign[0]!r}, which {v.text('dimensions')!r} has not; add it",
+            )
+
+
+@rule("DOM005")
+def domain_has_long_name(c: Context) -> Iterator[Hit]:
+    """A domain variable has a long_name."""
+    for v in domain_variables(c):
+        if "long_name" not in v.attributes:
+            yield Hit(v, "long_name", "the domain variable has no long_name; add one that describes it")
+
+
+@rule("DOM006")
+def domain_has_no_attributes_of_data(c: Context) -> Iterator[Hit]:
+    """A domain variable has none of the attributes that are for data variables only."""
+    for v in domain_variables(c):
+        for name in _OF_DATA:
+            if name in v.attributes:
+                fix = (Edit(v.path, name, safe=False),)
+                yield Hit(v, name, f"{name} is for data variables, a domain variable has no data; delete it", None, fix)

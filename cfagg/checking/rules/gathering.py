@@ -1,0 +1,76 @@
+"""Compression by gathering: CF section 8.2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Hit
+from cfagg.checking.model import Dimension, Variable
+from cfagg.checking.rule import rule
+
+
+def _gathered(c: Context, v: Variable) -> list[Dimension | None]:
+    """Return the dimensions that a list variable names, `None` for each that is not there."""
+    return [c.resolver.dimension(name, v.group) for name in v.words("compress")]
+
+
+@rule("GAT001")
+def compress_stands_on_a_list(c: Context) -> Iterator[Hit]:
+    """Only a coordinate variable of integers has a compress attribute."""
+    for v in c.with_attribute("compress"):
+        if not v.is_coordinate:
+            yield Hit(
+                v,
+                "compress",
+                f"{v.name!r} is no coordinate variable; expected one dimension of the same name, "
+                f"found ({', '.join(v.dims)})",
+            )
+        elif v.kind != "integer":
+            yield Hit(v, "compress", f"the list variable is of type {v.dtype}; expected an integer type")
+
+
+@rule("GAT002")
+def compress_names_dimensions(c: Context) -> Iterator[Hit]:
+    """A compress attribute is text that names dimensions which are there."""
+    for v in c.with_attribute("compress"):
+        text = v.text("compress")
+        if text is None or not text.split():
+            found = "is not text" if text is None else "is empty"
+            yield Hit(v, "compress", f"compress {found}; expected names of dimensions separated by blanks")
+            continue
+        for name, dimension in zip(v.words("compress"), _gathered(c, v), strict=True):
+            if dimension is None:
+                yield Hit(v, "compress", f"there is no dimension {name!r}; declare it or correct the name")
+
+
+@rule("GAT003", needs="data")
+def list_is_within_the_gathered_dimensions(c: Context) -> Iterator[Hit]:
+    """The values of a list variable are indices into the gathered dimensions, counted from 0."""
+    for v in c.with_attribute("compress"):
+        dimensions = _gathered(c, v)
+        if v.kind != "integer" or not dimensions:
+            continue
+        sizes = [d.size for d in dimensions if d is not None]
+        if len(sizes) < len(dimensions):
+            continue
+        points = prod(sizes)
+        for block in v.blocks():
+            least, greatest = int(block.min()), int(block.max())
+            if least < 0 or greatest >= points:
+                yield Hit(
+                    v,
+                    None,
+                    f"it holds {least if least < 0 else greatest}; expected 0 to {points - 1}, "
+                    f"for {v.text('compress')!r} has {points} points",
+                )
+                break
+
+
+@rule("GAT004")
+def list_has_no_bounds(c: Context) -> Iterator[Hit]:
+    """A list variable has no boundary variable."""
+    for v in c.with_attribute("compress"):
+        if "bounds" in v.attributes:
+            yield Hit(v, "bounds", "a list variable has indices, which have no bounds; delete the attribute")

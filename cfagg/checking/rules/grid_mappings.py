@@ -1,0 +1,211 @@
+"""Grid mappings: CF section 5.6 and the names and types of appendix F."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.grid_mapping_parameters import MAPPINGS, NAMED_TOGETHER, SINCE, TYPES
+from cfagg.checking.lists import grid_mappings
+from cfagg.checking.model import Dimension, Variable
+from cfagg.checking.references import Reference
+from cfagg.checking.rule import rule
+from cfagg.checking.spans import coordinate_span
+from cfagg.checking.versions import Version
+
+#: What earlier drafts of section 5.6 called the names of coordinate reference systems; an example still does.
+_FORMER = {
+    "geographic_crs_name": "geographic_coordinate_system_name",
+    "projected_crs_name": "projected_coordinate_system_name",
+}
+
+
+def grid_mapping_variables(c: Context) -> list[Variable]:
+    """Return the grid mapping variables in order; cached."""
+    return c.once(_in_order)
+
+
+def _in_order(c: Context) -> list[Variable]:
+    return [v for v in c.dataset.variables if v in c.roles.grid_mappings]
+
+
+def mappings_named(c: Context, *names: str) -> list[Variable]:
+    """Return the grid mapping variables of these names."""
+    return [v for v in grid_mapping_variables(c) if v.text("grid_mapping_name") in names]
+
+
+@rule("GMP001")
+def grid_mapping_is_well_formed(c: Context) -> Iterator[Hit]:
+    """A grid_mapping attribute is one name, or names each followed by a colon and coordinates."""
+    for v in c.with_attribute("grid_mapping"):
+        text = v.text("grid_mapping")
+        if text is None:
+            yield Hit(v, "grid_mapping", "grid_mapping is not text; expected the name of a grid mapping variable")
+            continue
+        parsed = grid_mappings(text)
+        if parsed is None:
+            if not text.strip():
+                message = "grid_mapping is empty; expected the name of a grid mapping variable, or delete it"
+            else:
+                message = f"{text!r} is neither a single name nor 'mapping: coordinate ... mapping: coordinate ...'"
+            glued = any(":" in word.rstrip(":") for word in text.split())
+            hint = "; a blank is missing behind a colon" if glued else ""
+            # The text of section 5.6.1 itself once writes 'crs:lat lon'.
+            yield Hit(v, "grid_mapping", message + hint, "warning" if glued else None)
+        elif len(text.split()) > 1 and c.version < Version(1, 7):
+            yield Hit(
+                v,
+                "grid_mapping",
+                f"{text!r} names coordinates; {c.version} knows a single name only, the longer form is of CF-1.7",
+            )
+        elif "," in text:
+            yield Hit(v, "grid_mapping", f"{text!r} has a comma; names are separated by blanks", "warning")
+
+
+@rule("GMP003")
+def grid_mapping_variables_exist(c: Context) -> Iterator[Hit]:
+    """Each grid mapping variable that is named is there."""
+    for v in c.with_attribute("grid_mapping"):
+        for r in c.references_of(v, "grid_mapping"):
+            if r.key is None and r.target is None:
+                yield Hit(v, "grid_mapping", f"there is no variable {r.name!r}; expected a grid mapping variable")
+
+
+def _known_coordinates(c: Context, v: Variable) -> set[Variable]:
+    """Return the auxiliary coordinates that a variable lists, those that are interpolated among them."""
+    known = set()
+    for attribute in ("coordinates", "coordinate_interpolation", "node_coordinates"):
+        known |= {r.target for r in c.references_of(v, attribute) if r.target is not None}
+    for r in c.references_of(v, "geometry"):
+        if r.target is not None:
+            known |= {n.target for n in c.references_of(r.target, "node_coordinates") if n.target is not None}
+    return known
+
+
+@rule("GMP004")
+def coordinates_of_grid_mappings_exist(c: Context) -> Iterator[Hit]:
+    """Each coordinate that a grid_mapping names is there and is one of the variable's own."""
+    for v in c.with_attribute("grid_mapping"):
+        named = [r for r in c.references_of(v, "grid_mapping") if r.key == "coordinate"]
+        if not named:
+            continue
+        known, span = _known_coordinates(c, v), coordinate_span(c, v)
+        for r in named:
+            yield from _coordinate(v, r, known, span)
+
+
+def _coordinate(v: Variable, r: Reference, known: set[Variable], span: set[Dimension]) -> Iterator[Hit]:
+    if r.target is None:
+        if not r.name.endswith(","):  # that is a matter of GMP001
+            yield Hit(v, "grid_mapping", f"there is no variable {r.name!r}; expected a coordinate of {v.path!r}")
+    elif r.target in known:
+        return
+    elif not r.target.is_coordinate:
+        yield Hit(
+            v,
+            "grid_mapping",
+            f"{r.name!r} is no coordinate variable and not among the coordinates of {v.path!r}; "
+            "name it in the coordinates attribute too",
+        )
+    elif r.target.dimensions[0] not in span:
+        yield Hit(v, "grid_mapping", f"{r.name!r} is the coordinate variable of a dimension that {v.path!r} has not")
+
+
+@rule("GMP005")
+def grid_mapping_name_is_known(c: Context) -> Iterator[Hit]:
+    """A grid mapping variable has a grid_mapping_name of appendix F."""
+    for v in grid_mapping_variables(c):
+        value = v.attributes.get("grid_mapping_name")
+        if value is None:
+            yield Hit(v, "grid_mapping_name", "grid_mapping_name is missing; expected a name of appendix F")
+        elif not isinstance(value, str):
+            continue  # GMP006
+        elif value not in MAPPINGS:
+            meant = value.strip().lower().replace(" ", "_").replace("-", "_")
+            fix = (Edit(v.path, "grid_mapping_name", meant),) if meant in MAPPINGS else ()
+            hint = f"; {meant!r} is" if fix else ""
+            yield Hit(v, "grid_mapping_name", f"{value!r} is not a grid mapping that appendix F knows{hint}", None, fix)
+        elif c.version < MAPPINGS[value].since:
+            since = MAPPINGS[value].since
+            yield Hit(v, "grid_mapping_name", f"{value!r} is known since {since}; the dataset claims {c.version}")
+
+
+@rule("GMP006")
+def attributes_have_their_types(c: Context) -> Iterator[Hit]:
+    """The attributes of a grid mapping variable are numbers or text as table F.1 says."""
+    for v in grid_mapping_variables(c):
+        for name, value in v.attributes.items():
+            wanted = TYPES.get(name)
+            if wanted is None or c.version < SINCE.get(name, c.version):
+                continue
+            numeric = isinstance(value, np.ndarray) and value.dtype.kind in "iuf" and value.size > 0
+            if wanted == "N" and not numeric:
+                yield Hit(v, name, f"{name} is {_shown(value)}; expected a number")
+            elif wanted == "S" and not isinstance(value, str):
+                yield Hit(v, name, f"{name} is {_shown(value)}; expected text")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return f"the text {value[:40]!r}"
+    if isinstance(value, np.ndarray):
+        return f"of type {value.dtype}" if value.size else "empty"
+    if isinstance(value, tuple):
+        return "a list of texts"
+    return f"of type {type(value).__name__}"
+
+
+@rule("GMP008")
+def names_of_the_datum_stand_together(c: Context) -> Iterator[Hit]:
+    """Of the names of ellipsoid, prime meridian, datum and geographic system all are there, or none."""
+    for v in grid_mapping_variables(c):
+        missing = [n for n in NAMED_TOGETHER if n not in v.attributes]
+        if not missing or len(missing) == len(NAMED_TOGETHER):
+            continue
+        present = next(n for n in NAMED_TOGETHER if n in v.attributes)
+        former = _FORMER["geographic_crs_name"]
+        only_former = missing == ["geographic_crs_name"] and former in v.attributes
+        fix = (Edit(v.path, former, rename="geographic_crs_name"),) if only_former else ()
+        hint = f"; {former} is what CF example 5.12 calls it, rename it" if only_former else ""
+        yield Hit(
+            v,
+            missing[0],
+            f"{present} is there, {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not{hint}",
+            "warning" if only_former else None,
+            fix,
+        )
+
+
+@rule("GMP009")
+def projected_system_needs_its_geographic_one(c: Context) -> Iterator[Hit]:
+    """A projected_crs_name does not stand without a geographic_crs_name."""
+    for v in c.with_attribute("projected_crs_name"):
+        # Where other names are there too, GMP008 tells of the one that is missing.
+        if "geographic_crs_name" not in v.attributes and v.attributes.keys().isdisjoint(NAMED_TOGETHER):
+            yield Hit(v, "projected_crs_name", "projected_crs_name is there, geographic_crs_name is not; add it")
+
+
+@rule("GMP014")
+def grid_mapping_variables_are_scalar(c: Context) -> Iterator[Hit]:
+    """Grid mapping variables have no dimensions."""
+    for v in grid_mapping_variables(c):
+        if v.stored:
+            yield Hit(v, None, f"the grid mapping variable has dimensions ({', '.join(v.dims)}); expected none")
+
+
+@rule("GMP015")
+def deprecated_parameters_are_not_used(c: Context) -> Iterator[Hit]:
+    """Two parameters that others have replaced are not used."""
+    for v in mappings_named(c, "polar_stereographic", "lambert_cylindrical_equal_area"):
+        name = v.text("grid_mapping_name")
+        old = "straight_vertical_longitude_from_pole"
+        if name == "polar_stereographic" and old in v.attributes:
+            new = "longitude_of_projection_origin"
+            edit = Edit(v.path, old, rename=new) if new not in v.attributes else Edit(v.path, old)
+            yield Hit(v, old, f"{old} is deprecated; use {new}, which means the same", None, (edit,))
+        old = "scale_factor_at_projection_origin"
+        if name == "lambert_cylindrical_equal_area" and old in v.attributes:
+            yield Hit(v, old, f"{old} is deprecated here; give standard_parallel instead")

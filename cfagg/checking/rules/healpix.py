@@ -1,0 +1,131 @@
+"""HEALPix grids: CF section 5.6 and appendix F."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Hit
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.rules.grid_mappings import mappings_named
+
+
+def _level(v: Variable) -> int | None:
+    """Return the refinement level of a mapping, where it is a legal one."""
+    value = v.numbers("refinement_level")
+    if value is None or value.size != 1 or value.dtype.kind not in "iu":
+        return None
+    return int(value[0]) if 0 <= int(value[0]) <= 29 else None
+
+
+def with_standard_name(c: Context, name: str) -> list[Variable]:
+    """Return the variables of a standard name, whatever its modifier."""
+    return [v for v in c.with_attribute("standard_name") if v.words("standard_name")[:1] == [name]]
+
+
+def whole_numbers(v: Variable) -> Iterator[npt.NDArray[np.integer]]:
+    """Yield the values of an integer variable piece by piece, missing ones left out."""
+    fills = []
+    for attribute in ("_FillValue", "missing_value"):
+        value = v.numbers(attribute)
+        if value is not None:
+            fills.extend(value.ravel().tolist())
+    for block in v.blocks():
+        flat = block.ravel()
+        if fills:
+            flat = flat[~np.isin(flat, fills)]
+        yield flat
+
+
+@rule("GMP010")
+def refinement_level_is_given(c: Context) -> Iterator[Hit]:
+    """A HEALPix grid of scheme nested or ring has a refinement_level."""
+    for v in mappings_named(c, "healpix"):
+        scheme = v.text("indexing_scheme")
+        if scheme in ("nested", "ring") and "refinement_level" not in v.attributes:
+            yield Hit(v, "refinement_level", f"refinement_level is missing; scheme {scheme} needs one")
+
+
+@rule("GMP011")
+def refinement_level_is_not_given(c: Context) -> Iterator[Hit]:
+    """A HEALPix grid of scheme nuniq or zuniq has no refinement_level."""
+    for v in mappings_named(c, "healpix"):
+        scheme = v.text("indexing_scheme")
+        if scheme in ("nuniq", "zuniq") and "refinement_level" in v.attributes:
+            yield Hit(v, "refinement_level", f"refinement_level is given, scheme {scheme} implies it; delete it")
+
+
+@rule("GMP012")
+def refinement_level_is_in_range(c: Context) -> Iterator[Hit]:
+    """A refinement_level is one integer from 0 to 29."""
+    for v in mappings_named(c, "healpix"):
+        value = v.numbers("refinement_level")
+        if value is None or not value.size or value.dtype.kind not in "iuf":
+            continue  # GMP006
+        if value.size != 1 or value.dtype.kind == "f":
+            whole = value.size == 1 and not c.dataset.typed and float(value[0]).is_integer()
+            if not whole:
+                yield Hit(v, "refinement_level", "refinement_level is not one integer; expected 0 to 29")
+                continue
+        if not 0 <= int(value[0]) <= 29:
+            yield Hit(v, "refinement_level", f"refinement_level is {int(value[0])}; expected 0 to 29")
+
+
+@rule("GMP013")
+def healpix_index_is_integer(c: Context) -> Iterator[Hit]:
+    """A variable of standard name healpix_index holds integers, none of them negative."""
+    for v in with_standard_name(c, "healpix_index"):
+        if v.kind != "integer":
+            yield Hit(v, "standard_name", f"healpix_index is of type {v.dtype}; expected an integer type")
+        elif c.options.data:
+            least = min((int(block.min()) for block in whole_numbers(v) if block.size), default=0)
+            if least < 0:
+                yield Hit(v, None, f"the least value is {least}; expected 0 or more")
+
+
+@rule("APF007", needs="data")
+def healpix_index_is_on_the_sphere(c: Context) -> Iterator[Hit]:
+    """Indices of scheme nested or ring are less than the number of cells of their level."""
+    levels: dict[Variable, int] = {}
+    for mapping in mappings_named(c, "healpix"):
+        level = _level(mapping)
+        if level is None or mapping.text("indexing_scheme") not in ("nested", "ring"):
+            continue
+        for r in c.references_to(mapping, "grid_mapping"):
+            for index in _indices(c, r.source):
+                levels[index] = level
+    for v, level in levels.items():
+        cells = 12 * 4**level
+        greatest = max((int(block.max()) for block in whole_numbers(v) if block.size), default=-1)
+        if greatest >= cells:
+            yield Hit(v, None, f"the greatest index is {greatest}; a grid of level {level} has {cells} cells")
+
+
+def _indices(c: Context, v: Variable) -> list[Variable]:
+    """Return the HEALPix indices among the coordinates of a variable."""
+    found = [r.target for r in c.references_of(v, "coordinates") if r.target is not None]
+    for d in v.dimensions:
+        target, _ = c.resolver.variable(d.name, v.group)
+        if target is not None and target.is_coordinate:
+            found.append(target)
+    return [t for t in found if t.words("standard_name")[:1] == ["healpix_index"] and t.kind == "integer"]
+
+
+@rule("GMP016", needs="data")
+def distinct_indices_are_a_coordinate_variable(c: Context) -> Iterator[Hit]:
+    """Distinct HEALPix indices stand in a coordinate variable rather than an auxiliary one."""
+    for v in with_standard_name(c, "healpix_index"):
+        if v not in c.roles.auxiliary or v.kind != "integer" or v.size <= 1 or len(v.stored) != 1:
+            continue
+        values = v.values().ravel()
+        if np.unique(values).size == values.size:
+            yield Hit(
+                v,
+                None,
+                f"all {values.size} indices are distinct; sort them and store them as a coordinate variable, "
+                f"named like the dimension {v.dims[0]!r}",
+            )

@@ -1,0 +1,59 @@
+"""Which dimensions the coordinates of a variable may have, beside the variable's own.
+
+Compression by gathering (CF section 8.2) and ragged arrays (sections 9.3.3, 9.3.4) put one dimension in the place of
+others; a domain variable (section 5.8) names the dimensions that it has.
+"""
+
+from __future__ import annotations
+
+from cfagg.checking.context import Context
+from cfagg.checking.model import Dimension, Variable
+
+__all__ = ["coordinate_span", "own_span", "replaced"]
+
+
+def replaced(c: Context) -> dict[Dimension, tuple[Dimension, ...]]:
+    """Return for each dimension that stands for others those others, one step far; cached."""
+    return c.once(_replaced)
+
+
+def _replaced(c: Context) -> dict[Dimension, tuple[Dimension, ...]]:
+    found: dict[Dimension, list[Dimension]] = {}
+    for v in c.with_attribute("compress", "sample_dimension", "instance_dimension"):
+        if len(v.dimensions) != 1:
+            continue
+        own = v.dimensions[0]
+        for attribute in ("compress", "instance_dimension"):
+            for name in v.words(attribute):
+                target = c.resolver.dimension(name, v.group)
+                if target is not None and target is not own:
+                    found.setdefault(own, []).append(target)
+        for name in v.words("sample_dimension"):
+            target = c.resolver.dimension(name, v.group)
+            if target is not None and target is not own:
+                found.setdefault(target, []).append(own)
+    return {d: tuple(dict.fromkeys(others)) for d, others in found.items()}
+
+
+def own_span(c: Context, variable: Variable) -> tuple[Dimension, ...]:
+    """Return the dimensions of a variable; of a domain variable those that it names and that exist."""
+    if "dimensions" in variable.attributes and variable in c.roles.domains:
+        named = (c.resolver.dimension(n, variable.group) for n in variable.words("dimensions"))
+        return tuple(d for d in named if d is not None)
+    return variable.dimensions
+
+
+def coordinate_span(c: Context, variable: Variable) -> set[Dimension]:
+    """Return all dimensions that coordinates of `variable` may have.
+
+    They are its own, those that were gathered into one of them, and the instance dimensions of ragged arrays.
+    """
+    others = replaced(c)
+    span: set[Dimension] = set()
+    waiting = list(own_span(c, variable))
+    while waiting:
+        dimension = waiting.pop()
+        if dimension not in span:
+            span.add(dimension)
+            waiting.extend(others.get(dimension, ()))
+    return span

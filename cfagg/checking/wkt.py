@@ -1,0 +1,167 @@
+"""Well-known text of coordinate reference systems: whether it can be read, not what it means.
+
+Both writings are read, that of ISO 19162 (``GEODCRS[...]``) and the older one (``GEOGCS[...]``).
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["problems"]
+
+#: Deeper nesting and longer texts than these are no description of a coordinate reference system.
+_DEEPEST, _LONGEST = 40, 1 << 20
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>\s+)
+  | (?P<text>"[^"]*"(?:"[^"]*")*|\u201c[^\u201d]*\u201d)
+  | (?P<number>[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]))
+  | (?P<date>\d{4}[-:T.\dZ+]*(?![\w.]))
+  | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
+  | (?P<open>[\[(])
+  | (?P<close>[\])])
+  | (?P<comma>,)
+    """,
+    re.VERBOSE,
+)
+
+#: Keywords that a whole text may begin with -> what must stand in it, one word of each.
+_WHOLE: dict[str, tuple[tuple[str, ...], ...]] = (
+    dict.fromkeys(
+        ("GEODCRS", "GEODETICCRS", "GEOGCRS", "GEOGRAPHICCRS"),
+        (("DATUM", "ENSEMBLE", "GEODETICDATUM", "TRF", "BASEGEOGCRS", "BASEGEODCRS"), ("CS",)),
+    )
+    | dict.fromkeys(("PROJCRS", "PROJECTEDCRS"), (("BASEGEODCRS", "BASEGEOGCRS"), ("CONVERSION",), ("CS",)))
+    | dict.fromkeys(
+        ("VERTCRS", "VERTICALCRS"), (("VDATUM", "VERTICALDATUM", "VRF", "ENSEMBLE", "BASEVERTCRS"), ("CS",))
+    )
+    | {
+        "GEOGCS": (("DATUM",), ("PRIMEM",), ("UNIT",)),
+        "GEOCCS": (("DATUM",), ("PRIMEM",), ("UNIT",)),
+        "PROJCS": (("GEOGCS",), ("PROJECTION",), ("UNIT",)),
+        "VERT_CS": (("VERT_DATUM",), ("UNIT",)),
+        "BOUNDCRS": (("SOURCECRS",), ("TARGETCRS",), ("ABRIDGEDTRANSFORMATION",)),
+        "DERIVEDPROJCRS": (("BASEPROJCRS",), ("DERIVINGCONVERSION",), ("CS",)),
+    }
+    | dict.fromkeys(
+        (
+            "COMPOUNDCRS", "ENGCRS", "ENGINEERINGCRS", "TIMECRS", "PARAMETRICCRS", "IMAGECRS", "COORDINATEMETADATA",
+            "VERTCS", "COMPD_CS", "LOCAL_CS", "FITTED_CS",
+        ),
+        (),
+    )
+)  # fmt: skip
+
+#: Of those, the ones that do not begin with a name.
+_NAMELESS = ("BOUNDCRS", "COORDINATEMETADATA")
+
+#: What stands in these first, and how many members they have at least.
+_PARTS: dict[str, int] = {
+    "ELLIPSOID": 3, "SPHEROID": 3, "PRIMEM": 2, "PRIMEMERIDIAN": 2, "DATUM": 2, "GEODETICDATUM": 2, "UNIT": 2,
+    "PARAMETER": 2, "CS": 2, "COMPOUNDCRS": 3, "COMPD_CS": 3, "AXIS": 2, "ID": 2, "AUTHORITY": 2, "LENGTHUNIT": 2,
+    "ANGLEUNIT": 2, "SCALEUNIT": 2,
+}  # fmt: skip
+
+#: The members of these that are numbers, counted from 0.
+_NUMBERS: dict[str, tuple[int, ...]] = {
+    "ELLIPSOID": (1, 2), "SPHEROID": (1, 2), "PRIMEM": (1,), "PRIMEMERIDIAN": (1,), "PARAMETER": (1,), "UNIT": (1,),
+    "LENGTHUNIT": (1,), "ANGLEUNIT": (1,), "SCALEUNIT": (1,), "CS": (1,),
+}  # fmt: skip
+
+
+class _Node:
+    """A keyword with its members as kinds: ``"text"``, ``"number"``, ``"word"`` or the keyword of a node."""
+
+    __slots__ = ("closing", "keyword", "members")
+
+    def __init__(self, keyword: str, closing: str) -> None:
+        self.keyword, self.closing = keyword, closing
+        self.members: list[str] = []
+
+
+def problems(text: str) -> list[str]:
+    """Return what is wrong with a text as the well-known text of a coordinate reference system, the first thing only.
+
+    Examples
+    --------
+    >>> problems('GEOGCS["WGS 84",DATUM["d",SPHEROID["s",6378137,298.2]],PRIMEM["g",0],UNIT["degree",0.017]]')
+    []
+    >>> problems("EPSG:4326")
+    ["at character 5: ':' where '[' is expected"]
+    >>> problems('GEODCRS["WGS 84"')
+    ['it ends before GEODCRS is closed']
+    """
+    if len(text) > _LONGEST:
+        return [f"it has {len(text):,} characters"]
+    problem = _read(text)
+    return [problem] if problem else []
+
+
+def _read(text: str) -> str | None:
+    """Return the first problem."""
+    open_: list[_Node] = []
+    word: tuple[str, int] | None = None  # a keyword that an opening bracket must or may follow
+    expect = "a keyword"
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        kind = match.lastgroup if match else None
+        found = match[0] if match else text[at]
+        here = at + 1
+        at = match.end() if match else at + 1
+        if kind == "space":
+            continue
+        if expect == "the end":
+            return f"at character {here}: {found[:20]!r} after the end"
+        if word is not None and kind == "open":
+            if len(open_) >= _DEEPEST:
+                return f"it is nested more than {_DEEPEST} deep"
+            if not open_ and word[0].upper() not in _WHOLE:
+                return f"{word[0]!r} is no kind of coordinate reference system"
+            open_.append(_Node(word[0].upper(), "]" if found == "[" else ")"))
+            word, expect = None, "a value"
+            continue
+        if word is not None:
+            if not open_:
+                return f"at character {here}: {found[:20]!r} where '[' is expected"
+            open_[-1].members.append("word")
+            word, expect = None, "',' or a closing bracket"
+        if expect in ("a keyword", "a value") and kind == "word":
+            word = (found, here)
+        elif expect == "a value" and kind in ("text", "number", "date"):
+            open_[-1].members.append(kind or "")
+            expect = "',' or a closing bracket"
+        elif expect.startswith("','") and kind == "comma":
+            expect = "a value"
+        elif expect.startswith("','") and kind == "close" and found == open_[-1].closing:
+            problem = _judged(node := open_.pop())
+            if problem:
+                return problem
+            if open_:
+                open_[-1].members.append(node.keyword)
+            else:
+                expect = "the end"
+        else:
+            return f"at character {here}: {found[:20]!r} where {expect} is expected"
+    if open_:
+        return f"it ends before {open_[-1].keyword} is closed"
+    if expect == "the end":
+        return None
+    return "it is empty" if word is None else f"{word[0]!r} has no brackets behind it"
+
+
+def _judged(node: _Node) -> str | None:
+    """Return what is wrong with one node, its members known."""
+    at_least = _PARTS.get(node.keyword, 1)
+    if len(node.members) < at_least:
+        return f"{node.keyword} has {len(node.members)} members; expected {at_least} or more"
+    for index in _NUMBERS.get(node.keyword, ()):
+        if node.members[index] != "number":
+            return f"member {index + 1} of {node.keyword} is not a number"
+    if node.keyword in _WHOLE and node.keyword not in _NAMELESS and node.members[0] != "text":
+        return f"{node.keyword} does not begin with a name in quotes"
+    for choice in _WHOLE.get(node.keyword, ()):
+        if not set(choice) & set(node.members):
+            return f"{node.keyword} has no {' or '.join(choice[:2])}"
+    return None
