@@ -1,0 +1,296 @@
+"""Calendars: CF section 4.4.3 (4.4.1 before CF-1.12)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+
+from cfagg.checking.context import Context
+from cfagg.checking.datetimes import Datetime, days_in_month, may_have_leap_second, seconds_between
+from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.times import STANDARDIZED, Time, explicit, extent, time_like, times
+from cfagg.checking.units import is_reference_time
+from cfagg.checking.versions import Version
+
+#: First and last days of the standard calendar around its gap.
+_OLD, _NEW = (1582, 10, 4), (1582, 10, 15)
+
+
+@rule("TIM009")
+def calendar_only_on_times(c: Context) -> Iterator[Hit]:
+    """Only time coordinates have a calendar."""
+    yield from only_on_times(c, ("calendar",))
+
+
+def only_on_times(c: Context, names: tuple[str, ...]) -> Iterator[Hit]:
+    """Yield the variables that have any of these attributes and hold no time coordinates."""
+    like = c.once(time_like)
+    inheriting = c.roles.bounds | c.roles.climatology | c.roles.named_by("bounds_tie_points")
+    for v in c.with_attribute(*names):
+        if v in like or v in inheriting or _is_time_node(c, v):
+            continue
+        for name in names:
+            if name not in v.attributes:
+                continue
+            if is_reference_time(v.text("units") or ""):
+                yield Hit(
+                    v,
+                    name,
+                    f"{name} is on a variable of times that is no coordinate; CF has it for time coordinates only, "
+                    "though without it the calendar of these times would be the standard one",
+                    "info",
+                )
+            else:
+                yield Hit(v, name, f"{name} is on a variable that holds no time coordinates; delete it")
+
+
+def _is_time_node(c: Context, v: Variable) -> bool:
+    return bool(c.references_to(v, "nodes", "node_coordinates")) and is_reference_time(v.text("units") or "")
+
+
+def _with_calendar(c: Context) -> Iterator[tuple[Variable, str]]:
+    """Yield time coordinates with their calendars as written, where those are text."""
+    like = c.once(time_like)
+    for v in c.dataset.variables:
+        text = v.text("calendar") if v in like else None
+        if text is not None:
+            yield v, text
+
+
+def _listed(text: str, version: Version) -> bool:
+    """Whether a calendar is one of those that a version of CF lists."""
+    known = STANDARDIZED.get(text.strip().lower())
+    return known is not None and version.minor >= known[1]
+
+
+@rule("TIM010")
+def calendar_is_listed(c: Context) -> Iterator[Hit]:
+    """A calendar is one that CF lists, unless the lengths of the months define it."""
+    like = c.once(time_like)
+    for v in c.with_attribute("calendar"):
+        if v in like and v.text("calendar") is None:
+            yield Hit(v, "calendar", "calendar is not text; expected the name of a calendar")
+    listed = sorted(n for n, (_, minor) in STANDARDIZED.items() if minor <= c.version.minor and n != "no_leap")
+    for v, text in _with_calendar(c):
+        name = text.strip().lower()
+        if explicit(v):
+            if name in STANDARDIZED and c.version >= Version(1, 12):
+                yield Hit(
+                    v,
+                    "calendar",
+                    f"calendar {text!r} is one that CF defines, and month_lengths defines another one; delete "
+                    "month_lengths or give the calendar a name of its own",
+                )
+        elif not _listed(text, c.version):
+            near = "; is noleap meant?" if name == "no_leap" else ""
+            yield Hit(v, "calendar", f"calendar {text!r} is none of {', '.join(listed)}{near}")
+        elif name == "no_leap":
+            yield Hit(
+                v,
+                "calendar",
+                "calendar 'no_leap' stands in table 4.1, but the text and all other versions of CF say 'noleap'",
+                "warning",
+                (Edit(v.path, "calendar", "noleap"),),
+            )
+
+
+@rule("TIM011", needs="data")
+def values_are_dates_of_the_calendar(c: Context) -> Iterator[Hit]:
+    """No time coordinate stands for a datetime that its calendar does not have."""
+    for t in c.once(times):
+        if t.calendar not in ("utc", "tai", "standard", "julian"):
+            continue
+        span = _span(c, t)
+        if span is None:
+            continue
+        assert t.datetime is not None  # noqa: S101 - there is no span without
+        low, high = span
+        first = {"utc": (1972, 1, 1), "tai": (1958, 1, 1)}.get(t.calendar, (0, 1, 1))
+        if low < seconds_between(t.calendar, t.datetime, first):
+            when = "the year 0" if first[0] == 0 else f"{first[0]}-01-01"
+            yield Hit(t.variable, None, f"there are times before {when}, which calendar {t.calendar} does not have")
+        if t.calendar == "utc":
+            # A day more, since the clock of this machine may be behind.
+            today = time.gmtime(time.time() + 86400)
+            if high > seconds_between("utc", t.datetime, (today.tm_year, today.tm_mon, today.tm_mday)) + 86400:
+                yield Hit(t.variable, None, "there are times in the future, which calendar utc does not have yet")
+
+
+def _span(c: Context, t: Time) -> tuple[Fraction, Fraction] | None:
+    """Return the first and the last time in seconds since the reference, `None` if that is not known."""
+    if t.datetime is None or _invalid(t, c.version) or t.variable.is_text:
+        return None
+    unit = _seconds(t.unit)
+    found = extent(t.variable) if unit is not None else None
+    if found is None or unit is None:
+        return None
+    # Decimal fractions of days are not exact: a millisecond more or less is no other date.
+    slack = Fraction(1, 1000)
+    return Fraction(found[0]) * unit + slack, Fraction(found[1]) * unit - slack
+
+
+def _seconds(unit: str) -> Fraction | None:
+    from cfagg.cf.units import linear_exact
+    from cfagg.errors import CfaggError
+
+    simple = {"day": 86400, "hour": 3600, "minute": 60, "second": 1, "d": 86400, "h": 3600, "min": 60, "s": 1}
+    known = simple.get(unit, simple.get(unit.lower().removesuffix("s")))
+    if known is not None:
+        return Fraction(known)
+    try:
+        scale, _ = linear_exact(unit, "s")
+    except CfaggError:
+        return None
+    return scale if scale > 0 else None
+
+
+@rule("TIM012")
+def reference_is_a_date_of_the_calendar(c: Context) -> Iterator[Hit]:
+    """The reference datetime exists in the calendar."""
+    for t in c.once(times):
+        wrong = _invalid(t, c.version)
+        if wrong:
+            yield Hit(t.variable, "units", f"the reference datetime {t.text!r} is not valid: {wrong}")
+
+
+def _invalid(t: Time, version: Version) -> str:
+    """Return why the reference datetime does not exist in the calendar, empty if it does or cannot be read."""
+    d = t.datetime
+    if d is None or not d.complete:
+        return ""
+    year, month, day = d.date
+    hour, minute, second = d.clock
+    if not 1 <= month <= 12:
+        return f"there is no month {month}"
+    last = _last_day(t, year, month)
+    if last is not None and not 1 <= day <= last:
+        return f"month {month} of year {year} has {last} days in {_called(t)}"
+    if day < 1:
+        return "there is no day 0"
+    if hour > 23:
+        return f"there is no hour {hour}"
+    if minute > 59:
+        return f"there is no minute {minute}"
+    if second >= 60:
+        if t.calendar != "utc":
+            return f"seconds of 60 and more are leap seconds, which {_called(t)} does not have"
+        if second >= 61 or (hour, minute) != (23, 59) or not may_have_leap_second(year, month, day):
+            return "there is no leap second at this time"
+    return _outside(t, (year, month, day), version)
+
+
+def _outside(t: Time, date: tuple[int, int, int], version: Version) -> str:
+    """Return why a date is beyond the span of the calendar, empty if it is not."""
+    if t.calendar == "standard" and _OLD < date < _NEW:
+        return "the standard calendar goes from 1582-10-04 to 1582-10-15"
+    if t.calendar in ("standard", "julian") and date[0] < 0:
+        return f"the {t.calendar} calendar has no negative years"
+    first = {"tai": 1958, "utc": 1972 if version >= Version(1, 13) else 1958}.get(t.calendar or "")
+    if first is not None and date[0] < first:
+        return f"calendar {t.calendar} begins on {first}-01-01"
+    if t.calendar == "utc" and date > time.gmtime(time.time() + 86400)[:3]:
+        return "it is in the future, where leap seconds are not known yet"
+    return ""
+
+
+def _called(t: Time) -> str:
+    return f"calendar {t.calendar}" if t.calendar else "the calendar of this variable"
+
+
+def _last_day(t: Time, year: int, month: int) -> int | None:
+    """Return the length of a month, `None` where the calendar is not known."""
+    if t.calendar == "none":
+        return days_in_month("all_leap", year, month)
+    if t.calendar is not None:
+        return days_in_month(t.calendar, year, month)
+    lengths = t.variable.numbers("month_lengths")
+    if lengths is None or lengths.size != 12 or lengths.dtype.kind not in "iu":
+        return None
+    leap = t.variable.numbers("leap_year")
+    extra = 0
+    if leap is not None and leap.size == 1 and leap.dtype.kind in "iu" and (year - int(leap[0])) % 4 == 0:
+        which = t.variable.numbers("leap_month")
+        extra = int(month == (int(which[0]) if which is not None and which.size == 1 else 2))
+    return int(lengths[month - 1]) + extra
+
+
+@rule("TIM013")
+def times_have_a_calendar(c: Context) -> Iterator[Hit]:
+    """A time coordinate says which calendar it is in."""
+    for t in c.once(times):
+        if "calendar" not in t.variable.attributes and not explicit(t.variable):
+            yield Hit(
+                t.variable,
+                "calendar",
+                "there is no calendar, so it is the standard one; say so by calendar = 'standard', or name another",
+            )
+
+
+@rule("TIM014")
+def no_year_zero(c: Context) -> Iterator[Hit]:
+    """Year 0 is not used in the standard and the julian calendar."""
+    for t in c.once(times):
+        d = t.datetime
+        if t.calendar not in ("standard", "julian") or d is None or not d.complete or _invalid(t, c.version):
+            continue
+        if int(d.year) == 0:
+            yield Hit(
+                t.variable,
+                "units",
+                f"the reference datetime {t.text!r} is in year 0, a deprecated way to mark a climatology; use the "
+                "attribute climatology",
+            )
+        elif c.options.data:
+            yield from _values_in_year_zero(c, t, d)
+
+
+def _values_in_year_zero(c: Context, t: Time, d: Datetime) -> Iterator[Hit]:
+    span = _span(c, t)
+    if span is None or t.calendar is None:
+        return
+    starts = [seconds_between(t.calendar, d, (year, 1, 1)) for year in (0, 1)]
+    if starts[0] <= span[0] < starts[1]:
+        yield Hit(t.variable, None, f"there are times in year 0, which is deprecated in calendar {t.calendar}")
+
+
+@rule("TIM015")
+def standard_instead_of_gregorian(c: Context) -> Iterator[Hit]:
+    """The standard calendar is called standard."""
+    for v, text in _with_calendar(c):
+        if text.strip().lower() == "gregorian":
+            fix = (Edit(v.path, "calendar", "standard"),)
+            yield Hit(v, "calendar", f"calendar {text!r} is deprecated; write 'standard', which means the same", fix=fix)
+
+
+@rule("TIM016", needs="data")
+def times_stay_on_one_side_of_1582(c: Context) -> Iterator[Hit]:
+    """In the standard calendar, reference and times are not on different sides of October 1582."""
+    for t in c.once(times):
+        d = t.datetime
+        if t.calendar != "standard" or d is None:
+            continue
+        span = _span(c, t)
+        if span is None:
+            continue
+        change = seconds_between("standard", d, _NEW)
+        before, after = span[0] < change, span[1] >= change
+        old = d.date <= _OLD
+        if (old and after) or (not old and before):
+            yield Hit(
+                t.variable,
+                None,
+                f"times {'after' if old else 'before'} October 1582 are counted from {t.text!r}, across the change of "
+                "the calendar; use a reference on the same side, or the calendar proleptic_gregorian",
+            )
+
+
+@rule("TIM017")
+def reference_is_not_a_leap_second(c: Context) -> Iterator[Hit]:
+    """In the calendar utc the reference datetime is not within a leap second."""
+    for t in c.once(times):
+        d = t.datetime
+        if t.calendar == "utc" and d is not None and d.clock[2] >= 60 and not _invalid(t, c.version):
+            yield Hit(t.variable, "units", f"the reference datetime {t.text!r} is within a leap second; use another")

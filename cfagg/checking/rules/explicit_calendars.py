@@ -1,0 +1,100 @@
+"""Calendars that a dataset defines by the lengths of the months: CF section 4.4.6 (4.4.1 before CF-1.12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Hit
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.rules.calendars import only_on_times
+from cfagg.checking.times import EXPLICIT, STANDARDIZED, explicit, time_like
+
+
+@rule("TIM018")
+def months_only_on_times(c: Context) -> Iterator[Hit]:
+    """Only time coordinates have month_lengths, leap_year or leap_month."""
+    yield from only_on_times(c, EXPLICIT)
+
+
+def _times_with(c: Context, *names: str) -> Iterator[Variable]:
+    like = c.once(time_like)
+    for v in c.with_attribute(*names):
+        if v in like:
+            yield v
+
+
+@rule("TIM019")
+def other_calendars_have_month_lengths(c: Context) -> Iterator[Hit]:
+    """A calendar that CF does not list, and one with leap years of its own, is defined by month_lengths."""
+    for v in _times_with(c, "calendar", "leap_year", "leap_month"):
+        if explicit(v):
+            continue
+        calendar = v.text("calendar")
+        if calendar is not None and calendar.strip().lower() not in STANDARDIZED:
+            yield Hit(
+                v,
+                "calendar",
+                f"calendar {calendar!r} is not one of CF's and there is no month_lengths; give the lengths of its "
+                "twelve months",
+            )
+        elif calendar is None and "calendar" not in v.attributes:
+            name = "leap_year" if "leap_year" in v.attributes else "leap_month"
+            yield Hit(v, name, f"{name} is given without month_lengths; give the lengths of the twelve months")
+
+
+@rule("TIM020")
+def month_lengths_are_twelve_integers(c: Context) -> Iterator[Hit]:
+    """month_lengths is an array of twelve integers."""
+    for v in _times_with(c, "month_lengths"):
+        lengths = v.numbers("month_lengths")
+        if lengths is None or lengths.dtype.kind not in "iu":
+            found = "text or no numbers" if lengths is None else f"of type {lengths.dtype.name}"
+            yield Hit(v, "month_lengths", f"month_lengths is {found}; expected twelve integers")
+        elif lengths.size != 12:
+            yield Hit(v, "month_lengths", f"month_lengths has {lengths.size} values; expected twelve, for each month")
+
+
+def _integer(value: object) -> npt.NDArray[Any] | None:
+    """Return an attribute that is one integer."""
+    if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "iu":
+        return value.ravel()
+    return None
+
+
+@rule("TIM021")
+def leap_month_is_a_month(c: Context) -> Iterator[Hit]:
+    """leap_month is from 1 to 12."""
+    for v in _times_with(c, "leap_month"):
+        month = v.numbers("leap_month")
+        if month is not None and month.size and month.dtype.kind in "iuf" and not np.all((month >= 1) & (month <= 12)):
+            yield Hit(v, "leap_month", f"leap_month is {month.ravel()[0]}; expected a month from 1 to 12")
+
+
+@rule("TIM022")
+def leap_year_and_month_are_integers(c: Context) -> Iterator[Hit]:
+    """leap_year and leap_month are single integers."""
+    for v in _times_with(c, "leap_year", "leap_month"):
+        for name in ("leap_year", "leap_month"):
+            if name in v.attributes and _integer(v.attributes[name]) is None:
+                yield Hit(v, name, f"{name} is {_shown(v.attributes[name])}; expected one integer")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        many = "" if value.size == 1 else f"{value.size} values "
+        return f"{many}of type {value.dtype.name}"
+    return f"{value!r:.60}"
+
+
+@rule("TIM023")
+def leap_month_goes_with_leap_year(c: Context) -> Iterator[Hit]:
+    """leap_month is given only together with leap_year."""
+    for v in _times_with(c, "leap_month"):
+        if "leap_year" not in v.attributes:
+            yield Hit(v, "leap_month", "leap_month has no meaning without leap_year; add leap_year or delete it")

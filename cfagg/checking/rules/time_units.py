@@ -1,0 +1,232 @@
+"""Units of time coordinates: CF section 4.4.2 (4.4 before CF-1.9)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from cfagg.checking.context import Context
+from cfagg.checking.datetimes import Datetime
+from cfagg.checking.findings import Edit, Hit, Severity
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.times import TIME_NAMES, Time, time_like, times, unit_words
+from cfagg.checking.units import is_time, split_reference
+from cfagg.checking.versions import DRAFT, Version
+
+#: A zone as CF writes it: Z, or a sign, the hour, and perhaps a colon and the minute.
+_ZONE = re.compile(r"Z|[-+]\d{1,2}(:\d{2})?")
+
+_FORM = "year-month-day, or year-month-day hour:minute:second with an optional zone"
+
+
+@rule("TIM001")
+def units_contain_a_reference_datetime(c: Context) -> Iterator[Hit]:
+    """The units of a time coordinate contain a reference datetime."""
+    like = c.once(time_like)
+    coordinates = c.roles.coordinates
+    for v in c.dataset.variables:
+        units = v.text("units")
+        if units is None or v.is_text:
+            continue
+        if v in like:
+            yield from _without_reference(c, v, units)
+        elif v in coordinates and _called_time(v) and is_time(units):
+            yield Hit(
+                v,
+                "units",
+                f"{units!r} contains no reference datetime; if these are time coordinates, 'since' and a datetime must "
+                "follow the unit, if they are durations, say so by a standard_name",
+                "warning",
+            )
+
+
+def _called_time(v: Variable) -> bool:
+    return "standard_name" not in v.attributes and v.name.lower() == "time"
+
+
+def _without_reference(c: Context, v: Variable, units: str) -> Iterator[Hit]:
+    """Yield what is wrong with the units of a time coordinate."""
+    parts = split_reference(units)
+    if parts is None:
+        # Units that are none of time at all are a matter of units and standard names.
+        if is_time(units):
+            name = (v.text("standard_name") or "").strip()
+            doubt: Severity | None = "warning" if name and name not in TIME_NAMES else None
+            other = f" (or is axis T wrong for a {name}?)" if doubt else ""
+            yield Hit(
+                v,
+                "units",
+                f"{units!r} contains no reference datetime; expected for instance '{units.strip()} since 2000-01-01'"
+                + other,
+                doubt,
+            )
+        return
+    _, word, text = parts
+    if not any(ch.isdigit() for ch in text) or text[0].isalpha():
+        yield Hit(v, "units", f"{units!r} contains no datetime after {word!r}; expected for instance 2000-01-01")
+    elif c.version < Version(1, 13) and _not_understood(c, text):
+        yield Hit(v, "units", f"{text!r} is not a datetime; expected {_FORM}")
+
+
+def _not_understood(c: Context, text: str) -> bool:
+    from cfagg.checking.datetimes import parse_datetime
+
+    found = parse_datetime(text)
+    return found is None or bool(found.rest)
+
+
+@rule("TIM002")
+def zone_is_zero_in_utc_and_tai(c: Context) -> Iterator[Hit]:
+    """In the calendars utc and tai the reference datetime has no zone but zero."""
+    for t in c.once(times):
+        if t.calendar in ("utc", "tai") and t.datetime is not None and t.datetime.offset:
+            yield Hit(
+                t.variable,
+                "units",
+                f"the reference datetime {t.text!r} has the zone {t.datetime.zone}; in calendar {t.calendar} it must "
+                "be given without an offset",
+            )
+
+
+@rule("TIM003")
+def reference_datetime_has_the_right_form(c: Context) -> Iterator[Hit]:
+    """The reference datetime is written as CF says: a date, perhaps a time, and a zone only after a time."""
+    for t in c.once(times):
+        if not any(ch.isdigit() for ch in t.text) or t.text[0].isalpha():
+            continue  # TIM001
+        for message, severity in _form(t, c.version):
+            yield Hit(t.variable, "units", message, severity)
+
+
+def _form(t: Time, version: Version) -> Iterator[tuple[str, Severity | None]]:
+    """Yield what is wrong with the form of a reference datetime; after an error nothing more."""
+    d = t.datetime
+    if d is None or d.rest or d.day is None:
+        lacks = "lacks month or day" if d is not None and not d.rest else "is not of that form"
+        yield f"the reference datetime {t.text!r} {lacks}; expected {_FORM}", None
+        return
+    if d.packed:
+        yield f"the date of {t.text!r} has no hyphens; expected year-month-day", None
+        return
+    if d.hour is not None and d.minute is None:
+        yield f"the time of day of {t.text!r} is an hour alone; expected hour:minute:second", None
+        return
+    if d.zone is not None:
+        wrong = _zone(d)
+        if wrong:
+            yield f"{wrong} in the reference datetime {t.text!r}", None
+            return
+    if d.separator.strip() and version < DRAFT:
+        yield (
+            f"date and time of {t.text!r} are separated by T; CF writes a blank, UDUNITS reads both: write a blank",
+            "warning",
+        )
+    if d.minute is not None and d.second is None:
+        yield (
+            f"the time of day of {t.text!r} has no seconds; CF's format has them, though its own examples leave them "
+            "out: write hour:minute:second",
+            "info",
+        )
+
+
+def _zone(d: Datetime) -> str:
+    """Return what is wrong with the zone, empty if nothing is."""
+    zone = d.zone or ""
+    if zone[0].isalpha() and zone != "Z":
+        return f"the zone {zone!r} is a name; expected Z or an offset such as +5:30"
+    if d.hour is None:
+        return f"the zone {zone!r} follows a date without a time; expected the time before it"
+    if not _ZONE.fullmatch(zone):
+        return f"the zone {zone!r} is not of the form +h, +hh, +h:mm or +hh:mm, with a sign,"
+    if zone in ("-0", "-00"):
+        return f"the zone {zone!r} is zero with a negative sign; expected Z or +0"
+    return ""
+
+
+def _units(t: Time, found: set[str]) -> str:
+    return ", ".join(repr(name) for name in sorted(found)) + f" in {t.unit!r}"
+
+
+@rule("TIM004")
+def no_years_and_months(c: Context) -> Iterator[Hit]:
+    """Units of time coordinates are neither years nor months."""
+    for t in c.once(times):
+        found = {base for _, base in unit_words(t.unit)} & {"year", "yr", "tropical_year", "month"}
+        if found:
+            length = "30.44 days" if "month" in found else "365.2422 days"
+            yield Hit(
+                t.variable,
+                "units",
+                f"the unit {t.unit!r} is a fixed length of about {length} to UDUNITS, not one of the calendar; "
+                "write the times in days",
+            )
+
+
+@rule("TIM005")
+def seconds_in_utc(c: Context) -> Iterator[Hit]:
+    """In the calendar utc the unit is the second."""
+    for t in c.once(times):
+        if t.calendar != "utc":
+            continue
+        found = {base for _, base in unit_words(t.unit)} & {"minute", "min", "hour", "h", "hr", "day", "d"}
+        if found:
+            yield Hit(t.variable, "units", f"the unit is {t.unit!r}; in calendar utc times should be in seconds")
+
+
+@rule("TIM006")
+def prefixes_only_with_seconds(c: Context) -> Iterator[Hit]:
+    """Decimal prefixes are not used with units of time other than the second."""
+    for t in c.once(times):
+        found = {p + base for p, base in unit_words(t.unit) if p and base not in ("s", "sec", "second", "seconds")}
+        if found:
+            yield Hit(
+                t.variable,
+                "units",
+                f"a decimal prefix is used with a unit other than second: {_units(t, found)}; use the plain unit",
+            )
+
+
+@rule("TIM007")
+def the_word_is_since(c: Context) -> Iterator[Hit]:
+    """The reference datetime follows the word since, not one of its synonyms in UDUNITS."""
+    for t in c.once(times):
+        if t.word.lower() != "since":
+            new = f"{t.unit} since {t.text}"
+            yield Hit(
+                t.variable,
+                "units",
+                f"{t.word!r} stands before the reference datetime; expected 'since'",
+                fix=(Edit(t.variable.path, "units", new),),
+            )
+
+
+@rule("TIM008")
+def no_zone_but_zero(c: Context) -> Iterator[Hit]:
+    """The reference datetime has no time zone offset other than zero."""
+    for t in c.once(times):
+        d = t.datetime
+        if d is None or t.calendar in ("utc", "tai") or d.hour is None or not d.offset:
+            continue
+        yield Hit(
+            t.variable,
+            "units",
+            f"the reference datetime {t.text!r} has the zone {d.zone}; give the datetime in Universal Time instead",
+        )
+
+
+@rule("TIM024")
+def leading_zeroes(c: Context) -> Iterator[Hit]:
+    """The year of the reference datetime has four digits at least, the other parts have two."""
+    for t in c.once(times):
+        d = t.datetime
+        if d is None or not d.complete or d.packed:
+            continue
+        parts = [d.month, d.day, d.hour, d.minute, (d.second or "").partition(".")[0] or None]
+        parts += (d.zone or "").lstrip("+-Zz").split(":") if d.zone and not d.zone[0].isalpha() else []
+        if len(d.year.lstrip("+-")) < 4 or any(p is not None and len(p) < 2 for p in parts):
+            yield Hit(
+                t.variable,
+                "units",
+                f"the reference datetime {t.text!r} lacks leading zeroes; expected a form such as 2000-01-01 00:00:00",
+            )

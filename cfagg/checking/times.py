@@ -1,0 +1,193 @@
+"""The time coordinates of a dataset: their units taken apart, and their calendars.
+
+Sources: CF sections 4.4 to 4.4.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cfagg.checking.datetimes import Datetime, parse_datetime
+from cfagg.checking.model import Variable
+from cfagg.checking.units import is_time, split_reference
+
+if TYPE_CHECKING:
+    from cfagg.checking.context import Context
+
+__all__ = ["EXPLICIT", "STANDARDIZED", "TIME_NAMES", "Time", "calendar_of", "explicit", "extent", "times", "unit_words"]
+
+#: Standard names of instants.
+TIME_NAMES = frozenset({"time", "forecast_reference_time", "reference_epoch"})
+
+#: Attributes that define a calendar by its months.
+EXPLICIT = ("month_lengths", "leap_year", "leap_month")
+
+#: Calendars of CF, each with the one name that is used for it here, and the minor version of CF that brought it.
+STANDARDIZED = {
+    "standard": ("standard", 0),
+    "gregorian": ("standard", 0),
+    "proleptic_gregorian": ("proleptic_gregorian", 0),
+    "noleap": ("noleap", 0),
+    "365_day": ("noleap", 0),
+    "all_leap": ("all_leap", 0),
+    "366_day": ("all_leap", 0),
+    "360_day": ("360_day", 0),
+    "julian": ("julian", 0),
+    "none": ("none", 0),
+    "utc": ("utc", 12),
+    "tai": ("tai", 12),
+    # Only table 4.1 of CF-1.13 spells it so.
+    "no_leap": ("noleap", 13),
+}
+
+#: Units of time that UDUNITS knows by their own names, in the singular.
+_NAMES = {
+    "second", "sec", "min", "minute", "hour", "day", "week", "fortnight", "month", "year", "tropical_year", "common_year",
+    "leap_year", "Julian_year", "Gregorian_year", "sidereal_day", "sidereal_hour", "sidereal_minute",
+    "sidereal_second", "sidereal_month", "sidereal_year", "lunar_month", "shake", "eon", "hr", "yr",
+}  # fmt: skip
+_SYMBOLS = {"s", "min", "h", "hr", "d", "yr"}
+_LONG = (
+    "deca", "deka", "hecto", "kilo", "mega", "giga", "tera", "peta", "exa", "zetta", "yotta", "deci", "centi",
+    "milli", "micro", "nano", "pico", "femto", "atto", "zepto", "yocto",
+)  # fmt: skip
+_SHORT = ("da", "h", "k", "M", "G", "T", "P", "E", "Z", "Y", "d", "c", "m", "u", "µ", "μ", "n", "p", "f", "a", "z", "y")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Time:
+    """A variable of time coordinates.
+
+    Parameters
+    ----------
+    variable : Variable
+        The variable.
+    unit, word, text : str
+        Its units: ``unit word text`` such as ``days since 2000-01-01``.
+    datetime : Datetime or None
+        What the text says, `None` if it does not begin with a number.
+    calendar : str or None
+        The name used here for its calendar, ``"standard"`` for none; `None` for a calendar that CF does not list and
+        for one that is defined by its months.
+    """
+
+    variable: Variable
+    unit: str
+    word: str
+    text: str
+    datetime: Datetime | None
+    calendar: str | None
+
+
+def explicit(v: Variable) -> bool:
+    """Whether a variable defines its own calendar by the lengths of the months."""
+    return "month_lengths" in v.attributes
+
+
+def calendar_of(v: Variable) -> str | None:
+    """Return the name used here for the calendar of a variable, as in `Time`."""
+    if "calendar" not in v.attributes:
+        return None if explicit(v) else "standard"
+    name = (v.text("calendar") or "").strip().lower()
+    known = STANDARDIZED.get(name)
+    return known[0] if known is not None else None
+
+
+def _is_bounds(c: Context, v: Variable) -> bool:
+    return v in c.roles.bounds or v in c.roles.climatology
+
+
+def _named(v: Variable) -> bool:
+    """Whether the axis or the standard name says that these are times."""
+    return (v.text("standard_name") or "").strip() in TIME_NAMES or (v.text("axis") or "").strip().upper() == "T"
+
+
+def time_like(c: Context) -> set[Variable]:
+    """Return all variables of which anything says that they hold time coordinates, whatever their units are.
+
+    Those are coordinates with units of a reference time, an axis T or a standard name of instants, and others that have
+    both such units and one of these signs.
+    """
+    found = set()
+    coordinates = c.roles.coordinates
+    for v in c.dataset.variables:
+        if not v.attributes or v.is_text or _is_bounds(c, v):
+            continue
+        reference = split_reference(v.text("units") or "") is not None
+        if v in coordinates:
+            # A coordinate in days, with a calendar, is a time whose units are incomplete.
+            if reference or _named(v) or ("calendar" in v.attributes and is_time(v.text("units") or "")):
+                found.add(v)
+        elif reference and _named(v):
+            found.add(v)
+    return found
+
+
+def times(c: Context) -> list[Time]:
+    """Return the time coordinates that have units of a reference time, in order."""
+    like = c.once(time_like)
+    return list(_times(c, like))
+
+
+def _times(c: Context, like: set[Variable]) -> Iterator[Time]:
+    for v in c.dataset.variables:
+        parts = split_reference(v.text("units") or "") if v in like else None
+        if parts is not None:
+            unit, word, text = parts
+            yield Time(v, unit, word, text, parse_datetime(text), calendar_of(v))
+
+
+@lru_cache(maxsize=256)
+def unit_words(unit: str) -> tuple[tuple[str, str], ...]:
+    """Return (prefix, unit) of each name in a unit of time; the unit is in the singular.
+
+    Examples
+    --------
+    >>> unit_words("days"), unit_words("12 kiloyears"), unit_words("ms")
+    ((('', 'day'),), (('kilo', 'year'),), (('m', 's'),))
+    """
+    names = "".join(ch if ch.isalpha() or ch == "_" else " " for ch in unit[:200]).split()
+    return tuple(_split_prefix(name) for name in names)
+
+
+def _split_prefix(name: str) -> tuple[str, str]:
+    whole = _base(name)
+    if whole is not None:
+        return "", whole
+    for prefix in _LONG:
+        if name.lower().startswith(prefix):
+            base = _base(name[len(prefix) :])
+            if base is not None:
+                return prefix, base
+    for prefix in _SHORT:
+        rest = name[len(prefix) :]
+        if name.startswith(prefix) and (rest in _SYMBOLS or rest in ("sec", "second", "seconds")):
+            return prefix, rest
+    return "", name
+
+
+def _base(name: str) -> str | None:
+    if name in _SYMBOLS:
+        return name
+    for form in (name, name.removesuffix("s")):
+        if form in _NAMES or form.lower() in _NAMES:
+            return form if form in _NAMES else form.lower()
+    return None
+
+
+def extent(v: Variable) -> tuple[float, float] | None:
+    """Return the least and the greatest value, unpacked, of those that are not missing; `None` if there are none."""
+    from cfagg.checking.missing import missing_mask, unpacked
+
+    low, high = np.inf, -np.inf
+    for block in v.blocks():
+        real = np.asarray(unpacked(v, block), np.float64)[~missing_mask(v, block)]
+        real = real[np.isfinite(real)]
+        if real.size:
+            low, high = min(low, float(real.min())), max(high, float(real.max()))
+    return (low, high) if low <= high else None
