@@ -1,0 +1,254 @@
+"""A check as one page that needs nothing else: no network, no other file; it can be searched and filtered.
+
+Everything that comes from a dataset is escaped.  The page's own policy lets it run its one script and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from html import escape
+from importlib import resources
+from itertools import groupby
+from typing import IO
+
+from cfagg import __version__
+from cfagg.checking.findings import Finding
+from cfagg.checking.formats import Style
+from cfagg.checking.links import link
+from cfagg.checking.report import ORDER, Checked, counted
+from cfagg.checking.rule import Rule, registered
+from cfagg.display.escape import printable
+
+__all__ = ["pieces", "summary"]
+
+#: Sections above this size wait on disk until the page's head is known.
+_IN_MEMORY = 1 << 24
+
+#: Findings of one source that a notebook shows.
+_IN_NOTEBOOK = 200
+
+
+class _Totals:
+    """What is told of all sources together; it does not grow with their number."""
+
+    def __init__(self) -> None:
+        self.sources = self.failed = self.suppressed = 0
+        self.severities: Counter[str] = Counter()
+        self.codes: Counter[str] = Counter()
+        self.tables: dict[str, str] = {}
+        self.name = ""
+
+    def add(self, result: Checked) -> None:
+        self.name = result.source if not self.sources else ""
+        self.sources += 1
+        self.failed += result.failure is not None
+        self.suppressed += sum(result.suppressed.values())
+        self.severities.update(f.severity for f in result.findings)
+        self.codes.update(f.code for f in result.findings)
+        self.codes.update(result.dropped)
+        self.tables.update(result.tables)
+
+
+def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
+    """Yield the page."""
+    del style
+    totals = _Totals()
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", errors="backslashreplace") as sections:
+        for result in results:
+            totals.add(result)
+            for piece in _source(result):
+                sections.write(piece)
+        sections.seek(0)
+        yield _head(totals)
+        yield '<div class="wrap"><h1>CF check</h1>'
+        yield f'<p class="quiet">{_totals_line(totals)}</p>'
+        yield _counts(totals)
+        yield _statistics(totals, linked=True)
+        yield _tools(totals)
+        yield from _copied(sections)
+        yield _foot(totals)
+    yield f"</div><script>{_file('page.js')}</script></body></html>\n"
+
+
+def summary(results: Sequence[Checked]) -> str:
+    """Return the counts, the rules that were broken and the findings as one element without a script, for notebooks."""
+    totals = _Totals()
+    for result in results:
+        totals.add(result)
+    shown = 0
+    sections = []
+    for result in results:
+        if shown < _IN_NOTEBOOK:
+            sections += _source(result, limit=_IN_NOTEBOOK - shown, folded=True)
+            shown += len(result.findings)
+    more = totals.severities.total() - _IN_NOTEBOOK
+    rest = f'<p class="quiet">{more:,} more; report.to_html("report.html") writes a page with all</p>' if more > 0 else ""
+    return (
+        f'<div class="cfagg-report"><style>{_file("page.css")}</style><p>{_totals_line(totals)}</p>{_counts(totals)}'
+        f"{_statistics(totals, linked=False)}{''.join(sections)}{rest}{_foot(totals)}</div>"
+    )
+
+
+def _head(totals: _Totals) -> str:
+    policy = f"default-src 'none'; style-src 'sha256-{_hash('page.css')}'; script-src 'sha256-{_hash('page.js')}'"
+    title = f"CF check of {totals.name or counted(totals.sources, 'source')}"
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta name="color-scheme" content="light dark"><title>{_safe(title)}</title>'
+        f'<style>{_file("page.css")}</style></head><body class="cfagg-report">'
+    )
+
+
+def _totals_line(totals: _Totals) -> str:
+    name = f"<b>{_safe(totals.name)}</b>" if totals.name else counted(totals.sources, "source")
+    parts = [name]
+    if totals.suppressed:
+        parts.append(f"{counted(totals.suppressed, 'finding')} suppressed")
+    if totals.failed:
+        parts.append(f'<span class="error">{counted(totals.failed, "source")} not checked</span>')
+    return ", ".join(parts)
+
+
+def _counts(totals: _Totals) -> str:
+    if not totals.severities:
+        return '<ul class="counts"><li class="ok"><b>No findings</b></li></ul>'
+    items = []
+    for severity in ORDER:
+        number = totals.severities[severity]
+        word = severity if severity == "info" else counted(number, severity).split()[1]
+        items.append(f'<li class="{severity if number else "quiet"}"><b>{number:,}</b> {word}</li>')
+    return f'<ul class="counts">{"".join(items)}</ul>'
+
+
+def _statistics(totals: _Totals, *, linked: bool) -> str:
+    if not totals.codes:
+        return ""
+    rows = []
+    for code, number in sorted(totals.codes.items(), key=lambda pair: (-pair[1], pair[0])):
+        rule = registered().get(code)
+        name = f'<a href="#" data-code="{_safe(code)}">{_safe(code)}</a>' if linked else _safe(code)
+        severity = rule.severity if rule else "error"
+        rows.append(
+            f'<tr><td class="n">{number:,}</td><td class="c">{name}</td>'
+            f'<td class="s {severity}">{severity}</td><td>{_safe(rule.summary) if rule else ""}</td></tr>'
+        )
+    title = f"{counted(len(rows), 'rule')} broken"
+    return f'<details class="more statistics"><summary>{title}</summary><table>{"".join(rows)}</table></details>'
+
+
+def _tools(totals: _Totals) -> str:
+    buttons = "".join(
+        f'<button type="button" data-severity="{s}" aria-pressed="true" title="show or hide">'
+        f'<span class="{s}">●</span> {s} {totals.severities[s]:,}</button>'
+        for s in ORDER
+        if totals.severities[s]
+    )
+    return (
+        '<div class="tools" role="search" hidden>'
+        '<input type="search" placeholder="Search rules, variables and messages" aria-label="Search findings">'
+        f'{buttons}<label class="quiet">group by <select><option value="variable">variable</option>'
+        '<option value="rule">rule</option></select></label><output aria-live="polite"></output></div>'
+    )
+
+
+def _source(result: Checked, *, limit: int | None = None, folded: bool = False) -> Iterator[str]:
+    """Yield the section of one source."""
+    counts = result.counts
+    said = " ".join(
+        f'<span class="{s}">{counted(counts[s], s) if s != "info" else f"{counts[s]:,} info"}</span>'
+        for s in ORDER
+        if counts[s]
+    )
+    version = f'<span class="badge">CF-{_safe(result.cf_version)}</span>' if result.cf_version else ""
+    clean = '<span class="ok">no findings</span>' if not result.findings else ""
+    yield f'<section class="source" data-source="{_safe(result.source)}"><header><h2>{_safe(result.source)}</h2>'
+    yield f"{version}<span>{said}{clean}</span></header>"
+    yield '<div class="findings">'
+    findings = result.findings[:limit]
+    for variable, group in groupby(findings, key=lambda f: f.variable):
+        yield _group(variable, list(group), opened=not folded)
+    yield "</div>"
+    if result.dropped:
+        left = ", ".join(f"{code}: {number:,}" for code, number in result.dropped.items())
+        yield f'<p class="quiet">Further findings that are not listed: {_safe(left)}</p>'
+    for path, picture in result.pictures:
+        yield f"<figure><figcaption>Partition matrix of <code>{_safe(path)}</code></figcaption>{picture}</figure>"
+    if result.skipped:
+        rows = "".join(
+            f'<tr><td class="c">{_safe(code)}</td><td>{_safe(_summary(code))}</td><td>{_safe(why)}</td></tr>'
+            for code, why in result.skipped.items()
+        )
+        title = f"{counted(len(result.skipped), 'rule')} not run, {len(result.ran):,} run"
+        yield f'<details class="more skipped"><summary>{title}</summary><table>{rows}</table></details>'
+    yield "</section>"
+
+
+def _group(variable: str | None, findings: Sequence[Finding], *, opened: bool) -> str:
+    """Return the findings of one variable: a block for each rule and severity."""
+    blocks: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        blocks.setdefault((finding.severity, finding.code), []).append(finding)
+    body = "".join(_block(code, severity, found) for (severity, code), found in blocks.items())
+    gravest = findings[0].severity
+    return (
+        f'<details class="group" data-variable="{_safe(variable or "")}"{" open" if opened else ""}><summary>'
+        f'<span class="{gravest}">●</span> <b>{_safe(variable) if variable is not None else "dataset"}</b> '
+        f'<span class="quiet">{len(findings):,}</span></summary>{body}</details>'
+    )
+
+
+def _block(code: str, severity: str, findings: Sequence[Finding]) -> str:
+    items = "".join(
+        f'<li class="finding">{f"<code>{_safe(f.attribute)}</code>" if f.attribute else ""}{_safe(f.message)}</li>'
+        for f in findings
+    )
+    rule = registered().get(code)
+    told = f" {_safe(rule.summary)}{_reference(rule)}" if rule is not None else ""
+    return (
+        f'<div class="rule" data-code="{_safe(code)}" data-severity="{severity}"><p><span class="{severity}">{severity}'
+        f"</span> <b>{_safe(code)}</b>{told}</p><ul>{items}</ul></div>"
+    )
+
+
+def _reference(rule: Rule) -> str:
+    """Return the link to the section that a rule comes from."""
+    name = f"CF {rule.section}" if rule.section[:1].isdigit() or len(rule.section) == 1 else rule.section
+    address = link(rule)
+    if not address.startswith("https://"):
+        return f" · {_safe(name)}"
+    return f' · <a href="{_safe(address)}" rel="noreferrer">{_safe(f"{name} {rule.title}")}</a>'
+
+
+def _summary(code: str) -> str:
+    rule = registered().get(code)
+    return rule.summary if rule is not None else ""
+
+
+def _foot(totals: _Totals) -> str:
+    tables = "".join(f", {_safe(name)} {_safe(version)}" for name, version in totals.tables.items())
+    return f"<footer>cfagg {_safe(__version__)}{tables}</footer>"
+
+
+def _safe(text: str) -> str:
+    return escape(printable(text))
+
+
+def _copied(stream: IO[str]) -> Iterator[str]:
+    while piece := stream.read(1 << 16):
+        yield piece
+
+
+@lru_cache(maxsize=2)
+def _file(name: str) -> str:
+    return resources.files("cfagg.checking.formats").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(name: str) -> str:
+    return b64encode(hashlib.sha256(_file(name).encode()).digest()).decode()
