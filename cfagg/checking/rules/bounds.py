@@ -1,0 +1,219 @@
+"""Boundary variables, without their values: CF section 7.1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cfagg.checking.axes import axis_of
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Edit, Hit, Severity
+from cfagg.checking.model import Dimension, Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.versions import Version
+
+#: Attributes that a boundary variable inherits: "BI" in Appendix A, since CF-1.11.
+INHERITED = (
+    "axis",
+    "calendar",
+    "cf_role",
+    "computed_standard_name",
+    "leap_month",
+    "leap_year",
+    "long_name",
+    "month_lengths",
+    "positive",
+    "standard_name",
+    "units",
+    "units_metadata",
+)
+
+#: Those that had to agree before.
+_AGREEING = ("units", "standard_name", "axis", "positive", "calendar", "leap_month", "leap_year", "month_lengths")
+
+
+def bounded(c: Context) -> list[tuple[Variable, Variable]]:
+    """Return each variable that names one existing boundary variable, with that."""
+    found = []
+    for v in c.with_attribute("bounds"):
+        targets = c.references_of(v, "bounds")
+        if len(targets) == 1 and targets[0].target is not None and targets[0].target is not v:
+            found.append((v, targets[0].target))
+    return found
+
+
+def one_existing_name(c: Context, attribute: str) -> Iterator[Hit]:
+    """Yield the variables whose attribute is not the name of one variable of the dataset."""
+    for v in c.with_attribute(attribute):
+        text = v.text(attribute)
+        if text is None:
+            yield Hit(v, attribute, f"{attribute} is not text; expected the name of a variable")
+            continue
+        targets = c.references_of(v, attribute)
+        if len(targets) != 1:
+            count = f"names {len(targets)} variables" if targets else "is empty"
+            yield Hit(v, attribute, f"{attribute} {count}; expected the name of one variable")
+        elif targets[0].target is None:
+            yield Hit(v, attribute, f"there is no variable {targets[0].name!r}; correct the name or add the variable")
+        elif targets[0].target is v:
+            yield Hit(v, attribute, f"{v.name!r} names itself; expected the name of another variable")
+
+
+def same_dimensions(a: tuple[Dimension, ...], b: tuple[Dimension, ...]) -> bool:
+    """Whether dimensions are the same; in different groups of a store without shared ones, name and size count."""
+    return len(a) == len(b) and all(x is y or (x.name == y.name and x.size == y.size) for x, y in zip(a, b, strict=True))
+
+
+def shown(dimensions: tuple[Dimension, ...]) -> str:
+    """Return dimensions as in a declaration."""
+    return "(" + ", ".join(f"{d.name} = {d.size}" for d in dimensions) + ")"
+
+
+@rule("BND001")
+def bounds_name_a_variable(c: Context) -> Iterator[Hit]:
+    """bounds is the name of one variable of the dataset."""
+    yield from one_existing_name(c, "bounds")
+
+
+@rule("BND002")
+def bounds_are_numbers(c: Context) -> Iterator[Hit]:
+    """A boundary variable holds numbers."""
+    for v, b in c.once(bounded):
+        if not b.is_numeric:
+            yield Hit(b, None, f"the boundary variable of {v.path!r} holds {_held(b)}; expected numbers")
+
+
+def _held(b: Variable) -> str:
+    return {"char": "characters", "string": "strings"}.get(b.kind, "values that are no numbers")
+
+
+@rule("BND003")
+def bounds_have_a_vertex_dimension(c: Context) -> Iterator[Hit]:
+    """A boundary variable has the dimensions of its parent and one for the vertices behind them."""
+    for v, b in c.once(bounded):
+        if v.is_text or not b.is_numeric:
+            continue
+        if not b.dimensions or not same_dimensions(b.dimensions[:-1], v.dimensions):
+            parent = f"{shown(v.dimensions)} of {v.path!r}" if v.dimensions else f"none, as {v.path!r},"
+            yield Hit(
+                b,
+                None,
+                f"the dimensions are {shown(b.dimensions)}; expected those of the coordinate, {parent} "
+                "and then one for the vertices",
+            )
+            continue
+        found = _vertices(c, v, b.dimensions[-1].size)
+        if found is not None:
+            yield Hit(b, None, found[0], found[1])
+
+
+def _vertices(c: Context, v: Variable, size: int) -> tuple[str, Severity | None] | None:
+    """Return what is wrong with the number of vertices, and how grave it is."""
+    rank = len(v.dimensions)
+    axis = axis_of(c, v)
+    if rank > 1:
+        if size > 2:
+            return None
+        if size == 2 and (axis in ("Z", "T") or c.version < Version(1, 12)):
+            return (
+                f"cells of {v.path!r}, which has {rank} dimensions, have 2 vertices; the text asks for more than two, "
+                "though intervals have two",
+                "warning",
+            ) if c.version >= Version(1, 12) else None
+        return f"cells of {v.path!r}, which has {rank} dimensions, have {size} vertices; expected more than two", None
+    if size == 2:
+        return None
+    if size > 2 and not v.is_coordinate and axis in ("X", "Y", None):
+        # Polygons in a list of cells, as in section 7.1.3.
+        return None if axis is not None or c.version < Version(1, 12) else (
+            f"cells of {v.path!r}, which has {rank} dimension(s), have {size} vertices; expected two, unless they are "
+            "horizontal polygons",
+            "warning",
+        )
+    return f"cells of {v.path!r}, which has {rank or 'no'} dimension(s), have {size} vertices; expected two", None
+
+
+def _same(c: Context, one: object, other: object) -> bool:
+    """Whether two attributes are the same in type and value, as far as types are known."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        kinds = one.dtype.kind == other.dtype.kind if not c.dataset.typed else one.dtype == other.dtype
+        return kinds and one.shape == other.shape and bool(np.array_equal(one, other))
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return False
+    return type(one) is type(other) and one == other
+
+
+@rule("BND006")
+def inherited_attributes_are_on_the_parent(c: Context) -> Iterator[Hit]:
+    """A boundary variable has an attribute that it would inherit only if its parent has it."""
+    for v, b in c.once(bounded) + c.once(climatological):
+        for name in INHERITED:
+            if name in b.attributes and name not in v.attributes:
+                yield Hit(
+                    b,
+                    name,
+                    f"{name} is on the boundary variable but not on its coordinate {v.path!r}; move it there",
+                    fix=(Edit(b.path, name, safe=False),),
+                )
+
+
+@rule("BND007")
+def inherited_attributes_are_the_parents(c: Context) -> Iterator[Hit]:
+    """An inherited attribute on a boundary variable is that of its parent in type and value."""
+    exact = c.version >= Version(1, 11)
+    for v, b in c.once(bounded):
+        for name in INHERITED if exact else _AGREEING:
+            if name not in b.attributes or name not in v.attributes:
+                continue
+            if not _same(c, b.attributes[name], v.attributes[name]):
+                yield _differs(c, v, b, name)
+
+
+def _differs(c: Context, v: Variable, b: Variable, name: str) -> Hit:
+    from cfagg.checking.units import convertible
+
+    mine, theirs = b.text(name), v.text(name)
+    severity: Severity | None = None
+    if c.version < Version(1, 11) and mine is not None and theirs is not None:
+        # Older versions ask for agreement: other spellings may well agree.
+        alike = mine.strip().lower() == theirs.strip().lower() or (name == "units" and convertible(mine, theirs))
+        severity = "warning" if alike else None
+    return Hit(
+        b,
+        name,
+        f"{name} is {_value(b, name)}, on the coordinate {v.path!r} it is {_value(v, name)}; delete it here",
+        severity,
+        (Edit(b.path, name, safe=False),),
+    )
+
+
+def _value(v: Variable, name: str) -> str:
+    value = v.attributes[name]
+    if isinstance(value, np.ndarray):
+        return f"{', '.join(str(x) for x in value.ravel()[:4])} of type {value.dtype.name}"
+    return f"{value!r:.80}"
+
+
+@rule("BND010")
+def no_inherited_attributes(c: Context) -> Iterator[Hit]:
+    """A boundary variable does not repeat attributes of its parent."""
+    for v, b in c.once(bounded) + c.once(climatological):
+        for name in INHERITED:
+            if name in b.attributes and name in v.attributes and _same(c, b.attributes[name], v.attributes[name]):
+                yield Hit(
+                    b,
+                    name,
+                    f"{name} repeats what the boundary variable inherits from {v.path!r}; delete it",
+                    fix=(Edit(b.path, name),),
+                )
+
+
+def climatological(c: Context) -> list[tuple[Variable, Variable]]:
+    """Return each variable that names one existing boundary variable of a climatology, with that."""
+    found = []
+    for v in c.with_attribute("climatology"):
+        targets = c.references_of(v, "climatology")
+        if len(targets) == 1 and targets[0].target is not None and targets[0].target is not v:
+            found.append((v, targets[0].target))
+    return found

@@ -1,0 +1,169 @@
+"""Values of boundary variables: CF section 7.1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.checking.axes import axis_of, is_longitude
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Hit
+from cfagg.checking.missing import missing_mask, unpacked
+from cfagg.checking.model import BLOCK, Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.rules.bounds import bounded, same_dimensions
+
+Floats = npt.NDArray[np.float64]
+
+
+def _shaped(v: Variable, b: Variable) -> bool:
+    """Whether the dimensions are such that values can be compared."""
+    usable = v.is_numeric and b.is_numeric and v.dialect is None and b.dialect is None
+    return usable and len(b.dimensions) > 0 and same_dimensions(b.dimensions[:-1], v.dimensions)
+
+
+def _real(v: Variable, raw: npt.NDArray[Any]) -> Floats:
+    """Return values as stored unpacked, missing ones as NaN."""
+    values = np.array(unpacked(v, raw), np.float64)
+    values[missing_mask(v, raw)] = np.nan
+    return values
+
+
+def _real_bounds(v: Variable, b: Variable, raw: npt.NDArray[Any]) -> Floats:
+    """Return bounds as stored unpacked, as their own attributes or, without, their parent's say."""
+    packed = b if {"scale_factor", "add_offset"} & b.attributes.keys() else v
+    plain = packed is v and raw.dtype.kind == "f"
+    values = np.array(raw if plain else unpacked(packed, raw), np.float64)
+    values[missing_mask(b, raw)] = np.nan
+    return values
+
+
+@rule("BND004", needs="data")
+def missing_vertices_come_last(c: Context) -> Iterator[Hit]:
+    """Missing vertices of a cell are the last ones."""
+    for v, b in c.once(bounded):
+        if not _shaped(v, b):
+            continue
+        before = 0
+        for block in b.blocks():
+            gone = missing_mask(b, block)
+            bad = (gone[..., :-1] & ~gone[..., 1:]).any(axis=-1)
+            if bad.any():
+                cell = before + int(np.argmax(bad.ravel()))
+                yield Hit(
+                    b,
+                    None,
+                    f"cell {_index(v, cell)} has a missing vertex before one that is not; missing ones come last",
+                )
+                break
+            before += bad.size
+
+
+def _index(v: Variable, flat: int) -> str:
+    """Return the index of a value as in (2, 5)."""
+    shape = v.shape or (1,)
+    return str(tuple(int(i) for i in np.unravel_index(min(flat, int(np.prod(shape)) - 1), shape))).replace(",)", ")")
+
+
+@rule("BND005", needs="data")
+def bounds_are_ordered_as_the_coordinate(c: Context) -> Iterator[Hit]:
+    """Bounds of a coordinate variable rise where it rises and fall where it falls."""
+    for v, b in c.once(bounded):
+        if not v.is_coordinate or v.size < 2 or not _shaped(v, b) or b.dimensions[-1].size != 2:
+            continue
+        steps = np.diff(_real(v, v.values()))
+        rising = bool(np.all(steps > 0))
+        if not rising and not np.all(steps < 0):
+            continue  # Not monotonic: a finding of another rule.
+        edges = _real_bounds(v, b, b.values())
+        width = edges[:, 1] - edges[:, 0]
+        wrong = width < 0 if rising else width > 0
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            yield Hit(
+                b,
+                None,
+                f"{v.path!r} {'rises' if rising else 'falls'}, and {int(wrong.sum())} of its cells have bounds the "
+                f"other way, first cell {at}: {edges[at, 0]:.9g}, {edges[at, 1]:.9g}; swap them"
+                + (" or add 360 degrees" if is_longitude(c, v) else ""),
+            )
+
+
+@rule("BND009", needs="data")
+def points_are_in_their_cells(c: Context) -> Iterator[Hit]:
+    """Coordinates lie within their cells or on their boundaries."""
+    for v, b in c.once(bounded):
+        if not _shaped(v, b) or b.dimensions[-1].size < 2 or v.size == 0:
+            continue
+        count, first = 0, ""
+        for before, points, edges in _paired(v, b):
+            wrong = _outside(c, v, points, edges)
+            if wrong.any() and not count:
+                at = int(np.argmax(wrong.ravel()))
+                cell = ", ".join(f"{x:.9g}" for x in edges.reshape(-1, edges.shape[-1])[at][:8])
+                first = f"point {_index(v, before + at)}: {points.ravel()[at]:.9g} is not within {cell} of {b.path!r}"
+            count += int(wrong.sum())
+        if count:
+            yield Hit(v, None, f"{count} of {v.size} points lie outside their cells, first {first}")
+
+
+def _paired(v: Variable, b: Variable) -> Iterator[tuple[int, Floats, Floats]]:
+    """Yield pieces along the first dimension: how many points come before, the points, their bounds."""
+    if v.read is None or b.read is None:
+        return
+    row = max(1, b.size // max(1, v.shape[0] if v.shape else 1))
+    step = max(1, BLOCK // row)
+    rest = tuple(slice(0, n, 1) for n in v.shape[1:])
+    vertices = slice(0, b.shape[-1], 1)
+    if not v.shape:
+        yield 0, _real(v, v.read(())), _real_bounds(v, b, b.read((vertices,)))
+        return
+    for start in range(0, v.shape[0], step):
+        some = slice(start, min(start + step, v.shape[0]), 1)
+        points, edges = v.read((some, *rest)), b.read((some, *rest, vertices))
+        yield start * (v.size // v.shape[0]), _real(v, points), _real_bounds(v, b, edges)
+
+
+def _outside(c: Context, v: Variable, points: Floats, edges: Floats) -> npt.NDArray[np.bool_]:
+    """Return which points are outside their cells, as far as one coordinate alone can tell."""
+    away = edges - points[..., None]
+    if is_longitude(c, v):
+        away = (away + 180.0) % 360.0 - 180.0
+        # An edge half a turn away is on both sides.
+        half = np.abs(away) >= 180.0 - 1e-6
+    else:
+        half = np.zeros(away.shape, bool)
+    everything_missing = np.isnan(away).all(axis=-1)
+    low = np.where(np.isnan(away), np.inf, np.where(half, -180.0, away)).min(axis=-1)
+    high = np.where(np.isnan(away), -np.inf, np.where(half, 180.0, away)).max(axis=-1)
+    slack = _slack(v, points, edges)
+    if edges.shape[-1] > 2 and axis_of(c, v) in ("X", "Y", None):
+        # Sides of polygons may be bent, and a cell may hold a pole: only what is far off is told.
+        slack = slack + np.where(np.isfinite(high - low), high - low, 0.0)
+    missing: Any = np.isnan(points) | everything_missing
+    outside: npt.NDArray[np.bool_] = ((low > slack) | (high < -slack)) & ~missing
+    if is_longitude(c, v) and edges.shape[-1] == 2:
+        # A cell of more than half a turn: its edges tell which way round it goes only as they are written.
+        wide = np.abs(edges[..., 1] - edges[..., 0]) >= 180.0
+        inside = _within_turns(points, edges)
+        outside = np.where(wide, ~inside & ~missing, outside)
+    return outside
+
+
+def _within_turns(points: Floats, edges: Floats) -> npt.NDArray[np.bool_]:
+    """Return which longitudes are between their edges after some whole turns."""
+    low, high = edges.min(axis=-1), edges.max(axis=-1)
+    turned = low + (points - low) % 360.0
+    found: npt.NDArray[np.bool_] = (turned <= high + 1e-4) | (turned >= low + 360.0 - 1e-4)
+    return found
+
+
+def _slack(v: Variable, points: Floats, edges: Floats) -> Floats:
+    """Return by how much round-off may move a point."""
+    step = 4e-7 if v.dtype.itemsize <= 4 else 1e-12
+    size = np.abs(np.where(np.isnan(edges), 0.0, edges)).max(axis=-1)
+    found: Floats = step * np.maximum(np.abs(np.where(np.isnan(points), 0.0, points)), size)
+    return found
