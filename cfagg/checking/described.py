@@ -1,0 +1,199 @@
+"""What every aggregation variable of a dataset describes: its grid and its fragments, or why there are none."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cfagg.checking.context import Context
+from cfagg.checking.instructions import Instructions, Masked, instructions, masked
+from cfagg.checking.model import Variable
+from cfagg.conventions import cfa, nca
+from cfagg.errors import CfaggError, ConventionError, LimitError, ModelError, Problem
+from cfagg.model import Aggregation, Grid, Layout, Partitions, Strings
+
+__all__ = ["Description", "described", "is_private", "substituted", "substitutions"]
+
+
+@dataclass(eq=False)
+class Description:
+    """What one aggregation variable describes.
+
+    Parameters
+    ----------
+    variable : Variable
+        The variable.
+    aggregation : Aggregation or None
+        Its grid and fragments, `None` where they are not understood.
+    problems : tuple of Problem
+        What is wrong, of variables described in JSON; the other rules tell it of others.
+    repairs : tuple of str
+        What had to be repaired or left out.
+    limit : str
+        Why it was not read, where it is larger than is read.
+    """
+
+    variable: Variable
+    aggregation: Aggregation | None
+    problems: tuple[Problem, ...] = ()
+    repairs: tuple[str, ...] = ()
+    limit: str = ""
+
+
+def described(c: Context) -> dict[Variable, Description]:
+    """Return what each aggregation variable describes, in the order of the variables."""
+    known = c.once(instructions)
+    found = {}
+    for v in c.dataset.variables:
+        if v.dialect is None:
+            continue
+        found[v] = _of_instructions(known[v]) if v in known else _of_json(v)
+    return found
+
+
+def is_private(variable: Variable) -> bool:
+    """Return whether a variable only holds sub-arrays of aggregations in the same file."""
+    if variable.text("cf_role") in ("nca_private", "cfa_private"):
+        return True
+    value = variable.numbers("nca_private")
+    return value is not None and value.size == 1 and value.dtype.kind in "iu" and bool(value[0])
+
+
+def _of_json(variable: Variable) -> Description:
+    attribute = "cfa_array" if "cfa_array" in variable.attributes else "nca_array"
+    text = variable.text(attribute)
+    if text is None:
+        return Description(variable, None)  # the rules of the attributes tell it
+    sizes: dict[str, int] = {}
+    private: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {}
+    for group in reversed(list(variable.group.ancestors())):
+        sizes |= {d.name: d.size for d in group.dimensions.values()}
+        private |= {v.name: (v.dims, v.shape) for v in group.variables.values() if is_private(v)}
+    later = attribute == "cfa_array" or cfa.is_later(text)
+    parse = cfa.parse_array if later else nca.parse
+    attributes: dict[str, Any] = {
+        k: v for k, v in variable.attributes.items() if not k.startswith(("nca_", "cfa_")) and _is_plain(v)
+    }
+    attributes[attribute] = text
+    prefix = attribute.partition("_")[0]
+    attributes[f"{prefix}_dimensions"] = variable.text(f"{prefix}_dimensions") or ""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            made = parse(variable.name, attributes, variable.dtype, sizes, private=private)
+        except LimitError as error:
+            return Description(variable, None, limit=error.message)
+        except ConventionError as error:
+            problems = error.problems or (Problem("", error.message),)
+            return Description(variable, None, tuple(Problem(p.where, _bare(p.message)) for p in problems))
+    return Description(variable, made, (), tuple(_bare(str(w.message)) for w in said))
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | np.ndarray | tuple)
+
+
+def _bare(message: str) -> str:
+    """Return a message without the variable that it begins with."""
+    return re.sub(r"\Avariable '[^']{0,200}': ", "", message)
+
+
+def _of_instructions(i: Instructions) -> Description:
+    v = i.variable
+    try:
+        partitions = _partitions(i)
+        if partitions is None or i.edges is None:
+            return Description(v, None)
+        grid = Grid(i.edges, v.shape)
+        calendar = v.text("calendar")
+        made = Aggregation(v.name, v.dims, v.shape, v.dtype, grid, partitions, v.text("units"), calendar)
+    except LimitError as error:
+        return Description(v, None, limit=error.message)
+    except (ModelError, CfaggError):
+        return Description(v, None)
+    return Description(v, made)
+
+
+def _partitions(i: Instructions) -> Partitions | None:
+    """Return the fragments of a variable that is described by instruction variables."""
+    if i.counts is None:
+        return None
+    count = prod(i.counts)
+    dims = i.variable.dims
+    unique = i.targets.get("unique_values")
+    if unique is not None and "uris" not in i.targets:
+        return Partitions.build(count, address=0, addresses=[unique.name], layouts=[Layout(dims)])
+    names = ("uris", "identifiers") if i.dialect == "CF" else ("file", "address")
+    file, address = (i.targets.get(n) for n in names)
+    if file is None or address is None or not file.is_text:
+        return None
+    files, addresses = masked(file), masked(address)
+    if files is None or addresses is None:
+        return None
+    if i.dialect == "CFA":
+        files, addresses = _versions(files, len(dims)), _versions(addresses, len(dims))
+    if files.values.size != count or addresses.values.size not in (1, count):
+        return None
+    changes = substitutions(file) if i.dialect == "CFA" else {}
+    texts = [substituted(t, changes) for t in files.values.ravel().tolist()]
+    file_codes, table = Strings.encode(texts)
+    has_file = files.valid.ravel()
+    has_address = np.broadcast_to(addresses.valid.ravel(), count)
+    address_codes, address_table = Strings.encode(map(str, addresses.values.ravel().tolist()))
+    layouts, layout_codes = _formats(i, count, dims)
+    return Partitions.build(
+        count,
+        file=np.where(has_file, file_codes, -1),
+        address=np.where(has_address, np.broadcast_to(address_codes, count), -1),
+        layout=layout_codes,
+        present=has_file | (has_address if addresses.values.size == count and addresses.values.ndim else False),
+        files=table,
+        addresses=address_table,
+        layouts=layouts,
+    )
+
+
+def _formats(i: Instructions, count: int, dims: tuple[str, ...]) -> tuple[list[Layout], Any]:
+    """Return the layouts that differ by format, and the code of each fragment."""
+    format_ = i.targets.get("format") if i.dialect == "CFA" else None
+    found = masked(format_) if format_ is not None and format_.is_text else None
+    if found is None:
+        return [Layout(dims)], 0
+    found = _versions(found, len(dims))
+    if found.values.size not in (1, count):
+        return [Layout(dims)], 0
+    codes, table = Strings.encode(found.values.ravel().tolist())
+    return [Layout(dims, format=f or None) for f in table], np.broadcast_to(codes, count)
+
+
+def _versions(found: Masked, ndim: int) -> Masked:
+    """Return the first of several versions of each fragment (CFA-0.6, a trailing dimension)."""
+    if found.values.ndim <= ndim or found.values.ndim == 0 or not found.values.shape[-1]:
+        return found
+    return Masked(found.values[..., 0], found.valid[..., 0])
+
+
+def substitutions(variable: Variable) -> Mapping[str, str]:
+    """Return the substitutions of file names of CFA-0.6, as far as they are understood.
+
+    Source: CFA-0.6.2, "file": blank-separated ``${base}: text``.
+    """
+    words = variable.words("substitutions")
+    return {k[:-1]: t for k, t in zip(words[::2], words[1::2], strict=False) if k.startswith("${") and k.endswith("}:")}
+
+
+def substituted(text: str, changes: Mapping[str, str]) -> str:
+    """Return a file name with its substitutions made.
+
+    >>> substituted("${data}/a.nc", {"${data}": "/archive"})
+    '/archive/a.nc'
+    """
+    for base, by in changes.items():
+        text = text.replace(base, by)
+    return text

@@ -1,0 +1,232 @@
+"""Aggregations of CFA-0.6: ``aggregated_data`` with location, file, format and address."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from math import prod
+
+import numpy as np
+
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Hit
+from cfagg.checking.instructions import Instructions, instructions, masked, text_dimensions
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.uris import problem_of, scheme_of
+
+#: Terms that every aggregation has.
+_TERMS = ("location", "file", "format", "address")
+
+_BASE = re.compile(r"\$\{[A-Za-z0-9_]+\}:")
+_USED = re.compile(r"\$\{[^{}$]{0,200}\}?")
+
+#: So many values are named in a message.
+_NAMED = 3
+
+
+def _described(c: Context) -> Iterator[Instructions]:
+    return (i for i in c.once(instructions).values() if i.dialect == "CFA")
+
+
+def _targets(c: Context, term: str) -> Iterator[tuple[Instructions, Variable]]:
+    for i in _described(c):
+        target = i.targets.get(term)
+        if target is not None:
+            yield i, target
+
+
+@rule("CFA011")
+def dimensions_exist(c: Context) -> Iterator[Hit]:
+    """``aggregated_dimensions`` is text that names dimensions of the dataset."""
+    for i in _described(c):
+        v = i.variable
+        if v.text("aggregated_dimensions") is None:
+            message = (
+                "aggregated_dimensions is not there or no text; write the names of the dimensions, separated by blanks"
+            )
+            yield Hit(v, "aggregated_dimensions", message)
+        for name in v.words("aggregated_dimensions"):
+            if c.resolver.dimension(name, v.group) is None:
+                message = f"there is no dimension {name!r}; define it, or name the one that is meant"
+                yield Hit(v, "aggregated_dimensions", message)
+
+
+@rule("CFA012")
+def variable_is_scalar(c: Context) -> Iterator[Hit]:
+    """An aggregation variable is stored without dimensions."""
+    for i in _described(c):
+        if i.variable.stored:
+            names = ", ".join(d.name for d in i.variable.stored)
+            yield Hit(i.variable, None, f"it is stored with dimensions ({names}); store it as a scalar")
+
+
+@rule("CFA013")
+def terms_are_complete(c: Context) -> Iterator[Hit]:
+    """``aggregated_data`` names variables of the dataset for location, file, format and address."""
+    for i in _described(c):
+        if i.problem is not None:
+            yield Hit(i.variable, "aggregated_data", i.problem)
+            continue
+        for term in _TERMS:
+            if term not in i.terms:
+                message = (
+                    f"there is no {term!r} among the terms {', '.join(i.terms)}; all of {', '.join(_TERMS)} are needed"
+                )
+                yield Hit(i.variable, "aggregated_data", message)
+        for term, name in i.terms.items():
+            if term not in i.targets:
+                message = f"{term} names the variable {name!r}, which is not in the dataset; add it, or name another"
+                yield Hit(i.variable, "aggregated_data", message)
+
+
+@rule("CFA014")
+def location_has_its_shape(c: Context) -> Iterator[Hit]:
+    """The location variable holds integers, with a row for each aggregated dimension."""
+    for i, v in _targets(c, "location"):
+        rows = len(i.variable.dimensions)
+        if v.kind != "integer":
+            yield Hit(v, None, "it is of no integer type; sizes of fragments are integers: change its type")
+        elif not i.has_dimensions:
+            continue  # told of the dimensions
+        elif not rows:
+            values = None if i.sizes is None else i.sizes.values
+            if prod(d.size for d in v.stored) != 1 or (
+                values is not None and values.size == 1 and values.ravel()[0] != 1
+            ):
+                yield Hit(v, None, "without aggregated dimensions it has one element, which is 1")
+        elif len(v.stored) != 2 or v.stored[0].size != rows:
+            found = " x ".join(str(d.size) for d in v.stored) or "a scalar"
+            message = (
+                f"it is {found}; expected two dimensions: {rows} rows, one for each aggregated dimension, and columns"
+            )
+            yield Hit(v, None, message)
+
+
+@rule("CFA015")
+def location_fills_the_dimensions(c: Context) -> Iterator[Hit]:
+    """The sizes in a row of the location variable sum to the size of its aggregated dimension."""
+    for i, v in _targets(c, "location"):
+        if not i.counts or i.sizes is None:
+            continue
+        names = i.variable.words("aggregated_dimensions")
+        for d, (row, valid) in enumerate(zip(i.sizes.values, i.sizes.valid, strict=True)):
+            dimension = i.variable.dimensions[d]
+            total = sum(row[valid].tolist())
+            if total != dimension.size and c.resolver.dimension(names[d], i.variable.group) is not None:
+                message = f"row {d} sums to {total:,}, but dimension {dimension.name!r} has size {dimension.size:,}"
+                yield Hit(v, None, f"{message}: the fragments must fill it")
+
+
+@rule("CFA016")
+def file_spans_the_fragments(c: Context) -> Iterator[Hit]:
+    """The file variable holds text, with a dimension for each aggregated dimension and perhaps one for versions."""
+    for i, v in _targets(c, "file"):
+        if not v.is_text:
+            yield Hit(v, None, "it holds no text; expected names of files: change its type to string")
+            continue
+        found = tuple(d.size for d in text_dimensions(v))
+        if i.counts is None or not i.has_dimensions:
+            continue
+        if found[: len(i.counts)] != i.counts or len(found) > len(i.counts) + 1:
+            wanted = " x ".join(map(str, i.counts)) or "a scalar"
+            message = f"its shape is {' x '.join(map(str, found)) or 'a scalar'}, but the fragments are {wanted}"
+            yield Hit(v, None, f"{message}, perhaps with one more dimension for versions of a fragment")
+
+
+def _like_file(c: Context, term: str) -> Iterator[Hit]:
+    for i, v in _targets(c, term):
+        file = i.targets.get("file")
+        if file is None or not text_dimensions(v) or text_dimensions(v) == text_dimensions(file):
+            continue
+        names = [", ".join(d.name for d in text_dimensions(x)) for x in (v, file)]
+        message = f"it has dimensions ({names[0]}); expected none, or those of the file variable, ({names[1]})"
+        yield Hit(v, None, message)
+
+
+@rule("CFA017")
+def address_is_like_file(c: Context) -> Iterator[Hit]:
+    """The address variable is a scalar or has the dimensions of the file variable."""
+    return _like_file(c, "address")
+
+
+@rule("CFA018")
+def format_is_like_file(c: Context) -> Iterator[Hit]:
+    """The format variable is a scalar or has the dimensions of the file variable."""
+    return _like_file(c, "format")
+
+
+@rule("CFA019")
+def files_are_uris_or_paths(c: Context) -> Iterator[Hit]:
+    """With their substitutions made, names of files are URIs or relative paths."""
+    from cfagg.checking.described import substituted, substitutions
+
+    for _, v in _targets(c, "file"):
+        if "substitutions" in v.attributes:
+            words = v.words("substitutions")
+            if not words or len(words) % 2 or not all(_BASE.fullmatch(w) for w in words[::2]):
+                message = "substitutions does not have the form '${base}: text ${other}: text'"
+                yield Hit(v, "substitutions", message)
+                continue
+        found = masked(v) if v.is_text else None
+        if found is None:
+            continue
+        changes = substitutions(v)
+        told: dict[str, list[str]] = {}
+        for text in found.values[found.valid].tolist():
+            whole = substituted(text, changes)
+            unknown = _USED.search(whole)
+            problem = f"has no substitution for {unknown[0]!r}: add it" if unknown else problem_of(whole)
+            # A relative path is a path, not a URI: blanks and other letters are no matter.
+            if problem is not None and (not problem.startswith("holds") or scheme_of(whole) is not None):
+                told.setdefault(problem, []).append(text)
+        for problem, wrong in told.items():
+            named = ", ".join(repr(t[:80]) for t in wrong[:_NAMED]) + (", …" if len(wrong) > _NAMED else "")
+            message = f"{len(wrong):,} value{'s' * (len(wrong) != 1)} ({named}) {problem}"
+            yield Hit(v, None, message, "warning" if problem.startswith("holds") else None)
+
+
+@rule("CFA020")
+def fragments_have_addresses(c: Context) -> Iterator[Hit]:
+    """Every fragment that has a file has an address in it."""
+    for i, v in _targets(c, "address"):
+        file = i.targets.get("file")
+        if file is None or not file.is_text or masked(v) is None:
+            continue
+        files, addresses = masked(file), masked(v)
+        if files is None or addresses is None or addresses.values.shape not in ((), files.values.shape):
+            continue
+        missing = files.valid & ~np.broadcast_to(addresses.valid, files.values.shape)
+        if missing.any():
+            at = list(map(int, np.argwhere(missing)[0])) if files.values.ndim else []
+            n = int(missing.sum())
+            what = "fragment has" if n == 1 else "fragments have"
+            yield Hit(v, None, f"{n:,} {what} a file but no address, the first at {at}; name the variable in the file")
+
+
+@rule("CFA021")
+def own_fragments_exist(c: Context) -> Iterator[Hit]:
+    """A fragment with an address and no file is a variable of the dataset itself."""
+    for i, v in _targets(c, "address"):
+        file = i.targets.get("file")
+        files, addresses = (masked(file) if file is not None and file.is_text else None), masked(v)
+        if files is None or addresses is None or addresses.values.shape != files.values.shape or not v.is_text:
+            continue
+        for name in dict.fromkeys(addresses.values[addresses.valid & ~files.valid].tolist()):
+            target, _ = c.resolver.variable(name, i.variable.group)
+            if target is None and addresses.values.ndim:
+                message = f"a fragment without a file is the variable {name!r} of this dataset, which does not exist"
+                yield Hit(v, None, f"{message}; name its file, or add the variable")
+
+
+@rule("CFA022")
+def conventions_say_so(c: Context) -> Iterator[Hit]:
+    """``Conventions`` names the version of CFA."""
+    if not any(True for _ in _described(c)):
+        return
+    words = (c.dataset.root.text("Conventions") or "").replace(",", " ").split()
+    if not any(w.startswith("CFA-") for w in words):
+        found = " ".join(words) or "not there"
+        yield Hit(
+            c.dataset.root, "Conventions", f"Conventions is {found}; add CFA-0.6.2, by which fragments are described"
+        )

@@ -1,0 +1,247 @@
+"""Aggregations described in JSON: NCA 0.1 to 0.2.2 (``nca_array``), CFA 0.3 and 0.4 (``cfa_array``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Hit
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+
+if TYPE_CHECKING:
+    from cfagg.checking.described import Description
+
+#: Kinds of problems by the key path that they stand at; the first that matches counts.
+_KINDS = (
+    ("dimensions", re.compile(r"(nca|cfa)_dimensions")),
+    ("shape", re.compile(r"Partitions\[\d+\]\.((data|subarray)\.shape|part)\b")),
+    ("matrix", re.compile(r"location along|Partitions\Z|Partitions\[\d+\]\.(index|location)")),
+)
+_JSON = re.compile(r"is not JSON|the JSON is not an object|stands twice in one JSON object")
+
+#: So many problems of one variable are told one by one.
+_TOLD = 20
+
+
+def _marked(c: Context, dialect: str) -> list[Variable]:
+    """Return the variables described in JSON, or meant to be."""
+    return [
+        v
+        for v in c.dataset.variables
+        if v.dialect == dialect
+        and "aggregated_dimensions" not in v.attributes
+        and "aggregated_data" not in v.attributes
+    ]
+
+
+def _descriptions(c: Context, dialect: str) -> Iterator[Description]:
+    marked = _marked(c, dialect)
+    if marked:
+        from cfagg.checking.described import described
+
+        known = c.once(described)
+        yield from (known[v] for v in marked)
+
+
+def _dimensions(c: Context, dialect: str) -> Iterator[Hit]:
+    attribute = f"{dialect.lower()}_dimensions"
+    for v in _marked(c, dialect):
+        if attribute not in v.attributes:
+            continue  # a scalar
+        if v.text(attribute) is None:
+            yield Hit(v, attribute, f"{attribute} is not text; expected names of dimensions, separated by blanks")
+            continue
+        names = v.words(attribute)
+        for name in dict.fromkeys(names):
+            if c.resolver.dimension(name, v.group) is None:
+                yield Hit(v, attribute, f"there is no dimension {name!r}; define it, or name the one that is meant")
+            elif names.count(name) > 1:
+                yield Hit(v, attribute, f"dimension {name!r} is named twice; each is named once")
+
+
+def _scalar(c: Context, dialect: str) -> Iterator[Hit]:
+    attribute = f"{dialect.lower()}_dimensions"
+    for v in _marked(c, dialect):
+        if v.stored:
+            names = ", ".join(d.name for d in v.stored)
+            message = f"it is stored with dimensions ({names}); store it as a scalar: {attribute} names the dimensions"
+            yield Hit(v, None, message)
+
+
+def _json(c: Context, dialect: str) -> Iterator[Hit]:
+    attribute = f"{dialect.lower()}_array"
+    for d in _descriptions(c, dialect):
+        v = d.variable
+        if attribute not in v.attributes:
+            if "cfa_group" in v.attributes:
+                message = "the fragments stand in a group (CFA 0.5), which is not checked; write them as CF-1.13 does"
+                yield Hit(v, "cfa_group", message, "info")
+            else:
+                yield Hit(v, attribute, f"there is no {attribute}, which describes the partitions: add it")
+            continue
+        if v.text(attribute) is None:
+            yield Hit(v, attribute, f"{attribute} is not text; expected one text of JSON")
+            continue
+        if d.limit:
+            yield Hit(v, attribute, f"it was not read: {d.limit}", "info")
+        for problem in d.problems:
+            if not problem.where and _JSON.search(problem.message):
+                yield Hit(v, attribute, f"{problem.message}; write strict JSON")
+        for repair in d.repairs:
+            if "was repaired" in repair:
+                yield Hit(v, attribute, f"{repair}; write strict JSON", "warning")
+
+
+def _kind(where: str, message: str) -> str:
+    if not where and _JSON.search(message):
+        return "json"
+    return next((kind for kind, pattern in _KINDS if pattern.match(where)), "keys")
+
+
+def _problems(c: Context, dialect: str, kind: str) -> Iterator[Hit]:
+    attribute = f"{dialect.lower()}_array"
+    for d in _descriptions(c, dialect):
+        found = [p for p in d.problems if _kind(p.where, p.message) == kind]
+        for problem in found[:_TOLD]:
+            yield Hit(d.variable, attribute, str(problem))
+        if len(found) > _TOLD:
+            yield Hit(d.variable, attribute, f"{len(found) - _TOLD:,} more problems of this kind are not listed")
+        if kind == "keys":
+            for repair in d.repairs:
+                if "was repaired" not in repair:
+                    yield Hit(d.variable, attribute, repair, "warning")
+
+
+def _own(c: Context, dialect: str) -> Iterator[Hit]:
+    """Yield what is wrong with the sub-arrays in the dataset itself."""
+    from cfagg.checking.described import is_private
+
+    attribute = f"{dialect.lower()}_array"
+    for d in _descriptions(c, dialect):
+        if d.aggregation is None:
+            continue
+        partitions = d.aggregation.partitions
+        own = np.unique(partitions.address[(partitions.file < 0) & (partitions.address >= 0)])
+        for name in (str(partitions.addresses[int(code)]) for code in own):
+            target, _ = c.resolver.variable(name, d.variable.group)
+            if target is None and not name.startswith("#"):
+                message = f"a partition without a file is the variable {name!r} of this dataset, which does not exist"
+                yield Hit(d.variable, attribute, f"{message}; name its file, or add the variable")
+            elif target is not None and not is_private(target):
+                mark = "nca_private = 1" if dialect == "NCA" else 'cf_role = "cfa_private"'
+                yield Hit(target, None, f"it holds a sub-array of {d.variable.path!r}; mark it by {mark}", "warning")
+
+
+def _conventions(c: Context, dialect: str) -> Iterator[Hit]:
+    if not _marked(c, dialect):
+        return
+    words = (c.dataset.root.text("Conventions") or "").replace(",", " ").split()
+    if not any(w == dialect or w.startswith(f"{dialect}-") for w in words):
+        found = " ".join(words) or "not there"
+        message = f"Conventions is {found}, but there are {dialect} variables; add the word {dialect} to it"
+        yield Hit(c.dataset.root, "Conventions", message)
+
+
+@rule("NCA001")
+def nca_dimensions_exist(c: Context) -> Iterator[Hit]:
+    """``nca_dimensions`` names dimensions of the dataset, each once."""
+    return _dimensions(c, "NCA")
+
+
+@rule("NCA002")
+def nca_variable_is_scalar(c: Context) -> Iterator[Hit]:
+    """An NCA variable is a scalar."""
+    return _scalar(c, "NCA")
+
+
+@rule("NCA003")
+def nca_array_is_json(c: Context) -> Iterator[Hit]:
+    """``nca_array`` is one object in strict JSON."""
+    return _json(c, "NCA")
+
+
+@rule("NCA004")
+def nca_array_has_its_keys(c: Context) -> Iterator[Hit]:
+    """``nca_array`` and its partitions have the keys of the convention, with values of their kinds."""
+    return _problems(c, "NCA", "keys")
+
+
+@rule("NCA005")
+def nca_partitions_fill_the_array(c: Context) -> Iterator[Hit]:
+    """Partitions take every place of their matrix once, and their locations tile the array."""
+    return _problems(c, "NCA", "matrix")
+
+
+@rule("NCA006")
+def nca_subarrays_fit(c: Context) -> Iterator[Hit]:
+    """Sub-arrays, or the parts taken of them, have the shapes of their locations."""
+    return _problems(c, "NCA", "shape")
+
+
+@rule("NCA007")
+def nca_own_subarrays_exist(c: Context) -> Iterator[Hit]:
+    """Sub-arrays in the dataset itself are there, and marked as private."""
+    for v in c.with_attribute("nca_private"):
+        value = v.numbers("nca_private")
+        if value is None or value.size != 1 or value.dtype.kind not in "iu":
+            yield Hit(v, "nca_private", "nca_private is an integer: 0 for no, another one for yes")
+    yield from _own(c, "NCA")
+
+
+@rule("NCA008")
+def nca_is_among_conventions(c: Context) -> Iterator[Hit]:
+    """``Conventions`` names NCA where there are NCA variables."""
+    return _conventions(c, "NCA")
+
+
+@rule("CFA001")
+def cfa_dimensions_exist(c: Context) -> Iterator[Hit]:
+    """``cfa_dimensions`` names dimensions of the dataset, each once."""
+    return _dimensions(c, "CFA")
+
+
+@rule("CFA002")
+def cfa_variable_is_scalar(c: Context) -> Iterator[Hit]:
+    """A CFA variable is a scalar."""
+    return _scalar(c, "CFA")
+
+
+@rule("CFA003")
+def cfa_array_is_json(c: Context) -> Iterator[Hit]:
+    """``cfa_array`` is one object in strict JSON."""
+    return _json(c, "CFA")
+
+
+@rule("CFA004")
+def cfa_array_has_its_keys(c: Context) -> Iterator[Hit]:
+    """``cfa_array`` and its partitions have the keys of the convention, with values of their kinds."""
+    return _problems(c, "CFA", "keys")
+
+
+@rule("CFA005")
+def cfa_partitions_fill_the_array(c: Context) -> Iterator[Hit]:
+    """Partitions take every place of their matrix once, and their locations tile the array."""
+    return _problems(c, "CFA", "matrix")
+
+
+@rule("CFA006")
+def cfa_subarrays_fit(c: Context) -> Iterator[Hit]:
+    """Sub-arrays, or the parts taken of them, have the shapes of their locations."""
+    return _problems(c, "CFA", "shape")
+
+
+@rule("CFA007")
+def cfa_own_subarrays_exist(c: Context) -> Iterator[Hit]:
+    """Sub-arrays in the dataset itself are there, and marked as private."""
+    return _own(c, "CFA")
+
+
+@rule("CFA008")
+def cfa_is_among_conventions(c: Context) -> Iterator[Hit]:
+    """``Conventions`` names CFA where there are CFA variables."""
+    return _conventions(c, "CFA")
