@@ -38,7 +38,9 @@ KEYED = ("cell_measures", "formula_terms", "interpolation_parameters", "aggregat
 #: Attributes that list names of dimensions.
 DIMENSION_LISTS = ("dimensions", "aggregated_dimensions", "compress", "instance_dimension", "sample_dimension")
 
-How = Literal["path", "own", "ancestor", "lateral"]
+#: ``elsewhere`` is not one of the ways that CF knows: the only variable of that name is in a group that lateral search
+#: does not lead to, because it is not a coordinate variable.  One rule tells of it; the others take it as found.
+How = Literal["path", "own", "ancestor", "lateral", "elsewhere"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +60,7 @@ class Reference:
         of a ``coordinate_interpolation``, ``"coordinate"`` a coordinate in an extended ``grid_mapping``.
     target : Variable or None
         The variable, `None` where there is none.
-    how : {"path", "own", "ancestor", "lateral"} or None
+    how : {"path", "own", "ancestor", "lateral", "elsewhere"} or None
         How it was found.
     """
 
@@ -82,10 +84,14 @@ class Resolver:
     def __init__(self, dataset: Dataset) -> None:
         self._root = dataset.root
         self._lateral: dict[str, list[Variable]] = {}
-        for group in dataset.groups:
+        self._elsewhere: dict[str, Variable] = {}
+        # Parents come first, so of several variables the first is as near to the root as any.
+        for group in sorted(dataset.groups, key=lambda g: g.path.count("/") if g.path != "/" else 0):
             for variable in group.variables.values():
                 if variable.is_coordinate:
                     self._lateral.setdefault(variable.name, []).append(variable)
+                elif group is not dataset.root:
+                    self._elsewhere.setdefault(variable.name, variable)
 
     def variable(self, name: str, group: Group) -> tuple[Variable | None, How | None]:
         """Return the variable that `name` means in `group`, and how it was found."""
@@ -99,9 +105,11 @@ class Resolver:
                 return level.variables[name], "own" if level is group else "ancestor"
         lateral = self._lateral.get(name)
         if lateral:
-            # The shallowest; among those the first.
-            return min(lateral, key=lambda v: v.group.path.count("/") if v.group.path != "/" else 0), "lateral"
-        return None, None
+            # The shallowest of those that share the dimension as it is seen from here, else of all.
+            shared = group.dimension(name)
+            return next((v for v in lateral if v.dimensions[0] is shared), lateral[0]), "lateral"
+        other = self._elsewhere.get(name)
+        return (other, "elsewhere") if other is not None else (None, None)
 
     def dimension(self, name: str, group: Group) -> Dimension | None:
         """Return the dimension that `name` means in `group`."""

@@ -61,6 +61,8 @@ class Rule:
         `None` where there is nothing to check: a note in the text, or a rule that another one repeats.
     until : Version, optional
         The last version of CF that has it.
+    back_to : Version, optional
+        The first version that it is checked for, where a newer text speaks about older versions.
     explanation : mapping, optional
         Of a rule of a plug-in: what `cfagg.checking.explaining` describes.
     link : str
@@ -76,26 +78,27 @@ class Rule:
     needs: Need = "metadata"
     function: RuleFunction | None = None
     until: Version | None = None
+    back_to: Version | None = None
     explanation: Mapping[str, Any] | None = None
     link: str = ""
 
     def holds_in(self, version: Version) -> bool:
         """Whether it is a rule of this version of CF."""
-        return self.since <= version and (self.until is None or version <= self.until)
+        return (self.back_to or self.since) <= version and (self.until is None or version <= self.until)
 
 
-_FUNCTIONS: dict[str, tuple[RuleFunction, Need, Version | None]] = {}
+_FUNCTIONS: dict[str, tuple[RuleFunction, Need, Version | None, Version | None]] = {}
 
 
 def rule(
-    code: str, *, needs: Need = "metadata", until: Version | None = None
+    code: str, *, needs: Need = "metadata", until: Version | None = None, back_to: Version | None = None
 ) -> Callable[[RuleFunction], RuleFunction]:
     """Register the function of a rule that stands in ``tables/rules.csv``."""
 
     def register(function: RuleFunction) -> RuleFunction:
         if code in _FUNCTIONS and _FUNCTIONS[code][0].__module__ != function.__module__:
             raise ValueError(f"rule {code} is registered twice")
-        _FUNCTIONS[code] = (function, needs, until)
+        _FUNCTIONS[code] = (function, needs, until, back_to)
         return function
 
     return register
@@ -134,8 +137,8 @@ def registered() -> Mapping[str, Rule]:
     found = {}
     for code, known in about().items():
         if code in _FUNCTIONS:
-            function, needs, until = _FUNCTIONS[code]
-            found[code] = replace(known, needs=needs, function=function, until=until)
+            function, needs, until, back_to = _FUNCTIONS[code]
+            found[code] = replace(known, needs=needs, function=function, until=until, back_to=back_to)
         else:
             found[code] = known
     return {**found, **plugins().rules}

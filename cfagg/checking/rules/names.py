@@ -1,18 +1,82 @@
-"""Names of variables, dimensions and attributes: CF sections 2.3 and 2.4."""
+"""Names of variables, dimensions and attributes: CF sections 2.3, 2.4 and 2.5."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
 from cfagg.checking.rule import rule
+from cfagg.checking.versions import Version
+
+#: What begins like this belongs to a library or a service, not to the writer of the dataset.
+_SYSTEM = (
+    "_FillValue", "_Unsigned", "_Encoding", "_Coordinate", "_Quantize", "_ChunkSize", "_Chunk", "_Storage", "_Deflate",
+    "_Shuffle", "_Fletcher32", "_Endianness", "_NoFill", "_Filter", "_Codecs", "_Format", "_IsNetcdf4", "_NC",
+    "_Netcdf4", "_ARRAY_DIMENSIONS", "_nczarr", "_NCZARR", "_SuperblockVersion", "_nc3_strict", "_edu_ucar", "DODS",
+)  # fmt: skip
+
+_GOOD = "expected a letter, followed by letters, digits and underscores"
+
+
+def _is_good(name: str) -> bool:
+    return re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) is not None
+
+
+def _bad(names: Iterable[str]) -> Iterator[str]:
+    return (n for n in names if not _is_good(n) and not n.startswith(_SYSTEM))
+
+
+@rule("DOC004")
+def names_are_simple(c: Context) -> Iterator[Hit]:
+    """Names begin with a letter and consist of letters, digits and underscores."""
+    for group in c.dataset.groups:
+        last = group.path.rpartition("/")[2]
+        if last and c.version >= Version(1, 8) and not _is_good(last):
+            yield Hit(group, None, f"the group is called {last!r}; {_GOOD}")
+        for name in _bad(group.dimensions):
+            yield Hit(group, None, f"a dimension is called {name!r}; {_GOOD}")
+        for name in _bad(group.attributes):
+            yield Hit(group, name, f"the attribute is called {name!r}; {_GOOD}")
+        for v in group.variables.values():
+            if not _is_good(v.name):
+                yield Hit(v, None, f"the variable is called {v.name!r}; {_GOOD}")
+            for name in _bad(v.attributes):
+                yield Hit(v, name, f"the attribute is called {name!r}; {_GOOD}")
+
+
+@rule("DOC005")
+def variables_differ_by_more_than_case(c: Context) -> Iterator[Hit]:
+    """No two variables of a group have names that differ only by letter case."""
+    for group in c.dataset.groups:
+        seen: dict[str, str] = {}
+        for v in group.variables.values():
+            first = seen.setdefault(v.name.casefold(), v.name)
+            if first != v.name:
+                yield Hit(v, None, f"its name and that of {first!r} differ only by the case of letters: rename one")
 
 
 @rule("DOC006")
 def dimensions_are_distinct(c: Context) -> Iterator[Hit]:
     """A variable does not repeat a dimension."""
     for v in c.dataset.variables:
-        twice = sorted({d.name for d in v.dimensions if v.dims.count(d.name) > 1})
-        if twice:
-            yield Hit(v, None, f"dimension {twice[0]!r} occurs more than once in ({', '.join(v.dims)})")
+        if len(set(v.dims)) == len(v.dims):
+            continue
+        twice = sorted({d for d in v.dims if v.dims.count(d) > 1})
+        yield Hit(v, None, f"dimension {twice[0]!r} occurs more than once in ({', '.join(v.dims)})")
+
+
+@rule("DOC009")
+def text_is_not_named_like_its_dimension(c: Context) -> Iterator[Hit]:
+    """A one-dimensional variable of text is not named like its dimension."""
+    for v in c.dataset.variables:
+        if not v.is_text or not v.dims or v.dims[0] != v.name:
+            continue
+        told = "text cannot be a coordinate variable: rename the variable or the dimension"
+        if len(v.dims) == 1:
+            yield Hit(v, None, f"the {v.kind} variable has the name of its dimension; {told}")
+        elif len(v.dims) == 2 and v.kind == "char":
+            # By section 2.2 it is a one-dimensional array of strings, by its shape a variable of two dimensions.
+            note = "it is one-dimensional if the length of the strings is not counted"
+            yield Hit(v, None, f"the strings have the name of their dimension ({note}); {told}", "warning")

@@ -1,0 +1,84 @@
+"""What attributes hold, in words, and whether that is of the type of a variable."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from cfagg.checking.model import AttributeValue, Variable
+
+__all__ = ["Holds", "holds", "said", "said_type", "same_type"]
+
+#: What an attribute holds: text, several texts, integers, reals, text that is not UTF-8, or what netCDF does not have.
+Holds = Literal["text", "texts", "integer", "real", "bytes", "other"]
+
+
+def holds(value: AttributeValue) -> Holds:
+    """Return what an attribute holds.
+
+    Examples
+    --------
+    >>> holds("K"), holds(np.array([1.5])), holds(None)
+    ('text', 'real', 'other')
+    """
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, tuple):
+        return "texts"
+    if isinstance(value, bytes):
+        return "bytes"
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind in "iu":
+            return "integer"
+        return "real" if value.dtype.kind == "f" else "other"
+    return "other"
+
+
+def said(value: AttributeValue, *, typed: bool = True) -> str:
+    """Return in words what an attribute holds: ``text``, ``int32``, ``2 values of float64``.
+
+    Parameters
+    ----------
+    typed : bool
+        Whether the widths of numbers are known; they are not in JSON.
+    """
+    kind = holds(value)
+    if kind == "text":
+        return "text"
+    if kind == "texts":
+        return f"an array of {len(value)} strings"  # type: ignore[arg-type]
+    if kind == "bytes":
+        return "text that is not UTF-8"
+    if not isinstance(value, np.ndarray):
+        return "no value" if value is None else f"a {type(value).__name__}"
+    one = value.dtype.name if typed else {"integer": "an integer", "real": "a real number"}.get(kind, value.dtype.name)
+    if value.size == 1:
+        return one
+    many = one if typed else {"integer": "integers", "real": "real numbers"}.get(kind, one)
+    return f"{value.size} values of {many}" if typed else f"{value.size} {many}"
+
+
+def said_type(v: Variable) -> str:
+    """Return the type of a variable in words."""
+    return v.kind if v.is_text or v.kind == "other" else v.dtype.name
+
+
+def same_type(v: Variable, value: AttributeValue, *, typed: bool = True) -> bool:
+    """Whether an attribute is of the type of its variable; of what JSON does not tell, the best is assumed.
+
+    The sign does not count where ``_Unsigned`` says that a variable is not what its type says.
+    """
+    kind = holds(value)
+    if v.kind == "other" or kind in ("bytes", "other"):
+        return True
+    if v.is_text:
+        return kind in ("text", "texts")
+    if not isinstance(value, np.ndarray):
+        return False
+    if not typed:
+        return v.kind == "float" or kind == "integer"
+    one, other = value.dtype, v.dtype
+    if "_Unsigned" in v.attributes and kind == "integer" and v.kind == "integer":
+        return one.itemsize == other.itemsize
+    return one.kind == other.kind and one.itemsize == other.itemsize

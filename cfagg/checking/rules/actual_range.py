@@ -1,0 +1,144 @@
+"""The range of the values that are there: CF section 2.5.1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.checking.attribute_types import holds, said, said_type, same_type
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Hit
+from cfagg.checking.missing import missing_mask, packing, unpacked, unsigned, valid_limits
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+
+
+def _packing_types(v: Variable) -> set[np.dtype[Any]]:
+    """Return the types of ``scale_factor`` and ``add_offset``."""
+    found = (v.numbers(name) for name in ("scale_factor", "add_offset"))
+    return {given.dtype.newbyteorder("=") for given in found if given is not None}
+
+
+@rule("DAT004")
+def actual_range_has_the_type_of_the_data(c: Context) -> Iterator[Hit]:
+    """``actual_range`` has the type of the variable, of ``scale_factor`` and ``add_offset`` if it is packed."""
+    for v in c.with_attribute("actual_range"):
+        value = v.attributes["actual_range"]
+        types = _packing_types(v)
+        told = f"it holds {said(value, typed=c.dataset.typed)}"
+        if v.is_text:
+            yield Hit(v, "actual_range", f"{told}, and the variable text; it is for numbers only: remove it")
+        elif holds(value) in ("bytes", "other"):
+            continue
+        elif not types:
+            if not same_type(v, value, typed=c.dataset.typed):
+                yield Hit(v, "actual_range", f"{told}, the variable {said_type(v)}: give it the type of the variable")
+        elif not isinstance(value, np.ndarray):
+            yield Hit(v, "actual_range", f"{told}; expected are numbers of the type of scale_factor and add_offset")
+        elif len(types) == 1 and c.dataset.typed and value.dtype.newbyteorder("=") not in types:
+            expected = next(iter(types)).name
+            yield Hit(v, "actual_range", f"{told}; expected is {expected}, the type of scale_factor and add_offset")
+
+
+class _Extremes(NamedTuple):
+    """The smallest and largest value that is not missing, as stored; `None` where all are missing."""
+
+    low: Any
+    high: Any
+
+
+def _extremes(c: Context) -> dict[int, _Extremes | None]:
+    """Return the extremes of each variable that has ``actual_range``, by its identity.
+
+    There is nothing for variables without values and those whose values stand elsewhere.
+    """
+    found: dict[int, _Extremes | None] = {}
+    for v in c.with_attribute("actual_range"):
+        if not v.is_numeric or v.dialect is not None or not v.size or v.read is None:
+            continue
+        low = high = None
+        for block in v.blocks():
+            values = unsigned(v, block)
+            there: npt.NDArray[Any] = values[~missing_mask(v, block)]
+            if there.size:
+                least, most = there.min(), there.max()
+                low = least if low is None or least < low else low
+                high = most if high is None or most > high else high
+        found[id(v)] = None if low is None else _Extremes(low, high)
+    return found
+
+
+def _equal(v: Variable, given: Any, value: Any) -> bool:
+    """Whether an end of ``actual_range`` is a value of the data.
+
+    How exactly packed values are unpacked is not said, so as many digits count as their type has.
+    """
+    if packing(v) is None:
+        if v.kind == "float":
+            return bool(v.dtype.type(given) == value)
+        return bool(given == value)
+    digits = np.finfo(np.float32 if np.asarray(value).dtype.itemsize <= 4 else np.float64).eps
+    size = max(abs(float(value)), *(abs(float(part)) for part in packing(v) or (0.0, 0.0)))
+    return bool(abs(float(given) - float(value)) <= 8 * float(digits) * size)
+
+
+@rule("DAT005")
+def actual_range_is_that_of_the_data(c: Context) -> Iterator[Hit]:
+    """``actual_range`` holds the smallest and the largest value of the unpacked data."""
+    for v in c.with_attribute("actual_range"):
+        given = v.numbers("actual_range")
+        if given is None or given.dtype.kind not in "iuf" or not v.is_numeric:
+            continue
+        if given.size != 2:
+            told = f"it holds {given.size} value{'' if given.size == 1 else 's'}"
+            yield Hit(v, "actual_range", f"{told}; expected are two, the smallest and the largest")
+            continue
+        if given[0] > given[1]:
+            yield Hit(v, "actual_range", f"{given[0]} is larger than {given[1]}; expected is the smallest value first")
+            continue
+        ends = c.once(_extremes).get(id(v)) if c.options.data else None
+        if ends is None:
+            continue
+        least, most = sorted(unpacked(v, np.array([ends.low, ends.high])).tolist())
+        shown = unpacked(v, np.array([ends.low, ends.high]))
+        real = shown.dtype.type
+        limits = unsigned(v, given)
+        if not (_equal(v, limits[0], real(least)) and _equal(v, limits[1], real(most))):
+            told = f"it is {limits[0]} to {limits[1]}, the values are {real(least)} to {real(most)}"
+            yield Hit(v, "actual_range", f"{told}: write these")
+
+
+@rule("DAT006", needs="data")
+def actual_range_is_of_something(c: Context) -> Iterator[Hit]:
+    """There is no ``actual_range`` where all values are missing."""
+    for v in c.with_attribute("actual_range"):
+        if c.once(_extremes).get(id(v), ...) is None:
+            yield Hit(v, "actual_range", "all values of the variable are missing: remove it")
+
+
+@rule("DAT007")
+def actual_range_is_valid(c: Context) -> Iterator[Hit]:
+    """``actual_range`` lies within the valid range."""
+    for v in c.with_attribute("actual_range"):
+        given = v.numbers("actual_range")
+        if given is None or given.size != 2 or given.dtype.kind not in "iuf" or not v.is_numeric:
+            continue
+        ends = valid_limits(v)
+        if v.kind == "integer" and any(isinstance(end, np.floating) for end in ends):
+            continue  # the type of the valid range is wrong, so it may be meant for unpacked values
+        actual = unsigned(v, given) if packing(v) is None else given
+        low, high = ends if packing(v) is None else _unpacked_limits(v, *ends)
+        room = 0.0 if packing(v) is None else 1e-6 * max(abs(float(actual[0])), abs(float(actual[1])))
+        if low is not None and float(actual[0]) < float(low) - room:
+            yield Hit(v, "actual_range", f"{actual[0]} is less than {low}, the smallest valid value")
+        elif high is not None and float(actual[1]) > float(high) + room:
+            yield Hit(v, "actual_range", f"{actual[1]} is more than {high}, the largest valid value")
+
+
+def _unpacked_limits(v: Variable, low: Any, high: Any) -> tuple[Any, Any]:
+    ends = [None if end is None else unpacked(v, np.array([end]))[0] for end in (low, high)]
+    scale = (packing(v) or (1, 0))[0]
+    return (ends[1], ends[0]) if scale < 0 else (ends[0], ends[1])

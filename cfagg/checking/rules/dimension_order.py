@@ -1,0 +1,76 @@
+"""The order of dimensions: CF section 2.4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cfagg.checking.axes import Axis, axis_of
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Hit
+from cfagg.checking.model import Dimension, Variable
+from cfagg.checking.rule import rule
+
+
+def _coordinates(c: Context) -> dict[int, Variable]:
+    """Return the coordinate variable of each dimension, by identity of the dimension."""
+    return {id(v.dimensions[0]): v for v in c.dataset.variables if v.is_coordinate}
+
+
+def _spatial(c: Context) -> set[int]:
+    """Return the dimensions that auxiliary coordinates of space or time span, by identity."""
+    return {id(d) for v in c.roles.auxiliary if v.dimensions and axis_of(c, v) for d in v.dimensions}
+
+
+def _axis(c: Context, dimension: Dimension) -> Axis | None:
+    v = c.once(_coordinates).get(id(dimension))
+    return axis_of(c, v) if v is not None else None
+
+
+@rule("DOC007")
+def space_and_time_are_in_order(c: Context) -> Iterator[Hit]:
+    """Dimensions of time, height, latitude and longitude stand in this order."""
+    for v in c.dataset.variables:
+        if len(v.dimensions) < 2:
+            continue
+        found = [(d.name, axis) for d in v.dimensions if (axis := _axis(c, d)) is not None]
+        places = ["TZYX".index(axis) for _, axis in found]
+        if places != sorted(places):
+            wanted = [name for name, axis in sorted(found, key=lambda pair: "TZYX".index(pair[1]))]
+            yield Hit(
+                v,
+                None,
+                f"its dimensions of space and time are in the order ({', '.join(n for n, _ in found)}); "
+                f"recommended is time, height, latitude, longitude: ({', '.join(wanted)})",
+            )
+
+
+@rule("DOC008")
+def other_dimensions_come_first(c: Context) -> Iterator[Hit]:
+    """Dimensions of other things than space and time stand to the left of those."""
+    coards = "COARDS" in (c.dataset.root.text("Conventions") or "")
+    for v in c.dataset.variables:
+        if len(v.dimensions) < 2 or v not in c.roles.data or not v.is_numeric:
+            continue
+        first = next((n for n, d in enumerate(v.dimensions) if _axis(c, d)), None)
+        if first is None:
+            continue
+        late = [d.name for d in v.dimensions[first + 1 :] if _is_other(c, d, coards=coards)]
+        if late:
+            reason = "as COARDS has it" if coards else "which is recommended where it is possible"
+            yield Hit(
+                v,
+                None,
+                f"dimension {late[0]!r} is none of space or time and stands to the right of {v.dims[first]!r}; "
+                f"move it to the left of those, {reason}",
+                None if coards else "info",
+            )
+
+
+def _is_other(c: Context, dimension: Dimension, *, coards: bool) -> bool:
+    """Whether a dimension is known to be none of space and time."""
+    v = c.once(_coordinates).get(id(dimension))
+    if id(dimension) in c.once(_spatial):
+        return False
+    if v is None:
+        return coards
+    return axis_of(c, v) is None and "compress" not in v.attributes and v.text("standard_name") != "healpix_index"

@@ -1,0 +1,105 @@
+"""The name of the file, the conventions that it follows and what it tells of itself: CF sections 2.1 and 2.6."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cfagg.checking.attribute_types import holds, said
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Edit, Hit, NotApplicable
+from cfagg.checking.rule import rule
+from cfagg.checking.versions import Version, claimed, parse
+
+_DESCRIPTIONS = ("title", "history", "institution", "source", "references", "comment")
+
+
+@rule("DOC001")
+def file_name_ends_in_nc(c: Context) -> Iterator[Hit]:
+    """The name of a netCDF file ends in ``.nc``."""
+    if c.dataset.format != "netcdf" or c.dataset.path is None:
+        raise NotApplicable("only netCDF files have a file name to be checked")
+    name = c.dataset.path.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    if not name.endswith(".nc"):
+        yield Hit(None, None, f"the file is called {name!r}; expected is a name that ends in '.nc': rename it")
+
+
+def _example(c: Context) -> str:
+    return f'for instance Conventions = "{c.version}"'
+
+
+@rule("DOC010")
+def conventions_names_cf(c: Context) -> Iterator[Hit]:
+    """``Conventions`` is one text that lists conventions, CF with its version among them."""
+    yield from _conventions(c)
+
+
+@rule("DOC011")
+def conventions_names_the_version(c: Context) -> Iterator[Hit]:
+    """The version of CF in ``Conventions`` is one that is known, and the one that is checked against."""
+    if c.version < Version(1, 7):
+        yield from _conventions(c)
+    words = claimed(c.dataset.root.text("Conventions") or "")
+    unknown = [w for w in words if parse(w) is None]
+    for word in unknown:
+        yield Hit(
+            None,
+            "Conventions",
+            f"{word} is no version of CF that is known (1.0 to 1.13, 1.14-draft); the rules of {c.version} were used",
+        )
+    known = list(dict.fromkeys(w for w in words if parse(w) is not None))
+    if len(known) > 1:
+        told = f"{', '.join(known)} are named, which leaves open which one is followed: name one"
+        yield Hit(None, "Conventions", f"{told}; the rules of {c.version} were used", "warning")
+    elif known and not unknown and parse(known[0]) != c.version:
+        yield Hit(None, "Conventions", f"{known[0]} is named; checked against {c.version} as asked", "info")
+
+
+def _conventions(c: Context) -> Iterator[Hit]:
+    """Yield what is wrong with ``Conventions`` if it names no version of CF."""
+    attributes = c.dataset.root.attributes
+    if "Conventions" not in attributes:
+        other = next((n for n in attributes if n.lower() == "conventions"), None)
+        if other is None:
+            yield Hit(None, "Conventions", f"there is no attribute Conventions; add it, {_example(c)}")
+        else:
+            fix = (Edit(None, other, rename="Conventions"),)
+            yield Hit(None, other, f"the attribute is called {other!r}; expected is 'Conventions'", None, fix)
+        return
+    value = attributes["Conventions"]
+    if not isinstance(value, str):
+        if holds(value) not in ("bytes", "texts") or c.version < Version(1, 12):
+            yield Hit(None, "Conventions", f"it is {said(value)}; expected is one text, {_example(c)}")
+        return
+    if not claimed(value):
+        short = value if len(value) <= 60 else f"{value[:57]}..."
+        yield Hit(
+            None,
+            "Conventions",
+            f"{short!r} names no version of CF; expected is a list separated by blanks or commas that has a word such "
+            f"as '{c.version}'",
+        )
+
+
+@rule("DOC012")
+def descriptions_are_text(c: Context) -> Iterator[Hit]:
+    """``title``, ``history``, ``institution``, ``source``, ``references`` and ``comment`` are text."""
+    allowed = {"text", "bytes"} if c.version < Version(1, 12) else {"text", "bytes", "texts"}
+    for group in c.dataset.groups:
+        for name in _DESCRIPTIONS:
+            if name in group.attributes and holds(group.attributes[name]) not in allowed:
+                yield Hit(group, name, f"it holds {said(group.attributes[name])}; expected is text")
+    # On variables, title and history are not attributes of CF.
+    for v in c.dataset.variables:
+        for name in _DESCRIPTIONS[2:]:
+            if name in v.attributes and holds(v.attributes[name]) not in allowed:
+                yield Hit(v, name, f"it holds {said(v.attributes[name])}; expected is text")
+
+
+@rule("DOC013")
+def title_and_history_are_of_the_dataset(c: Context) -> Iterator[Hit]:
+    """``title`` and ``history`` describe datasets and groups, not variables."""
+    for v in c.dataset.variables:
+        for name in ("title", "history"):
+            if name in v.attributes:
+                told = "CF defines it for datasets and groups only; on a variable it is allowed and means nothing to CF"
+                yield Hit(v, name, told, "info")

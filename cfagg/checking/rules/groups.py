@@ -1,0 +1,161 @@
+"""Groups and how variables in them are found: CF section 2.7."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.model import Variable
+from cfagg.checking.references import DIMENSION_LISTS, Reference
+from cfagg.checking.rule import rule
+
+#: Attributes with a rule of their own that says that what they name must exist.
+_OWN_RULES = frozenset(
+    {
+        "coordinates", "bounds", "climatology", "geometry", "nodes", "node_coordinates", "grid_mapping",
+        "cell_measures", "formula_terms", "quantization", "coordinate_interpolation", "tie_point_mapping",
+        "interpolation_parameters", "bounds_tie_points", "aggregated_data", "ancillary_variables",
+    }
+)  # fmt: skip
+
+#: Its words are looked at by rules about what it selects from.
+_NOT_HERE = frozenset({"select"})
+
+
+@rule("GRP001")
+def dataset_attributes_are_in_the_root(c: Context) -> Iterator[Hit]:
+    """``Conventions`` and ``external_variables`` are attributes of the root group only."""
+    for group in c.dataset.groups[1:]:
+        for name in ("Conventions", "external_variables"):
+            if name in group.attributes:
+                fix = (Edit(f"{group.path}/", name, safe=False),)
+                yield Hit(group, name, "it is only allowed in the root group: remove it here", None, fix)
+
+
+@rule("GRP002")
+def dimensions_of_a_name_are_the_same(c: Context) -> Iterator[Hit]:
+    """A variable in another group that is referred to has the same dimension wherever it has one of the same name."""
+    for r in c.references:
+        if r.target is None or r.target.group is r.source.group:
+            continue
+        own = {d.name: d for d in r.source.dimensions}
+        other = next((d for d in r.target.dimensions if d.name in own and own[d.name] is not d), None)
+        if other is not None:
+            told = f"{r.target.path!r} has dimension {other.path!r}, but {r.source.path!r} has {own[other.name].path!r}"
+            yield Hit(r.source, r.attribute, f"{told}, another one of the same name: define it once, above both")
+
+
+def _well_formed(path: str) -> bool:
+    """Whether a path is made of words and slashes."""
+    words = path.removeprefix("/").split("/")
+    return all(re.fullmatch(r"\w+", w, re.ASCII) or (w in (".", "..") and w is not words[-1]) for w in words)
+
+
+def _paths(c: Context) -> Iterator[tuple[Variable, str, str, bool]]:
+    """Yield (variable, attribute, path, whether it leads anywhere) of all references by path."""
+    for r in c.references:
+        if "/" in r.name or "\\" in r.name:
+            yield r.source, r.attribute, r.name, r.target is not None
+    for v in c.with_attribute(*DIMENSION_LISTS):
+        for attribute in DIMENSION_LISTS:
+            for name in v.words(attribute) if attribute in v.attributes else ():
+                if "/" in name or "\\" in name:
+                    yield v, attribute, name, c.resolver.dimension(name, v.group) is not None
+
+
+@rule("GRP003")
+def paths_are_words_and_slashes(c: Context) -> Iterator[Hit]:
+    """Paths are written as in UNIX: words of letters, digits and underscores, with slashes between."""
+    for v, attribute, path, found in _paths(c):
+        if not _well_formed(path):
+            told = "expected are words of letters, digits and underscores with '/' between, such as '/group/name'"
+            note = ", though it leads to a variable here" if found else ""
+            yield Hit(v, attribute, f"the path is {path!r}{note}; {told}", "warning" if found else None)
+
+
+@rule("GRP004")
+def references_lead_somewhere(c: Context) -> Iterator[Hit]:
+    """What an attribute refers to is in the dataset or declared as external."""
+    grouped = len(c.dataset.groups) > 1
+    for r in c.references:
+        if r.target is not None or r.attribute in _NOT_HERE or r.name in c.external:
+            continue
+        # A flat dataset has no groups to search: the rule of the attribute itself tells.
+        if not grouped and "/" not in r.name and r.attribute in _OWN_RULES:
+            continue
+        if ("/" in r.name or "\\" in r.name) and not _well_formed(r.name):
+            continue
+        yield Hit(r.source, r.attribute, f"variable {r.name!r} is not in the dataset{_searched(r)}")
+    if grouped:
+        for v in c.with_attribute(*DIMENSION_LISTS):
+            for attribute in DIMENSION_LISTS:
+                for name in v.words(attribute) if attribute in v.attributes else ():
+                    if c.resolver.dimension(name, v.group) is None and ("/" not in name or _well_formed(name)):
+                        yield Hit(v, attribute, f"dimension {name!r} is not in the dataset")
+
+
+def _searched(r: Reference) -> str:
+    if "/" in r.name:
+        home = r.name.rpartition("/")[0] or "/"
+        return f": look for it in {home!r}, counted from the {'root' if r.name.startswith('/') else 'own'} group"
+    if r.source.group.path == "/":
+        return ""
+    return (
+        f": it was searched in {r.source.group.path!r}, in the groups above, and as a coordinate variable below those"
+    )
+
+
+def _shadowing(c: Context, how: str) -> Iterator[Hit]:
+    """Yield coordinates that are found near, do not fit, and have a namesake further up that does."""
+    for r in c.references:
+        if r.how != how or r.target is None or r.attribute != "coordinates":
+            continue
+        have = set(r.source.dimensions)
+        if not have or not r.target.dimensions or have.issuperset(r.target.dimensions):
+            continue
+        above = r.target.group.parent
+        while above is not None:
+            other = above.variables.get(r.name)
+            if other is not None and other.dimensions and have.issuperset(other.dimensions):
+                told = f"{r.name!r} means {r.target.path!r}, which is nearer than {other.path!r}, but only that has"
+                path = f"{above.path.rstrip('/')}/{r.name}"
+                note = f"dimensions of this variable; write {path!r} if it is meant"
+                yield Hit(r.source, r.attribute, f"{told} {note}", "warning")
+                break
+            above = above.parent
+
+
+@rule("GRP005")
+def the_own_group_comes_first(c: Context) -> Iterator[Hit]:
+    """A bare name means the variable of the referring group if there is one."""
+    yield from _shadowing(c, "own")
+
+
+@rule("GRP006")
+def the_nearest_ancestor_comes_next(c: Context) -> Iterator[Hit]:
+    """A bare name that is not in the referring group means the variable of the nearest group above it."""
+    yield from _shadowing(c, "ancestor")
+
+
+@rule("GRP007")
+def only_coordinate_variables_are_found_laterally(c: Context) -> Iterator[Hit]:
+    """A bare name leads to groups that are not above the referring one for coordinate variables only."""
+    for r in c.references:
+        if r.how == "elsewhere" and r.target is not None:
+            told = f"{r.name!r} is neither in this group nor above it, only at '{_absolute(r.target)}', and it is not a"
+            yield Hit(r.source, r.attribute, f"{told} coordinate variable: refer to it by that path")
+
+
+@rule("GRP008")
+def lateral_coordinates_are_named_by_path(c: Context) -> Iterator[Hit]:
+    """Coordinate variables in groups that are not above the referring one are referred to by path."""
+    for r in c.references:
+        if r.how == "lateral" and r.target is not None:
+            told = f"{r.name!r} is found by lateral search at '{_absolute(r.target)}': write that path instead"
+            yield Hit(r.source, r.attribute, told)
+
+
+def _absolute(v: Variable) -> str:
+    return f"{v.group.path.rstrip('/')}/{v.name}"

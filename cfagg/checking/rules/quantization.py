@@ -1,0 +1,172 @@
+"""Lossy compression by quantization: CF section 8.4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cfagg.checking.attribute_types import holds, said, said_type
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Hit
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+
+#: Each algorithm and the attribute that tells how much it keeps.
+_ALGORITHMS = {
+    "bitround": "quantization_nsb",
+    "bitgroom": "quantization_nsd",
+    "digitround": "quantization_nsd",
+    "granular_bitround": "quantization_nsd",
+}
+
+#: The largest number of bits or digits by the size of the type in bytes.
+_LARGEST = {"quantization_nsb": {4: 23, 8: 52}, "quantization_nsd": {4: 7, 8: 15}}
+
+
+def _containers(c: Context) -> list[Variable]:
+    """Return the variables that ``quantization`` attributes name, each once."""
+    named = c.roles.named_by("quantization")
+    return [v for v in c.dataset.variables if v in named]
+
+
+@rule("QNT001")
+def container_tells_algorithm_and_implementation(c: Context) -> Iterator[Hit]:
+    """A quantization variable has the texts ``algorithm`` and ``implementation``."""
+    for v in _containers(c):
+        for name in ("algorithm", "implementation"):
+            if name not in v.attributes:
+                yield Hit(v, name, f"the quantization variable has no attribute {name}: add it")
+            elif holds(v.attributes[name]) not in ("text", "texts", "bytes"):
+                yield Hit(v, name, f"it holds {said(v.attributes[name])}; expected is text")
+
+
+@rule("QNT002")
+def algorithm_is_known(c: Context) -> Iterator[Hit]:
+    """``algorithm`` is one of the four that are standardized."""
+    for v in _containers(c):
+        name = v.text("algorithm")
+        if name is not None and name.strip().lower() not in _ALGORITHMS:
+            yield Hit(v, "algorithm", f"{name[:60]!r} is not known; expected is one of {', '.join(_ALGORITHMS)}")
+
+
+@rule("QNT003")
+def only_real_numbers_are_quantized(c: Context) -> Iterator[Hit]:
+    """Quantized variables are of a floating-point type, and the text ``quantization`` tells that they are quantized."""
+    for v in c.dataset.variables:
+        if "quantization" in v.attributes:
+            if holds(v.attributes["quantization"]) not in ("text", "texts", "bytes"):
+                yield Hit(v, "quantization", f"it holds {said(v.attributes['quantization'])}; expected is text")
+            elif v.kind != "float":
+                told = f"the variable is of type {said_type(v)}; only floating-point variables can be quantized"
+                yield Hit(v, "quantization", f"{told}: remove the attribute")
+        else:
+            system = next((n for n in v.attributes if n.startswith("_Quantize")), None)
+            if system is not None:
+                told = "the library has quantized the variable, but it has no attribute quantization"
+                yield Hit(v, system, f"{told}: add it, a quantization variable, and how much was kept")
+
+
+@rule("QNT004")
+def quantization_names_a_variable(c: Context) -> Iterator[Hit]:
+    """``quantization`` names one variable that is in the dataset."""
+    for v in c.with_attribute("quantization"):
+        text = v.text("quantization")
+        if text is None:
+            continue
+        found = c.references_of(v, "quantization")
+        if len(found) != 1:
+            yield Hit(v, "quantization", f"{text[:60]!r} is not the name of one variable")
+        elif found[0].target is None:
+            told = f"variable {found[0].name!r} is not in the dataset"
+            yield Hit(v, "quantization", f"{told}; expected is a variable with algorithm and implementation")
+
+
+def _parameter(c: Context, v: Variable) -> str | None:
+    """Return the attribute that must tell how much is kept; `None` if the algorithm is not known."""
+    found = c.references_of(v, "quantization")
+    target = found[0].target if len(found) == 1 else None
+    return _ALGORITHMS.get((target.text("algorithm") or "").strip().lower()) if target is not None else None
+
+
+@rule("QNT005")
+def parameter_of_the_quantization_is_there(c: Context) -> Iterator[Hit]:
+    """A quantized variable has the integer ``quantization_nsb`` or ``quantization_nsd``, as the algorithm needs."""
+    for v in c.with_attribute("quantization"):
+        if v.kind != "float" or v.text("quantization") is None:
+            continue
+        name = _parameter(c, v)
+        if name is None:
+            if not any(n in v.attributes for n in _LARGEST):
+                told = "neither quantization_nsb nor quantization_nsd tells how much was kept: add the one that applies"
+                yield Hit(v, "quantization", told)
+            names = [n for n in _LARGEST if n in v.attributes]
+        else:
+            if name not in v.attributes:
+                other = next((n for n in _LARGEST if n != name and n in v.attributes), None)
+                kept = f", but {other}" if other else ""
+                yield Hit(v, name, f"the algorithm needs it, and it is not there{kept}: add it")
+            names = [name] if name in v.attributes else []
+        for one in names:
+            value = v.attributes[one]
+            if holds(value) != "integer" or not isinstance(value, np.ndarray) or value.size != 1:
+                told = said(value, typed=c.dataset.typed)
+                yield Hit(v, one, f"it holds {told}; expected is one integer")
+
+
+def _out_of_range(c: Context, name: str) -> Iterator[Hit]:
+    for v in c.with_attribute(name):
+        value = v.numbers(name)
+        largest = _LARGEST[name].get(v.dtype.itemsize) if v.kind == "float" else None
+        if value is None or value.dtype.kind not in "iu" or value.size != 1 or largest is None:
+            continue
+        if not 1 <= int(value[0]) <= largest:
+            yield Hit(v, name, f"it is {value[0]}; expected is 1 to {largest} for {v.dtype.name}")
+
+
+@rule("QNT006")
+def bits_are_in_range(c: Context) -> Iterator[Hit]:
+    """``quantization_nsb`` is 1 to 23 for ``float`` and 1 to 52 for ``double``."""
+    yield from _out_of_range(c, "quantization_nsb")
+
+
+@rule("QNT007")
+def digits_are_in_range(c: Context) -> Iterator[Hit]:
+    """``quantization_nsd`` is 1 to 7 for ``float`` and 1 to 15 for ``double``."""
+    yield from _out_of_range(c, "quantization_nsd")
+
+
+@rule("QNT008")
+def coordinates_are_not_quantized(c: Context) -> Iterator[Hit]:
+    """Coordinates, terms of formulas and cell measures are not quantized."""
+    for v in c.with_attribute("quantization"):
+        what = None
+        if v.is_coordinate:
+            what = "a coordinate variable"
+        else:
+            for attribute in ("coordinates", "formula_terms", "cell_measures"):
+                by = next((r.source for r in c.references_to(v, attribute) if r.source is not v), None)
+                if by is not None:
+                    what = f"named by {attribute} of {by.path!r}"
+                    break
+        if what is not None:
+            yield Hit(v, "quantization", f"the variable is {what} and must keep all its digits: store it as it was")
+
+
+@rule("QNT009")
+def implementation_tells_name_and_version(c: Context) -> Iterator[Hit]:
+    """``implementation`` reads ``name version number``, with more in parentheses or not."""
+    for v in _containers(c):
+        text = v.text("implementation")
+        if text is not None and not _tells_version(text):
+            told = "expected is 'name version number', such as 'libnetcdf version 4.9.2', and more only in parentheses"
+            yield Hit(v, "implementation", f"it is {text[:80]!r}; {told}")
+
+
+def _tells_version(text: str) -> bool:
+    words = text.split()
+    at = next((n for n, word in enumerate(words) if word.lower() == "version" and n > 0), None)
+    if at is None or at + 1 >= len(words):
+        return False
+    rest = " ".join(words[at + 2 :])
+    return not rest or (rest.startswith("(") and rest.endswith(")"))

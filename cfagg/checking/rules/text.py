@@ -1,0 +1,103 @@
+"""Text in attributes and variables: CF section 2.2."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.checking.attribute_table import attribute_table
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.model import AttributeValue, Group, Variable
+from cfagg.checking.rule import rule
+
+
+def _attributes(c: Context) -> Iterator[tuple[Group | Variable, str, AttributeValue]]:
+    """Yield all attributes of all groups and variables."""
+    for group in c.dataset.groups:
+        for name, value in group.attributes.items():
+            yield group, name, value
+    for v in c.dataset.variables:
+        for name, value in v.attributes.items():
+            yield v, name, value
+
+
+def _fault(text: str | bytes) -> str:
+    """Return what is wrong with a text, nothing if it is UTF-8 in normalization form C."""
+    if isinstance(text, bytes):
+        try:
+            text = text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            return f"byte 0x{text[error.start]:02x} at position {error.start} is not UTF-8; write the text as UTF-8"
+    if text.isascii():
+        return ""
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        return "it holds bytes that are not UTF-8; write the text as UTF-8"
+    if unicodedata.is_normalized("NFC", text):
+        return ""
+    at = next((n for n, (a, b) in enumerate(zip(text, unicodedata.normalize("NFC", text), strict=False)) if a != b), 0)
+    return f"{text[at : at + 2]!r} at position {at} is not in Unicode normalization form C; normalize the text"
+
+
+@rule("DOC002")
+def text_is_normalized_utf8(c: Context) -> Iterator[Hit]:
+    """Text is UTF-8 in Unicode normalization form C."""
+    for where, name, value in _attributes(c):
+        for text in value if isinstance(value, tuple) else (value,):
+            fault = _fault(text) if isinstance(text, str | bytes) else ""
+            if fault:
+                owner = where.path if isinstance(where, Variable) else _group_path(where)
+                known = name in attribute_table()
+                fix = _normalized(owner, name, value) if isinstance(value, str) else ()
+                # The rule is about CF attributes: it may mean those that CF defines, or all in a CF dataset.
+                note = "" if known else " (an attribute that CF does not define)"
+                yield Hit(where, name, fault + note, None if known else "warning", fix)
+                break
+    if c.options.data:
+        for v in c.dataset.variables:
+            if v.is_text and v.dialect is None:
+                fault = next((f for block in v.blocks() if (f := _fault_of_values(v, block))), "")
+                if fault:
+                    yield Hit(v, None, f"of its values one is not right: {fault}")
+
+
+def _group_path(group: Group) -> str | None:
+    return None if group.path == "/" else f"{group.path}/"
+
+
+def _normalized(owner: str | None, name: str, value: str) -> tuple[Edit, ...]:
+    if any("\ud800" <= letter <= "\udfff" for letter in value):
+        return ()
+    return (Edit(owner, name, unicodedata.normalize("NFC", value), safe=False),)
+
+
+def _fault_of_values(v: Variable, values: npt.NDArray[Any]) -> str:
+    if v.kind == "char":
+        try:
+            raw = np.ascontiguousarray(values.astype("S1"))
+        except (ValueError, TypeError):
+            return ""
+        if not raw.size or not (raw.view("u1") > 127).any():
+            return ""
+        width = raw.shape[-1] if raw.ndim else 1
+        texts: list[Any] = [row.tobytes() for row in raw.reshape(-1, width)]
+    else:
+        texts = list(values.ravel())
+    return next((f for t in texts if isinstance(t, str | bytes) and (f := _fault(t))), "")
+
+
+@rule("DOC003")
+def an_attribute_is_one_string(c: Context) -> Iterator[Hit]:
+    """An attribute of strings holds one of them."""
+    for where, name, value in _attributes(c):
+        if not isinstance(value, tuple) or len(value) == 1:
+            continue
+        if name in attribute_table():
+            yield Hit(where, name, f"it is an array of {len(value)} strings; expected is one string")
+        else:
+            note = "section 2.2 allows one-dimensional arrays, the conformance document does not"
+            yield Hit(where, name, f"it is an array of {len(value)} strings: {note}", "warning")

@@ -1,0 +1,54 @@
+"""Vertical coordinates: CF section 4.3."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from cfagg.checking.attribute_types import holds, said
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.rule import rule
+from cfagg.checking.versions import Version
+
+#: Standard names of what increases upwards.
+_UP = re.compile(
+    r"(?:height|altitude|geopotential_height)(?:_above_\w+|_at_\w+)?"
+    r"|atmosphere_(?:ln_pressure|hybrid_height|sleve)_coordinate"
+    r"|ocean_(?:sigma|s)_coordinate(?:_g[12])?"
+)
+
+#: Standard names of what increases downwards.
+_DOWN = re.compile(
+    r"depth(?:_below_\w+|_at_\w+)?|(?:air|sea_water)_pressure(?:_due_to_sea_water)?"
+    r"|atmosphere_(?:sigma|hybrid_sigma_pressure|hybrid_sigma_ln_pressure)_coordinate"
+)
+
+
+@rule("VRT001")
+def positive_is_up_or_down(c: Context) -> Iterator[Hit]:
+    """``positive`` is ``up`` or ``down`` in any case."""
+    for v in c.with_attribute("positive"):
+        value = v.attributes["positive"]
+        if isinstance(value, str):
+            if value.strip().lower() not in ("up", "down"):
+                yield Hit(v, "positive", f"it is {value[:40]!r}; expected is 'up' or 'down'")
+        elif holds(value) not in ("bytes", "texts") or c.version < Version(1, 12):
+            yield Hit(v, "positive", f"it holds {said(value)}; expected is the text 'up' or 'down'")
+
+
+@rule("VRT002")
+def positive_agrees_with_the_name(c: Context) -> Iterator[Hit]:
+    """``positive`` agrees with the direction that the standard name implies."""
+    for v in c.with_attribute("positive"):
+        given = (v.text("positive") or "").strip().lower()
+        words = v.words("standard_name")
+        if given not in ("up", "down") or not words:
+            continue
+        meant = "up" if _UP.fullmatch(words[0]) else "down" if _DOWN.fullmatch(words[0]) else given
+        if meant != given:
+            told = f"it is {given!r}, but values of {words[0]} increase {meant}wards"
+            fix = (Edit(v.path, "positive", meant, safe=False),)
+            yield Hit(
+                v, "positive", f"{told}: change it, or the standard name if the values increase {given}wards", None, fix
+            )
