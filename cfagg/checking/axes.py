@@ -1,7 +1,7 @@
 """Which variables are latitudes, longitudes, vertical coordinates or times.
 
-Sources: CF chapter 4 (units, ``positive``, ``standard_name``, ``axis``), Appendices D and F (names of parametric vertical
-and of projection coordinates).
+Sources: CF chapter 4 (units, ``positive``, ``standard_name``, ``axis``), Appendices D and F (names of parametric
+vertical and of projection coordinates).
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ _NAMES: dict[str, Axis] = {
     "height_above_geopotential_datum": "Z",
     "height_above_mean_sea_level": "Z",
     "height_above_reference_ellipsoid": "Z",
+    "height_above_sea_floor": "Z",
     "depth_below_geoid": "Z",
     "depth_below_sea_floor": "Z",
     "model_level_number": "Z",
@@ -57,6 +58,7 @@ _NAMES: dict[str, Axis] = {
     "atmosphere_hybrid_sigma_pressure_coordinate": "Z",
     "atmosphere_hybrid_height_coordinate": "Z",
     "atmosphere_sleve_coordinate": "Z",
+    "land_ice_sigma_coordinate": "Z",
     "ocean_sigma_coordinate": "Z",
     "ocean_s_coordinate": "Z",
     "ocean_s_coordinate_g1": "Z",

@@ -1,0 +1,59 @@
+"""The units that a standard name calls for, after its modifier and the cell methods have changed them.
+
+Sources: CF section 3.3, Appendices C and E.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from cfagg.checking.lookup import modifiers, standard_names
+
+if TYPE_CHECKING:
+    from cfagg.checking.context import Context
+    from cfagg.checking.model import Variable
+
+__all__ = ["expected_units", "is_cell", "methods_of"]
+
+#: Methods that square the units (Appendix E).
+_SQUARES = frozenset({"variance", "sum_of_squares"})
+
+_COMMENT = re.compile(r"\([^()]*\)")
+
+
+def is_cell(c: Context, v: Variable) -> bool:
+    """Whether a variable holds the bounds of another, whose units and names are its own too."""
+    roles = c.roles
+    return v in roles.bounds or v in roles.climatology or v in roles.named_by("bounds_tie_points")
+
+
+def methods_of(v: Variable) -> list[str]:
+    """Return the methods of ``cell_methods`` in order: each is the first word after names that end in colons."""
+    words = _COMMENT.sub(" ", v.text("cell_methods") or "").split()
+    return [w for before, w in pairwise(words) if before.endswith(":") and not w.endswith(":")]
+
+
+def expected_units(c: Context, v: Variable) -> str | None:
+    """Return the units that the standard name of a variable calls for.
+
+    Empty for what has no units, such as ``region`` or a status flag; `None` where there is no standard name that is
+    known, or a modifier that is not.
+    """
+    words = v.words("standard_name")
+    if not 1 <= len(words) <= 2:
+        return None
+    units = standard_names(c).get(words[0])
+    if units is None:
+        return None
+    if len(words) == 2:
+        if words[1] not in modifiers:
+            return None
+        changed = modifiers[words[1]]
+        units = units if changed is None else changed
+    squares = sum(m in _SQUARES for m in methods_of(v))
+    if squares and units not in ("", "1"):
+        # More squares than three are not meant, and UDUNITS would refuse the powers.
+        units = f"({units})^{2**squares}" if squares <= 3 else None
+    return units

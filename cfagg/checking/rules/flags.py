@@ -1,0 +1,205 @@
+"""Flags: CF section 3.5."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+
+_WORD = re.compile(r"[A-Za-z0-9_.+@-]+")
+_WIDE_WORD = re.compile(r"[\w.+@-]+")
+
+
+def _count(v: Variable, attribute: str, words: int) -> int | None:
+    """Return how many values an attribute of flags has, `None` for what is neither numbers nor text.
+
+    The values of a character variable may be told one character after the other, or with blanks between them.
+    """
+    value = v.attributes.get(attribute)
+    if isinstance(value, np.ndarray):
+        return int(value.size)
+    if isinstance(value, tuple):
+        return len(value)
+    if isinstance(value, str) and v.is_text:
+        return words if words in (len(value), len(value.split()), 1) else len(value.split())
+    return None
+
+
+def _type_problem(c: Context, v: Variable, attribute: str) -> Iterator[Hit]:
+    """Yield a hit if an attribute of flags has another type than its variable."""
+    value = v.attributes[attribute]
+    if v.kind == "other":
+        return
+    if v.is_text:
+        if not isinstance(value, str | tuple | bytes):
+            yield Hit(v, attribute, f"{attribute} holds numbers, the variable text; expected the same type")
+        return
+    if not isinstance(value, np.ndarray):
+        yield Hit(v, attribute, f"{attribute} holds no numbers; expected {v.dtype.name}, as the variable has")
+        return
+    same = (value.dtype.kind, value.dtype.itemsize) == (v.dtype.kind, v.dtype.itemsize)
+    if not c.dataset.typed:
+        # JSON does not tell widths, and writes whole reals as integers.
+        same = v.kind == "float" or value.dtype.kind in "iu"
+    if not same:
+        with np.errstate(all="ignore"):
+            cast = value.astype(v.dtype)
+        exact = bool(np.array_equal(cast, value))
+        yield Hit(
+            v,
+            attribute,
+            f"{attribute} is of type {value.dtype.name}, its variable of {v.dtype.name}; expected the same type",
+            fix=(Edit(v.path, attribute, cast),) if exact else (),
+        )
+
+
+@rule("FLG001")
+def flag_values_are_of_the_type(c: Context) -> Iterator[Hit]:
+    """``flag_values`` has the type of its variable."""
+    for v in c.with_attribute("flag_values"):
+        yield from _type_problem(c, v, "flag_values")
+
+
+@rule("FLG002")
+def flag_values_have_meanings(c: Context) -> Iterator[Hit]:
+    """``flag_values`` comes with ``flag_meanings``."""
+    for v in c.with_attribute("flag_values"):
+        if "flag_meanings" not in v.attributes:
+            yield Hit(v, "flag_meanings", "flag_values without flag_meanings; add a word for each value")
+
+
+@rule("FLG003")
+def flag_meanings_are_words(c: Context) -> Iterator[Hit]:
+    """``flag_meanings`` is text: words of letters, digits and ``_ - . + @``, separated by blanks."""
+    for v in c.with_attribute("flag_meanings"):
+        value = v.attributes["flag_meanings"]
+        if not isinstance(value, str):
+            if not isinstance(value, bytes):
+                yield Hit(v, "flag_meanings", "flag_meanings is not one text; expected words separated by blanks")
+            continue
+        wrong = [w for w in value.split() if not _WORD.fullmatch(w)]
+        if not wrong:
+            continue
+        if all(_WIDE_WORD.fullmatch(w) for w in wrong):
+            message = f"{wrong[0][:80]!r} in flag_meanings has letters beyond A to Z, which not all programs take"
+            yield Hit(v, "flag_meanings", message, severity="warning")
+            continue
+        bad = next(w for w in wrong if not _WIDE_WORD.fullmatch(w))
+        signs = "".join(sorted({ch for ch in bad if not _WIDE_WORD.fullmatch(ch)}))
+        plain = " ".join(re.sub(r"[^\w.+@-]+", "_", w.strip(",;")) for w in value.split())
+        yield Hit(
+            v,
+            "flag_meanings",
+            f"{bad[:80]!r} in flag_meanings has {signs[:20]!r}; words are of letters, digits and _ - . + @, with "
+            "blanks between them",
+            fix=(Edit(v.path, "flag_meanings", plain, safe=False),),
+        )
+
+
+def _counts_differ(v: Variable, attribute: str) -> Iterator[Hit]:
+    meanings = v.text("flag_meanings")
+    if meanings is None or not all(_WIDE_WORD.fullmatch(w) for w in meanings.split()):
+        return  # told by the rule on their words
+    words = len(meanings.split())
+    count = _count(v, attribute, words)
+    if count is not None and count != words:
+        yield Hit(v, attribute, f"{attribute} has {count} values, flag_meanings {words} words; expected as many")
+
+
+@rule("FLG004")
+def as_many_values_as_meanings(c: Context) -> Iterator[Hit]:
+    """There are as many ``flag_values`` as words in ``flag_meanings``."""
+    for v in c.with_attribute("flag_values"):
+        yield from _counts_differ(v, "flag_values")
+
+
+@rule("FLG005")
+def as_many_masks_as_meanings(c: Context) -> Iterator[Hit]:
+    """There are as many ``flag_masks`` as words in ``flag_meanings``."""
+    for v in c.with_attribute("flag_masks"):
+        if "flag_meanings" in v.attributes:
+            yield from _counts_differ(v, "flag_masks")
+        elif "flag_values" not in v.attributes:
+            yield Hit(v, "flag_meanings", "flag_masks without flag_meanings; add a word for each mask")
+
+
+@rule("FLG006")
+def masks_are_bits_of_the_type(c: Context) -> Iterator[Hit]:
+    """A variable with ``flag_masks`` has a type of bits, and the masks have the same."""
+    for v in c.with_attribute("flag_masks"):
+        if v.kind in ("float", "string"):
+            name = v.dtype.name if v.kind == "float" else "string"
+            yield Hit(v, "flag_masks", f"flag_masks on a variable of type {name}; expected an integer type or char")
+        else:
+            yield from _type_problem(c, v, "flag_masks")
+
+
+@rule("FLG007")
+def masks_are_not_zero(c: Context) -> Iterator[Hit]:
+    """No mask is zero."""
+    for v in c.with_attribute("flag_masks"):
+        masks = v.numbers("flag_masks")
+        if masks is not None and (masks == 0).any():
+            yield Hit(v, "flag_masks", "flag_masks holds 0, which selects no bit; expected masks other than zero")
+
+
+@rule("FLG008")
+def flag_values_are_distinct(c: Context) -> Iterator[Hit]:
+    """No flag value occurs twice."""
+    for v in c.with_attribute("flag_values"):
+        values = v.attributes["flag_values"]
+        if isinstance(values, str):
+            listed: list[Any] = values.split() if v.is_text else []
+        elif isinstance(values, np.ndarray):
+            listed = values.tolist()
+        else:
+            listed = list(values) if isinstance(values, tuple) else []
+        twice = [value for value, count in Counter(listed).items() if count > 1]
+        if not twice:
+            continue
+        masks = v.numbers("flag_masks")
+        if masks is not None and len(masks) == len(listed):
+            pairs = Counter(zip(masks.tolist(), listed, strict=True))
+            if max(pairs.values()) == 1:
+                yield Hit(
+                    v,
+                    "flag_values",
+                    f"flag_values holds {twice[0]!r} more than once, each time under another mask; by the letter "
+                    "values are to be distinct, though masks tell these apart",
+                    severity="warning",
+                )
+                continue
+        yield Hit(v, "flag_values", f"flag_values holds {twice[0]!r} more than once; expected distinct values")
+
+
+@rule("FLG009")
+def masks_select_the_bits_of_values(c: Context) -> Iterator[Hit]:
+    """A flag value has no bit that its mask does not select."""
+    for v in c.with_attribute("flag_masks"):
+        masks, values = _bits(v, "flag_masks"), _bits(v, "flag_values")
+        if masks is None or values is None or masks.size != values.size:
+            continue
+        lost = np.flatnonzero((masks & values) != values)
+        if lost.size:
+            at = int(lost[0])
+            yield Hit(
+                v,
+                "flag_values",
+                f"flag value {int(values[at])} has bits that its mask {int(masks[at])} does not select",
+            )
+
+
+def _bits(v: Variable, attribute: str) -> npt.NDArray[Any] | None:
+    numbers = v.numbers(attribute)
+    if numbers is None or numbers.dtype.kind not in "iu":
+        return None
+    return numbers.astype(np.int64 if numbers.dtype.kind == "i" else np.uint64).view(np.uint64)

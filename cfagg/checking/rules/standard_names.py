@@ -1,0 +1,176 @@
+"""Long names, standard names and their modifiers: CF sections 3.2 and 3.3, Appendix C."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.lookup import aliases, area_types, modifiers, near, regions, standard_names, table_versions
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.versions import Version
+
+#: Modifiers that a standard name of its own has replaced.
+_REPLACED = ("status_flag", "number_of_observations")
+
+#: The version in a text such as ``CF Standard Name Table v94``.
+_TABLE = re.compile(r"(?:v|version|table)[\s._-]{0,3}(\d{1,4})\b(?!\.\d)", re.IGNORECASE)
+
+#: Attributes by which a coordinate is an index or identifier that needs no description.
+_INDEX = frozenset({"compress", "sample_dimension", "instance_dimension", "cf_role"})
+
+
+@rule("NAM001")
+def variables_are_described(c: Context) -> Iterator[Hit]:
+    """Data variables and coordinates have a long name or a standard name."""
+    described = c.roles.data | c.roles.coordinates
+    for v in c.dataset.variables:
+        if v not in described or not _INDEX.isdisjoint(v.attributes):
+            continue
+        if not any(_given(v.attributes.get(a)) for a in ("long_name", "standard_name")):
+            what = "data variable" if v in c.roles.data else "coordinate"
+            yield Hit(v, None, f"{what} without long_name and standard_name; add one that tells what it is")
+
+
+def _given(value: object) -> bool:
+    return bool(value.strip()) if isinstance(value, str | bytes) else value is not None
+
+
+@rule("NAM002")
+def standard_name_is_a_name_and_a_modifier(c: Context) -> Iterator[Hit]:
+    """``standard_name`` is text of one word, or of two."""
+    for v in c.with_attribute("standard_name"):
+        value = v.attributes["standard_name"]
+        if isinstance(value, str):
+            words = value.split()
+            if not words:
+                fix = (Edit(v.path, "standard_name", None, safe=False),)
+                yield Hit(v, "standard_name", "standard_name is empty; name the quantity, or leave it out", fix=fix)
+            elif len(words) > 2:
+                joined = "_".join(words).lower()
+                hint = f"; {joined!r} would be a standard name" if joined in standard_names(c) else ""
+                yield Hit(
+                    v,
+                    "standard_name",
+                    f"standard_name {value[:80]!r} has {len(words)} words; expected a name and perhaps a modifier{hint}",
+                    fix=(Edit(v.path, "standard_name", joined, safe=False),) if hint else (),
+                )
+        elif not isinstance(value, tuple | bytes) or c.version < Version(1, 12):
+            yield Hit(v, "standard_name", "standard_name is not one text; expected a name from the standard name table")
+
+
+@rule("NAM003")
+def standard_name_is_in_the_table(c: Context) -> Iterator[Hit]:
+    """The standard name is in the table; of an alias the name that it stands for is told."""
+    for v in c.with_attribute("standard_name"):
+        words = v.words("standard_name")
+        if not 1 <= len(words) <= 2:
+            continue
+        name, rest = words[0], "".join(f" {w}" for w in words[1:])
+        if name in standard_names(c):
+            meant = aliases(c).get(name, ())
+            if meant:
+                yield Hit(
+                    v,
+                    "standard_name",
+                    f"standard_name {name!r} is an alias of {' or '.join(map(repr, meant))}",
+                    severity="info",
+                    fix=(Edit(v.path, "standard_name", meant[0] + rest),) if len(meant) == 1 else (),
+                )
+            continue
+        yield _unlisted(c, v, name, rest)
+
+
+def _unlisted(c: Context, v: Variable, name: str, rest: str) -> Hit:
+    """Return what is told of a name that is not in the table."""
+    names = standard_names(c)
+    version = table_versions(c.options.tables)["standard_names"]
+    shown = name if len(name) <= 120 else name[:117] + "..."
+    lower = name.lower()
+    if lower in names:
+        message = f"standard_name {shown!r} has capital letters; {lower!r} is listed"
+        return Hit(v, "standard_name", message, fix=(Edit(v.path, "standard_name", lower + rest),))
+    named = _named_version(v)
+    if named is not None and version.isdigit() and named > int(version):
+        message = (
+            f"standard_name {shown!r} is not in version {version} of the standard name table; the dataset names "
+            f"version {named}, which may have it: give that table to be sure"
+        )
+        return Hit(v, "standard_name", message, severity="warning")
+    close = near(name, names)
+    hint = f"; {close!r} is spelled alike" if close else ""
+    fix = (Edit(v.path, "standard_name", close + rest, safe=False),) if close else ()
+    message = f"standard_name {shown!r} is not in version {version} of the standard name table{hint}"
+    return Hit(v, "standard_name", message, fix=fix)
+
+
+def _named_version(v: Variable) -> int | None:
+    """Return the version of the table that the dataset says it uses."""
+    told = (g.text("standard_name_vocabulary") for g in v.group.ancestors())
+    found = _TABLE.search(next(filter(None, told), ""))
+    return int(found[1]) if found else None
+
+
+@rule("NAM004")
+def modifier_is_listed(c: Context) -> Iterator[Hit]:
+    """What follows a standard name is a modifier of Appendix C."""
+    for v in c.with_attribute("standard_name"):
+        words = v.words("standard_name")
+        if len(words) == 2 and words[1] not in modifiers:
+            joined = "_".join(words)
+            known = joined in standard_names(c)
+            hint = f"; {joined!r} would be a standard name" if known else f"; expected one of {', '.join(modifiers)}"
+            yield Hit(
+                v,
+                "standard_name",
+                f"{words[1][:80]!r} is not a standard name modifier{hint}",
+                fix=(Edit(v.path, "standard_name", joined, safe=False),) if known else (),
+            )
+
+
+@rule("NAM005")
+def regions_and_area_types_are_listed(c: Context) -> Iterator[Hit]:
+    """Variables with the standard name ``region`` or ``area_type`` hold listed names, or flags that mean such names."""
+    for v in c.with_attribute("standard_name"):
+        words = v.words("standard_name")
+        if words not in (["region"], ["area_type"]):
+            continue
+        listed = regions(c) if words[0] == "region" else area_types(c)
+        if v.is_text:
+            if c.options.data and v.dialect is None and v.read is not None:
+                found = sorted({str(t) for t in v.texts().ravel()} - listed - {""})
+                if found:
+                    yield Hit(v, None, _unlisted_values(words[0], found, listed))
+        elif "flag_meanings" in v.attributes:
+            found = sorted(set(v.words("flag_meanings")) - listed)
+            if found:
+                yield Hit(v, "flag_meanings", _unlisted_values(words[0], found, listed))
+        elif v.is_numeric:
+            yield Hit(
+                v,
+                None,
+                f"{words[0]} with numbers; expected names from the list, or flags whose flag_meanings are such names",
+            )
+
+
+def _unlisted_values(kind: str, found: list[str], listed: frozenset[str]) -> str:
+    close = near(found[0], listed)
+    hint = f"; {close!r} is" if close else ""
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return f"{found[0][:80]!r}{more} is not in the list of {kind.replace('_', ' ')}s{hint}"
+
+
+@rule("NAM006")
+def replaced_modifiers_are_not_used(c: Context) -> Iterator[Hit]:
+    """The modifiers ``status_flag`` and ``number_of_observations`` gave way to standard names."""
+    for v in c.with_attribute("standard_name"):
+        words = v.words("standard_name")
+        if len(words) == 2 and words[1] in _REPLACED:
+            yield Hit(
+                v,
+                "standard_name",
+                f"the modifier {words[1]!r} is deprecated; use the standard name {words[1]!r} alone",
+                fix=(Edit(v.path, "standard_name", words[1], safe=False),),
+            )

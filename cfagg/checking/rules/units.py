@@ -1,0 +1,224 @@
+"""What ``units`` may hold: CF section 3.1, with 4.1, 4.2 and 4.4.1 on coordinates that must have units."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from cfagg.checking.axes import level_units
+from cfagg.checking.canonical import expected_units, is_cell
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.units import convertible, is_dimensionless, is_logarithmic, known, split_reference
+from cfagg.checking.versions import Version
+
+#: Volume fractions that CF names as those of UDUNITS.
+_FRACTIONS = re.compile(r"(?<![A-Za-z])pp[mbtq]?v(?![A-Za-z])")
+
+#: What is often written for a pure number.
+_NUMBERS = frozenset(
+    {
+        "-", "--", "none", "n/a", "na", "unitless", "dimensionless", "no units", "no unit", "nondimensional",
+        "non-dimensional", "fraction", "ratio", "psu", "pss", "pss-78", "pss78", "proportion", "flag", "index", "code",
+        "number", "numeric", "probability", "0-1", "boolean", "bool",
+    }
+)  # fmt: skip
+
+#: Units of angles, which are pure numbers to UDUNITS.
+_ANGLE = re.compile(r"\b(?:degrees?\w*|rad(?:ian)?s?|sr|steradians?)\b")
+
+#: Parts of units: a name with its power, a power after a bracket, a number on its own.
+_PARTS = re.compile(
+    r"""
+    (?P<name>(?:[^\W\d]|[°%'"])\w*(?:[-+]\d+)?(?:\s*(?:\^|\*\*)\s*[-+]?\d+)?[²³¹]*)
+  | \)\s*(?:\^|\*\*)?\s*[-+]?\d+
+  | (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?:\s*(?:\^|\*\*)\s*[-+]?\d+)?)
+    """,
+    re.VERBOSE,
+)
+
+
+@rule("UNI001")
+def dimensional_quantities_have_units(c: Context) -> Iterator[Hit]:
+    """A quantity that is not a pure number has units."""
+    for v in c.dataset.variables:
+        if "units" in v.attributes or is_cell(c, v):
+            continue
+        expected = expected_units(c, v)
+        name = v.words("standard_name")[0] if expected is not None else ""
+        if name in ("latitude", "longitude"):
+            wanted = "degrees_north" if name == "latitude" else "degrees_east"
+            fix = (Edit(v.path, "units", wanted, safe=False),)
+            yield Hit(v, "units", f"{name} has no units; add units such as {wanted!r}", fix=fix)
+        elif expected and not (known(expected) and is_dimensionless(expected)):
+            yield Hit(
+                v, "units", f"{name} has no units; the standard name calls for units that convert to {expected!r}"
+            )
+        elif expected and _ANGLE.search(expected):
+            yield Hit(
+                v,
+                "units",
+                f"{name} has no units, its canonical unit is {expected!r}: without units an angle may be read as "
+                "radians; add them",
+                severity="warning",
+            )
+        elif expected is None and (v.text("axis") or "").strip().upper() == "T" and v.is_coordinate and v.is_numeric:
+            yield Hit(v, "units", "a time coordinate has no units; expected such as 'days since 2000-01-01'")
+
+
+@rule("UNI002")
+def units_are_known(c: Context) -> Iterator[Hit]:
+    """``units`` is a text that UDUNITS knows, or one of the three names of levels."""
+    for v in c.dataset.variables:
+        if "units" not in v.attributes:
+            continue
+        value = v.attributes["units"]
+        if isinstance(value, str):
+            message = _unknown(c, v, value)
+            if message is not None:
+                number = value.strip().lower() in _NUMBERS
+                yield Hit(v, "units", message, fix=(Edit(v.path, "units", "1", safe=False),) if number else ())
+        elif isinstance(value, bytes):
+            # Text that is not UTF-8 is an error of its own since CF 1.12.
+            if c.version < Version(1, 12) and not known(value.decode("latin-1")):
+                yield Hit(v, "units", f"units {value.decode('latin-1')!r} are not known to UDUNITS")
+        elif not isinstance(value, tuple) or c.version < Version(1, 12):
+            yield Hit(v, "units", f"units are {_kind(value)}; expected text such as '1' or 'm s-1'")
+
+
+def _unknown(c: Context, v: Variable, units: str) -> str | None:
+    """Return what is wrong with units as a text, `None` if nothing is."""
+    text = units.strip()
+    if known(text) or text in level_units or _FRACTIONS.fullmatch(text):
+        return None
+    reference = split_reference(text)
+    if reference is not None and c.version >= Version(1, 13):
+        return None  # the rules on reference times say more
+    if is_cell(c, v) and any(r.source.text("units") == units for r in c.references_to(v, "bounds", "climatology")):
+        return None  # told once, of the parent
+    if text and text == expected_units(c, v):
+        return None  # the standard name table itself writes such as dB
+    shown = units if len(units) <= 80 else units[:77] + "..."
+    if reference is not None:
+        return (
+            f"units {shown!r} are not known to UDUNITS: {reference[2]!r} is not a datetime such as 2000-01-01 00:00:00"
+        )
+    if text.lower() in _NUMBERS:
+        return f"units {shown!r} are not known to UDUNITS; a pure number has the units '1'"
+    if re.fullmatch(r"dB\w*|decibels?", text):
+        return f"units {shown!r} are not known to UDUNITS, which writes levels such as '0.1 lg(re 1 mW)'"
+    lower = next((w for w in (text.lower(), text.replace("**", "^"), text.replace("_", " ")) if known(w)), None)
+    hint = f"; {lower!r} would be" if lower is not None and lower != text else ""
+    return f"units {shown!r} are not known to UDUNITS{hint}"
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"{len(value)} texts"
+    shown = repr(value.tolist() if hasattr(value, "tolist") else value)
+    return f"not text but {shown if len(shown) <= 60 else shown[:57] + '...'}"
+
+
+@rule("UNI003")
+def named_fractions_have_plain_units(c: Context) -> Iterator[Hit]:
+    """Units of volume fractions such as ``ppmv`` are not used together with a standard name."""
+    for v in c.with_attribute("units"):
+        found = _FRACTIONS.search(v.text("units") or "")
+        if found and "standard_name" in v.attributes:
+            yield Hit(
+                v,
+                "units",
+                f"{found[0]!r} in units of a variable with a standard_name, which tells already what it is a fraction "
+                f"of; write {found[0].replace('v', '') if found[0] != 'ppv' else '1'!r}",
+            )
+
+
+@rule("UNI005")
+def units_fit_the_standard_name(c: Context) -> Iterator[Hit]:
+    """Units convert to the canonical ones of the standard name, as modifier and cell methods change them."""
+    for v in c.with_attribute("standard_name"):
+        units = v.text("units")
+        expected = expected_units(c, v) if units is not None else None
+        if not units or not expected or is_cell(c, v):
+            continue
+        units = units.strip()
+        if units in level_units:
+            if not is_dimensionless(expected):
+                yield Hit(v, "units", f"units {units!r} do not convert to {expected!r}{_why(v, expected)}")
+            continue
+        reference = split_reference(units)
+        if reference is not None:
+            units = reference[0]
+        if not known(units) or units == expected or convertible(units, expected):
+            continue
+        if not known(expected) and is_logarithmic(units):
+            continue
+        hint = "; to UDUNITS mb is a millibarn, an area: write mbar" if units == "mb" else ""
+        levels = is_logarithmic(units) != is_logarithmic(expected) and known(expected)
+        if levels and _same_quantity(units, expected):
+            yield Hit(
+                v,
+                "units",
+                f"units {v.text('units')!r} convert to {expected!r}{_why(v, expected)} only through a logarithm; by CF "
+                "section 3.1 only a factor and an offset are allowed, while UDUNITS takes both for convertible",
+                severity="warning",
+            )
+        else:
+            yield Hit(v, "units", f"units {v.text('units')!r} do not convert to {expected!r}{_why(v, expected)}{hint}")
+
+
+def _same_quantity(a: str, b: str) -> bool:
+    from cfagg.checking.udunits import meaning
+
+    one, other = meaning(a), meaning(b)
+    return one is not None and other is not None and one.dimension == other.dimension
+
+
+def _why(v: Variable, expected: str) -> str:
+    """Return where the expected units come from."""
+    changed = " after its modifier and cell_methods" if len(v.words("standard_name")) > 1 or "^" in expected else ""
+    return f", the units of standard_name {v.text('standard_name')!r}{changed}"
+
+
+@rule("UNI009")
+def levels_have_no_units(c: Context) -> Iterator[Hit]:
+    """The units ``level``, ``layer`` and ``sigma_level`` are not used any more."""
+    for v in c.with_attribute("units"):
+        text = (v.text("units") or "").strip()
+        if text in level_units:
+            yield Hit(
+                v,
+                "units",
+                f"units {text!r} are deprecated; a vertical coordinate without dimension needs no units, or '1'",
+                fix=(Edit(v.path, "units", "1", safe=False),),
+            )
+
+
+@rule("UNI011")
+def units_have_no_numbers(c: Context) -> Iterator[Hit]:
+    """There is no number as a factor or offset of a named unit, except in a reference time."""
+    for v in c.with_attribute("units"):
+        text = (v.text("units") or "").strip()
+        if not any(ch.isdigit() for ch in text) or not known(text) or split_reference(text) is not None:
+            continue
+        parts = list(_PARTS.finditer(text))
+        numbers = [m["number"] for m in parts if m["number"]]
+        if not numbers or not any(m["name"] for m in parts):
+            continue
+        if is_logarithmic(text):
+            yield Hit(
+                v,
+                "units",
+                f"units {text!r} hold the number {numbers[0]} in a reference level; whether the text on factors means "
+                "these too is not plain",
+                severity="warning",
+            )
+        else:
+            yield Hit(
+                v,
+                "units",
+                f"units {text!r} hold the number {numbers[0]} beside a named unit; use a prefix or power, or "
+                "scale_factor and add_offset",
+            )

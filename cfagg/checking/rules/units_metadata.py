@@ -1,0 +1,104 @@
+"""Whether a temperature is a difference, told by ``units_metadata``: CF sections 3.1.2 and 4.4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cfagg.checking.canonical import is_cell, methods_of
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.units import is_reference_time, is_temperature, known
+from cfagg.checking.versions import Version
+
+_TEMPERATURES = ("temperature: on_scale", "temperature: difference", "temperature: unknown")
+_LEAP_SECONDS = ("leap_seconds: none", "leap_seconds: utc", "leap_seconds: unknown")
+_DIFFERENCE = "temperature: difference"
+
+#: Methods whose result is a difference of temperatures.
+_DIFFERENCES = frozenset({"range", "standard_deviation", "variance"})
+
+
+def _allowed(c: Context) -> tuple[str, ...]:
+    return _TEMPERATURES + _LEAP_SECONDS if c.version >= Version(1, 12) else _TEMPERATURES
+
+
+@rule("UNI004")
+def units_metadata_is_listed(c: Context) -> Iterator[Hit]:
+    """``units_metadata`` has one of the listed values, and one for its units."""
+    allowed = _allowed(c)
+    for v in c.with_attribute("units_metadata"):
+        value = v.attributes["units_metadata"]
+        text = value.strip() if isinstance(value, str) else None
+        units = v.text("units") or "1"
+        if text in allowed:
+            if is_temperature(units) and text not in _TEMPERATURES:
+                yield Hit(v, "units_metadata", f"{text!r} is for times, but units {units!r} are of a temperature")
+            elif is_reference_time(units) and text not in _LEAP_SECONDS and c.version >= Version(1, 12):
+                yield Hit(v, "units_metadata", f"{text!r} is for temperatures, but units {units!r} are of a time")
+            continue
+        if isinstance(value, tuple) and c.version >= Version(1, 12):
+            continue  # several texts in one attribute are an error of their own
+        plain = ": ".join(w.strip() for w in (text or "").lower().split(":"))
+        fix = (Edit(v.path, "units_metadata", plain),) if plain in allowed else ()
+        shown = repr(text)[:80] if text is not None else "not text"
+        yield Hit(v, "units_metadata", f"units_metadata is {shown}; expected one of {', '.join(allowed)}", fix=fix)
+
+
+@rule("UNI006")
+def errors_of_temperatures_are_differences(c: Context) -> Iterator[Hit]:
+    """``units_metadata`` of a standard error of a temperature says that it is a difference."""
+    for v in c.with_attribute("units_metadata"):
+        if "standard_error" in v.words("standard_name")[1:] and _claims_another(v):
+            yield _hit(v, "the standard_name modifier standard_error makes it a difference")
+
+
+@rule("UNI007")
+def spreads_of_temperatures_are_differences(c: Context) -> Iterator[Hit]:
+    """``units_metadata`` of a range, deviation or variance of a temperature says that it is a difference."""
+    for v in c.with_attribute("units_metadata"):
+        found = [m for m in methods_of(v) if m in _DIFFERENCES]
+        if found and _claims_another(v):
+            yield _hit(v, f"the method {found[0]} in cell_methods makes it a difference")
+
+
+def _claims_another(v: Variable) -> bool:
+    text = (v.text("units_metadata") or "").strip()
+    return text in _TEMPERATURES and text != _DIFFERENCE and is_temperature(v.text("units") or "1")
+
+
+def _hit(v: Variable, why: str) -> Hit:
+    fix = (Edit(v.path, "units_metadata", _DIFFERENCE, safe=False),)
+    return Hit(
+        v, "units_metadata", f"units_metadata is {v.text('units_metadata')!r}, but {why}: {_DIFFERENCE!r}", fix=fix
+    )
+
+
+@rule("UNI008")
+def units_metadata_is_for_temperatures_and_times(c: Context) -> Iterator[Hit]:
+    """``units_metadata`` is only there with units of a temperature or a reference time."""
+    times = c.version >= Version(1, 12)
+    what = "a temperature or times since an instant" if times else "a temperature"
+    for v in c.with_attribute("units_metadata"):
+        fix = (Edit(v.path, "units_metadata", None, safe=False),)
+        if "units" not in v.attributes:
+            yield Hit(v, "units_metadata", f"units_metadata without units; it is for units of {what}", fix=fix)
+            continue
+        units = v.text("units")
+        if units is None or is_temperature(units) or (is_reference_time(units) and times) or not known(units):
+            continue
+        yield Hit(v, "units_metadata", f"units_metadata with units {units!r}; it is for units of {what}", fix=fix)
+
+
+@rule("UNI010")
+def temperatures_have_units_metadata(c: Context) -> Iterator[Hit]:
+    """Units of temperature come with ``units_metadata``."""
+    for v in c.with_attribute("units"):
+        units = v.text("units") or "1"
+        if "units_metadata" not in v.attributes and is_temperature(units) and not is_cell(c, v):
+            yield Hit(
+                v,
+                "units_metadata",
+                f"units {units!r} without units_metadata; say whether it is on_scale, a difference or unknown",
+            )
