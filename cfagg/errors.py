@@ -5,6 +5,7 @@
     CfaggError
     ├── ConventionError        (ValueError)           attributes or JSON that break their convention
     ├── ModelError             (ValueError)           a grid, layout or aggregation that cannot exist
+    ├── OptionError            (ValueError)           an option that is not understood
     ├── LimitError             (ValueError)           a size, depth or count above a cap
     ├── SelectionError         (IndexError)           a selection that the array does not have
     ├── AlignmentError         (AttributeError)       places or dates of an array that has other rows now
@@ -48,6 +49,7 @@ __all__ = [
     "LimitError",
     "ModelError",
     "NotAccumulatedError",
+    "OptionError",
     "Problem",
     "RepairWarning",
     "SelectionError",
@@ -114,6 +116,10 @@ class ConventionError(CfaggError, ValueError):
 
 class ModelError(CfaggError, ValueError):
     """A grid, layout, partition table or aggregation that cannot exist."""
+
+
+class OptionError(CfaggError, ValueError):
+    """An option with a value that is not understood."""
 
 
 class LimitError(CfaggError, ValueError):

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from cfagg.checking.engine import Result, run, version_of
-from cfagg.checking.findings import Finding
+from cfagg.checking.findings import Finding, NotApplicable
+from cfagg.checking.lookup import table_versions
 from cfagg.checking.options import Options
 from cfagg.checking.report import Checked, Report, by_gravity
 from cfagg.checking.rule import registered
 from cfagg.checking.sources.cdl import parse_cdl
 from cfagg.checking.suppressions import Suppression, suppressed
-from cfagg.errors import CfaggError
+from cfagg.errors import CfaggError, OptionError, SourceError
 
 __all__ = ["check", "check_cdl", "check_one", "check_or_tell", "could_not", "named", "options_of", "unused"]
 
@@ -65,7 +66,7 @@ def check(
     ------
     SourceError
         If the only source cannot be opened; one of a list is reported instead.
-    ValueError
+    OptionError
         If an option is not understood.
 
     Examples
@@ -103,19 +104,31 @@ def options_of(settings: Any, **given: Any) -> Options:
 
     Raises
     ------
-    ValueError
+    OptionError
         If the version of CF is not known or no rule has a code that begins so.
+    SourceError
+        If a table cannot be read.
     """
     options = Options(**{**settings.options, **{name: value for name, value in given.items() if value}})
     if options.cf_version is not None:
         from cfagg.checking.versions import parse
 
         if parse(options.cf_version) is None:
-            raise ValueError(f"{options.cf_version!r} is not a version of CF; known are 1.0 to 1.13 and 1.14-draft")
+            raise OptionError(f"{options.cf_version!r} is not a version of CF; known are 1.0 to 1.13 and 1.14-draft")
+    if options.tables:
+        try:
+            table_versions(options.tables)
+        except NotApplicable as error:
+            raise SourceError(str(error)) from error
+    for code in (*options.select, *options.ignore):
+        if not any(known.startswith(code) for known in registered()):
+            raise OptionError(f"no rule has a code that begins with {code!r}; `cfagg explain` lists them")
     return options
 
 
-def check_one(source: Any, options: Options, suppressions: Sequence[Suppression] = (), *, drawn: bool = False) -> Checked:
+def check_one(
+    source: Any, options: Options, suppressions: Sequence[Suppression] = (), *, drawn: bool = False
+) -> Checked:
     """Check one source.
 
     Parameters
@@ -154,10 +167,13 @@ def check_one(source: Any, options: Options, suppressions: Sequence[Suppression]
         suppressed=hidden,
         reached=reached,
         pictures=pictures,
+        tables=table_versions(options.tables),
     )
 
 
-def check_or_tell(source: Any, options: Options, suppressions: Sequence[Suppression] = (), *, drawn: bool = False) -> Checked:
+def check_or_tell(
+    source: Any, options: Options, suppressions: Sequence[Suppression] = (), *, drawn: bool = False
+) -> Checked:
     """Check one source; what cannot be opened or breaks the check becomes a finding ``INT003``."""
     try:
         return check_one(source, options, suppressions, drawn=drawn)
@@ -191,10 +207,8 @@ def check_cdl(text: str, **options: Any) -> Result:
 
 
 def _opened(source: Any, options: Options) -> Any:
-    try:
-        from cfagg.checking.opening import open_dataset
-    except ImportError:
-        return parse_cdl(Path(source).read_text(encoding="utf-8"), str(source))
+    from cfagg.checking.opening import open_dataset
+
     return open_dataset(source, options=options)
 
 

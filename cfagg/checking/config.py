@@ -82,8 +82,8 @@ class Finder:
     """
 
     def __init__(self, directory: str | os.PathLike[str] = ".") -> None:
-        self._known: dict[str, Settings | None] = {}
-        self._here = os.path.abspath(directory)
+        self._known: dict[Path, Settings | None] = {}
+        self._here = _absolute(directory)
 
     def settings(self, source: Any) -> Settings:
         """Return the settings for a source.
@@ -94,23 +94,22 @@ class Finder:
         here = self._above(self._here)
         if not isinstance(source, str | os.PathLike) or "://" in os.fsdecode(source):
             return here or Settings()
-        near = self._above(os.path.dirname(os.path.abspath(os.fsdecode(source))))
+        near = self._above(_absolute(source).parent)
         if near is None or near is here:
             return here or Settings()
         narrow = {name: value for name, value in near.options.items() if name not in ("allow", "tables")}
         return Settings(near.path, narrow, near.suppressions, near.strict)
 
-    def _above(self, directory: str) -> Settings | None:
+    def _above(self, directory: Path) -> Settings | None:
         """Return the nearest settings in a directory or above it."""
         passed = []
         found: Settings | None = None
         while directory not in self._known:
             passed.append(directory)
             found = _in(directory)
-            above = os.path.dirname(directory)
-            if found is not None or above == directory:
+            if found is not None or directory.parent == directory:
                 break
-            directory = above
+            directory = directory.parent
         else:
             found = self._known[directory]
         for each in passed:
@@ -118,9 +117,14 @@ class Finder:
         return found
 
 
-def _in(directory: str) -> Settings | None:
+def _absolute(path: str | os.PathLike[str]) -> Path:
+    """Return a path from the root without ``..``; links are not followed."""
+    return Path(os.path.abspath(os.fsdecode(path)))  # noqa: PTH100 - the other one follows links
+
+
+def _in(directory: Path) -> Settings | None:
     for name in FILES:
-        path = Path(directory, name)
+        path = directory / name
         if path.is_file():
             found = _read(path)
             if found is not None:
@@ -176,7 +180,7 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._base = os.path.dirname(os.path.abspath(path))
+        self._base = _absolute(path).parent
 
     def _wrong(self, key: str, wanted: str) -> SourceError:
         return SourceError(f"{self._path}: {key} is expected to be {wanted}")
@@ -202,7 +206,7 @@ class _Reader:
             if key in section:
                 options[key] = self._texts(section[key], key)
         if "allow" in options:
-            options["allow"] = tuple(a if "://" in a else os.path.join(self._base, a) for a in options["allow"])
+            options["allow"] = tuple(a if "://" in a else str(self._base / a) for a in options["allow"])
         if "tables" in section:
             options["tables"] = self._tables(section["tables"])
         return Settings(self._path, options, tuple(self._suppressions(section)), bool(section.get("strict", False)))
@@ -227,7 +231,7 @@ class _Reader:
                 raise self._wrong(key, "a table of patterns and lists of codes")
             for pattern, codes in table.items():
                 given: dict[str, Any] = {place: (pattern,)}
-                found.append(Suppression(self._texts(codes, f"{key}.{pattern!r}"), base=self._base, **given))
+                found.append(Suppression(self._texts(codes, f"{key}.{pattern!r}"), base=str(self._base), **given))
         entries = section.get("suppress", [])
         if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
             raise self._wrong("suppress", "a list of tables")
@@ -242,7 +246,7 @@ class _Reader:
                     self._texts(entry.get("files", []), f"{here}.files"),
                     self._texts(entry.get("variables", []), f"{here}.variables"),
                     str(entry.get("reason", "")),
-                    self._base,
+                    str(self._base),
                 )
             )
         return found

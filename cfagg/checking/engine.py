@@ -11,7 +11,7 @@ from cfagg.checking.model import Dataset, Group, Variable
 from cfagg.checking.options import Options
 from cfagg.checking.rule import Rule, plugins, registered
 from cfagg.checking.versions import LATEST, Version, claimed, parse
-from cfagg.errors import LimitError
+from cfagg.errors import LimitError, OptionError
 
 __all__ = ["Result", "run", "version_of"]
 
@@ -52,7 +52,7 @@ def version_of(dataset: Dataset, options: Options) -> Version:
     if options.cf_version is not None:
         asked = parse(options.cf_version)
         if asked is None:
-            raise ValueError(f"{options.cf_version!r} is not a version of CF; known are 1.0 to 1.13 and 1.14-draft")
+            raise OptionError(f"{options.cf_version!r} is not a version of CF; known are 1.0 to 1.13 and 1.14-draft")
         return asked
     words = claimed(dataset.root.text("Conventions") or "")
     known = [v for v in map(parse, words) if v is not None]

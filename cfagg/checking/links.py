@@ -10,6 +10,7 @@ from cfagg.checking.rule import Rule
 
 __all__ = ["document", "link"]
 
+
 def document() -> str:
     """Return the address of the newest version of the CF conventions that is known here."""
     return "https://cfconventions.org/Data/cf-conventions/cf-conventions-1.13/cf-conventions.html"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 __all__ = ["expanded", "is_store"]
 
@@ -14,9 +14,9 @@ _ENDS = (".nc", ".nc4", ".nca", ".cdf", ".netcdf", ".cdl")
 _MARKS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata", ".zattrs", ".nczarr")
 
 
-def is_store(path: str) -> bool:
+def is_store(path: str | Path) -> bool:
     """Tell whether a directory is a Zarr store."""
-    return any(os.path.exists(os.path.join(path, mark)) for mark in _MARKS)
+    return any(Path(path, mark).exists() for mark in _MARKS)
 
 
 def expanded(sources: Iterable[str]) -> Iterator[str]:
@@ -35,7 +35,7 @@ def expanded(sources: Iterable[str]) -> Iterator[str]:
         If there is nothing to check in a directory.
     """
     for source in sources:
-        if "://" in source or not os.path.isdir(source) or is_store(source):
+        if "://" in source or not Path(source).is_dir() or is_store(source):
             yield source
             continue
         found = False
@@ -49,9 +49,9 @@ def expanded(sources: Iterable[str]) -> Iterator[str]:
 
 
 def _below(directory: str) -> Iterator[str]:
-    for home, folders, files in os.walk(directory):
-        stores = [f for f in folders if not f.startswith(".") and is_store(os.path.join(home, f))]
+    for home, folders, files in Path(directory).walk():
+        stores = [f for f in folders if not f.startswith(".") and is_store(home / f)]
         named = [f for f in files if f.lower().endswith(_ENDS) and not f.startswith(".")]
         for name in sorted([*stores, *named]):
-            yield os.path.join(home, name)
+            yield str(home / name)
         folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in stores)

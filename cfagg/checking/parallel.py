@@ -113,9 +113,10 @@ def _alone(job: Job, *, fork: bool) -> Checked:
 
     with _pool(1, fork=fork) as pool:
         try:
-            return pool.submit(_in_process, job).result()
+            result: Checked = pool.submit(_in_process, job).result()
         except BrokenProcessPool:
             return could_not(job.source, "the process that checked it crashed, so the file is most likely damaged")
+    return result
 
 
 def _pool(jobs: int, *, fork: bool) -> Any:

@@ -97,7 +97,7 @@ def _wrong(one: Any, known: Collection[str], others: Collection[str]) -> str | N
     """Return what is wrong with a rule."""
     if not isinstance(one, Rule):
         return f"{type(one).__name__} where a Rule is expected"
-    if not isinstance(one.code, str) or _CODE.fullmatch(one.code) is None or one.code.startswith("INT"):
+    if _CODE.fullmatch(str(one.code)) is None or one.code.startswith("INT"):
         return f"the code {one.code!r} is not capital letters and three digits"
     if one.code in known or one.code in others:
         return f"the code {one.code} is taken"
@@ -105,7 +105,7 @@ def _wrong(one: Any, known: Collection[str], others: Collection[str]) -> str | N
         return f"{one.code} has no function"
     if one.severity not in ("error", "warning", "info") or one.needs not in ("metadata", "data", "references"):
         return f"{one.code} has the severity {one.severity!r} and needs {one.needs!r}"
-    if not all(isinstance(text, str) and text for text in (one.section, one.title, one.summary)):
+    if not all((one.section, one.title, one.summary)):
         return f"{one.code} lacks section, title or summary"
     return None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import Protocol
+from typing import Protocol, Self
 
 __all__ = ["Listener", "bars", "forget", "listening", "task"]
 
@@ -56,7 +56,7 @@ def task(what: str, total: int | None = None) -> Iterator[Callable[..., None]]:
     """
     listener = _listener
     if listener is None:
-        yield lambda steps=1: None
+        yield lambda _steps=1: None
         return
     number = listener.start(what, total)
     try:
@@ -102,7 +102,7 @@ class _Bars:
 
         self._drawn: Progress | None = None
 
-    def __enter__(self) -> _Bars:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

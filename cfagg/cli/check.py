@@ -66,8 +66,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--ignore", metavar="CODES", type=_codes, action="append", help="no rules whose codes begin so, as DOC,NAM001"
     )
     for table in ("standard-names", "area-types", "regions"):
-        what.add_argument(f"--{table}", metavar="TABLE", help=argparse.SUPPRESS if table != "standard-names" else
-                          "a table of standard names instead of the packed one (also --area-types, --regions)")
+        what.add_argument(
+            f"--{table}",
+            metavar="TABLE",
+            help=argparse.SUPPRESS
+            if table != "standard-names"
+            else "a table of standard names instead of the packed one (also --area-types, --regions)",
+        )
     settings = what.add_mutually_exclusive_group()
     settings.add_argument("--config", metavar="FILE", help="settings and suppressions from this file")
     settings.add_argument("--no-config", action="store_true", help="look for no settings")

@@ -129,10 +129,15 @@ class Browser:
 
     def click(self, selector: str) -> None:
         """Click with the mouse into the middle of an element."""
-        box = self.run(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center'}});"
-            " const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()"
-        )
+        script = """
+            (() => {
+              const element = document.querySelector(SELECTOR);
+              element.scrollIntoView({block: "center"});
+              const r = element.getBoundingClientRect();
+              return [r.x + r.width / 2, r.y + r.height / 2];
+            })()
+        """
+        box = self.run(script.replace("SELECTOR", json.dumps(selector)))
         for kind in ("mousePressed", "mouseReleased"):
             self.send("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
 

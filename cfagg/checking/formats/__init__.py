@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from cfagg.checking.report import Checked
+from cfagg.errors import OptionError
 
 __all__ = ["FORMATS", "Style", "pieces"]
 
@@ -60,9 +61,9 @@ def pieces(format: str, results: Iterable[Checked], style: Style) -> Iterator[st
 
     Raises
     ------
-    ValueError
+    OptionError
         If there is no such format.
     """
     if format not in FORMATS:
-        raise ValueError(f"{format!r} is not a format; there are {', '.join(FORMATS)}")
+        raise OptionError(f"{format!r} is not a format; there are {', '.join(FORMATS)}")
     yield from import_module(FORMATS[format]).pieces(results, style)

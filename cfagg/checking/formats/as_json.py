@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from cfagg.checking.formats import Style
 from cfagg.checking.report import Checked
-from cfagg.checking.rule import about
+from cfagg.checking.rule import registered
 
 __all__ = ["pieces"]
 
@@ -33,7 +33,7 @@ def _statistics(results: Iterable[Checked]) -> Iterator[str]:
     for result in results:
         codes.update(f.code for f in result.findings)
         codes.update(result.dropped)
-    known = about()
+    known = registered()
     rows = [
         {
             "code": code,

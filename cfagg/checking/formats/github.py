@@ -28,11 +28,11 @@ def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
 
 
 def _data(text: str) -> str:
-    """Return a message with what would end it escaped.
+    r"""Return a message with what would end it escaped.
 
     Examples
     --------
-    >>> _data("50 %\\nof all")
+    >>> _data("50 %\nof all")
     '50 %25%0Aof all'
     """
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -58,6 +58,7 @@ def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
     """Yield the page."""
     del style
     totals = _Totals()
+    sections: IO[str]
     with tempfile.SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", errors="backslashreplace") as sections:
         for result in results:
             totals.add(result)
@@ -87,7 +88,9 @@ def summary(results: Sequence[Checked]) -> str:
             sections += _source(result, limit=_IN_NOTEBOOK - shown, folded=True)
             shown += len(result.findings)
     more = totals.severities.total() - _IN_NOTEBOOK
-    rest = f'<p class="quiet">{more:,} more; report.to_html("report.html") writes a page with all</p>' if more > 0 else ""
+    rest = (
+        f'<p class="quiet">{more:,} more; report.to_html("report.html") writes a page with all</p>' if more > 0 else ""
+    )
     return (
         f'<div class="cfagg-report"><style>{_file("page.css")}</style><p>{_totals_line(totals)}</p>{_counts(totals)}'
         f"{_statistics(totals, linked=False)}{''.join(sections)}{rest}{_foot(totals)}</div>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 
 from cfagg.checking.findings import Finding
 from cfagg.checking.formats import Style
@@ -35,7 +36,7 @@ def _suite(number: int, result: Checked, style: Style) -> Iterator[str]:
     name = _attribute(result.source)
     yield (
         f'<testsuite id="{number}" package="cfagg.check" name="{name}" hostname="localhost" '
-        f'timestamp="1970-01-01T00:00:00" time="0" tests="{len(codes) + len(result.skipped)}" '
+        f'timestamp="{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}" time="0" tests="{len(codes) + len(result.skipped)}" '
         f'failures="{len(failing)}" errors="{len(broken)}" skipped="{len(result.skipped)}">\n'
     )
     version = f'<property name="cf_version" value="{_attribute(result.cf_version or "")}"/>'
@@ -74,12 +75,12 @@ def _lines(found: Iterable[Finding]) -> str:
 
 
 def _text(text: str) -> str:
-    """Return text for XML; what XML 1.0 cannot hold is written as Python escapes.
+    r"""Return text for XML; what XML 1.0 cannot hold is written as Python escapes.
 
     Examples
     --------
-    >>> _text("a < b\\x00")
-    'a &lt; b\\\\x00'
+    >>> _text("a < b\x00")
+    'a &lt; b\\x00'
     """
     legal = "".join(c if _legal(c) else c.encode("unicode_escape").decode("ascii") for c in text)
     return legal.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -34,7 +34,9 @@
   // The other order is made when it is first asked for: a group for each rule, in it a block for each variable.
   function groupsByRule(source) {
     const groups = new Map();
-    for (const item of source.items) {
+    const grave = ["error", "warning", "info"];
+    const sorted = [...source.items].sort((a, b) => grave.indexOf(a.severity) - grave.indexOf(b.severity));
+    for (const item of sorted) {
       if (!groups.has(item.code)) {
         const group = document.createElement("details");
         group.className = "group";

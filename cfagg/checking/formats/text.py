@@ -10,7 +10,7 @@ from textwrap import wrap
 from cfagg.checking.findings import Finding
 from cfagg.checking.formats import Style
 from cfagg.checking.report import ORDER, Checked, counted
-from cfagg.checking.rule import about
+from cfagg.checking.rule import registered
 from cfagg.display.escape import printable
 
 __all__ = ["pieces"]
@@ -88,10 +88,11 @@ def _message(text: str, style: Style, hang: int = 0) -> list[str]:
 
 
 def _statistics(codes: Counter[str]) -> Iterator[str]:
-    known = about()
+    known = registered()
     for code, number in sorted(codes.items(), key=lambda pair: (-pair[1], pair[0])):
         rule = known.get(code)
-        yield f"{number:>7,}  {code}  {rule.severity if rule else '':<7}  {printable(rule.summary) if rule else ''}".rstrip()
+        told = f"{rule.severity:<7}  {printable(rule.summary)}" if rule is not None else ""
+        yield f"{number:>7,}  {code}  {told}".rstrip()
 
 
 def _paint(text: str, what: str, style: Style) -> str:
