@@ -185,7 +185,9 @@ class _Parser:
                 self._attribute(group, None, None)
                 continue
             first = self._name()
-            if self._take(":"):
+            if first in _TYPES and first not in group.variables and self._take(":"):
+                self._attribute(group, None, first)
+            elif self._take(":"):
                 self._attribute(group, first, None)
             elif first in _TYPES and self._ahead.kind in ("word", "number"):
                 second = self._name()
@@ -193,8 +195,6 @@ class _Parser:
                     self._attribute(group, second, first)
                 else:
                     self._variable(group, first, second)
-            elif first in _TYPES and self._take(":"):
-                self._attribute(group, None, first)
             else:
                 self._fail("a type or an attribute")
             if once:
