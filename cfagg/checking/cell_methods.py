@@ -1,0 +1,304 @@
+"""The grammar of ``cell_methods``.
+
+An attribute is a list of entries::
+
+    name: [name: ...] method [where type [over type]] [within|over days|years] [(comment)]
+    name: [name: ...] anomaly_wrt norm [(comment)]
+
+and a comment is ``[interval: value unit [interval: ...] comment:] remainder``.
+
+Sources: CF sections 7.3, 7.4 and 7.5; Appendix E.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+__all__ = ["METHODS", "Entry", "Interval", "Parsed", "parse"]
+
+#: Methods of Appendix E with the minor version of CF that brought them.
+METHODS = {
+    "point": 0,
+    "sum": 0,
+    "maximum": 0,
+    "median": 0,
+    "mid_range": 0,
+    "minimum": 0,
+    "mean": 0,
+    "mode": 0,
+    "standard_deviation": 0,
+    "variance": 0,
+    "maximum_absolute_value": 7,
+    "minimum_absolute_value": 7,
+    "mean_absolute_value": 7,
+    "mean_of_upper_decile": 7,
+    "range": 7,
+    "root_mean_square": 7,
+    "sum_of_squares": 7,
+    "anomaly_wrt": 13,
+}
+
+#: Longer texts are looked at up to here only.
+_LONGEST = 1 << 16
+
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A spacing of the original data: value and unit as written; the value is checked, the unit is not."""
+
+    value: str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of ``cell_methods``.
+
+    Parameters
+    ----------
+    names : tuple of str
+        What the method was applied to, without colons.
+    method : str
+        As written.
+    where, over : str or None
+        Area types or the variables that hold them.
+    within : str or None
+        ``"within"`` or ``"over"`` in the entries of climatologies.
+    period : str or None
+        ``"days"`` or ``"years"``.
+    norm : str or None
+        What follows ``anomaly_wrt``.
+    intervals : tuple of Interval
+        Of the comment.
+    comment : str or None
+        Its remainder, `None` where there is no comment.
+    """
+
+    names: tuple[str, ...]
+    method: str
+    where: str | None = None
+    over: str | None = None
+    within: str | None = None
+    period: str | None = None
+    norm: str | None = None
+    intervals: tuple[Interval, ...] = ()
+    comment: str | None = None
+
+    @property
+    def is_anomaly(self) -> bool:
+        """Whether it says that the data are anomalies."""
+        return self.method.lower() == "anomaly_wrt"
+
+    @property
+    def is_point(self) -> bool:
+        """Whether the method is point."""
+        return self.method.lower() == "point"
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What a ``cell_methods`` attribute says.
+
+    Parameters
+    ----------
+    entries : tuple of Entry
+        Those that follow the grammar.
+    problems : tuple of str
+        Where the words do not follow the grammar.
+    comment_problems : tuple of str
+        Where comments do not follow theirs.
+    """
+
+    entries: tuple[Entry, ...]
+    problems: tuple[str, ...]
+    comment_problems: tuple[str, ...]
+
+
+@lru_cache(maxsize=1024)
+def parse(text: str) -> Parsed:
+    """Return what a ``cell_methods`` attribute says, as far as it follows the grammar.
+
+    Examples
+    --------
+    >>> entry = parse("lat: lon: mean where land (interval: 10 km comment: weighted)").entries[0]
+    >>> entry.names, entry.where, entry.intervals, entry.comment
+    (('lat', 'lon'), 'land', (Interval(value='10', unit='km'),), 'weighted')
+    >>> parse("mean").problems
+    ("'mean' where a name and a colon are expected",)
+    """
+    return _Parser(text[:_LONGEST]).parsed()
+
+
+def _tokens(text: str) -> tuple[list[str], str]:
+    """Return words, with each comment as one token that begins with a parenthesis, and what is unbalanced."""
+    found: list[str] = []
+    depth, start = 0, 0
+    plain = 0
+    for at, char in enumerate(text):
+        if char == "(":
+            if depth == 0:
+                found.extend(text[plain:at].split())
+                start = at
+            depth += 1
+        elif char == ")":
+            if depth == 0:
+                return found, "a parenthesis is closed that was not opened"
+            depth -= 1
+            if depth == 0:
+                found.append(text[start : at + 1])
+                plain = at + 1
+    if depth:
+        return found, "a parenthesis is not closed"
+    found.extend(text[plain:].split())
+    return found, ""
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._words, unbalanced = _tokens(text)
+        self._at = 0
+        self._problems: list[str] = []
+        self._comment_problems: list[str] = [unbalanced] if unbalanced else []
+
+    def parsed(self) -> Parsed:
+        entries = []
+        if not self._words and not self._comment_problems:
+            self._problems.append("it is empty")
+        while self._at < len(self._words) and len(self._problems) < 20:
+            entry = self._entry()
+            if entry is not None:
+                entries.append(entry)
+            else:
+                self._skip()
+        return Parsed(tuple(entries), tuple(self._problems), tuple(self._comment_problems))
+
+    @property
+    def _ahead(self) -> str:
+        return self._words[self._at] if self._at < len(self._words) else ""
+
+    def _next(self) -> str:
+        word = self._ahead
+        self._at += 1
+        return word
+
+    def _skip(self) -> None:
+        """Go on to the next word that is a name with a colon."""
+        while self._ahead and not _is_name(self._ahead):
+            self._at += 1
+
+    def _entry(self) -> Entry | None:
+        names = []
+        while _is_name(self._ahead):
+            names.append(self._next()[:-1])
+        word = self._ahead
+        if not names:
+            self._problems.append(_unexpected(word))
+            self._at += 1
+            return None
+        if not word or word.startswith("("):
+            self._problems.append(f"no method follows '{names[-1]}:'")
+            return None
+        if ":" in word:
+            self._problems.append(f"{word!r} where a method is expected; is a blank missing after the colon?")
+            self._at += 1
+            return None
+        method = self._next()
+        norm = where = over = within = period = None
+        if method.lower() == "anomaly_wrt":
+            if self._ahead and not self._ahead.startswith("(") and not _is_name(self._ahead):
+                norm = self._next()
+        else:
+            where, over = self._areas()
+            within, period = self._climatology()
+        intervals: tuple[Interval, ...] = ()
+        comment = None
+        if self._ahead.startswith("("):
+            intervals, comment = self._comment(self._next(), names)
+        if self._ahead and not _is_name(self._ahead):
+            self._problems.append(_unexpected(self._ahead, method))
+            self._skip()
+        return Entry(tuple(names), method, where, over, within, period, norm, intervals, comment)
+
+    def _type(self, keyword: str) -> str | None:
+        """Return the area type after ``where`` or ``over``."""
+        word = self._ahead
+        if not word or word.startswith("(") or _is_name(word):
+            self._problems.append(f"no area type follows {keyword!r}")
+            return None
+        return self._next()
+
+    def _areas(self) -> tuple[str | None, str | None]:
+        if self._ahead != "where":
+            return None, None
+        self._next()
+        where = self._type("where")
+        over = None
+        if self._ahead == "over" and not self._period_follows():
+            self._next()
+            over = self._type("over")
+        return where, over
+
+    def _period_follows(self) -> bool:
+        after = self._words[self._at + 1] if self._at + 1 < len(self._words) else ""
+        return after in ("days", "years")
+
+    def _climatology(self) -> tuple[str | None, str | None]:
+        if self._ahead not in ("within", "over"):
+            return None, None
+        word = self._next()
+        if self._ahead in ("days", "years"):
+            return word, self._next()
+        found = repr(self._ahead) if self._ahead else "nothing"
+        self._problems.append(f"{found} follows {word!r}; expected days or years" + _hint(word))
+        if self._ahead and not self._ahead.startswith("(") and not _is_name(self._ahead):
+            self._at += 1
+        return None, None
+
+    def _comment(self, text: str, names: Sequence[str]) -> tuple[tuple[Interval, ...], str]:
+        words = text[1:-1].split()
+        if not words or words[0] != "interval:":
+            return (), " ".join(words)
+        intervals = []
+        at = 0
+        while at < len(words) and words[at] == "interval:":
+            value = words[at + 1] if at + 1 < len(words) else ""
+            at += 2
+            start = at
+            while at < len(words) and words[at] not in ("interval:", "comment:"):
+                at += 1
+            unit = " ".join(words[start:at])
+            if not _NUMBER.fullmatch(value):
+                self._comment_problems.append(f"{value!r} follows 'interval:'; expected a number")
+            elif not unit:
+                self._comment_problems.append(f"the interval {value} has no unit")
+            else:
+                intervals.append(Interval(value, unit))
+        count = sum(word == "interval:" for word in words[:at])
+        if count not in (1, len(names)):
+            self._comment_problems.append(
+                f"there are {count} intervals for {len(names)} name(s); expected one, or one for each name"
+            )
+        return tuple(intervals), " ".join(words[at + 1 :])
+
+
+def _hint(word: str) -> str:
+    return ", or 'where' and an area type before 'over'" if word == "over" else ""
+
+
+def _is_name(word: str) -> bool:
+    """Whether a word is a name and a colon; ``interval:`` stands in comments only."""
+    return len(word) > 1 and word.endswith(":") and ":" not in word[:-1] and not word.startswith("(")
+
+
+def _unexpected(word: str, method: str = "") -> str:
+    if word.startswith("("):
+        return "a comment stands where a name and a colon are expected"
+    if ":" in word[:-1]:
+        return f"{word!r} where a name and a colon are expected; is a blank missing after the colon?"
+    after = f" after the method {method!r}" if method else ""
+    return f"{word!r}{after} where a name and a colon are expected"

@@ -1,0 +1,240 @@
+"""The grammar of cell methods and what they name: CF sections 7.3 and 7.4, Appendix E."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cfagg.checking.cell_methods import METHODS, Entry, Parsed, parse
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Hit, Severity
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.units import known
+
+#: Names that need no look at the table of standard names.
+_COMMON = frozenset({"area", "time", "latitude", "longitude"})
+
+#: What may be said of one climatological time, in order (section 7.4).
+_CLIMATOLOGIES = (
+    (("within", "years"), ("over", "years")),
+    (("within", "days"), ("over", "days")),
+    (("within", "days"), ("over", "days"), ("over", "years")),
+)
+
+
+def methods(c: Context) -> list[tuple[Variable, Parsed]]:
+    """Return the variables that have cell methods, with what those say."""
+    found = []
+    for v in c.with_attribute("cell_methods"):
+        text = v.text("cell_methods")
+        if text is not None:
+            found.append((v, parse(text)))
+    return found
+
+
+def norms(c: Context) -> set[Variable]:
+    """Return the variables that others are anomalies with respect to (section 7.5)."""
+    found = set()
+    for v, parsed in c.once(methods):
+        for entry in parsed.entries:
+            target = c.resolver.variable(entry.norm, v.group)[0] if entry.norm else None
+            if target is not None:
+                found.add(target)
+    return found
+
+
+def coordinate_of(c: Context, v: Variable, name: str) -> Variable | None:
+    """Return the coordinate variable of a dimension of `v`, or the scalar coordinate of `v`, that has this name."""
+    if name in v.dims:
+        found, _ = c.resolver.variable(name, v.group)
+        return found if found is not None and found.is_coordinate else None
+    for reference in c.references_of(v, "coordinates"):
+        target = reference.target
+        if target is not None and reference.name == name and is_scalar(target):
+            return target
+    return None
+
+
+def is_scalar(v: Variable) -> bool:
+    """Whether a variable is a single value, or a single text."""
+    return not v.dimensions or (v.kind == "char" and len(v.dimensions) == 1)
+
+
+@rule("CEL003")
+def cell_methods_follow_the_grammar(c: Context) -> Iterator[Hit]:
+    """cell_methods follows its grammar, and names, methods and area types are those that CF knows."""
+    for v in c.with_attribute("cell_methods"):
+        if v.text("cell_methods") is None:
+            yield Hit(v, "cell_methods", "cell_methods is not text; expected for instance 'time: mean'")
+    for v, parsed in c.once(methods):
+        for problem in parsed.problems:
+            yield Hit(v, "cell_methods", problem)
+        for entry in parsed.entries:
+            yield from _method(c, v, entry)
+            yield from _areas(c, v, entry)
+            for name in entry.names:
+                wrong = _name(c, v, name)
+                if wrong is not None:
+                    yield Hit(v, "cell_methods", *wrong)
+        yield from _climatologies(c, v, parsed)
+
+
+def _method(c: Context, v: Variable, entry: Entry) -> Iterator[Hit]:
+    since = METHODS.get(entry.method.lower())
+    if since is None:
+        from cfagg.checking.lookup import near
+
+        like = near(entry.method.lower(), METHODS)
+        hint = f"; is {like!r} meant?" if like else "; the methods are listed in Appendix E"
+        yield Hit(v, "cell_methods", f"{entry.method!r} is no cell method{hint}")
+    elif since > c.version.minor:
+        yield Hit(v, "cell_methods", f"the method {entry.method!r} is known since CF-1.{since} only", "warning")
+
+
+def _name(c: Context, v: Variable, name: str) -> tuple[str, Severity | None] | None:
+    """Return what is wrong with what a method is applied to, `None` if nothing is."""
+    if name in _COMMON or name in v.dims or coordinate_of(c, v, name) is not None or name in _selected(c, v):
+        return None
+    from cfagg.checking.lookup import near, standard_names
+
+    table = standard_names(c)
+    if name in table:
+        return None
+    if any(r.name == name for r in c.references_of(v, "coordinates")):
+        return (
+            f"{name!r} is an auxiliary coordinate; names are to be dimensions, scalar coordinates, standard names or "
+            "'area': name the dimensions",
+            "warning",
+        )
+    like = near(name, frozenset({*v.dims, "area"})) or near(name, table)
+    hint = f"; is {like!r} meant?" if like else ""
+    return f"{name!r} is no dimension or scalar coordinate of {v.path!r} and no standard name{hint}", None
+
+
+def _selected(c: Context, v: Variable) -> set[str]:
+    """Return the names that a norm's coordinates select times from: its cell methods may be about those."""
+    found = set()
+    for reference in c.references_of(v, "coordinates"):
+        if reference.target is not None:
+            found.update(reference.target.words("select"))
+    return found
+
+
+def _areas(c: Context, v: Variable, entry: Entry) -> Iterator[Hit]:
+    for keyword, name in (("where", entry.where), ("over", entry.over)):
+        wrong = _area(c, v, keyword, name) if name is not None else None
+        if wrong is not None:
+            yield Hit(v, "cell_methods", *wrong)
+
+
+def _area(c: Context, v: Variable, keyword: str, name: str) -> tuple[str, Severity | None] | None:
+    """Return what is wrong with an area type."""
+    from cfagg.checking.lookup import area_types, near
+
+    table = area_types(c)
+    found, _ = c.resolver.variable(name, v.group)
+    if found is None:
+        if name in table:
+            return None
+        like = near(name, table)
+        hint = f"; is {like!r} meant?" if like else ""
+        return f"{name!r} after {keyword!r} is no area type and no variable of area types{hint}", None
+    if (found.text("standard_name") or "").strip() != "area_type":
+        if name in table:
+            return (
+                f"{name!r} after {keyword!r} is an area type and also a variable, which readers will take for a "
+                "coordinate of area types; give the variable another name",
+                "warning",
+            )
+        return f"the variable {name!r} after {keyword!r} has not the standard_name area_type", None
+    if not found.is_text:
+        flags = "flag_meanings" in found.attributes
+        return f"the variable {name!r} after {keyword!r} holds numbers; expected area types as text", (
+            "warning" if flags else None
+        )
+    if not any(r.target is found for r in c.references_of(v, "coordinates")):
+        return f"the variable {name!r} after {keyword!r} is not named by coordinates of {v.path!r}; add it there", None
+    if keyword == "over" and not _single(found):
+        return f"the variable {name!r} after 'over' holds several texts; expected a single one", None
+    return None
+
+
+def _single(v: Variable) -> bool:
+    """Whether a variable is sized for one text."""
+    dimensions = v.dimensions[:-1] if v.kind == "char" else v.dimensions
+    return len(dimensions) <= 1 and all(d.size == 1 for d in dimensions)
+
+
+def _climatologies(c: Context, v: Variable, parsed: Parsed) -> Iterator[Hit]:
+    """Yield what is wrong with the entries of climatological times."""
+    said: dict[str, list[tuple[str, str]]] = {}
+    for entry in parsed.entries:
+        if entry.within is not None and entry.period is not None:
+            for name in entry.names:
+                said.setdefault(name, []).append((entry.within, entry.period))
+    for name, forms in said.items():
+        if tuple(forms) not in _CLIMATOLOGIES:
+            text = ", ".join(" ".join(form) for form in forms)
+            yield Hit(
+                v,
+                "cell_methods",
+                f"the entries for {name!r} are {text}; expected within years and over years, within days and over "
+                "days, or within days, over days and over years",
+            )
+            continue
+        time = coordinate_of(c, v, name)
+        if time is not None and "climatology" not in time.attributes and v not in c.once(norms):
+            yield Hit(
+                v,
+                "cell_methods",
+                f"within and over are said of {name!r}, which has no attribute climatology; they are meant for "
+                "climatological times",
+                "warning",
+            )
+
+
+@rule("CEL004")
+def a_dimension_occurs_once(c: Context) -> Iterator[Hit]:
+    """No dimension has two methods, but for climatological times."""
+    for v, parsed in c.once(methods):
+        seen: set[str] = set()
+        told: set[str] = set()
+        for entry in parsed.entries:
+            if entry.within is not None or entry.is_anomaly:
+                continue
+            for name in entry.names:
+                if name in seen and name not in told and not _climatological(c, v, name):
+                    told.add(name)
+                    sure = name in v.dims or coordinate_of(c, v, name) is not None
+                    if name != "area":
+                        yield Hit(
+                            v,
+                            "cell_methods",
+                            f"{name!r} occurs more than once; only climatological times may, with within and over",
+                            None if sure else "warning",
+                        )
+                seen.add(name)
+
+
+def _climatological(c: Context, v: Variable, name: str) -> bool:
+    time = coordinate_of(c, v, name)
+    return time is not None and "climatology" in time.attributes
+
+
+@rule("CEL005")
+def comments_follow_the_grammar(c: Context) -> Iterator[Hit]:
+    """Comments are in parentheses; their intervals are a number and a unit, one or as many as there are names."""
+    for v, parsed in c.once(methods):
+        for problem in parsed.comment_problems:
+            yield Hit(v, "cell_methods", problem)
+        for entry in parsed.entries:
+            for interval in entry.intervals:
+                if not known(interval.unit):
+                    free = len(interval.unit.split()) > 1 and known(interval.unit.split()[0])
+                    hint = "; free text follows 'comment:'" if free else ""
+                    yield Hit(
+                        v,
+                        "cell_methods",
+                        f"the interval {interval.value} has the unit {interval.unit!r}, which UDUNITS does not know"
+                        + hint,
+                    )

@@ -1,0 +1,77 @@
+"""Which dimensions should have cell methods, and which coordinates bounds: CF section 7.3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cfagg.checking.axes import axis_of
+from cfagg.checking.cell_methods import Parsed
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Hit
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.rules.cell_methods import coordinate_of, methods, norms
+
+#: Attributes of variables whose values are codes, to which no method was applied.
+_CODES = frozenset({"flag_values", "flag_masks", "flag_meanings", "cf_role"})
+
+
+def _parsed(c: Context) -> dict[Variable, Parsed]:
+    return dict(c.once(methods))
+
+
+@rule("CEL006")
+def dimensions_have_cell_methods(c: Context) -> Iterator[Hit]:
+    """Cell methods of a data variable cover its dimensions and scalar coordinates of space and time."""
+    parsed = c.once(_parsed)
+    left_out = c.once(norms) | c.roles.named_by("cell_measures") | c.roles.named_by("ancillary_variables")
+    for v in c.dataset.variables:
+        if v not in c.roles.data or v in left_out or not v.is_numeric or not _CODES.isdisjoint(v.attributes):
+            continue
+        said = parsed.get(v)
+        if said is None and "cell_methods" in v.attributes:
+            continue
+        if said is not None and said.problems:
+            continue
+        names = {name for entry in said.entries for name in entry.names} if said is not None else set()
+        lacking = [coordinate.name for coordinate, axis in _spatiotemporal(c, v) if not _covers(names, coordinate, axis)]
+        if lacking:
+            found = "cell_methods says nothing of" if said is not None else "there is no cell_methods for"
+            yield Hit(v, "cell_methods", f"{found} {', '.join(lacking)}; say there how the values stand for their cells")
+
+
+def _spatiotemporal(c: Context, v: Variable) -> Iterator[tuple[Variable, str]]:
+    """Yield the coordinate variables and scalar coordinates of space and time, with their axes."""
+    scalars = [r.name for r in c.references_of(v, "coordinates")]
+    for name in dict.fromkeys([*v.dims, *scalars]):
+        coordinate = coordinate_of(c, v, name)
+        axis = axis_of(c, coordinate) if coordinate is not None and coordinate.is_numeric else None
+        if coordinate is not None and axis is not None:
+            yield coordinate, axis
+
+
+def _covers(names: set[str], coordinate: Variable, axis: str) -> bool:
+    standard = (coordinate.text("standard_name") or "").strip()
+    return coordinate.name in names or standard in names or (axis in "XY" and "area" in names)
+
+
+@rule("CEL007")
+def cells_have_bounds(c: Context) -> Iterator[Hit]:
+    """Coordinates to which a method other than point was applied have bounds or climatology."""
+    told: set[Variable] = set()
+    for v, parsed in c.once(methods):
+        for entry in parsed.entries:
+            if entry.is_point or entry.is_anomaly:
+                continue
+            for name in entry.names:
+                coordinate = coordinate_of(c, v, name)
+                if coordinate is None or coordinate in told or not coordinate.is_numeric:
+                    continue
+                if not {"bounds", "climatology", "nodes"} & coordinate.attributes.keys():
+                    told.add(coordinate)
+                    yield Hit(
+                        coordinate,
+                        "bounds",
+                        f"the method {entry.method!r} of {v.path!r} was applied to cells of {name!r}, which has no "
+                        "bounds; add a boundary variable",
+                    )
