@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,11 +35,11 @@ def write_netcdf(dataset: Dataset, path: str | Path, format: Format = "NETCDF4")
         for group in dataset.groups:
             _header(group, made, format)
         for variable in dataset.variables:
-            if 0 < prod(variable.shape) <= 1 << 22 and variable.read is not None:
+            if 0 < variable.size <= 1 << 22 and variable.read is not None:
                 written = made[variable.group.path].variables[variable.name]
                 written.set_auto_maskandscale(False)
                 written.set_auto_chartostring(False)
-                slices = tuple(slice(0, n) for n in variable.shape)
+                slices = tuple(slice(0, d.size) for d in variable.stored)
                 written[slices or ...] = variable.values()
     return Path(path)
 
@@ -61,7 +60,7 @@ def _header(group: Group, made: dict[str, Any], format_: Format) -> None:
             fill = fill[0] if fill.size == 1 and fill.dtype == variable.dtype else None
         else:
             fill = None
-        written = target.createVariable(variable.name, dtype, variable.dims, fill_value=fill)
+        written = target.createVariable(variable.name, dtype, [d.name for d in variable.stored], fill_value=fill)
         for name, value in variable.attributes.items():
             if name != "_FillValue" or fill is None:
                 _attribute(written, name, value, format_)
