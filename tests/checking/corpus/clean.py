@@ -62,7 +62,7 @@ EXAMPLES = {
     tas:valid_max = 400.f ;
     tas:actual_range = 270.f, 290.f ;
   byte tas_qc(time, lat, lon) ;
-    tas_qc:standard_name = "air_temperature status_flag" ;
+    tas_qc:standard_name = "quality_flag" ;
     tas_qc:long_name = "quality of the temperature" ;
     tas_qc:flag_values = 0b, 1b, 2b ;
     tas_qc:flag_meanings = "good doubtful bad" ;
