@@ -19,7 +19,7 @@ from cfagg.checking.sources.foreign import Foreign, name_of, too_long, value_of
 from cfagg.errors import AccessError, FragmentReadError, LimitError, SourceError
 from cfagg.readers.locks import LIBRARY
 
-__all__ = ["BARE", "DEEPEST", "INTERNAL", "NON_COORDINATE", "Scales", "open_hdf5"]
+__all__ = ["BARE", "DEEPEST", "INTERNAL", "NON_COORDINATE", "Scales", "open_file", "open_hdf5"]
 
 #: Attributes that are the netCDF library's own.
 INTERNAL = frozenset(
@@ -66,29 +66,62 @@ def open_hdf5(path: str, source: str) -> Dataset:
     LimitError
         If its groups are nested too deeply.
     """
-    import h5py
-
     with LIBRARY:
         try:
-            # No lock: what is only read, and another program may be writing, needs none.
-            access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
-            access.set_file_locking(False, True)
-            file = h5py.h5f.open(path.encode("utf-8", "surrogateescape"), h5py.h5f.ACC_RDONLY, access)
+            file = _opened(path)
         except _ERRORS as error:
             raise SourceError(
                 f"{source} cannot be opened: it begins as HDF5, and the HDF5 library says: {error}; "
                 "copy or make it again"
             ) from error
         try:
-            root = _Walk(file, source).root()
-        except _ERRORS as error:
+            dataset = open_file(file, source)
+        except BaseException:
             file.close()
-            if isinstance(error, SourceError | LimitError):
-                raise
+            raise
+    dataset.path, dataset.close = path, lambda: _close(file)
+    return dataset
+
+
+def open_file(file: Any, source: str) -> Dataset:
+    """Return the model of an open file, which stays open.
+
+    Parameters
+    ----------
+    file : h5py.h5f.FileID
+        The file.
+    source : str
+        What messages call it.
+
+    Raises
+    ------
+    SourceError
+        If it is damaged.
+    LimitError
+        If its groups are nested too deeply.
+    """
+    with LIBRARY:
+        try:
+            return Dataset(source, "netcdf", _Walk(file, source).root())
+        except (SourceError, LimitError):
+            raise
+        except _ERRORS as error:
             raise SourceError(
                 f"{source} is HDF5 and damaged: the HDF5 library says: {error}; copy or make it again"
             ) from error
-    return Dataset(source, "netcdf", root, path=path, close=lambda: _close(file))
+
+
+def _opened(path: str) -> Any:
+    """Return a file that is only read; where it cannot be locked, or another program has, without a lock."""
+    import h5py
+
+    name = path.encode("utf-8", "surrogateescape")
+    try:
+        return h5py.h5f.open(name, h5py.h5f.ACC_RDONLY)
+    except OSError:
+        access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+        access.set_file_locking(False, True)
+        return h5py.h5f.open(name, h5py.h5f.ACC_RDONLY, access)
 
 
 def _close(file: Any) -> None:
