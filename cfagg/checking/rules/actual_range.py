@@ -71,6 +71,16 @@ def _extremes(c: Context) -> dict[int, _Extremes | None]:
     return found
 
 
+def _comparable(v: Variable) -> npt.NDArray[Any] | None:
+    """Return ``actual_range`` if it is clear which values it is to be compared with."""
+    given = v.numbers("actual_range")
+    types = _packing_types(v)
+    if given is None or given.dtype.kind not in "iuf" or not v.is_numeric or len(types) > 1:
+        return None
+    # Integers beside real packing attributes may be meant for packed values: the rule about the type tells.
+    return None if given.dtype.kind in "iu" and any(t.kind == "f" for t in types) else given
+
+
 def _equal(v: Variable, given: Any, value: Any) -> bool:
     """Whether an end of ``actual_range`` is a value of the data.
 
@@ -89,8 +99,8 @@ def _equal(v: Variable, given: Any, value: Any) -> bool:
 def actual_range_is_that_of_the_data(c: Context) -> Iterator[Hit]:
     """``actual_range`` holds the smallest and the largest value of the unpacked data."""
     for v in c.with_attribute("actual_range"):
-        given = v.numbers("actual_range")
-        if given is None or given.dtype.kind not in "iuf" or not v.is_numeric:
+        given = _comparable(v)
+        if given is None:
             continue
         if given.size != 2:
             told = f"it holds {given.size} value{'' if given.size == 1 else 's'}"
@@ -123,8 +133,8 @@ def actual_range_is_of_something(c: Context) -> Iterator[Hit]:
 def actual_range_is_valid(c: Context) -> Iterator[Hit]:
     """``actual_range`` lies within the valid range."""
     for v in c.with_attribute("actual_range"):
-        given = v.numbers("actual_range")
-        if given is None or given.size != 2 or given.dtype.kind not in "iuf" or not v.is_numeric:
+        given = _comparable(v)
+        if given is None or given.size != 2:
             continue
         ends = valid_limits(v)
         if v.kind == "integer" and any(isinstance(end, np.floating) for end in ends):

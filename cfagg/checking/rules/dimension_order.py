@@ -21,6 +21,11 @@ def _spatial(c: Context) -> set[int]:
     return {id(d) for v in c.roles.auxiliary if v.dimensions and axis_of(c, v) for d in v.dimensions}
 
 
+def _labelled(c: Context) -> set[int]:
+    """Return the dimensions whose elements have labels, by identity."""
+    return {id(v.dimensions[0]) for v in c.roles.auxiliary if v.is_text and v.dimensions}
+
+
 def _axis(c: Context, dimension: Dimension) -> Axis | None:
     v = c.once(_coordinates).get(id(dimension))
     return axis_of(c, v) if v is not None else None
@@ -72,5 +77,5 @@ def _is_other(c: Context, dimension: Dimension, *, coards: bool) -> bool:
     if id(dimension) in c.once(_spatial):
         return False
     if v is None:
-        return coards
+        return coards or id(dimension) in c.once(_labelled)
     return axis_of(c, v) is None and "compress" not in v.attributes and v.text("standard_name") != "healpix_index"
