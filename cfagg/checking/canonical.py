@@ -5,10 +5,9 @@ Sources: CF section 3.3, Appendices C and E.
 
 from __future__ import annotations
 
-import re
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from cfagg.checking.cell_methods import parse
 from cfagg.checking.lookup import modifiers, standard_names
 
 if TYPE_CHECKING:
@@ -20,8 +19,6 @@ __all__ = ["expected_units", "is_cell", "methods_of"]
 #: Methods that square the units (Appendix E).
 _SQUARES = frozenset({"variance", "sum_of_squares"})
 
-_COMMENT = re.compile(r"\([^()]*\)")
-
 
 def is_cell(c: Context, v: Variable) -> bool:
     """Whether a variable holds the bounds of another, whose units and names are its own too."""
@@ -30,9 +27,8 @@ def is_cell(c: Context, v: Variable) -> bool:
 
 
 def methods_of(v: Variable) -> list[str]:
-    """Return the methods of ``cell_methods`` in order: each is the first word after names that end in colons."""
-    words = _COMMENT.sub(" ", v.text("cell_methods") or "").split()
-    return [w for before, w in pairwise(words) if before.endswith(":") and not w.endswith(":")]
+    """Return the methods of ``cell_methods`` in order."""
+    return [e.method.lower() for e in parse(v.text("cell_methods") or "").entries]
 
 
 def expected_units(c: Context, v: Variable) -> str | None:

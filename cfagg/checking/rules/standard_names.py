@@ -54,7 +54,7 @@ def standard_name_is_a_name_and_a_modifier(c: Context) -> Iterator[Hit]:
                 yield Hit(
                     v,
                     "standard_name",
-                    f"standard_name {value[:80]!r} has {len(words)} words; expected a name and perhaps a modifier{hint}",
+                    f"standard_name {value[:60]!r} has {len(words)} words; expected a name, a modifier at most{hint}",
                     fix=(Edit(v.path, "standard_name", joined, safe=False),) if hint else (),
                 )
         elif not isinstance(value, tuple | bytes) or c.version < Version(1, 12):

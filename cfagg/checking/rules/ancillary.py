@@ -1,0 +1,59 @@
+"""Ancillary variables: CF section 3.4.
+
+The conformance document has no rules on them; these are the sentences of the chapter that can be checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cfagg.checking.cell_methods import parse
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Hit
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.spans import coordinate_span
+from cfagg.checking.versions import Version
+
+
+@rule("ANC001")
+def ancillary_variables_exist(c: Context) -> Iterator[Hit]:
+    """``ancillary_variables`` is text that names variables which are there."""
+    for v in c.with_attribute("ancillary_variables"):
+        value = v.attributes["ancillary_variables"]
+        if not isinstance(value, str):
+            if c.version < Version(1, 12) or not isinstance(value, tuple | bytes):
+                yield Hit(v, "ancillary_variables", "ancillary_variables is not one text; expected names of variables")
+            continue
+        norms = _norms(v)
+        for reference in c.references_of(v, "ancillary_variables"):
+            if reference.target is None and reference.name not in c.external and reference.name not in norms:
+                hint = "; names are separated by blanks" if "," in reference.name else ""
+                yield Hit(v, "ancillary_variables", f"there is no variable {reference.name[:80]!r}{hint}")
+
+
+@rule("ANC002")
+def ancillary_variables_span_no_more(c: Context) -> Iterator[Hit]:
+    """An ancillary variable has no dimension that its variable does not have."""
+    for v in c.with_attribute("ancillary_variables"):
+        norms = _norms(v)
+        span = None
+        for reference in c.references_of(v, "ancillary_variables"):
+            target = reference.target
+            if target is None or reference.name in norms:
+                continue  # norms of anomalies have rules of their own
+            span = coordinate_span(c, v) if span is None else span
+            dimensions = target.dimensions[:-1] if target.kind == "char" else target.dimensions
+            foreign = [d.name for d in dimensions if d not in span]
+            if foreign:
+                yield Hit(
+                    v,
+                    "ancillary_variables",
+                    f"ancillary variable {target.path!r} has the dimension {foreign[0]!r}; expected only those of its "
+                    f"data variable ({', '.join(v.dims)})",
+                )
+
+
+def _norms(v: Variable) -> set[str | None]:
+    """Return the names of norms that ``cell_methods`` tells anomalies from."""
+    return {e.norm for e in parse(v.text("cell_methods") or "").entries if e.norm}

@@ -1,0 +1,134 @@
+"""The attribute ``axis``: CF chapter 4 and the first part of chapter 5."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cfagg.checking.axes import axis_of, deduced_axis
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.model import Dimension, Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.units import is_pressure, is_reference_time, is_time, known
+
+
+def coordinate_variables(c: Context) -> dict[Dimension, Variable]:
+    """Return the coordinate variable of each dimension that has one."""
+    found: dict[Dimension, Variable] = {}
+    for v in c.dataset.variables:
+        if v.is_coordinate:
+            found.setdefault(v.dimensions[0], v)
+    return found
+
+
+def _axis(v: Variable) -> str | None:
+    """Return a legal ``axis`` attribute in capitals."""
+    text = (v.text("axis") or "").strip().upper()
+    return text if text in ("X", "Y", "Z", "T") else None
+
+
+@rule("COO001")
+def axis_is_for_coordinates(c: Context) -> Iterator[Hit]:
+    """Only coordinates and the nodes of geometries have an ``axis``."""
+    roles = c.roles
+    allowed = (
+        roles.coordinates
+        | roles.named_by("node_coordinates")
+        | roles.named_by("nodes")
+        | roles.bounds
+        | roles.climatology
+        | roles.named_by("bounds_tie_points")
+    )
+    for v in c.with_attribute("axis"):
+        if v not in allowed:
+            yield Hit(
+                v,
+                "axis",
+                f"axis on {v.name!r}, which is no coordinate variable; expected one dimension of the same name, or "
+                "that a coordinates attribute names it",
+                fix=(Edit(v.path, "axis", None, safe=False),),
+            )
+
+
+@rule("COO002")
+def axis_is_one_of_four(c: Context) -> Iterator[Hit]:
+    """``axis`` is X, Y, Z or T, in any case."""
+    for v in c.with_attribute("axis"):
+        if _axis(v) is None:
+            value = v.attributes["axis"]
+            shown = repr(value[:40]) if isinstance(value, str) else "not text"
+            yield Hit(v, "axis", f"axis is {shown}; expected X, Y, Z or T")
+
+
+@rule("COO003")
+def axis_agrees_with_units_and_positive(c: Context) -> Iterator[Hit]:
+    """``axis`` is the one that ``units`` and ``positive`` tell."""
+    for v in c.with_attribute("axis"):
+        axis = _axis(v)
+        if axis is None:
+            continue
+        units = (v.text("units") or "").strip()
+        deduced = deduced_axis(v)
+        if deduced is None and units and v.is_coordinate and is_pressure(units):
+            deduced = "Z"
+        if deduced is not None:
+            if deduced != axis:
+                positive = deduced == "Z" and (v.text("positive") or "").strip().lower() in ("up", "down")
+                why = f"positive {v.text('positive')!r}" if positive else f"units {units!r}"
+                yield Hit(
+                    v,
+                    "axis",
+                    f"axis is {v.text('axis')!r}, but {why} tells that it is {deduced}",
+                    fix=(Edit(v.path, "axis", deduced, safe=False),),
+                )
+        elif axis == "T" and units and known(units) and not (is_time(units) or is_reference_time(units)):
+            yield Hit(v, "axis", f"axis is {v.text('axis')!r}, but units {units!r} are no time")
+
+
+@rule("COO004")
+def axis_is_not_for_auxiliary_coordinates(c: Context) -> Iterator[Hit]:
+    """Auxiliary coordinates have no ``axis``; chapter 5 allows it, so this is a warning."""
+    if any("featureType" in g.attributes for g in c.dataset.groups[:1]):
+        return  # section 9.5 says to use it on auxiliary coordinates of discrete sampling geometries
+    others = c.roles.named_by("node_coordinates") | c.roles.named_by("nodes")
+    for v in c.with_attribute("axis"):
+        # A scalar coordinate stands for a coordinate variable of one value (section 5.7).
+        if v in c.roles.auxiliary and v.dimensions and v not in others:
+            yield Hit(
+                v,
+                "axis",
+                "axis on an auxiliary coordinate: the conformance document does not allow it, chapter 5 does",
+                severity="warning",
+            )
+
+
+@rule("COO005")
+def one_coordinate_for_each_axis(c: Context) -> Iterator[Hit]:
+    """No two coordinates of a data variable have the same ``axis``."""
+    own = c.once(coordinate_variables)
+    told: set[frozenset[Variable]] = set()
+    for v in c.dataset.variables:
+        if v not in c.roles.data:
+            continue
+        found: dict[str, dict[Variable, None]] = {}
+        named = [r.target for r in c.references_of(v, "coordinates")] if "coordinates" in v.attributes else []
+        for coordinate in [*(own.get(d) for d in v.dimensions), *named]:
+            axis = _axis(coordinate) if coordinate is not None and "axis" in coordinate.attributes else None
+            if coordinate is not None and axis is not None:
+                found.setdefault(axis, {})[coordinate] = None
+        for axis, several in found.items():
+            if len(several) > 1 and frozenset(several) not in told:
+                told.add(frozenset(several))
+                names = " and ".join(repr(x.path) for x in several)
+                yield Hit(v, None, f"its coordinates {names} both have axis {axis}; expected at most one of each")
+
+
+@rule("COO012")
+def horizontal_coordinates_have_an_axis(c: Context) -> Iterator[Hit]:
+    """Coordinate variables that are horizontal have an ``axis``."""
+    for v in c.dataset.variables:
+        if v.is_coordinate and "axis" not in v.attributes:
+            axis = axis_of(c, v)
+            if axis in ("X", "Y"):
+                fix = (Edit(v.path, "axis", axis, safe=False),)
+                yield Hit(v, "axis", f"horizontal coordinate variable without axis; add axis {axis!r}", fix=fix)

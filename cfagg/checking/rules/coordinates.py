@@ -1,0 +1,163 @@
+"""Coordinate variables and auxiliary coordinates: CF chapter 5."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cfagg.checking.axes import axis_of, is_latitude, is_longitude, name_of
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.model import Dimension, Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.rules.axes import coordinate_variables
+from cfagg.checking.spans import coordinate_span, replaced
+from cfagg.checking.units import is_reference_time
+from cfagg.checking.versions import Version
+
+_AXES = {"X": "longitude", "Y": "latitude", "Z": "vertical coordinate", "T": "time"}
+
+
+@rule("COO006")
+def dimensions_of_space_and_time_have_coordinate_variables(c: Context) -> Iterator[Hit]:
+    """A dimension that is a latitude, longitude, height or time by itself has a coordinate variable."""
+    if "featureType" in c.dataset.root.attributes:
+        return
+    own, stands_for = c.once(coordinate_variables), replaced(c)
+    instances = {d for others in stands_for.values() for d in others}
+    told: set[Dimension] = set()
+    for v in c.dataset.variables:
+        if v not in c.roles.data or "geometry" in v.attributes or "mesh" in v.attributes:
+            continue
+        missing = [
+            d
+            for d in dict.fromkeys(v.dimensions)
+            if d.size > 1 and d not in own and d not in told and d not in stands_for and d not in instances
+        ]
+        if not missing:
+            continue
+        named = {r.target: None for r in c.references_of(v, "coordinates") if r.target is not None}
+        for d in missing:
+            for hit in _without(c, v, d, list(named)):
+                told.add(d)
+                yield hit
+
+
+def _without(c: Context, v: Variable, d: Dimension, named: list[Variable]) -> Iterator[Hit]:
+    """Yield a hit if one coordinate alone tells what a dimension without coordinate variable is."""
+    along = [x for x in named if d in x.dimensions and not (x.is_text and x.dimensions[-1] is d)]
+    spatial = [x for x in along if not x.is_text and axis_of(c, x) is not None]
+    if not along:
+        idle = [x for x in c.once(_idle).get(d, ()) if x is not v]
+        if len(idle) == 1:
+            yield Hit(
+                v,
+                None,
+                f"dimension {d.name!r} has no coordinate variable; {idle[0].path!r} looks like its "
+                f"{_what(c, idle[0])}: call the variable and the dimension alike, or name it in coordinates",
+                severity="warning",
+            )
+        return
+    if len(spatial) != 1 or spatial[0].dimensions != (d,):
+        return
+    found = spatial[0]
+    text = (
+        f"dimension {d.name!r} has the {_what(c, found)} {found.path!r} as an auxiliary coordinate only; expected a "
+        "coordinate variable of the dimension's name"
+    )
+    if len(along) > 1:
+        yield Hit(v, "coordinates", text + ", unless the dimension is a discrete axis", severity="warning")
+    else:
+        yield Hit(v, "coordinates", text)
+
+
+def _what(c: Context, v: Variable) -> str:
+    return _AXES[axis_of(c, v) or "T"]
+
+
+def _idle(c: Context) -> dict[Dimension, list[Variable]]:
+    """Return the variables of one dimension that are latitude, longitude or time and that nothing refers to."""
+    found: dict[Dimension, list[Variable]] = {}
+    for v in c.dataset.variables:
+        if len(v.dimensions) != 1 or v.is_coordinate or not v.is_numeric or c.references_to(v):
+            continue
+        time = name_of(v) == "time" and is_reference_time(v.text("units") or "1")
+        if is_latitude(c, v) or is_longitude(c, v) or time:
+            found.setdefault(v.dimensions[0], []).append(v)
+    return found
+
+
+@rule("COO008")
+def coordinate_variables_miss_nothing(c: Context) -> Iterator[Hit]:
+    """Coordinate variables have neither ``_FillValue`` nor ``missing_value``."""
+    for v in c.with_attribute("_FillValue", "missing_value"):
+        if v.is_coordinate:
+            for name in ("_FillValue", "missing_value"):
+                if name in v.attributes:
+                    fix = (Edit(v.path, name, None, safe=False),)
+                    yield Hit(v, name, f"{name} on a coordinate variable, which cannot miss values; delete it", fix=fix)
+
+
+@rule("COO009")
+def coordinates_exist(c: Context) -> Iterator[Hit]:
+    """``coordinates`` is text that names variables which are there."""
+    for v in c.with_attribute("coordinates"):
+        value = v.attributes["coordinates"]
+        if not isinstance(value, str):
+            if c.version < Version(1, 12) or not isinstance(value, tuple | bytes):
+                yield Hit(v, "coordinates", "coordinates is not one text; expected names of variables between blanks")
+            continue
+        for reference in c.references_of(v, "coordinates"):
+            if reference.target is None:
+                commas = "," in reference.name or ";" in reference.name
+                fix = (
+                    Edit(
+                        v.path, "coordinates", " ".join(value.replace(",", " ").replace(";", " ").split()), safe=False
+                    ),
+                )
+                hint = "; names are separated by blanks" if commas else ""
+                yield Hit(
+                    v, "coordinates", f"there is no variable {reference.name[:80]!r}{hint}", fix=fix if commas else ()
+                )
+
+
+@rule("COO010")
+def auxiliary_coordinates_span_no_more(c: Context) -> Iterator[Hit]:
+    """An auxiliary coordinate has no dimension that its variable does not have.
+
+    Labels and the coordinates of domain variables and geometry containers have rules of their own.
+    """
+    for v in c.with_attribute("coordinates"):
+        if v in c.roles.geometries or v in c.roles.domains or v in c.roles.meshes:
+            continue
+        span = None
+        for reference in c.references_of(v, "coordinates"):
+            target = reference.target
+            if target is None or target.is_text or not target.dimensions:
+                continue
+            span = coordinate_span(c, v) if span is None else span
+            foreign = [d for d in target.dimensions if d not in span]
+            if foreign:
+                yield Hit(
+                    v,
+                    "coordinates",
+                    f"coordinate {target.path!r} has the dimension {foreign[0].name!r}; expected only those of its "
+                    f"variable ({', '.join(v.dims)})",
+                )
+
+
+@rule("COO011")
+def multidimensional_coordinates_have_other_names(c: Context) -> Iterator[Hit]:
+    """A coordinate of several dimensions is not called like one of them."""
+    for v in c.dataset.variables:
+        axes = v.dims[:-1] if v.kind == "char" else v.dims
+        if len(axes) > 1 and v.name in axes and _is_meant_as_coordinate(c, v):
+            yield Hit(
+                v,
+                None,
+                f"coordinate {v.name!r} of dimensions ({', '.join(v.dims)}) is called like one of them, which leaves "
+                "no name for the coordinate variable of that dimension",
+            )
+
+
+def _is_meant_as_coordinate(c: Context, v: Variable) -> bool:
+    return v in c.roles.auxiliary or is_latitude(c, v) or is_longitude(c, v) or "axis" in v.attributes
