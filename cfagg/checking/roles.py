@@ -46,6 +46,7 @@ _STRUCTURAL = frozenset(
         "sample_dimension",
         "instance_dimension",
         "cf_role",
+        "nca_private",
     }
 )
 

@@ -23,8 +23,11 @@ def examples(kind: str) -> Iterator[Any]:
 
 
 def findings(told: Any, text: str) -> list[Finding]:
+    references = told.get("references", False)
     with parse_cdl(text) as dataset:
-        return run(dataset, Options(cf_version=told.get("version"), data=True)).findings
+        if references:
+            dataset.path = "no_such_folder/example.nc"
+        return run(dataset, Options(cf_version=told.get("version"), data=True, references=references)).findings
 
 
 @pytest.mark.parametrize(("code", "told", "text"), list(examples("fails")))

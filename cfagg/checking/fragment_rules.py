@@ -1,0 +1,168 @@
+"""What a fragment must be like, so that it can become its part of an aggregation: CF section 2.8.2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cfagg.checking import units
+from cfagg.checking.findings import Severity
+from cfagg.checking.model import Variable
+from cfagg.model import Layout
+
+__all__ = ["Wanted", "compare"]
+
+#: Calendars with two names.
+_CALENDARS = {"gregorian": "standard", "365_day": "noleap", "366_day": "all_leap", "": "standard"}
+
+#: Attributes by which values are missing.
+_MISSING = ("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What one fragment is meant to be.
+
+    Parameters
+    ----------
+    master : Variable
+        The aggregation variable.
+    dims : tuple of str
+        Its dimensions.
+    extent : tuple of int
+        How much of each of them the fragment spans.
+    layout : Layout
+        What the aggregation says of how the fragment is stored.
+    part : str or None
+        The part of the stored array that the fragment is.
+    """
+
+    master: Variable
+    dims: tuple[str, ...]
+    extent: tuple[int, ...]
+    layout: Layout
+    part: str | None
+
+
+Found = tuple[str, str, Severity | None]
+
+
+def compare(fragment: Variable, wanted: Wanted) -> Iterator[Found]:
+    """Yield (rule, message, severity) of everything that keeps a variable from being a fragment."""
+    shape = list(_shape(fragment, wanted))
+    yield from shape
+    if not shape:
+        yield from _order(fragment, wanted)
+    kind = list(_kind(fragment, wanted.master))
+    yield from kind
+    if not kind:
+        yield from _units(fragment, wanted)
+        yield from _missing(fragment, wanted.master)
+
+
+def _dimensions(fragment: Variable, wanted: Wanted) -> tuple[list[str], list[int]]:
+    """Return names and sizes of a fragment's dimensions, without that of the characters of texts."""
+    dims = list(fragment.dimensions)
+    if fragment.kind == "char" and wanted.master.kind in ("string", "char") and len(dims) > len(wanted.layout.dims):
+        dims = dims[:-1]
+    return [d.name for d in dims], [d.size for d in dims]
+
+
+def _expected(wanted: Wanted) -> list[int]:
+    """Return the shape that a fragment is meant to have, in its own order of dimensions."""
+    if wanted.layout.shape is not None:
+        return list(wanted.layout.shape)
+    extent = dict(zip(wanted.dims, wanted.extent, strict=True))
+    return [extent.get(d, 1) for d in wanted.layout.dims]
+
+
+def _shape(fragment: Variable, wanted: Wanted) -> Iterator[Found]:
+    names, found = _dimensions(fragment, wanted)
+    expected = _expected(wanted)
+    if [n for n in found if n != 1] != [n for n in expected if n != 1]:
+        message = (
+            f"{fragment.path!r} has the shape {tuple(found)} ({', '.join(names)}), expected {tuple(expected)} "
+            f"({', '.join(wanted.layout.dims)}); dimensions of size 1 may be left out"
+        )
+        yield "REF005", message, None
+    elif wanted.master.dialect == "CF" and len(found) > len(expected):
+        message = f"{fragment.path!r} has {len(found)} dimensions, more than the {len(expected)} of the aggregation"
+        yield "REF005", message, None
+
+
+def _order(fragment: Variable, wanted: Wanted) -> Iterator[Found]:
+    names, sizes = _dimensions(fragment, wanted)
+    own = [n for n, size in zip(names, sizes, strict=True) if size != 1]
+    expected = [d for d, size in zip(wanted.layout.dims, _expected(wanted), strict=True) if size != 1]
+    if own != expected and sorted(own) == sorted(expected):
+        message = (
+            f"{fragment.path!r} has the dimensions ({', '.join(own)}), of the same sizes as the expected "
+            f"({', '.join(expected)}) but in another order; its values would come to wrong places"
+        )
+        yield "REF006", message, None
+
+
+def _kind(fragment: Variable, master: Variable) -> Iterator[Found]:
+    if "other" in (fragment.kind, master.kind):
+        return
+    if fragment.is_text != master.is_text:
+        found = "text" if fragment.is_text else "numbers"
+        yield (
+            "REF008",
+            f"{fragment.path!r} holds {found}; the aggregation holds {'text' if master.is_text else 'numbers'}",
+            None,
+        )
+    elif fragment.kind == "float" and master.kind == "integer" and "scale_factor" not in fragment.attributes:
+        message = (
+            f"{fragment.path!r} is of type {fragment.dtype}; as {master.dtype} it loses what stands behind the point"
+        )
+        yield "REF008", message, "warning"
+
+
+def _units(fragment: Variable, wanted: Wanted) -> Iterator[Found]:
+    expected = wanted.master.text("units")
+    found = wanted.layout.units if wanted.layout.units is not None else fragment.text("units")
+    if expected is None or found == expected:
+        yield from _calendar(fragment, wanted, expected)
+        return
+    if found is None:
+        if not units.is_dimensionless(expected):
+            yield (
+                "REF007",
+                f"{fragment.path!r} has no units; taken as {expected!r}, those of the aggregation",
+                "warning",
+            )
+        return
+    if not units.known(expected) or not units.known(found):
+        if expected.split() != found.split():
+            message = f"{fragment.path!r} has the units {found!r}, the aggregation {expected!r}; one of them is unknown"
+            yield "REF007", message, "warning"
+    elif units.is_reference_time(expected) and units.is_reference_time(found):
+        yield from _calendar(fragment, wanted, expected)
+    elif not units.convertible(found, expected):
+        message = f"{fragment.path!r} has the units {found!r}, which cannot become {expected!r}: correct one of them"
+        yield "REF007", message, None
+
+
+def _calendar(fragment: Variable, wanted: Wanted, expected: str | None) -> Iterator[Found]:
+    if expected is None or not units.is_reference_time(expected):
+        return
+    own = wanted.layout.calendar if wanted.layout.calendar is not None else fragment.text("calendar")
+    mine, theirs = ((text or "").strip().lower() for text in (wanted.master.text("calendar"), own))
+    if _CALENDARS.get(mine, mine) != _CALENDARS.get(theirs, theirs):
+        message = (
+            f"{fragment.path!r} counts in the calendar {theirs or 'standard'!r}, the aggregation in "
+            f"{mine or 'standard'!r}; dates that one of them lacks cannot be converted"
+        )
+        yield "REF010", message, None
+
+
+def _missing(fragment: Variable, master: Variable) -> Iterator[Found]:
+    if not any(a in master.attributes for a in _MISSING):
+        own = next((a for a in ("_FillValue", "missing_value") if a in fragment.attributes), None)
+        if own is not None:
+            message = (
+                f"{fragment.path!r} has missing values by {own}, but the aggregation defines none; "
+                "give it a _FillValue that is no valid value of any fragment"
+            )
+            yield "REF009", message, None

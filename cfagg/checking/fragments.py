@@ -1,0 +1,276 @@
+"""Opening the fragments of aggregations, each file once, and comparing each fragment with what it is meant to be.
+
+Files are opened by several threads in batches.  Of a fragment that is as it should be nothing is kept.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.access import Access
+from cfagg.checking.context import Context
+from cfagg.checking.described import Description, described
+from cfagg.checking.findings import Severity
+from cfagg.checking.fragment_rules import Wanted, compare
+from cfagg.checking.model import Dataset, Variable
+from cfagg.checking.progress import task
+from cfagg.checking.references import Resolver
+from cfagg.checking.uris import scheme_of
+from cfagg.errors import AccessError, CfaggError, UnsupportedError
+
+__all__ = ["Problem", "Survey", "survey"]
+
+#: Files that one task of a thread opens.
+_BATCH = 16
+
+#: Tasks that wait at most.
+_WAITING = 64
+
+#: Problems of one rule that are kept for one variable; others are counted.
+_KEPT = 100
+
+
+class Problem(NamedTuple):
+    """What is wrong with one fragment.
+
+    Parameters
+    ----------
+    code : str
+        The rule.
+    variable : Variable
+        The aggregation variable.
+    message : str
+        What was found and expected.
+    severity : str, optional
+        Where it is other than the rule's own.
+    """
+
+    code: str
+    variable: Variable
+    message: str
+    severity: Severity | None = None
+
+
+@dataclass(eq=False)
+class Survey:
+    """What was found in the fragments of all aggregations of a dataset.
+
+    Parameters
+    ----------
+    problems : list of Problem
+        The first ones of each rule and variable.
+    more : dict of (str, Variable) to int
+        How many more there are.
+    """
+
+    problems: list[Problem] = field(default_factory=list)
+    more: dict[tuple[str, Variable], int] = field(default_factory=dict)
+    _count: dict[tuple[str, Variable], int] = field(default_factory=dict)
+
+    def add(self, problem: Problem, times: int = 1) -> None:
+        """Note a problem that `times` fragments have."""
+        key = (problem.code, problem.variable)
+        seen = self._count[key] = self._count.get(key, 0) + 1
+        if seen <= _KEPT:
+            self.problems.append(problem)
+            times -= 1
+        if times and seen > _KEPT:
+            self.more[key] = self.more.get(key, 0) + times
+
+
+class _Use(NamedTuple):
+    """The fragments of one aggregation in one file."""
+
+    description: Description
+    file: str
+    fragments: npt.NDArray[np.int64]
+
+
+def survey(c: Context) -> Survey:
+    """Open the fragments of all aggregations of a dataset; of one that is no local file only those in itself."""
+    found = Survey()
+    known = [d for d in c.once(described).values() if d.aggregation is not None]
+    if not known:
+        return found
+    access = None if c.dataset.path is None else Access(c.dataset.path, c.options.allow)
+    uses: dict[str, list[_Use]] = {}
+    for description in known:
+        for use in _uses(description):
+            if use.file == "":
+                for problem in _check(c.dataset, use, ""):
+                    found.add(problem)
+                continue
+            if access is None:
+                message = "it is not opened, since fragments are looked for beside a local file or store only"
+                found.add(Problem("REF002", description.variable, _about(use, message)), len(use.fragments))
+                continue
+            try:
+                path = access.resolve(_path(use.file, description))
+            except (AccessError, UnsupportedError) as error:
+                found.add(Problem("REF002", description.variable, _about(use, error.message)), len(use.fragments))
+                continue
+            uses.setdefault(path, []).append(use)
+    with task("fragments", len(uses)) as step:
+        for problem in _opened(uses, step):
+            found.add(problem)
+    return found
+
+
+def _uses(description: Description) -> Iterator[_Use]:
+    """Yield the files of an aggregation with the fragments in each; the dataset itself is an empty name."""
+    aggregation = description.aggregation
+    if aggregation is None:
+        return
+    partitions = aggregation.partitions
+    if description.variable.dialect == "CF" and not len(partitions.files):
+        return  # unique values
+    present = np.flatnonzero(partitions.present)
+    codes = partitions.file[present]
+    order = np.argsort(codes, kind="stable")
+    ordered, members = codes[order], present[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-2))
+    for start, stop in zip(starts, [*starts[1:], len(ordered)], strict=True):
+        code = int(ordered[start])
+        yield _Use(description, "" if code < 0 else str(partitions.files[code]), members[start:stop])
+
+
+def _path(name: str, description: Description) -> str:
+    """Return a local path for the name of a fragment dataset; other URIs stay as they are."""
+    if description.variable.dialect == "NCA" or "aggregated_data" not in description.variable.attributes:
+        return name
+    scheme = scheme_of(name)
+    if scheme == "file":
+        parts = urlsplit(name)
+        if parts.netloc in ("", "localhost"):
+            return unquote(parts.path)
+    if scheme is not None:
+        return name
+    return unquote(name) if "%" in name else name
+
+
+def _opened(uses: dict[str, list[_Use]], step: object) -> Iterator[Problem]:
+    """Yield the problems of all files, in their order."""
+    tell = step if callable(step) else None
+    names = list(uses)
+    batches = [names[i : i + _BATCH] for i in range(0, len(names), _BATCH)]
+    workers = min(len(batches), 2 * (os.cpu_count() or 1), 16)
+    if workers <= 1:
+        for batch in batches:
+            yield from _files(batch, uses, tell)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        waiting: list[Future[list[Problem]]] = []
+        try:
+            for batch in batches:
+                waiting.append(pool.submit(_files, batch, uses, tell))
+                if len(waiting) > _WAITING:
+                    yield from waiting.pop(0).result()
+            while waiting:
+                yield from waiting.pop(0).result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _files(paths: list[str], uses: dict[str, list[_Use]], tell: object) -> list[Problem]:
+    """Return the problems of some files."""
+    found: list[Problem] = []
+    for path in paths:
+        found += _file(path, uses[path])
+        if callable(tell):
+            tell()
+    return found
+
+
+def _file(path: str, uses: list[_Use]) -> list[Problem]:
+    """Return the problems of one file."""
+    from cfagg.checking.opening import open_dataset
+
+    others = [u for u in uses if not _is_readable(u)]
+    uses = [u for u in uses if _is_readable(u)]
+    found = []
+    if others and not os.path.exists(path):  # noqa: PTH110
+        found += [Problem("REF003", u.description.variable, _about(u, "there is no such file")) for u in others]
+    if not uses:
+        return found
+    try:
+        with open_dataset(path) as dataset:
+            for use in uses:
+                found += _check(dataset, use, path)
+    except CfaggError as error:
+        found += [Problem("REF003", u.description.variable, _about(u, error.message)) for u in uses]
+    except Exception as error:  # noqa: BLE001 - a file may be damaged in any way; this is what is looked for
+        message = f"it cannot be read: {type(error).__name__}: {error}"
+        found += [Problem("REF003", u.description.variable, _about(u, message)) for u in uses]
+    return found
+
+
+def _is_readable(use: _Use) -> bool:
+    """Return whether fragments are in a format that is looked into."""
+    aggregation = use.description.aggregation
+    if aggregation is None:
+        return False
+    name = aggregation.partitions.layout_of(int(use.fragments[0])).format
+    return name is None or name.lower().startswith(("netcdf", "nc", "hdf5", "zarr"))
+
+
+def _about(use: _Use, message: str) -> str:
+    """Return a message that begins with the first fragment of a file."""
+    n = len(use.fragments)
+    more = f" and {n - 1:,} more" if n > 1 else ""
+    return f"fragment {_index(use, int(use.fragments[0]))}{more} in {use.file or 'the dataset itself'!r}: {message}"
+
+
+def _index(use: _Use, fragment: int) -> list[int]:
+    """Return the place of a fragment in the array of fragments."""
+    aggregation = use.description.aggregation
+    shape = () if aggregation is None else aggregation.grid.matrix_shape
+    return [int(k) for k in np.unravel_index(fragment, shape)] if shape else []
+
+
+def _check(dataset: Dataset, use: _Use, path: str) -> Iterator[Problem]:
+    """Yield the problems of the fragments in an open dataset."""
+    aggregation, master = use.description.aggregation, use.description.variable
+    if aggregation is None:
+        return
+    resolver = Resolver(dataset)
+    group = dataset.root if path else master.group
+    partitions = aggregation.partitions
+    absent: set[str] = set()
+    for fragment in use.fragments.tolist():
+        name = partitions.address_name(fragment)
+        one = use._replace(fragments=np.array([fragment]))
+        if name is None:
+            yield Problem("REF004", master, _about(one, "nothing says which variable it is"))
+            continue
+        target = _target(dataset, resolver, name, group)
+        if target is None:
+            if name not in absent:
+                yield Problem(
+                    "REF004", master, _about(one, f"there is no variable {name!r} in it; name the one that is meant")
+                )
+            absent.add(name)
+            continue
+        extent = tuple(b - a for a, b in aggregation.grid.extent(_index(use, fragment)))
+        layout = partitions.layout_of(fragment)
+        wanted = Wanted(master, aggregation.dims, extent, layout, partitions.part_text(fragment))
+        for code, message, severity in compare(target, wanted):
+            yield Problem(code, master, _about(one, message), severity)
+
+
+def _target(dataset: Dataset, resolver: Resolver, name: str, group: object) -> Variable | None:
+    """Return the variable of a name, or of a number after ``#`` (CFA ``varid``)."""
+    if name.startswith("#") and name[1:].isdecimal() and len(name) < 9:
+        own = list(dataset.root.variables.values())
+        return own[int(name[1:])] if int(name[1:]) < len(own) else None
+    from cfagg.checking.model import Group
+
+    return resolver.variable(name, group)[0] if isinstance(group, Group) else None
