@@ -166,10 +166,10 @@ class _Parser:
         self._comment_problems: list[str] = [unbalanced] if unbalanced else []
 
     def parsed(self) -> Parsed:
-        entries = []
+        entries: list[Entry] = []
         if not self._words and not self._comment_problems:
             self._problems.append("it is empty")
-        while self._at < len(self._words) and len(self._problems) < 20:
+        while self._at < len(self._words) and len(self._problems) < 20 and len(entries) < 1000:
             entry = self._entry()
             if entry is not None:
                 entries.append(entry)

@@ -47,8 +47,8 @@ STANDARDIZED = {
 
 #: Units of time that UDUNITS knows by their own names, in the singular.
 _NAMES = {
-    "second", "sec", "min", "minute", "hour", "day", "week", "fortnight", "month", "year", "tropical_year", "common_year",
-    "leap_year", "Julian_year", "Gregorian_year", "sidereal_day", "sidereal_hour", "sidereal_minute",
+    "second", "sec", "min", "minute", "hour", "day", "week", "fortnight", "month", "year", "tropical_year",
+    "common_year", "leap_year", "Julian_year", "Gregorian_year", "sidereal_day", "sidereal_hour", "sidereal_minute",
     "sidereal_second", "sidereal_month", "sidereal_year", "lunar_month", "shake", "eon", "hr", "yr",
 }  # fmt: skip
 _SYMBOLS = {"s", "min", "h", "hr", "d", "yr"}

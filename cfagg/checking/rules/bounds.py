@@ -62,7 +62,7 @@ def one_existing_name(c: Context, attribute: str) -> Iterator[Hit]:
 
 def same_dimensions(a: tuple[Dimension, ...], b: tuple[Dimension, ...]) -> bool:
     """Whether dimensions are the same; in different groups of a store without shared ones, name and size count."""
-    return len(a) == len(b) and all(x is y or (x.name == y.name and x.size == y.size) for x, y in zip(a, b, strict=True))
+    return len(a) == len(b) and all(x is y or (x.name, x.size) == (y.name, y.size) for x, y in zip(a, b, strict=True))
 
 
 def shown(dimensions: tuple[Dimension, ...]) -> str:
@@ -72,7 +72,7 @@ def shown(dimensions: tuple[Dimension, ...]) -> str:
 
 @rule("BND001")
 def bounds_name_a_variable(c: Context) -> Iterator[Hit]:
-    """bounds is the name of one variable of the dataset."""
+    """The attribute bounds is the name of one variable of the dataset."""
     yield from one_existing_name(c, "bounds")
 
 
@@ -115,23 +115,18 @@ def _vertices(c: Context, v: Variable, size: int) -> tuple[str, Severity | None]
     if rank > 1:
         if size > 2:
             return None
-        if size == 2 and (axis in ("Z", "T") or c.version < Version(1, 12)):
-            return (
-                f"cells of {v.path!r}, which has {rank} dimensions, have 2 vertices; the text asks for more than two, "
-                "though intervals have two",
-                "warning",
-            ) if c.version >= Version(1, 12) else None
-        return f"cells of {v.path!r}, which has {rank} dimensions, have {size} vertices; expected more than two", None
+        message = f"cells of {v.path!r}, which has {rank} dimensions, have {size} vertices; expected more than two"
+        if size < 2 or (axis not in ("Z", "T") and c.version >= Version(1, 12)):
+            return message, None
+        # The text asks for polygons, which a height or a time that varies in space does not have.
+        return (message + ", though intervals have two", "warning") if c.version >= Version(1, 12) else None
     if size == 2:
         return None
+    message = f"cells of {v.path!r}, which has {rank or 'no'} dimension(s), have {size} vertices; expected two"
     if size > 2 and not v.is_coordinate and axis in ("X", "Y", None):
         # Polygons in a list of cells, as in section 7.1.3.
-        return None if axis is not None or c.version < Version(1, 12) else (
-            f"cells of {v.path!r}, which has {rank} dimension(s), have {size} vertices; expected two, unless they are "
-            "horizontal polygons",
-            "warning",
-        )
-    return f"cells of {v.path!r}, which has {rank or 'no'} dimension(s), have {size} vertices; expected two", None
+        return (message + ", unless they are horizontal polygons", "warning") if axis is None else None
+    return message, None
 
 
 def _same(c: Context, one: object, other: object) -> bool:

@@ -261,8 +261,12 @@ def standard_instead_of_gregorian(c: Context) -> Iterator[Hit]:
     """The standard calendar is called standard."""
     for v, text in _with_calendar(c):
         if text.strip().lower() == "gregorian":
-            fix = (Edit(v.path, "calendar", "standard"),)
-            yield Hit(v, "calendar", f"calendar {text!r} is deprecated; write 'standard', which means the same", fix=fix)
+            yield Hit(
+                v,
+                "calendar",
+                f"calendar {text!r} is deprecated; write 'standard', which means the same",
+                fix=(Edit(v.path, "calendar", "standard"),),
+            )
 
 
 @rule("TIM016", needs="data")

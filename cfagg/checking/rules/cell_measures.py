@@ -48,7 +48,7 @@ def _grammar(v: Variable) -> Iterator[Hit]:
         return
     groups = pairs(text)
     if not groups:
-        yield Hit(v, "cell_measures", f"{text!r:.80} is not pairs of a measure and a variable such as 'area: areacella'")
+        yield Hit(v, "cell_measures", f"{text!r:.80} is not pairs of measure and variable such as 'area: areacella'")
         return
     for measure, names in groups:
         if measure not in _MEASURES:

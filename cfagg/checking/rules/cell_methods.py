@@ -48,11 +48,20 @@ def coordinate_of(c: Context, v: Variable, name: str) -> Variable | None:
     if name in v.dims:
         found, _ = c.resolver.variable(name, v.group)
         return found if found is not None and found.is_coordinate else None
-    for reference in c.references_of(v, "coordinates"):
-        target = reference.target
-        if target is not None and reference.name == name and is_scalar(target):
-            return target
-    return None
+    return scalars(c, v).get(name)
+
+
+def scalars(c: Context, v: Variable) -> dict[str, Variable]:
+    """Return the scalar coordinates of a variable by the names that it gives them."""
+    known_already = c.once(_scalars)
+    if v not in known_already:
+        named = [(r.name, r.target) for r in c.references_of(v, "coordinates")]
+        known_already[v] = {name: target for name, target in named if target is not None and is_scalar(target)}
+    return known_already[v]
+
+
+def _scalars(_: Context) -> dict[Variable, dict[str, Variable]]:
+    return {}
 
 
 def is_scalar(v: Variable) -> bool:
@@ -101,11 +110,8 @@ def _name(c: Context, v: Variable, name: str) -> tuple[str, Severity | None] | N
     if name in table:
         return None
     if any(r.name == name for r in c.references_of(v, "coordinates")):
-        return (
-            f"{name!r} is an auxiliary coordinate; names are to be dimensions, scalar coordinates, standard names or "
-            "'area': name the dimensions",
-            "warning",
-        )
+        expected = "dimensions, scalar coordinates, standard names or 'area': name its dimensions"
+        return f"{name!r} is an auxiliary coordinate; names are to be {expected}", "warning"
     like = near(name, frozenset({*v.dims, "area"})) or near(name, table)
     hint = f"; is {like!r} meant?" if like else ""
     return f"{name!r} is no dimension or scalar coordinate of {v.path!r} and no standard name{hint}", None
@@ -141,11 +147,8 @@ def _area(c: Context, v: Variable, keyword: str, name: str) -> tuple[str, Severi
         return f"{name!r} after {keyword!r} is no area type and no variable of area types{hint}", None
     if (found.text("standard_name") or "").strip() != "area_type":
         if name in table:
-            return (
-                f"{name!r} after {keyword!r} is an area type and also a variable, which readers will take for a "
-                "coordinate of area types; give the variable another name",
-                "warning",
-            )
+            taken = "and also a variable, which readers will take for a coordinate of area types; rename the variable"
+            return f"{name!r} after {keyword!r} is an area type {taken}", "warning"
         return f"the variable {name!r} after {keyword!r} has not the standard_name area_type", None
     if not found.is_text:
         flags = "flag_meanings" in found.attributes

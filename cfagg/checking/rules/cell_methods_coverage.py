@@ -10,7 +10,7 @@ from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
-from cfagg.checking.rules.cell_methods import coordinate_of, methods, norms
+from cfagg.checking.rules.cell_methods import coordinate_of, methods, norms, scalars
 
 #: Attributes of variables whose values are codes, to which no method was applied.
 _CODES = frozenset({"flag_values", "flag_masks", "flag_meanings", "cf_role"})
@@ -34,16 +34,15 @@ def dimensions_have_cell_methods(c: Context) -> Iterator[Hit]:
         if said is not None and said.problems:
             continue
         names = {name for entry in said.entries for name in entry.names} if said is not None else set()
-        lacking = [coordinate.name for coordinate, axis in _spatiotemporal(c, v) if not _covers(names, coordinate, axis)]
+        lacking = [one.name for one, axis in _spatiotemporal(c, v) if not _covers(names, one, axis)]
         if lacking:
             found = "cell_methods says nothing of" if said is not None else "there is no cell_methods for"
-            yield Hit(v, "cell_methods", f"{found} {', '.join(lacking)}; say there how the values stand for their cells")
+            yield Hit(v, "cell_methods", f"{found} {', '.join(lacking)}; say how the values stand for their cells")
 
 
 def _spatiotemporal(c: Context, v: Variable) -> Iterator[tuple[Variable, str]]:
     """Yield the coordinate variables and scalar coordinates of space and time, with their axes."""
-    scalars = [r.name for r in c.references_of(v, "coordinates")]
-    for name in dict.fromkeys([*v.dims, *scalars]):
+    for name in dict.fromkeys([*v.dims, *scalars(c, v)]):
         coordinate = coordinate_of(c, v, name)
         axis = axis_of(c, coordinate) if coordinate is not None and coordinate.is_numeric else None
         if coordinate is not None and axis is not None:

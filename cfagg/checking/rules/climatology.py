@@ -34,7 +34,7 @@ def climatology_only_on_times(c: Context) -> Iterator[Hit]:
 
 @rule("CLM002")
 def climatology_names_a_variable(c: Context) -> Iterator[Hit]:
-    """climatology is the name of one variable of the dataset."""
+    """The attribute climatology is the name of one variable of the dataset."""
     yield from one_existing_name(c, "climatology")
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from cfagg.checking.context import Context
-from cfagg.checking.datetimes import Datetime
+from cfagg.checking.datetimes import Datetime, parse_datetime
 from cfagg.checking.findings import Edit, Hit, Severity
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
@@ -65,13 +65,11 @@ def _without_reference(c: Context, v: Variable, units: str) -> Iterator[Hit]:
     _, word, text = parts
     if not any(ch.isdigit() for ch in text) or text[0].isalpha():
         yield Hit(v, "units", f"{units!r} contains no datetime after {word!r}; expected for instance 2000-01-01")
-    elif c.version < Version(1, 13) and _not_understood(c, text):
+    elif c.version < Version(1, 13) and _not_understood(text):
         yield Hit(v, "units", f"{text!r} is not a datetime; expected {_FORM}")
 
 
-def _not_understood(c: Context, text: str) -> bool:
-    from cfagg.checking.datetimes import parse_datetime
-
+def _not_understood(text: str) -> bool:
     found = parse_datetime(text)
     return found is None or bool(found.rest)
 
@@ -123,11 +121,8 @@ def _form(t: Time, version: Version) -> Iterator[tuple[str, Severity | None]]:
             "warning",
         )
     if d.minute is not None and d.second is None:
-        yield (
-            f"the time of day of {t.text!r} has no seconds; CF's format has them, though its own examples leave them "
-            "out: write hour:minute:second",
-            "info",
-        )
+        reading = "CF's format has them, though its own examples leave them out: write hour:minute:second"
+        yield f"the time of day of {t.text!r} has no seconds; {reading}", "info"
 
 
 def _zone(d: Datetime) -> str:
