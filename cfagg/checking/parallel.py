@@ -103,15 +103,17 @@ def _side_by_side(waiting: Iterator[Job], jobs: int, *, fork: bool) -> Iterator[
             pool.shutdown(wait=not broken, cancel_futures=True)
         if not broken:
             return
-        # A library crashed on one of those under way: one by one, so that the others are not blamed.
+        # A library crashed on one of those under way: one by one, so that the others are not blamed.  The threads of
+        # the broken pool may still be ending, so that copies of this process are no longer safe.
+        fork = False
         for job, _ in sent:
-            yield _alone(job, fork=fork)
+            yield _alone(job)
 
 
-def _alone(job: Job, *, fork: bool) -> Checked:
+def _alone(job: Job) -> Checked:
     from concurrent.futures.process import BrokenProcessPool
 
-    with _pool(1, fork=fork) as pool:
+    with _pool(1, fork=False) as pool:
         try:
             result: Checked = pool.submit(_in_process, job).result()
         except BrokenProcessPool:

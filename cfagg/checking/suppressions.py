@@ -56,7 +56,9 @@ class Suppression:
             start = self.base.replace(os.sep, "/").rstrip("/") + "/"
             below = whole.removeprefix(start)
         last = whole.rsplit("/", 1)[-1]
-        return any(fnmatchcase(whole, p) or fnmatchcase(below if "/" in p else last, p) for p in self.files)
+        return any(
+            fnmatchcase(whole, p) or fnmatchcase(below, p) if "/" in p else fnmatchcase(last, p) for p in self.files
+        )
 
     def hides(self, finding: Finding) -> bool:
         """Whether it is about this finding, of a source that it is meant for."""

@@ -1,0 +1,159 @@
+"""The settings in cfagg.toml and pyproject.toml."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cfagg.checking.config import Finder, Settings, load
+from cfagg.errors import SourceError
+
+WHOLE = """
+[tool.other]
+x = 1
+
+[tool.cfagg.check]
+cf-version = "1.8"
+select = ["UNI", "TIM"]
+ignore = "TIM013"
+data = true
+references = false
+strict = true
+allow = ["archive", "/elsewhere", "https://example.org/data/"]
+tables = { standard-names = "names.xml" }
+
+[tool.cfagg.check.per-file-ignores]
+"legacy/*.nc" = ["UNI001"]
+
+[tool.cfagg.check.per-variable-ignores]
+"qc_*" = ["FLG"]
+
+[[tool.cfagg.check.suppress]]
+codes = ["BND004"]
+files = ["legacy/*.nc"]
+variables = ["lon"]
+reason = "known"
+"""
+
+
+def test_every_setting_is_read(tmp_path):
+    path = tmp_path / "pyproject.toml"
+    path.write_text(WHOLE)
+    settings = load(path)
+    assert settings.options == {
+        "cf_version": "1.8",
+        "select": ("UNI", "TIM"),
+        "ignore": ("TIM013",),
+        "data": True,
+        "allow": (str(tmp_path / "archive"), "/elsewhere", "https://example.org/data/"),
+        "tables": {"standard_names": tmp_path / "names.xml"},
+    }
+    assert settings.strict
+    assert [str(s) for s in settings.suppressions] == [
+        "UNI001 in legacy/*.nc",
+        "FLG of qc_*",
+        "BND004 in legacy/*.nc of lon",
+    ]
+    assert settings.suppressions[2].reason == "known"
+    assert {s.base for s in settings.suppressions} == {str(tmp_path)}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[check]\nselct = ['A']", "'selct' is not a setting"),
+        ("[check]\nselect = [1]", "select is expected to be a list of texts"),
+        ("[check]\nselect = ['']", "select is expected"),
+        ("[check]\ndata = 'yes'", "data is expected to be true or false"),
+        ("[check]\ncf-version = 1.8", "cf-version is expected"),
+        ("[check]\ntables = { names = 'a' }", "tables is expected"),
+        ("[check]\nsuppress = [{ files = ['a'] }]", r"suppress\[0\] is expected to be a table with codes"),
+        ("[check]\nsuppress = 1", "suppress is expected"),
+        ("[check]\nper-file-ignores = ['a']", "per-file-ignores is expected"),
+        ("check = 1", "the section check is expected"),
+        ("[check\n", "is not TOML"),
+    ],
+)
+def test_what_is_wrong_is_told_with_file_and_key(tmp_path, text, told):
+    path = tmp_path / "cfagg.toml"
+    path.write_text(text)
+    with pytest.raises(SourceError, match=told) as error:
+        load(path)
+    assert str(path) in str(error.value)
+
+
+def test_a_file_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(SourceError, match=r"cfagg\.toml"):
+        load(tmp_path / "cfagg.toml")
+
+
+def test_text_that_is_not_utf8_is_an_error(tmp_path):
+    path = tmp_path / "cfagg.toml"
+    path.write_bytes(b"[check]\nselect = ['\xff']")
+    with pytest.raises(SourceError, match="not TOML"):
+        load(path)
+
+
+def test_a_file_without_the_section_has_no_settings(tmp_path):
+    path = tmp_path / "cfagg.toml"
+    path.write_text("[other]\n")
+    assert load(path) == Settings(path)
+
+
+def settings(folder: Path, name: str, code: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    section = "check" if name == "cfagg.toml" else "tool.cfagg.check"
+    (folder / name).write_text(f'[{section}]\nignore = ["{code}"]\nallow = ["/"]\ntables = {{ regions = "r.xml" }}\n')
+
+
+def ignored(folder: Path, source: str) -> object:
+    return Finder(folder).settings(source).options.get("ignore")
+
+
+def test_the_nearest_file_above_the_source_counts(tmp_path):
+    settings(tmp_path, "cfagg.toml", "UNI")
+    settings(tmp_path / "a", "pyproject.toml", "TIM")
+    assert ignored(tmp_path, str(tmp_path / "a/b/c.nc")) == ("TIM",)
+    assert ignored(tmp_path, str(tmp_path / "b/c.nc")) == ("UNI",)
+
+
+def test_without_a_file_above_the_source_that_of_the_working_directory_counts(tmp_path):
+    settings(tmp_path / "project", "cfagg.toml", "UNI")
+    assert ignored(tmp_path / "project", str(tmp_path / "data/a.nc")) == ("UNI",)
+
+
+def test_sources_without_a_place_use_that_of_the_working_directory(tmp_path):
+    settings(tmp_path, "cfagg.toml", "UNI")
+    assert ignored(tmp_path, "https://example.org/a.zarr") == ("UNI",)
+    assert Finder(tmp_path).settings(object()).options["ignore"] == ("UNI",)
+
+
+def test_cfagg_toml_counts_before_pyproject_toml(tmp_path):
+    settings(tmp_path, "pyproject.toml", "TIM")
+    settings(tmp_path, "cfagg.toml", "UNI")
+    assert ignored(tmp_path, str(tmp_path / "a.nc")) == ("UNI",)
+
+
+def test_a_pyproject_without_the_section_is_passed_over(tmp_path):
+    settings(tmp_path, "cfagg.toml", "UNI")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/pyproject.toml").write_text("[tool.other]\ncfagg = 1\n")
+    assert ignored(tmp_path, str(tmp_path / "a/b.nc")) == ("UNI",)
+
+
+def test_dots_in_a_path_do_not_lead_past_a_neighbour(tmp_path):
+    settings(tmp_path / "a", "cfagg.toml", "UNI")
+    assert ignored(tmp_path, str(tmp_path / "a/../b.nc")) is None
+
+
+def test_a_file_beside_foreign_data_opens_no_further_places_and_names_no_tables(tmp_path):
+    settings(tmp_path / "download", "cfagg.toml", "UNI")
+    (tmp_path / "work").mkdir()
+    found = Finder(tmp_path / "work").settings(str(tmp_path / "download/a.nc"))
+    assert found.options == {"ignore": ("UNI",)}
+
+
+def test_a_file_above_the_working_directory_may_open_places(tmp_path):
+    settings(tmp_path, "cfagg.toml", "UNI")
+    assert "allow" in Finder(tmp_path).settings(str(tmp_path / "a.nc")).options

@@ -1,0 +1,83 @@
+"""Many sources, several at a time."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from cfagg.checking.options import Options
+from cfagg.checking.parallel import Job, check_many, processes
+from tests.checking.samples import BROKEN, CLEAN, written
+
+
+class Killer(os.PathLike):
+    """A source that ends the process that looks at it, as a crash of a library does."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.home = os.getpid()
+
+    def __fspath__(self) -> str:
+        if os.getpid() != self.home:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.path
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> list[str]:
+    paths = written(tmp_path, broken=BROKEN, clean=CLEAN)
+    return [paths["clean"], paths["broken"], str(tmp_path / "none.nc"), paths["clean"]] * 8
+
+
+@pytest.mark.parametrize("fork", [True, False])
+def test_results_are_those_of_one_process_and_in_order(sources, fork):
+    alone = list(check_many([Job(s, Options()) for s in sources]))
+    together = list(check_many([Job(s, Options()) for s in sources], jobs=2, fork=fork))
+    assert together == alone
+    assert [c.source for c in together] == sources
+
+
+def test_sources_are_taken_only_as_they_are_needed(sources):
+    taken = 0
+
+    def jobs():
+        nonlocal taken
+        for source in sources * 50:
+            taken += 1
+            yield Job(source, Options())
+
+    results = check_many(jobs(), jobs=2, fork=True)
+    next(results)
+    assert taken < 20
+    results.close()
+
+
+def test_a_source_that_crashes_its_process_is_told_and_the_others_are_checked(sources):
+    jobs = [Job(s, Options()) for s in (*sources[:6], Killer("deadly.nc"), *sources)]
+    results = list(check_many(jobs, jobs=2, fork=True))
+    assert [r.source for r in results] == [*sources[:6], "deadly.nc", *sources]
+    assert "crashed" in results[6].failure
+    assert results[6].findings[0].code == "INT003"
+    assert [r.ok for r in results[7:11]] == [True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("count", "heavy", "wanted", "expected"),
+    [
+        (1, False, None, 1),
+        (5, False, None, 1),
+        (5, False, 3, 3),
+        (2, False, 8, 2),
+        (1, True, None, 1),
+        (0, True, None, 1),
+    ],
+)
+def test_processes_are_used_only_where_they_pay(count, heavy, wanted, expected):
+    assert processes(count, heavy=heavy, wanted=wanted) == expected
+
+
+def test_as_many_processes_as_processors_are_used_for_many_files():
+    assert processes(10_000, heavy=False) == len(os.sched_getaffinity(0))
