@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.checking.context import Context
+from cfagg.checking.missing import missing_mask, unsigned
 from cfagg.checking.model import Variable
 from cfagg.checking.spans import coordinate_span
 
@@ -83,12 +84,8 @@ def counts(v: Variable) -> npt.NDArray[np.int64] | None:
     """Return the values of a variable that counts; missing ones as 0; `None` where it does not hold numbers."""
     if not v.is_numeric or v.size > LONGEST:
         return None
-    values = v.values().ravel()
-    missing = np.zeros(values.shape, bool)
-    for attribute in ("_FillValue", "missing_value"):
-        fill = v.numbers(attribute)
-        if fill is not None:
-            missing |= np.isin(values, fill)
+    values = unsigned(v, v.values().ravel())
+    missing = missing_mask(v, values)
     if values.dtype.kind == "f":
         missing |= ~np.isfinite(values) | (np.abs(values) > 2**53)
     return np.where(missing, 0, values).astype(np.int64)

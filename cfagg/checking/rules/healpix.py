@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
+from cfagg.checking.missing import missing_mask, unsigned
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
 from cfagg.checking.rules.grid_mappings import mappings_named
@@ -29,16 +30,9 @@ def with_standard_name(c: Context, name: str) -> list[Variable]:
 
 def whole_numbers(v: Variable) -> Iterator[npt.NDArray[np.integer]]:
     """Yield the values of an integer variable piece by piece, missing ones left out."""
-    fills = []
-    for attribute in ("_FillValue", "missing_value"):
-        value = v.numbers(attribute)
-        if value is not None:
-            fills.extend(value.ravel().tolist())
     for block in v.blocks():
-        flat = block.ravel()
-        if fills:
-            flat = flat[~np.isin(flat, fills)]
-        yield flat
+        values = unsigned(v, block.ravel())
+        yield values[~missing_mask(v, values)]
 
 
 @rule("GMP010")

@@ -1,0 +1,159 @@
+"""Discrete sampling geometries: what type they are of, and how their features are stored (CF chapter 9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from cfagg.checking.axes import axis_of
+from cfagg.checking.context import Context
+from cfagg.checking.model import Dimension, Variable
+from cfagg.checking.spans import coordinate_span
+
+__all__ = ["ROLES", "SPELLINGS", "TYPES", "Features", "Placed", "axes_of", "features"]
+
+#: By table 9.1: the types of features, and the axes that their data have coordinates for.
+TYPES = {
+    "point": "XYT",
+    "timeseries": "XYT",
+    "trajectory": "XYT",
+    "profile": "XYZT",
+    "timeseriesprofile": "XYZT",
+    "trajectoryprofile": "XYZT",
+}
+
+#: As they are written.
+SPELLINGS = {
+    t.lower(): t for t in ("point", "timeSeries", "trajectory", "profile", "timeSeriesProfile", "trajectoryProfile")
+}
+
+#: Values of cf_role for each type.
+ROLES = {
+    "timeseries": ("timeseries_id",),
+    "trajectory": ("trajectory_id",),
+    "profile": ("profile_id",),
+    "timeseriesprofile": ("timeseries_id", "profile_id"),
+    "trajectoryprofile": ("trajectory_id", "profile_id"),
+}
+
+_IDENTIFIERS = frozenset({"timeseries_id", "profile_id", "trajectory_id"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """A data variable with its coordinates by axis.
+
+    Parameters
+    ----------
+    variable : Variable
+        The data variable.
+    listed : bool
+        Whether it has a ``coordinates`` attribute.
+    axes : dict of str to list of Variable
+        Its coordinates for each of X, Y, Z and T.
+    """
+
+    variable: Variable
+    listed: bool
+    axes: dict[str, list[Variable]]
+
+
+@dataclass(eq=False)
+class Features:
+    """The features of a dataset.
+
+    Parameters
+    ----------
+    type : str or None
+        The ``featureType`` in small letters, `None` where there is none that table 9.1 knows.
+    counts : list of (Variable, Dimension or None)
+        Count variables of contiguous ragged arrays, with the sample dimension.
+    indices : list of (Variable, Dimension or None)
+        Index variables of indexed ragged arrays, with the instance dimension.
+    identifiers : list of Variable
+        Variables with a ``cf_role`` that identifies features.
+    """
+
+    context: Context
+    type: str | None
+    counts: list[tuple[Variable, Dimension | None]] = field(default_factory=list)
+    indices: list[tuple[Variable, Dimension | None]] = field(default_factory=list)
+    identifiers: list[Variable] = field(default_factory=list)
+
+    @cached_property
+    def instances(self) -> set[Dimension]:
+        """Dimensions along which variables tell of whole features."""
+        found = {d for v in self.identifiers for d in axes_of(v)}
+        found |= {d for v, _ in self.counts for d in v.dimensions}
+        return found | {d for _, d in self.indices if d is not None}
+
+    @cached_property
+    def samples(self) -> set[Dimension]:
+        """Dimensions along which the elements of ragged arrays stand."""
+        found = {d for _, d in self.counts if d is not None}
+        return found | {d for v, _ in self.indices for d in v.dimensions if d not in self.instances}
+
+    @cached_property
+    def data(self) -> list[Placed]:
+        """The data variables of the features: what has ``coordinates``, and what has the dimensions of elements."""
+        c, found = self.context, []
+        for v in c.dataset.variables:
+            if v not in c.roles.data or not v.is_numeric or not v.dimensions:
+                continue
+            listed = "coordinates" in v.attributes
+            if not listed and (not self._has_elements(v) or c.references_to(v, "ancillary_variables", "cell_measures")):
+                continue
+            found.append(Placed(v, listed, self._axes(v)))
+        return found
+
+    def _has_elements(self, v: Variable) -> bool:
+        own = set(v.dimensions)
+        if self.samples:
+            return bool(own & self.samples)
+        if self.instances:
+            return bool(own & self.instances) and bool(own - self.instances)
+        return any(d.size > 1 for d in own)
+
+    def _axes(self, v: Variable) -> dict[str, list[Variable]]:
+        c = self.context
+        named = [r.target for r in c.references_of(v, "coordinates") if r.target is not None]
+        for d in coordinate_span(c, v):
+            target, _ = c.resolver.variable(d.name, v.group)
+            if target is not None and target.is_coordinate and target.dimensions[0] is d:
+                named.append(target)
+        found: dict[str, list[Variable]] = {"X": [], "Y": [], "Z": [], "T": []}
+        for t in dict.fromkeys(named):
+            axis = axis_of(c, t)
+            if axis is None and t.is_numeric and (t.text("units") or "1") != "1":
+                axis = "Z"  # whether a vertical coordinate says what it is, is a matter of section 4.3
+            if axis is not None:
+                found[axis].append(t)
+        return found
+
+
+def axes_of(v: Variable) -> tuple[Dimension, ...]:
+    """Return the dimensions of a variable without that of its characters."""
+    return v.dimensions[:-1] if v.kind == "char" else v.dimensions
+
+
+def features(c: Context) -> Features:
+    """Return the features of a dataset; cached."""
+    return c.once(_features)
+
+
+def _features(c: Context) -> Features:
+    text = (c.dataset.root.text("featureType") or "").lower()
+    found = Features(c, text if text in TYPES else None)
+    for v in c.with_attribute("sample_dimension", "instance_dimension", "cf_role"):
+        if "sample_dimension" in v.attributes:
+            found.counts.append((v, _dimension(c, v, "sample_dimension")))
+        if "instance_dimension" in v.attributes:
+            found.indices.append((v, _dimension(c, v, "instance_dimension")))
+        if v.text("cf_role") in _IDENTIFIERS:
+            found.identifiers.append(v)
+    return found
+
+
+def _dimension(c: Context, v: Variable, attribute: str) -> Dimension | None:
+    words = v.words(attribute)
+    return c.resolver.dimension(words[0], v.group) if len(words) == 1 else None

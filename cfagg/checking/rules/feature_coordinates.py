@@ -1,0 +1,119 @@
+"""Discrete sampling geometries, the coordinates of their data: CF sections 9.1 and 9.5."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from cfagg.checking.context import Context
+from cfagg.checking.features import TYPES, Placed, features
+from cfagg.checking.findings import Hit
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+
+_WORDS = {"X": "a longitude or x", "Y": "a latitude or y", "Z": "a vertical coordinate", "T": "a time"}
+
+
+def _lacking(type_: str, placed: Placed) -> list[str]:
+    return [a for a in TYPES[type_] if not placed.axes[a]]
+
+
+@rule("DSG014")
+def data_have_coordinates(c: Context) -> Iterator[Hit]:
+    """Each data variable of features has a coordinates attribute, or coordinate variables that are all it needs."""
+    f = features(c)
+    for placed in f.data if f.type is not None else ():
+        if placed.listed or f.type is None or not _lacking(f.type, placed):
+            continue
+        v = placed.variable
+        certain = not {"units", "standard_name"}.isdisjoint(v.attributes) and "flag_meanings" not in v.attributes
+        names = ", ".join(_WORDS[a] for a in _lacking(f.type, placed))
+        yield Hit(
+            v,
+            "coordinates",
+            f"there is no coordinates attribute, and {names} is not found otherwise; name the coordinates",
+            None if certain else "warning",
+        )
+
+
+@rule("DSG015")
+def data_have_the_mandatory_coordinates(c: Context) -> Iterator[Hit]:
+    """Data of features have coordinates for the axes that table 9.1 names."""
+    f = features(c)
+    for placed in f.data if f.type is not None else ():
+        if not placed.listed or f.type is None:
+            continue  # DSG014
+        v = placed.variable
+        if v.text("coordinates") is None or any(r.target is None for r in c.references_of(v, "coordinates")):
+            continue  # COO009
+        missing = _lacking(f.type, placed)
+        if missing:
+            names = " and ".join(_WORDS[a] for a in missing)
+            type_ = c.dataset.root.text("featureType")
+            yield Hit(v, "coordinates", f"{names} is not among its coordinates; featureType {type_!r} needs it")
+
+
+def _within(part: Variable, whole: Variable) -> bool:
+    """Whether a coordinate varies, and another one along all its dimensions too."""
+    own = {d for d in part.dimensions if d.size > 1}
+    return bool(own) and own <= set(whole.dimensions)
+
+
+def _single(v: Variable) -> bool:
+    return prod(v.shape) <= 1
+
+
+#: For each type what coordinates may not vary along with what: (those, along the whole of these).
+_NOT_ALONG = {
+    "timeseries": (("XY", "T"),),
+    "profile": (("XYT", "Z"),),
+    "timeseriesprofile": (("XY", "T"), ("T", "Z")),
+    "trajectoryprofile": (("XYT", "Z"),),
+}
+
+#: And along what they vary.
+_ALONG = {"trajectory": (("XY", "T"),), "trajectoryprofile": (("XY", "T"),)}
+
+
+@rule("DSG016")
+def coordinates_vary_as_table_9_1_says(c: Context) -> Iterator[Hit]:
+    """The coordinates of features vary along the dimensions that their type has them vary along."""
+    f = features(c)
+    if f.type is None:
+        return
+    type_ = c.dataset.root.text("featureType")
+    for placed in f.data:
+        v, axes = placed.variable, placed.axes
+        for fixed, along in _NOT_ALONG.get(f.type, ()):
+            for a in fixed:
+                if axes[a] and axes[along] and all(_within(z, x) for x in axes[a] for z in axes[along]):
+                    yield Hit(
+                        v,
+                        "coordinates",
+                        f"its coordinate {axes[a][0].name!r} varies along that of {axes[along][0].name!r}; "
+                        f"{_WORDS[a]} of a feature of type {type_!r} does not",
+                    )
+        for moving, along in _ALONG.get(f.type, ()):
+            for a in moving:
+                ways = [t for t in axes[along] if not _single(t)]
+                if axes[a] and ways and not any(_within(t, x) for x in axes[a] for t in ways):
+                    yield Hit(
+                        v,
+                        "coordinates",
+                        f"its coordinate {axes[a][0].name!r} does not vary along that of {ways[0].name!r}; "
+                        f"{_WORDS[a]} of a feature of type {type_!r} does",
+                    )
+        if f.type == "point" and v.size > 1:
+            yield from _point(placed)
+
+
+def _point(placed: Placed) -> Iterator[Hit]:
+    v, axes = placed.variable, placed.axes
+    if len(v.dimensions) > 1:
+        message = f"data of points have one dimension; this has ({', '.join(v.dims)})"
+        yield Hit(v, None, message, "warning")
+        return
+    for a in "XYT":
+        if axes[a] and not any(set(v.dimensions) <= set(x.dimensions) for x in axes[a]):
+            message = f"its coordinate {axes[a][0].name!r} has not the dimension {v.dims[0]!r}; each point has its own"
+            yield Hit(v, "coordinates", message, "warning")

@@ -1,0 +1,147 @@
+"""Discrete sampling geometries, the values of counts, indices, identifiers and coordinates: CF chapter 9."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.checking.context import Context
+from cfagg.checking.features import Features, axes_of, features
+from cfagg.checking.findings import Hit
+from cfagg.checking.missing import missing_mask, unpacked, unsigned
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+
+
+def _present(v: Variable) -> npt.NDArray[np.int64]:
+    """Return the integers of a variable, missing ones left out."""
+    values = unsigned(v, v.values().ravel())
+    present: npt.NDArray[np.int64] = values[~missing_mask(v, values)].astype(np.int64)
+    return present
+
+
+@rule("DSG008", needs="data")
+def counts_fill_the_sample_dimension(c: Context) -> Iterator[Hit]:
+    """Counts are not negative and add up to the size of the sample dimension."""
+    for v, sample in features(c).counts:
+        if sample is None or v.kind != "integer":
+            continue
+        values = _present(v)
+        total = int(values.sum())
+        if (values < 0).any():
+            yield Hit(v, None, f"the count {int(values.min())} is negative")
+        elif total > sample.size:
+            yield Hit(
+                v, None, f"the counts add up to {total}, the sample dimension {sample.name!r} has size {sample.size}"
+            )
+        elif total < sample.size:
+            message = (
+                f"the counts add up to {total}, so {sample.size - total} samples of {sample.name!r} are of no feature"
+            )
+            yield Hit(v, None, message, "warning")
+
+
+@rule("DSG009", needs="data")
+def indices_are_of_instances(c: Context) -> Iterator[Hit]:
+    """Indices are those of elements of the instance dimension, counted from 0."""
+    for v, instance in features(c).indices:
+        if instance is None or v.kind != "integer":
+            continue
+        values = _present(v)
+        bad = values[(values < 0) | (values >= instance.size)]
+        if bad.size:
+            message = f"it holds {int(bad[0])}; expected 0 to {instance.size - 1}, or a missing value"
+            yield Hit(v, None, f"{message}, for the instance dimension {instance.name!r} has size {instance.size}")
+
+
+@rule("DSG013", needs="data")
+def identifiers_are_unique(c: Context) -> Iterator[Hit]:
+    """No two features have the same identifier."""
+    for v in features(c).identifiers:
+        if len(axes_of(v)) != 1:
+            continue
+        if v.is_text:
+            values: npt.NDArray[Any] = v.texts().ravel()
+            values = values[values != ""].astype(str)
+        elif v.is_numeric:
+            values = v.values().ravel()
+            values = values[~missing_mask(v, values)]
+        else:
+            continue
+        names, numbers = np.unique(values, return_counts=True)
+        twice = np.flatnonzero(numbers > 1)
+        if twice.size:
+            found = names[twice[0]].item()
+            yield Hit(v, "cf_role", f"{found!r} stands {int(numbers[twice[0]])} times; each feature has its own")
+
+
+@rule("DSG017", needs="data")
+def unused_elements_are_missing(c: Context) -> Iterator[Hit]:
+    """Where a coordinate of an element is missing, the data are missing too."""
+    f = features(c)
+    if f.type is None:
+        return
+    for placed in f.data:
+        v = placed.variable
+        for axis in ("T", "Z"):
+            for t in placed.axes[axis]:
+                if len(v.stored) < 2 or t.stored != v.stored or not t.is_numeric:
+                    continue
+                number = sum(
+                    int(np.count_nonzero(missing_mask(t, there) & ~missing_mask(v, data)))
+                    for there, data in zip(t.blocks(), v.blocks(), strict=True)
+                )
+                if number:
+                    message = f"{number} values are there where {t.name!r} is missing; expected missing values there"
+                    yield Hit(v, None, message)
+
+
+@rule("DSG018", needs="data")
+def times_of_a_feature_grow(c: Context) -> Iterator[Hit]:
+    """The times of a time series and of a trajectory strictly increase."""
+    f = features(c)
+    if f.type not in ("timeseries", "trajectory", "timeseriesprofile"):
+        return
+    times = dict.fromkeys(t for p in f.data for t in p.axes["T"] if t.words("standard_name")[:1] in ([], ["time"]))
+    for t in times:
+        if not t.is_numeric or t.is_coordinate or not t.stored:
+            continue
+        rows = _rows(f, t)
+        if rows is None:
+            continue
+        raw = t.values().ravel()
+        there = ~missing_mask(t, raw) & (rows >= 0)
+        order = np.argsort(rows[there], kind="stable")
+        row, value = rows[there][order], unpacked(t, raw[there])[order].astype(np.float64)
+        bad = np.flatnonzero((np.diff(value) <= 0) & (np.diff(row) == 0))
+        if bad.size:
+            message = f"times of feature {int(row[bad[0]])} do not strictly increase: {value[bad[0] + 1]:g} follows"
+            yield Hit(t, None, f"{message} {value[bad[0]]:g} ({bad.size} such)")
+
+
+def _rows(f: Features, t: Variable) -> npt.NDArray[np.int64] | None:
+    """Return for each time which feature it is of, below 0 for none; `None` where that is not known."""
+    if len(t.stored) == 1:
+        for v, sample in f.counts:
+            if sample is t.stored[0] and v.kind == "integer" and len(v.stored) == 1:
+                values = unsigned(v, v.values()).astype(np.int64)
+                values = np.where(missing_mask(v, v.values()) | (values < 0), 0, values)
+                if values.max(initial=0) > sample.size or values.sum() > sample.size:
+                    return None  # DSG008
+                rows = np.repeat(np.arange(values.size), values)
+                return np.concatenate((rows, np.full(sample.size - rows.size, -1)))
+        for v, _ in f.indices:
+            if v.stored == t.stored and v.kind == "integer":
+                values = unsigned(v, v.values()).astype(np.int64, copy=True)
+                values[missing_mask(v, v.values())] = -1
+                return values
+        return np.zeros(t.size, np.int64) if t.stored[0] not in f.instances else None
+    where = [i for i, d in enumerate(t.stored) if d in f.instances]
+    if len(t.stored) != 2 or len(where) != 1:
+        return None
+    _, second = (d.size for d in t.stored)
+    number = np.arange(t.size, dtype=np.int64)
+    return number // max(second, 1) if where[0] == 0 else number % max(second, 1)

@@ -1,0 +1,159 @@
+"""Discrete sampling geometries, their types and how they are stored: CF chapter 9 and appendix H."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cfagg.checking.context import Context
+from cfagg.checking.features import ROLES, SPELLINGS, TYPES, features
+from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.rule import rule
+
+
+@rule("DSG001")
+def feature_type_is_known(c: Context) -> Iterator[Hit]:
+    """A featureType is one of table 9.1 in any case."""
+    value = c.dataset.root.attributes.get("featureType")
+    if value is None or (isinstance(value, str) and value.lower() in TYPES):
+        return
+    if not isinstance(value, str):
+        yield Hit(None, "featureType", f"featureType is not text; expected one of {', '.join(SPELLINGS.values())}")
+        return
+    meant = SPELLINGS.get("".join(ch for ch in value.lower() if ch.isalpha()))
+    fix = (Edit(None, "featureType", meant),) if meant else ()
+    hint = f"; {meant!r} is" if meant else ""
+    yield Hit(
+        None,
+        "featureType",
+        f"{value!r} is none of {', '.join(SPELLINGS.values())}{hint}",
+        None,
+        fix,
+    )
+
+
+@rule("DSG002")
+def ragged_arrays_have_a_feature_type(c: Context) -> Iterator[Hit]:
+    """A dataset with ragged arrays has a featureType."""
+    f = features(c)
+    ragged = [v for v, _ in f.counts + f.indices]
+    if ragged and "featureType" not in c.dataset.root.attributes:
+        message = f"{ragged[0].path!r} is of a ragged array, but there is no featureType; add the global attribute"
+        yield Hit(None, "featureType", message)
+
+
+@rule("DSG003")
+def features_have_a_feature_type(c: Context) -> Iterator[Hit]:
+    """A dataset whose features are identified by cf_role has a featureType."""
+    f = features(c)
+    if f.identifiers and not f.counts and not f.indices and "featureType" not in c.dataset.root.attributes:
+        message = (
+            f"{f.identifiers[0].path!r} identifies features, but there is no featureType; add the global attribute"
+        )
+        yield Hit(None, "featureType", message)
+
+
+def _names_a_dimension(c: Context, attribute: str, what: str) -> Iterator[Hit]:
+    for v in c.with_attribute(attribute):
+        words = v.words(attribute)
+        if len(words) != 1:
+            yield Hit(v, attribute, f"{attribute} is not one name; expected that of the {what}")
+        elif c.resolver.dimension(words[0], v.group) is None:
+            yield Hit(v, attribute, f"there is no dimension {words[0]!r}; expected the {what}")
+
+
+@rule("DSG004")
+def sample_dimension_exists(c: Context) -> Iterator[Hit]:
+    """A sample_dimension is the name of a dimension that is there."""
+    yield from _names_a_dimension(c, "sample_dimension", "sample dimension")
+
+
+@rule("DSG005")
+def counts_are_integers_for_each_instance(c: Context) -> Iterator[Hit]:
+    """A count variable holds integers along the instance dimension alone."""
+    for v, sample in features(c).counts:
+        if v.kind != "integer":
+            yield Hit(v, None, f"the count variable is of type {v.dtype}; expected an integer type")
+        elif len(v.dimensions) != 1:
+            yield Hit(
+                v, None, f"the count variable has dimensions ({', '.join(v.dims)}); expected the instances' alone"
+            )
+        elif v.dimensions[0] is sample:
+            yield Hit(v, None, f"the count variable has the sample dimension {sample.name!r}; expected the instances'")
+
+
+@rule("DSG006")
+def instance_dimension_exists(c: Context) -> Iterator[Hit]:
+    """An instance_dimension is the name of a dimension that is there."""
+    yield from _names_a_dimension(c, "instance_dimension", "instance dimension")
+
+
+@rule("DSG007")
+def indices_are_integers_for_each_sample(c: Context) -> Iterator[Hit]:
+    """An index variable holds integers along the sample dimension alone."""
+    for v, instance in features(c).indices:
+        if v.kind != "integer":
+            yield Hit(v, None, f"the index variable is of type {v.dtype}; expected an integer type")
+        elif len(v.dimensions) != 1:
+            yield Hit(v, None, f"the index variable has dimensions ({', '.join(v.dims)}); expected the samples' alone")
+        elif v.dimensions[0] is instance:
+            yield Hit(
+                v, None, f"the index variable has the instance dimension {instance.name!r}; expected the samples'"
+            )
+
+
+@rule("DSG010")
+def cf_role_is_known(c: Context) -> Iterator[Hit]:
+    """A cf_role is one of those for features, or one of UGRID's."""
+    for v in c.with_attribute("cf_role"):
+        value = v.attributes["cf_role"]
+        known = ("timeseries_id", "profile_id", "trajectory_id", "mesh_topology", "location_index_set")
+        if isinstance(value, str) and (value in known or value.endswith("_connectivity")):
+            continue
+        meant = value.strip().lower() if isinstance(value, str) else ""
+        fix = (Edit(v.path, "cf_role", meant),) if meant in known else ()
+        shown = repr(value) if isinstance(value, str) else "it"
+        yield Hit(v, "cf_role", f"{shown} is none of timeseries_id, profile_id, trajectory_id", None, fix)
+
+
+@rule("DSG011")
+def cf_roles_fit_the_feature_type(c: Context) -> Iterator[Hit]:
+    """Each cf_role stands once, and is one that the featureType has."""
+    f = features(c)
+    allowed = ROLES.get(f.type or "")
+    if allowed is None:
+        return
+    seen: dict[str, str] = {}
+    for v in f.identifiers:
+        role = v.text("cf_role") or ""
+        name = c.dataset.root.text("featureType")
+        if role not in allowed:
+            yield Hit(v, "cf_role", f"featureType is {name!r}, so {' and '.join(allowed)} fit; found {role!r}")
+        elif role in seen:
+            yield Hit(v, "cf_role", f"{seen[role]!r} is {role} too; one variable alone should be")
+        else:
+            seen[role] = v.path
+
+
+@rule("DSG012")
+def features_are_identified(c: Context) -> Iterator[Hit]:
+    """A variable with cf_role identifies the features."""
+    f = features(c)
+    wanted = ROLES.get(f.type or "")
+    if wanted and f.data and not c.with_attribute("cf_role"):
+        message = f"no variable identifies the features; give one of them the cf_role {wanted[0]}"
+        yield Hit(None, "featureType", message)
+
+
+@rule("DSG019")
+def profiles_in_ragged_arrays_are_both_counted_and_indexed(c: Context) -> Iterator[Hit]:
+    """In ragged arrays of series of profiles the count and the index variable share the profile dimension."""
+    f = features(c)
+    if f.type not in ("timeseriesprofile", "trajectoryprofile") or not f.counts or not f.indices:
+        return
+    counted = {d for v, _ in f.counts for d in v.dimensions}
+    for v, _ in f.indices:
+        if len(v.dimensions) == 1 and v.dimensions[0] not in counted:
+            names = ", ".join(sorted(d.name for d in counted))
+            yield Hit(
+                v, None, f"the index variable has dimension {v.dims[0]!r}; expected that of the counts, {names!r}"
+            )

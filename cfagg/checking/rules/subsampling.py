@@ -1,0 +1,172 @@
+"""Compression by coordinate subsampling, the attributes that describe it: CF section 8.3, as its text has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.lists import interpolations, pairs
+from cfagg.checking.rule import rule
+from cfagg.checking.subsampling import METHODS, Mapped, interpolation_variables, mapping, uses
+
+#: The term of which a flag tells how a method works, and that flag.
+_FLAGS, _MEANING = ("interpolation_subarea_flags",), "location_use_3d_cartesian"
+
+
+@rule("SUB001")
+def coordinate_interpolation_names_variables(c: Context) -> Iterator[Hit]:
+    """A coordinate_interpolation lists tie point variables and interpolation variables that are there."""
+    for v in c.with_attribute("coordinate_interpolation"):
+        text = v.text("coordinate_interpolation")
+        if text is None or interpolations(text) is None:
+            yield Hit(
+                v,
+                "coordinate_interpolation",
+                f"{'it' if text is None else repr(text)} is not of the form 'tie_points: ... interpolation_variable'",
+            )
+            continue
+        for r in c.references_of(v, "coordinate_interpolation"):
+            what = "an interpolation variable" if r.key == "interpolation" else "tie points"
+            if r.target is None:
+                yield Hit(v, "coordinate_interpolation", f"there is no variable {r.name!r}; expected {what}")
+            elif r.key == "tie_point" and not r.target.is_numeric:
+                yield Hit(r.target, None, f"tie points are of type {r.target.dtype}; expected numbers")
+            elif r.key == "tie_point" and not {"_FillValue", "missing_value"}.isdisjoint(r.target.attributes):
+                name = next(a for a in ("_FillValue", "missing_value") if a in r.target.attributes)
+                message = f"tie points have no missing values, but {name} is there; delete it"
+                yield Hit(r.target, name, message, "warning", (Edit(r.target.path, name, safe=False),))
+
+
+@rule("SUB002")
+def interpolation_method_is_named_or_described(c: Context) -> Iterator[Hit]:
+    """An interpolation variable has a name of appendix J or a description, and not both."""
+    for v in interpolation_variables(c):
+        name, description = (v.attributes.get(a) for a in ("interpolation_name", "interpolation_description"))
+        if name is None and description is None:
+            yield Hit(v, "interpolation_name", "neither interpolation_name nor interpolation_description is there")
+        elif name is not None and description is not None:
+            message = "interpolation_name and interpolation_description are both there; delete one"
+            yield Hit(v, "interpolation_description", message)
+        elif description is not None and not isinstance(description, str):
+            yield Hit(v, "interpolation_description", "interpolation_description is not text")
+        elif name is not None and (not isinstance(name, str) or name not in METHODS):
+            shown = repr(name) if isinstance(name, str) else "it"
+            yield Hit(
+                v,
+                "interpolation_name",
+                f"{shown} is no method of appendix J ({', '.join(METHODS)}); "
+                "describe another one in interpolation_description",
+            )
+
+
+@rule("SUB003")
+def computational_precision_is_32_or_64(c: Context) -> Iterator[Hit]:
+    """An interpolation variable has the computational_precision "32" or "64"."""
+    for v in interpolation_variables(c):
+        value = v.attributes.get("computational_precision")
+        if value is None:
+            message = 'computational_precision is missing; expected "32" or "64"'
+        elif not isinstance(value, str):
+            message = 'computational_precision is not text; expected "32" or "64" in quotes'
+        elif value not in ("32", "64"):
+            message = f'computational_precision is {value!r}; expected "32" or "64"'
+        else:
+            continue
+        yield Hit(v, "computational_precision", message)
+
+
+@rule("SUB004")
+def tie_point_mapping_is_sound(c: Context) -> Iterator[Hit]:
+    """A tie_point_mapping maps dimensions of the data variable to dimensions that it has not, each once."""
+    parents = _parents(c)
+    for v in interpolation_variables(c):
+        parts = mapping(c, v)
+        if parts is None:
+            text = v.text("tie_point_mapping")
+            found = (
+                "is missing" if "tie_point_mapping" not in v.attributes else f"is {text!r}" if text else "is no text"
+            )
+            yield Hit(
+                v,
+                "tie_point_mapping",
+                f"tie_point_mapping {found}; expected 'interpolated_dimension: tie_point_index_variable "
+                "subsampled_dimension [interpolation_subarea_dimension]'",
+            )
+            continue
+        for message in _unsound(parts, parents.get(id(v), [])):
+            yield Hit(v, "tie_point_mapping", message)
+        method = METHODS.get(v.text("interpolation_name") or "")
+        if method is not None and method.dimensions != len(parts):
+            yield Hit(
+                v,
+                "tie_point_mapping",
+                f"{v.text('interpolation_name')} interpolates {method.dimensions} dimensions, {len(parts)} are mapped",
+                "warning",
+            )
+
+
+def _parents(c: Context) -> dict[int, list[set[object]]]:
+    """Return by interpolation variable the dimensions of each variable that uses it."""
+    found: dict[int, list[set[object]]] = {}
+    for use in uses(c):
+        found.setdefault(id(use.interpolation), []).append(set(use.span))
+    return found
+
+
+def _unsound(parts: list[Mapped], parents: list[set[object]]) -> Iterator[str]:
+    seen: dict[str, set[str]] = {"interpolated": set(), "subsampled": set(), "subarea": set(), "index": set()}
+    for part in parts:
+        for kind, named in seen.items():
+            name = getattr(part, kind)
+            if name and name in named:
+                yield f"{name!r} is mapped twice; each {kind} name stands once"
+            named.add(name)
+        for kind in ("interpolated", "subsampled", "subarea"):
+            name, dimension = getattr(part, kind), getattr(part, f"{kind}_dimension")
+            if name and dimension is None:
+                yield f"there is no dimension {name!r}; expected the {kind} dimension"
+            elif name and kind == "interpolated" and any(dimension not in p for p in parents):
+                yield f"{name!r} is no dimension of the data variable that is interpolated"
+            elif name and kind != "interpolated" and any(dimension in p for p in parents):
+                yield f"the {kind} dimension {name!r} is one of the data variable; expected one of its own"
+
+
+@rule("SUB011")
+def parameters_are_of_the_method(c: Context) -> Iterator[Hit]:
+    """An interpolation_parameters has terms that the method knows, each with a variable that is there."""
+    for v in interpolation_variables(c):
+        method = METHODS.get(v.text("interpolation_name") or "")
+        given: set[str] = set()
+        if "interpolation_parameters" in v.attributes:
+            parsed = pairs(v.text("interpolation_parameters") or "")
+            if not parsed or any(len(names) != 1 for _, names in parsed):
+                yield Hit(v, "interpolation_parameters", "it is not of the form 'term: variable term: variable'")
+                continue
+            for term, (name,) in parsed:
+                key = term.lower()
+                if method is not None and key not in method.terms:
+                    known = ", ".join(sorted(method.terms)) or "none"
+                    message = f"{v.text('interpolation_name')} has no term {term!r}; it knows {known}"
+                    yield Hit(v, "interpolation_parameters", message)
+                elif key in given:
+                    yield Hit(v, "interpolation_parameters", f"the term {term!r} stands twice")
+                given.add(key)
+                target, _ = c.resolver.variable(name, v.group)
+                if target is None:
+                    yield Hit(v, "interpolation_parameters", f"there is no variable {name!r} for the term {term!r}")
+                elif method is not None and key in _FLAGS and _MEANING not in target.words("flag_meanings"):
+                    message = f"the flags have no meaning {_MEANING}, which the method looks for"
+                    yield Hit(target, "flag_meanings", message)
+        if method is not None and method.needs - given:
+            missing = ", ".join(sorted(method.needs - given))
+            message = f"{v.text('interpolation_name')} needs the term {missing}, which is missing"
+            yield Hit(v, "interpolation_parameters", message)
+
+
+@rule("SUB017")
+def interpolation_variables_are_scalar(c: Context) -> Iterator[Hit]:
+    """Interpolation variables have no dimensions."""
+    for v in interpolation_variables(c):
+        if v.stored:
+            yield Hit(v, None, f"the interpolation variable has dimensions ({', '.join(v.dims)}); expected none")

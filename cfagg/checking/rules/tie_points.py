@@ -1,0 +1,243 @@
+"""Compression by coordinate subsampling, tie points and their indices: CF section 8.3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.lists import pairs
+from cfagg.checking.model import AttributeValue, Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.rules.bounds import INHERITED
+from cfagg.checking.subsampling import Mapped, interpolation_variables, mapping, uses
+
+
+def _names(dimensions: object) -> str:
+    return ", ".join(sorted(getattr(d, "name", "") for d in dimensions))  # type: ignore[attr-defined]
+
+
+@rule("SUB005")
+def tie_points_have_the_mapped_dimensions(c: Context) -> Iterator[Hit]:
+    """The tie points of an interpolation variable have the subsampled dimensions, and others of the data variable."""
+    told: set[tuple[int, int]] = set()
+    for use in uses(c):
+        parts = mapping(c, use.interpolation)
+        if parts is None or any(p.subsampled_dimension is None or p.interpolated_dimension is None for p in parts):
+            continue  # SUB004
+        subsampled = {p.subsampled_dimension for p in parts}
+        allowed = {*subsampled, *use.span} - {p.interpolated_dimension for p in parts}
+        shapes = {frozenset(t.dimensions) for t in use.ties}
+        for t in use.ties:
+            message = None
+            own = set(t.dimensions)
+            if subsampled - own:
+                message = f"it lacks the subsampled dimension {_names(subsampled - own)}"
+            elif any(p.interpolated_dimension in own for p in parts):
+                both = own & {p.interpolated_dimension for p in parts}
+                message = f"it has {_names(both)}, which is interpolated, beside the subsampled dimension for it"
+            elif own - allowed:
+                message = f"it has {_names(own - allowed)}, which is no dimension of {use.parent.path!r}"
+            elif len(shapes) > 1:
+                message = f"tie points that {use.interpolation.name!r} interpolates have different dimensions"
+            if message and (id(t), id(use.interpolation)) not in told:
+                told.add((id(t), id(use.interpolation)))
+                yield Hit(t, None, f"{message} ({', '.join(t.dims)})")
+
+
+def _mapped(c: Context) -> Iterator[tuple[Variable, Mapped]]:
+    for v in interpolation_variables(c):
+        for part in mapping(c, v) or ():
+            yield v, part
+
+
+@rule("SUB006")
+def index_variables_exist(c: Context) -> Iterator[Hit]:
+    """Each tie point index variable that a mapping names is there."""
+    for v, part in _mapped(c):
+        if part.index_variable is None:
+            yield Hit(v, "tie_point_mapping", f"there is no variable {part.index!r} with indices of tie points")
+
+
+def _indices(c: Context) -> Iterator[tuple[Variable, Mapped]]:
+    """Yield each index variable once for each mapped dimension."""
+    seen = set()
+    for _, part in _mapped(c):
+        v = part.index_variable
+        if v is not None and (id(v), part.subsampled, part.interpolated) not in seen:
+            seen.add((id(v), part.subsampled, part.interpolated))
+            yield v, part
+
+
+@rule("SUB007")
+def index_variables_are_lists_of_integers(c: Context) -> Iterator[Hit]:
+    """A tie point index variable has one dimension and an integer type."""
+    for v in dict.fromkeys(v for v, _ in _indices(c)):
+        if len(v.dimensions) != 1:
+            yield Hit(v, None, f"it has dimensions ({', '.join(v.dims)}); expected one, the subsampled dimension")
+        elif v.kind != "integer":
+            yield Hit(v, None, f"indices of tie points are of type {v.dtype}; expected an integer type")
+
+
+@rule("SUB008")
+def index_variables_have_the_subsampled_dimension(c: Context) -> Iterator[Hit]:
+    """The dimension of a tie point index variable is the subsampled dimension that the mapping names with it."""
+    for v, part in _indices(c):
+        if len(v.dimensions) == 1 and part.subsampled_dimension not in (None, v.dimensions[0]):
+            yield Hit(v, None, f"its dimension is {v.dims[0]!r}; expected {part.subsampled!r} as in tie_point_mapping")
+
+
+@rule("SUB009", needs="data")
+def indices_of_tie_points_grow(c: Context) -> Iterator[Hit]:
+    """Indices of tie points begin at 0 and grow, by 1 only where a continuous area ends."""
+    for v, part in _indices(c):
+        if len(v.stored) != 1 or v.kind != "integer" or not v.size:
+            continue
+        values = v.values().astype(np.int64)
+        steps = np.diff(values)
+        short = steps <= 1
+        if values[0] != 0:
+            yield Hit(v, None, f"the first index is {values[0]}; expected 0")
+        elif (steps < 0).any():
+            yield Hit(v, None, f"index {values[1:][steps < 0][0]} is less than the one before it")
+        elif (short[1:] & short[:-1]).any():
+            at = int(np.flatnonzero(short[1:] & short[:-1])[0])
+            found = ", ".join(map(str, values[at : at + 3].tolist()))
+            yield Hit(v, None, f"indices {found} follow each other; of two steps one must be 2 or more")
+        elif part.interpolated_dimension is not None and values[-1] >= part.interpolated_dimension.size:
+            size = part.interpolated_dimension.size
+            message = f"index {values[-1]} is beyond the dimension {part.interpolated!r} of size {size}"
+            yield Hit(v, None, message)
+        elif (steps == 0).any():
+            message = "an index occurs twice; chapter 8 wants indices that strictly grow, the conformance document not"
+            yield Hit(v, None, message, "warning")
+
+
+@rule("SUB010")
+def subarea_dimension_has_its_size(c: Context) -> Iterator[Hit]:
+    """An interpolation subarea dimension has a size less than the subsampled one by the continuous areas."""
+    for v, part in _mapped(c):
+        subsampled, subarea, index = part.subsampled_dimension, part.subarea_dimension, part.index_variable
+        if subsampled is None or subarea is None:
+            continue
+        areas = None
+        if c.options.data and index is not None and index.kind == "integer" and len(index.stored) == 1:
+            steps = np.diff(index.values().astype(np.int64))
+            areas = 1 + int(np.count_nonzero((steps == 0) | (steps == 1)))
+        wrong = subarea.size != subsampled.size - areas if areas is not None else subarea.size >= subsampled.size
+        if wrong:
+            expected = f"{subsampled.size - areas}" if areas is not None else f"less than {subsampled.size}"
+            yield Hit(
+                v,
+                "tie_point_mapping",
+                f"the subarea dimension {subarea.name!r} has size {subarea.size}; expected {expected}, the size of "
+                f"{subsampled.name!r} minus the number of continuous areas",
+            )
+
+
+@rule("SUB012")
+def parameters_have_dimensions_of_the_tie_points(c: Context) -> Iterator[Hit]:
+    """Interpolation parameters have dimensions of the tie points, or subarea dimensions in their place."""
+    told: set[int] = set()
+    for use in uses(c):
+        parts = mapping(c, use.interpolation)
+        if parts is None or not use.ties:
+            continue
+        allowed = {d for t in use.ties for d in t.dimensions} | {p.subarea_dimension for p in parts}
+        for _, names in pairs(use.interpolation.text("interpolation_parameters") or "") or ():
+            target, _ = c.resolver.variable(names[0], use.interpolation.group)
+            if target is None or id(target) in told:
+                continue
+            own = set(target.dimensions)
+            foreign = own - allowed
+            doubled = [p for p in parts if p.subarea_dimension in own and p.subsampled_dimension in own]
+            lacking = [p for p in parts if {p.subarea_dimension, p.subsampled_dimension}.isdisjoint(own)]
+            if foreign or doubled:
+                told.add(id(target))
+                what = _names(foreign) if foreign else f"{doubled[0].subsampled} and {doubled[0].subarea}"
+                yield Hit(
+                    target,
+                    None,
+                    f"it has {what}; expected subsampled dimensions or, in their place, subarea dimensions, "
+                    "beside other dimensions of the tie points",
+                )
+            elif lacking and own:
+                told.add(id(target))
+                yield Hit(
+                    target,
+                    None,
+                    f"it has neither {lacking[0].subsampled!r} nor a subarea dimension for it; section 8.3.8 wants "
+                    "that, the conformance document does not",
+                    "warning",
+                )
+
+
+@rule("SUB013")
+def bounds_tie_points_names_one_variable(c: Context) -> Iterator[Hit]:
+    """A bounds_tie_points attribute is the name of one variable that is there."""
+    for v in c.with_attribute("bounds_tie_points"):
+        names = c.references_of(v, "bounds_tie_points")
+        if v.text("bounds_tie_points") is None or len(names) != 1:
+            yield Hit(v, "bounds_tie_points", "bounds_tie_points is not one name; expected that of a variable")
+        elif names[0].target is None:
+            yield Hit(v, "bounds_tie_points", f"there is no variable {names[0].name!r}; expected bounds tie points")
+
+
+def _bounds(c: Context) -> Iterator[tuple[Variable, Variable]]:
+    """Yield tie point variables with their bounds tie points."""
+    for v in c.with_attribute("bounds_tie_points"):
+        names = c.references_of(v, "bounds_tie_points")
+        if len(names) == 1 and names[0].target is not None:
+            yield v, names[0].target
+
+
+@rule("SUB014")
+def bounds_tie_points_have_the_dimensions_of_the_tie_points(c: Context) -> Iterator[Hit]:
+    """Bounds tie points have the dimensions of their tie points."""
+    for v, bounds in _bounds(c):
+        if bounds.dimensions != v.dimensions:
+            found, wanted = ", ".join(bounds.dims), ", ".join(v.dims)
+            turned = set(bounds.dimensions) == set(v.dimensions)
+            message = f"it has dimensions ({found}); expected those of {v.name!r}, ({wanted})"
+            yield Hit(bounds, None, message, "warning" if turned else None)
+
+
+@rule("SUB015")
+def bounds_tie_points_are_numbers(c: Context) -> Iterator[Hit]:
+    """Bounds tie points are numbers."""
+    for _, bounds in _bounds(c):
+        if not bounds.is_numeric:
+            yield Hit(bounds, None, f"bounds tie points are of type {bounds.dtype}; expected numbers")
+
+
+@rule("SUB016")
+def bounds_tie_points_have_the_attributes_of_bounds(c: Context) -> Iterator[Hit]:
+    """Bounds tie points have no fill value, and inherited attributes only as their tie points have them."""
+    for v, bounds in _bounds(c):
+        for name in ("_FillValue", "missing_value"):
+            if name in bounds.attributes:
+                fix = (Edit(bounds.path, name, safe=False),)
+                yield Hit(bounds, name, f"{name} is not allowed: bounds tie points are never missing", None, fix)
+        for name in INHERITED:
+            if name in bounds.attributes and not _same(bounds.attributes[name], v.attributes.get(name)):
+                found = "another value" if name in v.attributes else "no such attribute"
+                fix = (Edit(bounds.path, name),)
+                yield Hit(bounds, name, f"{v.name!r} has {found}; delete {name} here, it is inherited", None, fix)
+
+
+def _same(one: AttributeValue, other: AttributeValue) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other)
+    return type(one) is type(other) and bool(one == other)
+
+
+@rule("SUB018")
+def bounds_tie_points_inherit_attributes(c: Context) -> Iterator[Hit]:
+    """Bounds tie points do not repeat attributes of their tie points."""
+    for v, bounds in _bounds(c):
+        for name in INHERITED:
+            if name in bounds.attributes and _same(bounds.attributes[name], v.attributes.get(name)):
+                message = f"{name} is the same as of {v.name!r} and inherited from there; delete it"
+                yield Hit(bounds, name, message, None, (Edit(bounds.path, name),))

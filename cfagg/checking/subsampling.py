@@ -1,0 +1,145 @@
+"""Coordinates stored as tie points, and how they are to be interpolated: CF section 8.3 and appendix J."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cfagg.checking.context import Context
+from cfagg.checking.lists import interpolations, pairs
+from cfagg.checking.model import Dimension, Variable
+from cfagg.checking.spans import own_span
+
+__all__ = ["METHODS", "Mapped", "Method", "Use", "interpolation_variables", "mapping", "uses"]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """An interpolation method of appendix J.
+
+    Parameters
+    ----------
+    dimensions : int
+        How many dimensions it interpolates.
+    terms : frozenset of str
+        Terms of ``interpolation_parameters`` that it knows.
+    needs : frozenset of str
+        Those of them that it cannot do without.
+    """
+
+    dimensions: int
+    terms: frozenset[str] = frozenset()
+    needs: frozenset[str] = frozenset()
+
+
+_FLAGS = frozenset({"interpolation_subarea_flags"})
+
+#: By the value of ``interpolation_name``.
+METHODS = {
+    "linear": Method(1),
+    "bi_linear": Method(2),
+    "quadratic": Method(1, frozenset({"w"})),
+    "quadratic_latitude_longitude": Method(1, frozenset({"ce", "ca"}) | _FLAGS, _FLAGS),
+    "bi_quadratic_latitude_longitude": Method(
+        2, frozenset({"ce1", "ca1", "ce2", "ca2", "ce3", "ca3"}) | _FLAGS, _FLAGS
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """One interpolated dimension in a ``tie_point_mapping``; of each name also what it means, `None` for nothing.
+
+    Parameters
+    ----------
+    interpolated, index, subsampled, subarea : str
+        Names of the interpolated dimension, the tie point index variable, the subsampled dimension and the
+        interpolation subarea dimension, the last one empty where there is none.
+    interpolated_dimension, subsampled_dimension, subarea_dimension : Dimension or None
+        The dimensions.
+    index_variable : Variable or None
+        The tie point index variable.
+    """
+
+    interpolated: str
+    index: str
+    subsampled: str
+    subarea: str
+    interpolated_dimension: Dimension | None
+    index_variable: Variable | None
+    subsampled_dimension: Dimension | None
+    subarea_dimension: Dimension | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Use:
+    """Tie point variables that a data variable has interpolated by one interpolation variable.
+
+    Parameters
+    ----------
+    parent : Variable
+        The data variable.
+    span : tuple of Dimension
+        Its dimensions.
+    ties : list of Variable
+        The tie point variables that are there.
+    interpolation : Variable
+        The interpolation variable.
+    """
+
+    parent: Variable
+    span: tuple[Dimension, ...]
+    ties: list[Variable]
+    interpolation: Variable
+
+
+def uses(c: Context) -> list[Use]:
+    """Return what ``coordinate_interpolation`` attributes put together, where the variables are there; cached."""
+    return c.once(_uses)
+
+
+def _uses(c: Context) -> list[Use]:
+    found = []
+    for v in c.with_attribute("coordinate_interpolation"):
+        for names, interpolation in interpolations(v.text("coordinate_interpolation") or "") or ():
+            target, _ = c.resolver.variable(interpolation, v.group)
+            ties = [t for t in (c.resolver.variable(n, v.group)[0] for n in names) if t is not None]
+            if target is not None:
+                found.append(Use(v, own_span(c, v), ties, target))
+    return found
+
+
+def interpolation_variables(c: Context) -> list[Variable]:
+    """Return the interpolation variables in order; cached."""
+    return c.once(_interpolation_variables)
+
+
+def _interpolation_variables(c: Context) -> list[Variable]:
+    marks = ("interpolation_name", "interpolation_description", "tie_point_mapping")
+    return [
+        v
+        for v in c.dataset.variables
+        if v in c.roles.interpolations or (not v.stored and any(m in v.attributes for m in marks))
+    ]
+
+
+def mapping(c: Context, v: Variable) -> list[Mapped] | None:
+    """Return the parts of the ``tie_point_mapping`` of an interpolation variable, `None` if it is malformed."""
+    parsed = pairs(v.text("tie_point_mapping") or "")
+    if not parsed or any(not 2 <= len(names) <= 3 for _, names in parsed):
+        return None
+    found = []
+    for key, names in parsed:
+        subarea = names[2] if len(names) == 3 else ""
+        found.append(
+            Mapped(
+                key,
+                names[0],
+                names[1],
+                subarea,
+                c.resolver.dimension(key, v.group),
+                c.resolver.variable(names[0], v.group)[0],
+                c.resolver.dimension(names[1], v.group),
+                c.resolver.dimension(subarea, v.group) if subarea else None,
+            )
+        )
+    return found
