@@ -1,0 +1,151 @@
+"""Which attributes may stand where and what they hold: CF Appendix A, and section 8.1 for valid ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+
+from cfagg.checking.attribute_table import attribute_table, uses
+from cfagg.checking.attribute_types import holds, said, said_type, same_type
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.model import Group, Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.versions import Version
+
+_VALID = ("valid_min", "valid_max", "valid_range")
+
+#: Attributes whose contents no other rule looks at if they are of a wrong type.
+_UNTOLD = ("long_name", "standard_error_multiplier", "mesh", "location", "location_index_set", "select", *_VALID)
+
+#: Words that others use as names of attributes too, with capital letters or without.
+_COMMON = frozenset(
+    {
+        "algorithm", "implementation", "location", "mesh", "dimensions", "select", "geometry", "nodes", "positive",
+        "title", "history", "institution", "source", "references", "comment", "long_name", "quantization",
+    }
+)  # fmt: skip
+
+#: What belongs to the dataset as a whole.
+_GLOBAL = ("Conventions", "external_variables", "featureType")
+
+#: What describes coordinates, and has no rule of its own for other variables.
+_OF_COORDINATES = ("bounds", "positive", "nodes", "select")
+
+#: What describes data.
+_OF_DATA = ("ancillary_variables", "cell_measures", "cell_methods", "coordinates", "grid_mapping")
+
+
+@rule("ATT001")
+def attributes_hold_what_the_table_says(c: Context) -> Iterator[Hit]:
+    """Attributes hold text or numbers as Table A.1 says."""
+    table = attribute_table()
+    for v in c.with_attribute(*_UNTOLD):
+        for name in _UNTOLD:
+            if name not in v.attributes or not uses(name, c.version):
+                continue
+            value = v.attributes[name]
+            kind = holds(value)
+            if kind in ("bytes", "other") or (name == "long_name" and kind == "texts" and c.version >= Version(1, 12)):
+                continue
+            if table[name].type == "S":
+                if kind in ("integer", "real"):
+                    yield Hit(v, name, f"it holds {said(value, typed=c.dataset.typed)}; expected is text")
+            elif kind in ("text", "texts"):
+                if not v.is_text:
+                    yield Hit(v, name, f"it holds {said(value)}; expected are numbers")
+            elif isinstance(value, np.ndarray):
+                wanted = 2 if name == "valid_range" else 1
+                if value.size != wanted:
+                    told = f"it holds {value.size} value{'' if value.size == 1 else 's'}"
+                    yield Hit(v, name, f"{told}; expected {'are two' if wanted == 2 else 'is one'}")
+
+
+@rule("ATT002")
+def attributes_have_a_meaning_where_they_stand(c: Context) -> Iterator[Hit]:
+    """Attributes stand on variables of the kinds for which Table A.1 gives them a meaning."""
+    for v in c.dataset.variables:
+        names = [n for n in _GLOBAL if n in v.attributes]
+        for name in names:
+            yield Hit(v, name, "CF defines it for the dataset only; on a variable it means nothing to CF")
+        if v in c.roles.data:
+            for name in _OF_COORDINATES:
+                if name in v.attributes:
+                    told = "CF defines it for coordinates, and no attribute names this variable as one"
+                    yield Hit(v, name, f"{told}: name it in coordinates if it is")
+        elif v in c.roles.coordinates:
+            for name in _OF_DATA:
+                if name in v.attributes:
+                    yield Hit(v, name, "CF defines it for data variables; on a coordinate it means nothing to CF")
+
+
+@lru_cache(maxsize=1)
+def _lower() -> dict[str, str]:
+    return {name.lower(): name for name in attribute_table()}
+
+
+@rule("ATT003")
+def attributes_are_written_in_the_right_case(c: Context) -> Iterator[Hit]:
+    """Names of attributes are written with the capital and small letters of Table A.1."""
+    owners: list[Group | Variable] = [*c.dataset.groups, *c.dataset.variables]
+    table = attribute_table()
+    for owner in owners:
+        for name in owner.attributes:
+            if name in table:
+                continue
+            right = _lower().get(name.lower())
+            if right is None or right in owner.attributes or not _belongs(c, owner, right):
+                continue
+            common = right in _COMMON
+            told = f"CF knows {right!r} only; {name!r} means nothing to it"
+            fix: tuple[Edit, ...] = ()
+            # Libraries let `_FillValue` only be given before there are values.
+            if not common and right != "_FillValue":
+                path = owner.path if isinstance(owner, Variable) else f"{owner.path.rstrip('/')}/"
+                fix = (Edit(None if path == "/" else path, name, rename=right),)
+            yield Hit(owner, name, f"{told}: rename it", "info" if common else None, fix)
+
+
+def _belongs(c: Context, owner: Group | Variable, name: str) -> bool:
+    where = uses(name, c.version)
+    if isinstance(owner, Variable):
+        return bool(where - {"G", "Gr"})
+    # What is wrong with the name of Conventions in the root group has a rule of its own.
+    return bool(where & {"G", "Gr"}) and name != "Conventions"
+
+
+@rule("ATT004")
+def variable_attributes_are_not_on_groups(c: Context) -> Iterator[Hit]:
+    """Attributes of variables are attached to these and not to groups."""
+    for group in c.dataset.groups:
+        for name in group.attributes:
+            where = uses(name, c.version)
+            if name in _COMMON or not where or where & {"G", "Gr"}:
+                continue
+            if group.parent is None:
+                told = "CF defines it for variables; for the dataset as a whole it means nothing to CF"
+                yield Hit(group, name, told, "info")
+            else:
+                yield Hit(group, name, "CF defines it for variables: attach it to each variable that it is meant for")
+
+
+@rule("ATT005")
+def valid_limits_have_the_type_of_their_variable(c: Context) -> Iterator[Hit]:
+    """``valid_min``, ``valid_max`` and ``valid_range`` have the type of their variable."""
+    for v in c.with_attribute(*_VALID):
+        packed = "scale_factor" in v.attributes or "add_offset" in v.attributes
+        for name in _VALID:
+            value = v.attributes.get(name)
+            if holds(value) not in ("integer", "real") or not v.is_numeric:
+                continue
+            if not same_type(v, value, typed=c.dataset.typed):
+                told = f"it holds {said(value, typed=c.dataset.typed)}, the variable {said_type(v)}"
+                if packed:
+                    yield Hit(
+                        v, name, f"{told}: valid values are given as they are packed, in the type of the variable"
+                    )
+                else:
+                    # The netCDF User's Guide asks for it, CF says so of packed variables.
+                    yield Hit(v, name, f"{told}: give the attribute the type of the variable", "warning")
