@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,13 @@ from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
+
+
+#: Values of netCDF where none were written.
+_FILLS = {
+    "i1": -127, "u1": 255, "i2": -32767, "u2": 65535, "i4": -2147483647, "u4": 4294967295,
+    "i8": -9223372036854775806, "u8": 18446744073709551614, "f4": 9.969209968386869e36, "f8": 9.969209968386869e36,
+}  # fmt: skip
 
 
 @rule("COO007", needs="data")
@@ -26,12 +34,9 @@ def coordinate_variables_are_monotonic(c: Context) -> Iterator[Hit]:
         if at is None or (c.dataset.format == "cdl" and _unwritten(v)):
             continue
         before, value = (x.item() for x in _raw(v, at - 1, at + 1))
-        if value != value or before != before:  # noqa: PLR0124 - not a number
-            yield Hit(
-                v,
-                None,
-                f"value {at if value != value else at - 1} is not a number; a coordinate variable has no missing values",
-            )
+        lost = [n for n, x in ((at - 1, before), (at, value)) if isinstance(x, float) and isnan(x)]
+        if lost:
+            yield Hit(v, None, f"value {lost[0]} is not a number; expected a number for each point of the dimension")
         else:
             how = "repeats" if value == before else "turns back from"
             yield Hit(
@@ -73,5 +78,9 @@ def _unsigned(v: Variable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _unwritten(v: Variable) -> bool:
-    """Whether all values are the same: CDL of a header has none, and the reader fills them in."""
-    return all((block == block.flat[0]).all() for block in v.blocks() if block.size)
+    """Whether all values are those that netCDF puts where none were written: CDL of a header has no values."""
+    fill = _FILLS.get(v.dtype.str.lstrip("<>|="))
+    own = v.numbers("_FillValue")
+    if own is not None and own.size:
+        fill = own[0]
+    return fill is not None and all(bool((block == np.asarray(fill, v.dtype)).all()) for block in v.blocks())
