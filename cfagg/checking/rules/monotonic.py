@@ -14,7 +14,6 @@ from cfagg.checking.findings import Hit
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
 
-
 #: Values of netCDF where none were written.
 _FILLS = {
     "i1": -127, "u1": 255, "i2": -32767, "u2": 65535, "i4": -2147483647, "u4": 4294967295,
