@@ -1,0 +1,47 @@
+"""Pictures of the partition matrices of a dataset's aggregations."""
+
+from __future__ import annotations
+
+from cfagg.checking.context import Context
+from cfagg.checking.model import Dataset
+
+__all__ = ["partition_matrices"]
+
+#: Pictures of one dataset at most: a page with hundreds helps nobody.
+MOST = 20
+
+
+def partition_matrices(dataset: Dataset, most: int = MOST) -> list[tuple[str, str]]:
+    """Return the partition matrix of each aggregation variable as a picture.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The dataset, still open.
+    most : int
+        Pictures at most.
+
+    Returns
+    -------
+    list of (str, str)
+        Path of the variable, and an SVG element; aggregations that are not understood are left out.
+
+    Examples
+    --------
+    >>> from cfagg.checking.sources.cdl import parse_cdl
+    >>> partition_matrices(parse_cdl("netcdf a { dimensions: x = 2 ; variables: float t(x) ; }"))
+    []
+    """
+    if all(v.dialect is None for v in dataset.variables):
+        return []
+    from cfagg.checking.described import described
+    from cfagg.display.matrix import draw
+    from cfagg.display.svg import svg
+
+    found: list[tuple[str, str]] = []
+    for variable, description in described(Context(dataset)).items():
+        if description.aggregation is not None and len(found) < most:
+            found.append(
+                (variable.path, svg(draw(description.aggregation), label=f"Partition matrix of {variable.path}"))
+            )
+    return found
