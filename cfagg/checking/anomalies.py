@@ -1,0 +1,156 @@
+"""Anomaly data and their norms: which coordinates belong to which.
+
+Source: CF section 7.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from cfagg.checking.axes import axis_of
+from cfagg.checking.cell_methods import Entry
+from cfagg.checking.model import Variable
+from cfagg.checking.rules.cell_methods import coordinate_of, methods, scalars
+
+if TYPE_CHECKING:
+    from cfagg.checking.context import Context
+
+__all__ = ["Anomaly", "anomalies", "coordinates_of", "covered", "selectors", "standard_name", "unnamed"]
+
+#: How a norm may relate to the coordinates of its data (the three cases of section 7.5); 0 is none of them.
+Case = Literal[0, 1, 2, 3]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Anomaly:
+    """An entry ``anomaly_wrt`` whose norm exists.
+
+    Parameters
+    ----------
+    data, norm : Variable
+        The anomalies, and what they are anomalies with respect to.
+    entry : Entry
+        The entry of the cell methods of `data`.
+    axes : list of Variable
+        Coordinates of `data` along which the norm was taken.
+    partners : dict of Variable to Variable
+        For each of `axes`, the coordinate of the norm that says over what it was taken, where there is one.
+    lacking, shared : list of Variable
+        Other coordinates of `data` that the norm has not, and that it has.
+    foreign : list of Variable
+        Other coordinates of the norm that `data` has not.
+    selecting : bool
+        Whether the norm is laid out as that of a climatology with several times.
+    is_data : bool
+        Whether the norm looks like data, not like a mere description.
+    """
+
+    data: Variable
+    norm: Variable
+    entry: Entry
+    axes: list[Variable]
+    partners: dict[Variable, Variable]
+    lacking: list[Variable]
+    shared: list[Variable]
+    foreign: list[Variable]
+    selecting: bool
+    is_data: bool
+    scalar_in_norm: list[Variable]
+
+    @property
+    def case(self) -> Case:
+        """Which of the three cases it is, 0 for none; a norm without other coordinates is that of its looks."""
+        if self.selecting:
+            alone = len(self.norm.dimensions) == 1 and not self.scalar_in_norm
+            return 3 if alone and any(x.dimensions == self.norm.dimensions for x in self.axes) else 0
+        if not self.lacking and not self.shared:
+            return 1 if self.is_data else 2
+        if not self.lacking:
+            return 1
+        return 2 if not self.shared else 0
+
+
+def standard_name(v: Variable) -> str:
+    """Return the standard name, empty where there is none."""
+    return (v.text("standard_name") or "").strip()
+
+
+def coordinates_of(c: Context, v: Variable) -> list[Variable]:
+    """Return the coordinate variables and scalar coordinates of a variable."""
+    found = [coordinate_of(c, v, name) for name in v.dims]
+    found += scalars(c, v).values()
+    return list(dict.fromkeys(x for x in found if x is not None))
+
+
+def selectors(c: Context, v: Variable) -> list[Variable]:
+    """Return the auxiliary coordinates of a norm that select times of a climatology."""
+    found = [r.target for r in c.references_of(v, "coordinates")]
+    return [x for x in found if x is not None and "select" in x.attributes]
+
+
+def unnamed(c: Context, anomaly: Anomaly) -> list[str]:
+    """Return the names of the entry that stand for no coordinate with a variable."""
+    own = coordinates_of(c, anomaly.data)
+    return [n for n in anomaly.entry.names if n != "area" and not _named(c, anomaly.data, n, own)]
+
+
+def _named(c: Context, v: Variable, name: str, own: list[Variable]) -> list[Variable]:
+    """Return the coordinates among `own` that a name in the cell methods of `v` stands for."""
+    found = coordinate_of(c, v, name)
+    if found is not None:
+        return [found]
+    if name in v.dims:
+        return []
+    if name == "area":
+        return [x for x in own if axis_of(c, x) in ("X", "Y")]
+    return [x for x in own if standard_name(x) == name]
+
+
+def covered(c: Context, v: Variable, entries: Iterable[Entry]) -> set[Variable]:
+    """Return the coordinates of `v` that entries of its cell methods are about."""
+    own = coordinates_of(c, v)
+    return {x for entry in entries for name in entry.names for x in _named(c, v, name, own)}
+
+
+def anomalies(c: Context) -> list[Anomaly]:
+    """Return every entry ``anomaly_wrt`` whose norm exists."""
+    found = []
+    for v, parsed in c.once(methods):
+        for entry in parsed.entries:
+            norm = c.resolver.variable(entry.norm, v.group)[0] if entry.norm else None
+            if norm is not None and norm is not v:
+                found.append(_anomaly(c, v, norm, entry))
+    return found
+
+
+def _anomaly(c: Context, v: Variable, norm: Variable, entry: Entry) -> Anomaly:
+    own, others = coordinates_of(c, v), coordinates_of(c, norm)
+    axes: dict[Variable, None] = {}
+    for name in entry.names:
+        meant = _named(c, v, name, own)
+        # The data have the coordinates of the norm too: a name that fits several means the others.
+        axes.update(dict.fromkeys([x for x in meant if x not in others] or meant))
+    partners: dict[Variable, Variable] = {}
+    for x in axes:
+        alike = [n for n in others if n not in axes and standard_name(n) and standard_name(n) == standard_name(x)]
+        single = [n for n in alike if all(d.size == 1 for d in n.dimensions)]
+        if single:
+            partners[x] = single[0]
+    aside = {*axes, *partners.values()}
+    times = [x for x in axes if axis_of(c, x) == "T" and x.dimensions]
+    selecting = bool(selectors(c, norm)) or any(x.dimensions == norm.dimensions for x in times)
+    return Anomaly(
+        v,
+        norm,
+        entry,
+        list(axes),
+        partners,
+        [x for x in own if x not in aside and x not in others],
+        [x for x in others if x not in aside and x in own],
+        [x for x in others if x not in aside and x not in own],
+        selecting,
+        bool({"standard_name", "units"} & norm.attributes.keys()),
+        list(scalars(c, norm).values()),
+    )

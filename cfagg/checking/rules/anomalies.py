@@ -1,0 +1,300 @@
+"""Anomaly data and their norms: CF section 7.5."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cfagg.checking.anomalies import Anomaly, anomalies, covered, selectors, standard_name, unnamed
+from cfagg.checking.cell_methods import Parsed, parse
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Hit
+from cfagg.checking.missing import missing_mask
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.rules.cell_methods import methods
+from cfagg.checking.times import time_like
+
+
+@rule("ANO001")
+def norm_is_an_ancillary_variable(c: Context) -> Iterator[Hit]:
+    """What follows anomaly_wrt is a variable of the dataset, and ancillary_variables names it."""
+    for v, parsed in c.once(methods):
+        for entry in parsed.entries:
+            if not entry.is_anomaly:
+                continue
+            if entry.norm is None:
+                yield Hit(v, "cell_methods", "no norm follows 'anomaly_wrt'; expected the name of a variable")
+                continue
+            norm, _ = c.resolver.variable(entry.norm, v.group)
+            if norm is None or norm is v:
+                which = "is the data variable itself" if norm is v else "is no variable of the dataset"
+                yield Hit(v, "cell_methods", f"the norm {entry.norm!r} {which}; name the variable of the norm")
+            elif not any(r.target is norm for r in c.references_of(v, "ancillary_variables")):
+                yield Hit(
+                    v,
+                    "ancillary_variables",
+                    f"the norm {entry.norm!r} is not named by ancillary_variables; add it there",
+                )
+
+
+@rule("ANO002")
+def anomaly_axes_have_standard_names(c: Context) -> Iterator[Hit]:
+    """The coordinates along which an anomaly was taken have a standard name."""
+    for a in c.once(anomalies):
+        for name in unnamed(c, a):
+            yield Hit(
+                a.data,
+                "cell_methods",
+                f"{name!r} before 'anomaly_wrt' is no coordinate of {a.data.path!r}; expected one with a standard_name",
+            )
+        for x in a.axes:
+            if not standard_name(x):
+                yield Hit(
+                    x, "standard_name", f"anomalies of {a.data.path!r} are along this coordinate; add standard_name"
+                )
+
+
+@rule("ANO003")
+def anomaly_and_norm_have_one_standard_name(c: Context) -> Iterator[Hit]:
+    """Data and norm have the same standard name, and not one of anomalies."""
+    for a in c.once(anomalies):
+        names = {v: standard_name(v) for v in (a.data, a.norm)}
+        ending = [v for v, name in names.items() if name.endswith("_anomaly")]
+        for v in ending:
+            yield Hit(
+                v,
+                "standard_name",
+                f"standard_name is {names[v]!r}; with 'anomaly_wrt' it must be that of the quantity itself",
+            )
+        if not ending and all(names.values()) and names[a.data] != names[a.norm]:
+            yield Hit(
+                a.norm,
+                "standard_name",
+                f"standard_name is {names[a.norm]!r}, that of the anomalies {a.data.path!r} is {names[a.data]!r}; they "
+                "must be the same",
+            )
+
+
+@rule("ANO004")
+def norm_has_not_the_anomaly_axes(c: Context) -> Iterator[Hit]:
+    """The coordinates along which an anomaly was taken are not those of the norm, but for a selected climatology."""
+    for a in c.once(anomalies):
+        if a.selecting:
+            continue
+        shared = [x.name for x in a.axes if x.name in a.norm.dims or x in a.scalar_in_norm]
+        if shared:
+            yield Hit(
+                a.norm,
+                None,
+                f"the norm of {a.data.path!r} has the coordinate {', '.join(shared)} along which the anomalies were "
+                "taken; it must have one of its own",
+            )
+
+
+@rule("ANO005")
+def norm_has_coordinates_of_one_of_three_kinds(c: Context) -> Iterator[Hit]:
+    """A norm has all other coordinates of the data, or none, or only the time of the data."""
+    for a in c.once(anomalies):
+        if a.case == 0:
+            yield Hit(
+                a.norm, None, f"the coordinates of the norm of {a.data.path!r} fit none of three cases: {_why(a)}"
+            )
+
+
+def _why(a: Anomaly) -> str:
+    if a.selecting:
+        return _not_alone(a)
+    return (
+        f"it shares {_list(a.shared)} with the data and lacks {_list(a.lacking)}; it must have all of these, or none "
+        "if it only describes the norm"
+    )
+
+
+def _not_alone(a: Anomaly) -> str:
+    if a.scalar_in_norm:
+        return f"a norm that selects times of a climatology has no scalar coordinates, here are {_list(a.scalar_in_norm)}"
+    return (
+        f"a norm that selects times of a climatology must have the time of the anomalies as its only dimension, it has "
+        f"({', '.join(a.norm.dims)})"
+    )
+
+
+def _list(variables: list[Variable]) -> str:
+    return ", ".join(v.name for v in variables)
+
+
+@rule("ANO006")
+def norm_data_have_all_other_coordinates(c: Context) -> Iterator[Hit]:
+    """A norm that is data has all coordinates of the anomalies but those along which these were taken."""
+    for a in c.once(anomalies):
+        if a.case == 0 and not a.selecting and a.is_data:
+            yield Hit(a.norm, None, f"the norm of {a.data.path!r} lacks its coordinates {_list(a.lacking)}; add them")
+
+
+@rule("ANO007")
+def norm_description_has_no_other_coordinates(c: Context) -> Iterator[Hit]:
+    """A norm that is only described has none of the coordinates of the anomalies."""
+    for a in c.once(anomalies):
+        if a.case == 0 and not a.selecting and not a.is_data:
+            yield Hit(a.norm, None, f"the norm of {a.data.path!r} has its coordinates {_list(a.shared)}; remove them")
+
+
+@rule("ANO008")
+def norm_of_a_climatology_has_only_the_time(c: Context) -> Iterator[Hit]:
+    """A norm that selects times of a climatology has the time of the anomalies alone."""
+    for a in c.once(anomalies):
+        if a.case == 0 and a.selecting:
+            yield Hit(a.norm, None, _not_alone(a))
+
+
+@rule("ANO009")
+def norm_has_cells_of_its_own(c: Context) -> Iterator[Hit]:
+    """A norm has, for each axis of the anomalies, a single coordinate of that standard name with bounds."""
+    for a in c.once(anomalies):
+        if a.selecting:
+            continue
+        for x in a.axes:
+            name = standard_name(x)
+            partner = a.partners.get(x)
+            if not name or x.name in a.norm.dims:
+                continue  # ANO002, ANO004
+            if partner is None:
+                yield Hit(
+                    a.norm,
+                    None,
+                    f"the norm of {a.data.path!r} has no single coordinate with the standard_name {name!r}; add one, "
+                    "scalar or of size one, whose bounds say over what the norm was taken",
+                )
+            elif not {"bounds", "climatology"} & partner.attributes.keys():
+                yield Hit(
+                    partner,
+                    "bounds",
+                    f"the norm {a.norm.path!r} was taken over this coordinate, which has no bounds and no climatology; "
+                    "add one of them",
+                )
+
+
+def _said(v: Variable) -> Parsed | None:
+    text = v.text("cell_methods")
+    return parse(text) if text is not None else None
+
+
+@rule("ANO010")
+def norm_says_how_it_was_taken(c: Context) -> Iterator[Hit]:
+    """The cell methods of a norm have an entry for its own coordinates."""
+    for a in c.once(anomalies):
+        if a.selecting:
+            continue
+        said = _said(a.norm)
+        own = set(a.partners.values())
+        if said is None:
+            yield Hit(
+                a.norm,
+                "cell_methods",
+                f"the norm of {a.data.path!r} has no cell_methods; expected an entry such as "
+                f"'{': '.join(n.name for n in a.partners.values()) or 'time'}: mean'",
+            )
+        elif own and not said.problems and not any(own <= covered(c, a.norm, [e]) for e in said.entries):
+            yield Hit(
+                a.norm, "cell_methods", f"cell_methods has no entry for {_list(list(a.partners.values()))} together"
+            )
+
+
+@rule("ANO011")
+def norm_of_a_climatology_says_within_and_over(c: Context) -> Iterator[Hit]:
+    """The cell methods of a norm that selects times of a climatology have entries with within and over."""
+    for a in c.once(anomalies):
+        if not a.selecting:
+            continue
+        said = _said(a.norm)
+        entries = [e for e in said.entries if _climatological(c, a, e.names)] if said is not None else []
+        if not {"within", "over"} <= {e.within for e in entries}:
+            yield Hit(
+                a.norm,
+                "cell_methods",
+                "cell_methods has no entries with within and over for the time of the climatology; expected for "
+                "instance 'time: mean within years time: mean over years'",
+            )
+
+
+def _climatological(c: Context, a: Anomaly, names: tuple[str, ...]) -> bool:
+    """Whether names are the dimension of the norm, the times it selects from, or time itself."""
+    selected = {word for s in selectors(c, a.norm) for word in s.words("select")}
+    return all(n in a.norm.dims or n in selected or n == "time" for n in names)
+
+
+@rule("ANO012")
+def described_norm_says_nothing_else(c: Context) -> Iterator[Hit]:
+    """The cell methods of a norm that is only described have no further entries."""
+    for a in c.once(anomalies):
+        said = _said(a.norm)
+        if said is None or said.problems or a.case not in (2, 3):
+            continue
+        if a.case == 3:
+            further = [e for e in said.entries if e.within is None or not _climatological(c, a, e.names)]
+        else:
+            own = set(a.partners.values())
+            further = [e for e in said.entries if not covered(c, a.norm, [e]) & own] if own else []
+            about = [e for e in said.entries if e not in further]
+            if len(about) > 1 and not all(e.within for e in about):
+                further = further or about[1:]
+        for entry in further:
+            yield Hit(
+                a.norm,
+                "cell_methods",
+                f"the entry '{': '.join(entry.names)}: {entry.method}' is not about the coordinates of the norm; "
+                "delete it",
+            )
+
+
+@rule("ANO013")
+def norm_of_a_climatology_selects_its_times(c: Context) -> Iterator[Hit]:
+    """A norm of a climatology has an integer coordinate that selects existing times of it."""
+    for a in c.once(anomalies):
+        if not a.selecting:
+            continue
+        found = selectors(c, a.norm)
+        if not found:
+            yield Hit(
+                a.norm,
+                "coordinates",
+                "the norm has the time of the anomalies and no auxiliary coordinate with the attribute select; add one "
+                "that holds the indices of the times of the climatology",
+            )
+        for s in found:
+            yield from _selector(c, s)
+
+
+def _selector(c: Context, s: Variable) -> Iterator[Hit]:
+    """Yield what is wrong with a coordinate that selects times."""
+    if s.kind != "integer":
+        yield Hit(s, None, f"a coordinate with select is of type {s.dtype.name}; expected integers")
+        return
+    words = s.words("select")
+    target = c.resolver.variable(words[0], s.group)[0] if len(words) == 1 else None
+    if target is None or not target.is_coordinate or target not in c.once(time_like):
+        yield Hit(
+            s, "select", f"select is {s.attributes['select']!r:.80}; expected the name of a time coordinate variable"
+        )
+        return
+    if "climatology" not in target.attributes:
+        bounded = "bounds" in target.attributes
+        yield Hit(
+            target,
+            "climatology",
+            f"{s.path!r} selects from these times, which have no climatology"
+            + ("; the conformance document asks for it, the example of section 7.5.2 has bounds" if bounded else ""),
+            "warning" if bounded else None,
+        )
+    if c.options.data and s.dialect is None:
+        size = target.dimensions[0].size
+        for block in s.blocks():
+            values = np.asarray(block)[~missing_mask(s, block)]
+            bad = values[(values < 0) | (values >= size)]
+            if bad.size:
+                yield Hit(
+                    s, None, f"there is the index {bad.ravel()[0]}; expected 0 to {size - 1}, as {target.path!r} has"
+                )
+                break
