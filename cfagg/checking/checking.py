@@ -213,7 +213,9 @@ def _opened(source: Any, options: Options) -> Any:
 
 
 def _pictures(dataset: Any) -> Iterator[tuple[str, str]]:
-    yield from ()
+    from cfagg.checking.partitions import partition_matrices
+
+    yield from partition_matrices(dataset)
 
 
 def _report(checked: Iterable[Checked], suppressions: Sequence[Suppression]) -> Report:
