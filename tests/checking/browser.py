@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import shutil
-import subprocess
+import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -42,22 +44,22 @@ class Browser:
         assert path is not None
         read_here, write_there = os.pipe()
         read_there, write_here = os.pipe()
-        # The browser reads commands from descriptor 3 and writes answers to 4.
-        script = f'exec "$@" 3<&{read_there} 4>&{write_there}'
         options = [
             "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
             "--no-first-run", "--disable-extensions", "--disable-background-networking", "--mute-audio",
             f"--user-data-dir={self._profile}", "--remote-debugging-pipe",
         ]  # fmt: skip
-        self._process = subprocess.Popen(
-            ["sh", "-c", script, "sh", path, *options, "about:blank"],
-            pass_fds=(read_there, write_there),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        os.close(read_there)
-        os.close(write_there)
+        # The browser reads commands from descriptor 3 and writes answers to 4.  Copies with high numbers are in
+        # nobody's way, and are closed in the browser.
+        commands, answers = (fcntl.fcntl(d, fcntl.F_DUPFD_CLOEXEC, 64) for d in (read_there, write_there))
+        actions = [
+            *((os.POSIX_SPAWN_OPEN, d, os.devnull, os.O_RDWR, 0) for d in (0, 1, 2)),
+            (os.POSIX_SPAWN_DUP2, commands, 3),
+            (os.POSIX_SPAWN_DUP2, answers, 4),
+        ]
+        self._process = os.posix_spawn(path, [path, *options, "about:blank"], os.environ, file_actions=actions)
+        for descriptor in (read_there, write_there, commands, answers):
+            os.close(descriptor)
         self._read, self._write = read_here, write_here
         targets = self.send("Target.getTargets")["targetInfos"]
         page = next(t["targetId"] for t in targets if t["type"] == "page")
@@ -69,8 +71,11 @@ class Browser:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.kill()
-        self._process.wait()
+        with suppress(OSError, AssertionError):
+            self._session = None
+            self.send("Browser.close")
+        os.kill(self._process, signal.SIGKILL)
+        os.waitpid(self._process, 0)
         os.close(self._read)
         os.close(self._write)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from cfagg.checking.formats import Style
 from cfagg.checking.report import Checked
+from cfagg.display.escape import printable
 
 __all__ = ["pieces"]
 
@@ -35,7 +36,8 @@ def _data(text: str) -> str:
     >>> _data("50 %\nof all")
     '50 %25%0Aof all'
     """
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    parts = (printable(line) for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
+    return "%0A".join(part.replace("%", "%25") for part in parts)
 
 
 def _property(text: str) -> str:

@@ -1,0 +1,258 @@
+"""The forms in which a check is told, read by what reads them."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib import import_module
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cfagg.checking.findings import Finding
+from cfagg.checking.formats import FORMATS, Style, pieces
+from cfagg.checking.report import Checked
+from cfagg.cli import check as command
+from tests.checking.formats.results import ALL, BAD, CLEAN, PLAIN, UNREAD
+
+SCHEMA = json.loads(Path(__file__).with_name("sarif_schema.json").read_text(encoding="utf-8"))
+
+texts = st.text(max_size=12)
+
+
+@st.composite
+def results(draw):
+    severity = st.sampled_from(["error", "warning", "info"])
+    finding = st.builds(Finding, st.sampled_from(["UNI001", "NEW123"]), severity, texts, st.none() | texts, texts)
+    found = draw(st.lists(finding, max_size=3))
+    return Checked(draw(texts.filter(bool)), "1.13", tuple(found), {"DOC001": draw(texts)}, ("UNI001",))
+
+
+def told(name, *results, **style):
+    return "".join(pieces(name, results, Style(**style)))
+
+
+def test_the_formats_of_the_command_are_those_that_there_are():
+    assert tuple(FORMATS) == command.FORMATS
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_results_are_taken_one_by_one(name):
+    taken = []
+
+    def source():
+        for result in ALL:
+            taken.append(result)
+            yield result
+
+    assert "".join(import_module(FORMATS[name]).pieces(source(), Style())) == told(name, *ALL)
+    assert taken == list(ALL)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@settings(max_examples=30)
+@given(result=results())
+def test_whatever_a_dataset_holds_can_be_told_in_utf8(name, result):
+    assert told(name, PLAIN, result).encode("utf-8")
+
+
+# ---- JSON
+
+
+def test_json_is_a_list_with_an_object_for_each_source():
+    found = json.loads(told("json", *ALL))
+    assert [f["source"] for f in found] == [r.source for r in ALL]
+    assert all(list(f) == ["source", "cf_version", "findings"] for f in found)
+    assert found[0]["findings"][0] == {
+        "code": "UNI002",
+        "severity": "error",
+        "variable": "tas",
+        "attribute": "units",
+        "message": "units 'hot' are not known",
+    }
+    assert found[3]["cf_version"] is None
+
+
+def test_json_of_nothing_is_an_empty_list():
+    assert json.loads(told("json")) == []
+
+
+def test_json_is_ascii():
+    assert told("json", BAD).isascii()
+
+
+def test_json_statistics_are_a_list_of_rules_the_most_frequent_first():
+    found = json.loads(told("json", PLAIN, PLAIN, BAD, statistics=True))
+    assert [(f["code"], f["count"]) for f in found] == [("DOC010", 3), ("UNI002", 3), ("DOC004", 2)]
+    assert found[1]["severity"] == "error"
+    assert found[1]["summary"]
+
+
+# ---- SARIF
+
+
+@pytest.mark.parametrize("results", [(), (PLAIN,), (CLEAN,), ALL], ids=["none", "plain", "clean", "all"])
+def test_sarif_follows_its_schema(results):
+    jsonschema.Draft7Validator(SCHEMA).validate(json.loads(told("sarif", *results)))
+
+
+def test_sarif_names_rule_level_file_and_variable():
+    (run,) = json.loads(told("sarif", PLAIN))["runs"]
+    first = run["results"][0]
+    assert run["tool"]["driver"]["rules"][first["ruleIndex"]]["id"] == first["ruleId"] == "UNI002"
+    assert [r["level"] for r in run["results"]] == ["error", "warning", "note"]
+    (place,) = first["locations"]
+    assert place["physicalLocation"]["artifactLocation"]["uri"] == "data/a%20b.nc"
+    assert place["logicalLocations"][0]["fullyQualifiedName"] == "tas"
+
+
+def test_sarif_links_every_rule_of_cf_to_its_section():
+    (run,) = json.loads(told("sarif", CLEAN))["runs"]
+    rules = {r["id"]: r for r in run["tool"]["driver"]["rules"]}
+    assert rules["NAM001"]["helpUri"].endswith("cf-conventions.html#long-name")
+    assert [c for c, r in rules.items() if r["properties"]["section"][:1].isdigit() and "helpUri" not in r] == []
+
+
+def test_sarif_tells_what_could_not_be_checked_as_a_failure_of_the_run():
+    (run,) = json.loads(told("sarif", CLEAN, UNREAD))["runs"]
+    (invocation,) = run["invocations"]
+    assert run["results"] == []
+    assert invocation["executionSuccessful"] is False
+    assert invocation["toolExecutionNotifications"][0]["descriptor"] == {"id": "INT003"}
+    (place,) = invocation["toolExecutionNotifications"][0]["locations"]
+    assert place["physicalLocation"]["artifactLocation"]["uri"] == "file:///archive/none.nc"
+
+
+# ---- JUnit
+
+
+def suites(*results, **style):
+    return ET.fromstring(told("junit", *results, **style)).findall("testsuite")
+
+
+@pytest.mark.parametrize("result", ALL)
+def test_junit_has_the_elements_and_attributes_of_its_schema_in_order(result):
+    (suite,) = suites(result)
+    required = {"id", "package", "name", "hostname", "timestamp", "time", "tests", "failures", "errors"}
+    assert required <= set(suite.attrib) <= required | {"skipped"}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", suite.get("timestamp"))
+    tags = [child.tag for child in suite]
+    assert tags[0] == "properties"
+    assert tags[-2:] == ["system-out", "system-err"]
+    assert set(tags[1:-2]) <= {"testcase"}
+    for case in suite.findall("testcase"):
+        assert set(case.attrib) == {"name", "classname", "time"}
+        assert len(case) <= 1
+        assert {c.tag for c in case} <= {"failure", "error", "skipped"}
+        assert all(c.get("type") for c in case if c.tag != "skipped")
+
+
+@pytest.mark.parametrize("result", ALL)
+def test_junit_counts_what_it_holds(result):
+    (suite,) = suites(result)
+    for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        assert int(suite.get(name)) == len(suite.findall(f"testcase/{tag}"))
+    assert int(suite.get("tests")) == len(suite.findall("testcase"))
+
+
+def test_junit_has_a_case_for_each_rule_and_errors_fail():
+    (suite,) = suites(PLAIN)
+    failing = [c.get("name")[:6] for c in suite.findall("testcase") if c.find("failure") is not None]
+    assert failing == ["UNI002"]
+    assert [c.get("name")[:6] for c in suite.findall("testcase")] == [*PLAIN.ran, "DOC001"]
+    assert "DOC004" in suite.findtext("system-out")
+
+
+def test_junit_fails_for_warnings_where_strict():
+    (suite,) = suites(PLAIN, strict=True)
+    assert suite.get("failures") == "2"
+
+
+def test_junit_tells_what_could_not_be_checked_as_an_error():
+    (suite,) = suites(UNREAD)
+    assert suite.get("errors") == "1"
+    assert "no such file" in suite.find("testcase/error").get("message")
+
+
+# ---- GitHub
+
+
+def test_github_has_one_command_for_each_finding():
+    lines = told("github", PLAIN).splitlines()
+    assert lines == [
+        "::error file=data/a b.nc,title=UNI002::tas:units: units 'hot' are not known",
+        "::warning file=data/a b.nc,title=DOC004::tas: the variable is called so",
+        "::notice file=data/a b.nc,title=DOC010:::Conventions: a remark",
+    ]
+
+
+def test_github_commands_cannot_be_forged():
+    text = told("github", BAD)
+    assert len(text.splitlines(keepends=False)) >= 2
+    lines = text.removesuffix("\n").split("\n")
+    assert len(lines) == len(BAD.findings)
+    assert all(line.isprintable() for line in lines)
+    assert all(re.match(r"::(error|warning) file=[^,:]*,title=[A-Z]{3}\d{3}::", line) for line in lines)
+
+
+# ---- text
+
+
+def test_text_groups_findings_by_variable():
+    assert told("text", PLAIN, CLEAN).splitlines() == [
+        "data/a b.nc: CF-1.8, 1 error, 1 warning, 1 info",
+        "  tas",
+        "    error   UNI002 units: units 'hot' are not known",
+        "    warning DOC004 the variable is called so",
+        "  dataset",
+        "    info    DOC010 Conventions: a remark",
+        "",
+        "clean.nc: CF-1.13, no findings",
+        "2 sources: 1 error, 1 warning, 1 info",
+    ]
+
+
+def test_text_tells_why_a_source_was_not_checked():
+    assert told("text", UNREAD).splitlines()[:2] == [
+        "/archive/none.nc: not checked",
+        "    not checked: there is no such file",
+    ]
+
+
+def test_text_tells_skipped_rules_when_asked():
+    assert "    DOC001 the source has no file name" in told("text", PLAIN, skipped=True).splitlines()
+    assert "DOC001" not in told("text", PLAIN)
+
+
+def test_text_is_broken_at_the_width_of_the_terminal_and_aligned():
+    long = Checked("a.nc", "1.8", (Finding("UNI002", "error", "tas", "units", "many words " * 30),))
+    lines = told("text", long, width=60).splitlines()
+    assert max(map(len, lines)) <= 60
+    assert {len(line) - len(line.lstrip()) for line in lines[3:-2]} == {19}
+
+
+def test_text_has_colours_only_when_asked():
+    assert "\x1b[31m" in told("text", PLAIN, colour=True)
+    assert "\x1b" not in told("text", *ALL)
+
+
+def test_text_is_safe_for_terminals():
+    text = told("text", BAD)
+    assert all(c.isprintable() or c == "\n" for c in text)
+
+
+def test_text_counts_what_is_left_out_and_suppressed():
+    result = Checked("a.nc", "1.8", PLAIN.findings, dropped={"UNI002": 7}, suppressed={0: 3})
+    text = told("text", result)
+    assert "  UNI002: 7 more are not shown" in text
+    assert text.endswith("1 source: 1 error, 1 warning, 1 info, 3 suppressed\n")
+
+
+def test_text_statistics_replace_the_findings():
+    lines = told("text", PLAIN, PLAIN, statistics=True).splitlines()
+    assert [line.split()[:2] for line in lines[:-1]] == [["2", "DOC004"], ["2", "DOC010"], ["2", "UNI002"]]
+    assert lines[-1].startswith("2 sources: ")
