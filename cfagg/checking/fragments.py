@@ -143,7 +143,7 @@ def _uses(description: Description) -> Iterator[_Use]:
 
 
 def _path(name: str, description: Description) -> str:
-    """Return a local path for the name of a fragment dataset; other URIs stay as they are."""
+    """Return a local path for the name of a fragment dataset."""
     if description.variable.dialect == "NCA" or "aggregated_data" not in description.variable.attributes:
         return name
     scheme = scheme_of(name)
@@ -152,7 +152,7 @@ def _path(name: str, description: Description) -> str:
         if parts.netloc in ("", "localhost"):
             return unquote(parts.path)
     if scheme is not None:
-        return name
+        raise UnsupportedError(f"{name[:200]!r} is not opened: of absolute URIs only those of local files are")
     return unquote(name) if "%" in name else name
 
 

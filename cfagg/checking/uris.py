@@ -6,7 +6,8 @@ import re
 
 __all__ = ["problem_of", "scheme_of"]
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+#: RFC 3986 has no underscores in schemes; CF's own example of an absolute URI has.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+._-]*:")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _ODD = re.compile(r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]")
 
