@@ -12,6 +12,7 @@ from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
+from cfagg.checking.rules.coordinates import beyond
 from cfagg.checking.spans import coordinate_span
 from cfagg.checking.versions import Version
 
@@ -44,7 +45,7 @@ def ancillary_variables_span_no_more(c: Context) -> Iterator[Hit]:
                 continue  # norms of anomalies have rules of their own
             span = coordinate_span(c, v) if span is None else span
             dimensions = target.dimensions[:-1] if target.kind == "char" else target.dimensions
-            foreign = [d.name for d in dimensions if d not in span]
+            foreign = [d.name for d in beyond(c, span, dimensions)]
             if foreign:
                 yield Hit(
                     v,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cfagg.checking.axes import axis_of, deduced_axis
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.findings import Edit, Hit, Severity
 from cfagg.checking.model import Dimension, Variable
 from cfagg.checking.rule import rule
 from cfagg.checking.units import is_pressure, is_reference_time, is_time, known
@@ -39,14 +39,18 @@ def axis_is_for_coordinates(c: Context) -> Iterator[Hit]:
         | roles.climatology
         | roles.named_by("bounds_tie_points")
     )
+    sampled = "featureType" in c.dataset.root.attributes
     for v in c.with_attribute("axis"):
         if v not in allowed:
+            # Examples of Appendix H have such heights of stations that no coordinates attribute names.
+            severity: Severity | None = "warning" if sampled and deduced_axis(v) == _axis(v) else None
             yield Hit(
                 v,
                 "axis",
                 f"axis on {v.name!r}, which is no coordinate variable; expected one dimension of the same name, or "
                 "that a coordinates attribute names it",
-                fix=(Edit(v.path, "axis", None, safe=False),),
+                severity,
+                (Edit(v.path, "axis", None, safe=False),),
             )
 
 
@@ -88,7 +92,7 @@ def axis_agrees_with_units_and_positive(c: Context) -> Iterator[Hit]:
 @rule("COO004")
 def axis_is_not_for_auxiliary_coordinates(c: Context) -> Iterator[Hit]:
     """Auxiliary coordinates have no ``axis``; chapter 5 allows it, so this is a warning."""
-    if any("featureType" in g.attributes for g in c.dataset.groups[:1]):
+    if "featureType" in c.dataset.root.attributes:
         return  # section 9.5 says to use it on auxiliary coordinates of discrete sampling geometries
     others = c.roles.named_by("node_coordinates") | c.roles.named_by("nodes")
     for v in c.with_attribute("axis"):

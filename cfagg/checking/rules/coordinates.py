@@ -120,6 +120,24 @@ def coordinates_exist(c: Context) -> Iterator[Hit]:
                 )
 
 
+def beyond(c: Context, span: set[Dimension], dimensions: tuple[Dimension, ...]) -> list[Dimension]:
+    """Return those of some dimensions that do not belong to a span.
+
+    A dimension of the same name and length in another group is let pass: rules on groups tell of those.  So is one that
+    was gathered from the span, as coordinates that change seldom may be (Example H.5).
+    """
+    own, alike = c.once(coordinate_variables), {(d.name, d.size) for d in span}
+    found = []
+    for d in dimensions:
+        if d in span or (d.name, d.size) in alike:
+            continue
+        listed = own.get(d)
+        names = listed.words("compress") if listed is not None else []
+        if listed is None or not names or any(c.resolver.dimension(n, listed.group) not in span for n in names):
+            found.append(d)
+    return found
+
+
 @rule("COO010")
 def auxiliary_coordinates_span_no_more(c: Context) -> Iterator[Hit]:
     """An auxiliary coordinate has no dimension that its variable does not have.
@@ -135,7 +153,7 @@ def auxiliary_coordinates_span_no_more(c: Context) -> Iterator[Hit]:
             if target is None or target.is_text or not target.dimensions:
                 continue
             span = coordinate_span(c, v) if span is None else span
-            foreign = [d for d in target.dimensions if d not in span]
+            foreign = beyond(c, span, target.dimensions)
             if foreign:
                 yield Hit(
                     v,

@@ -155,6 +155,8 @@ def units_fit_the_standard_name(c: Context) -> Iterator[Hit]:
             continue
         if not known(expected) and is_logarithmic(units):
             continue
+        if v.words("standard_name") == ["ocean_sigma_z_coordinate"] and convertible(units, "m"):
+            continue  # Appendix D asks for a length, the table of names for a pure number
         hint = "; to UDUNITS mb is a millibarn, an area: write mbar" if units == "mb" else ""
         levels = is_logarithmic(units) != is_logarithmic(expected) and known(expected)
         if levels and _same_quantity(units, expected):
