@@ -9,7 +9,7 @@ from __future__ import annotations
 from cfagg.checking.context import Context
 from cfagg.checking.model import Dimension, Variable
 
-__all__ = ["coordinate_span", "own_span", "replaced"]
+__all__ = ["coordinate_span", "own_span", "replaced", "span_is_known"]
 
 
 def replaced(c: Context) -> dict[Dimension, tuple[Dimension, ...]]:
@@ -57,3 +57,20 @@ def coordinate_span(c: Context, variable: Variable) -> set[Dimension]:
             span.add(dimension)
             waiting.extend(others.get(dimension, ()))
     return span
+
+
+def span_is_known(c: Context) -> bool:
+    """Whether all dimensions that gathering and ragged arrays name are there; cached.
+
+    Where one is not, that is a finding of its own, and what coordinates may span cannot be told.
+    """
+    return c.once(_span_is_known)
+
+
+def _span_is_known(c: Context) -> bool:
+    return all(
+        c.resolver.dimension(name, v.group) is not None
+        for attribute in ("compress", "sample_dimension", "instance_dimension")
+        for v in c.with_attribute(attribute)
+        for name in v.words(attribute)
+    )

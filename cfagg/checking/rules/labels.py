@@ -8,7 +8,7 @@ from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
 from cfagg.checking.model import Dimension, Variable
 from cfagg.checking.rule import rule
-from cfagg.checking.spans import coordinate_span
+from cfagg.checking.spans import coordinate_span, span_is_known
 
 
 @rule("COO014")
@@ -17,7 +17,7 @@ def labels_have_one_axis(c: Context) -> Iterator[Hit]:
     told: set[Variable] = set()
     for v in c.with_attribute("coordinates"):
         labels = [r.target for r in c.references_of(v, "coordinates") if r.target is not None and r.target.is_text]
-        if not labels or "geometry_type" in v.attributes:
+        if not labels or "geometry_type" in v.attributes or not span_is_known(c):
             continue
         span = coordinate_span(c, v)
         for label in labels:
