@@ -114,7 +114,7 @@ def _why(a: Anomaly) -> str:
 
 def _not_alone(a: Anomaly) -> str:
     if a.scalar_in_norm:
-        return f"a norm that selects times of a climatology has no scalar coordinates, here are {_list(a.scalar_in_norm)}"
+        return f"a norm that selects times of a climatology has no scalar coordinates, not {_list(a.scalar_in_norm)}"
     return (
         f"a norm that selects times of a climatology must have the time of the anomalies as its only dimension, it has "
         f"({', '.join(a.norm.dims)})"
