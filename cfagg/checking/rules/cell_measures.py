@@ -32,6 +32,8 @@ def cell_measures_name_variables_of_cells(c: Context) -> Iterator[Hit]:
                         "external_variables",
                     )
                 continue
+            if v in c.roles.domains:
+                continue  # DOM004
             beyond = _beyond(c, v, reference.target)
             if beyond:
                 yield Hit(
