@@ -113,7 +113,7 @@ def _targets(c: Context, feature: str) -> Iterator[tuple[Instructions, Variable]
 def uris_are_strings(c: Context) -> Iterator[Hit]:
     """The uris variable holds strings."""
     for i, v in _targets(c, "uris"):
-        if v.kind == "char" and len(v.stored) == len(i.variable.dimensions) + 1:
+        if v.kind == "char" and _holds_strings(i, v):
             message = (
                 "it holds characters; the text asks for the type string, although elsewhere (2.2) it lets arrays of "
                 "characters stand for strings: string is understood by all"
@@ -123,6 +123,11 @@ def uris_are_strings(c: Context) -> Iterator[Hit]:
             yield Hit(
                 v, None, f"it is of type {_type(v)}; the names of fragment datasets are of type string: change it"
             )
+
+
+def _holds_strings(i: Instructions, v: Variable) -> bool:
+    """Return whether a uris variable holds strings, or characters with one dimension more for their number."""
+    return v.kind == "string" or (v.kind == "char" and len(v.stored) == len(i.variable.dimensions) + 1)
 
 
 def _type(v: Variable) -> str:
@@ -136,7 +141,7 @@ def _dims(v: Variable) -> str:
 def _rank(c: Context, feature: str) -> Iterator[Hit]:
     for i, v in _targets(c, feature):
         wanted, found = len(i.variable.dimensions), len(text_dimensions(v))
-        if not i.has_dimensions or (v.kind == "char" and feature == "uris" and len(v.stored) != wanted + 1):
+        if not i.has_dimensions or (feature == "uris" and v.kind == "char" and not _holds_strings(i, v)):
             continue  # told of the dimensions, or by its type
         if found != wanted:
             message = (
@@ -173,8 +178,8 @@ def uris_fill_the_map(c: Context) -> Iterator[Hit]:
 
 
 def _missing(c: Context, feature: str, what: str) -> Iterator[Hit]:
-    for _, v in _targets(c, feature):
-        if feature == "uris" and not v.is_text:
+    for i, v in _targets(c, feature):
+        if feature == "uris" and not _holds_strings(i, v):
             continue  # told by its type
         found = masked(v)
         if found is not None and not found.valid.all():
@@ -193,8 +198,8 @@ def uris_are_complete(c: Context) -> Iterator[Hit]:
 @rule("AGG009")
 def uris_are_uris(c: Context) -> Iterator[Hit]:
     """Every name of a fragment dataset is an absolute URI or a relative path."""
-    for _, v in _targets(c, "uris"):
-        found = masked(v) if v.is_text else None
+    for i, v in _targets(c, "uris"):
+        found = masked(v) if _holds_strings(i, v) else None
         if found is None:
             continue
         texts = found.values[found.valid]
