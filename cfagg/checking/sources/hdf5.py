@@ -9,39 +9,19 @@ Source: "NetCDF-4 file format" in the netCDF user guide; HDF5 dimension scales s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.checking.model import AttributeValue, Dataset, Dimension, Group, Kind, Variable
-from cfagg.checking.sources.foreign import Foreign, name_of, too_long, value_of
+from cfagg.checking.model import AttributeValue, Dataset, Group, Kind
+from cfagg.checking.sources.foreign import Foreign, name_of, too_long
+from cfagg.checking.sources.hdf5_netcdf import DEEPEST, INTERNAL, MOST, Assembly, Found, texts_of
 from cfagg.errors import AccessError, FragmentReadError, LimitError, SourceError
 from cfagg.readers.locks import LIBRARY
 
-__all__ = ["BARE", "DEEPEST", "INTERNAL", "NON_COORDINATE", "Scales", "open_file", "open_hdf5"]
-
-#: Attributes that are the netCDF library's own.
-INTERNAL = frozenset(
-    {
-        "CLASS",
-        "NAME",
-        "REFERENCE_LIST",
-        "DIMENSION_LIST",
-        "DIMENSION_LABELS",
-        "_Netcdf4Dimid",
-        "_Netcdf4Coordinates",
-        "_NCProperties",
-        "_nc3_strict",
-        "_NCCOPY",
-        "_NoFill",
-    }
-)
-BARE = "This is a netCDF dimension but not a netCDF variable"
-NON_COORDINATE = "_nc4_non_coord_"
-
-#: Groups within groups, and objects of a file.
-DEEPEST, _MOST = 4096, 1 << 22
+__all__ = ["Values", "open_file", "open_hdf5", "opened"]
 
 #: Bytes that the texts of one attribute may have together.
 _TEXTS = 1 << 30
@@ -68,7 +48,7 @@ def open_hdf5(path: str, source: str) -> Dataset:
     """
     with LIBRARY:
         try:
-            file = _opened(path)
+            file = opened(path)
         except _ERRORS as error:
             raise SourceError(
                 f"{source} cannot be opened: it begins as HDF5, and the HDF5 library says: {error}; "
@@ -111,7 +91,7 @@ def open_file(file: Any, source: str) -> Dataset:
             ) from error
 
 
-def _opened(path: str) -> Any:
+def opened(path: str) -> Any:
     """Return a file that is only read; where it cannot be locked, or another program has, without a lock."""
     import h5py
 
@@ -129,32 +109,6 @@ def _close(file: Any) -> None:
         file.close()
 
 
-class Scales:
-    """The dimensions of a file, and what is left to be done when all of them are known.
-
-    netCDF keeps each dimension as an HDF5 dataset; other datasets name theirs by reference.
-    """
-
-    def __init__(self) -> None:
-        self.known: dict[int, Dimension] = {}
-        self.by_number: dict[int, Dimension] = {}
-        self._phony = 0
-
-    def phony(self, group: Group, size: int, unlimited: bool, taken: tuple[Dimension, ...]) -> Dimension:
-        """Return a dimension for a dataset that names none: one for each length in a group, as the library does."""
-        for dimension in group.dimensions.values():
-            if (
-                dimension.name.startswith("phony_dim_")
-                and dimension.size == size
-                and dimension.unlimited == unlimited
-                and dimension not in taken
-            ):
-                return dimension
-        name = f"phony_dim_{self._phony}"
-        self._phony += 1
-        return group.add_dimension(name, size, unlimited=unlimited)
-
-
 class _Walk:
     """Reads all groups of one file."""
 
@@ -162,11 +116,10 @@ class _Walk:
         import h5py
 
         self.h5, self.file, self.source = h5py, file, source
-        self.scales = Scales()
-        self.number = h5py.h5o.get_info(file).fileno
-        #: Variables whose dimensions are found in the end: variable, opened dataset, attributes.
-        self.open: list[tuple[Variable, Any, dict[str, Any]]] = []
+        self.assembly = Assembly()
         self.objects = 0
+        #: By address, because a dataset may have several names.
+        self.known: dict[int, Found] = {}
 
     def root(self) -> Group:
         """Return the whole."""
@@ -190,9 +143,7 @@ class _Walk:
                 elif isinstance(inner, self.h5.h5d.DatasetID):
                     self._dataset(group, name_of(name), inner)
             waiting.extend(reversed(below))
-        for variable, dataset, internal in self.open:
-            variable.dimensions = self._dimensions(variable, dataset, internal)
-        self._grow()
+        self.assembly.finish()
         return root
 
     def _address(self, opened: Any) -> int:
@@ -205,8 +156,8 @@ class _Walk:
         order = self.h5.h5.INDEX_CRT_ORDER if tracked else self.h5.h5.INDEX_NAME
         group.links.iterate(names.append, idx_type=order)
         self.objects += len(names)
-        if self.objects > _MOST:
-            raise LimitError(f"{self.source} has more than {_MOST:,} variables and groups")
+        if self.objects > MOST:
+            raise LimitError(f"{self.source} has more than {MOST:,} variables and groups")
         return names
 
     def _member(self, group: Any, name: bytes, hops: int = 16) -> Any:
@@ -227,66 +178,28 @@ class _Walk:
         return at
 
     def _dataset(self, group: Group, name: str, dataset: Any) -> None:
-        """Add a dataset to its group: a dimension, a variable, or both."""
-        attributes, internal = self._attributes(dataset)
-        scale = internal.get("CLASS") == "DIMENSION_SCALE"
-        title = internal.get("NAME")
-        name = name.removeprefix(NON_COORDINATE)
-        if scale:
+        """Add a dataset to its group."""
+        address = self._address(dataset)
+        found = self.known.get(address)
+        if found is None:
+            attributes, internal = self._attributes(dataset)
             space = dataset.get_space()
-            shape = space.get_simple_extent_dims()
-            most = space.get_simple_extent_dims(True)
-            dimension = group.add_dimension(
-                name, int(shape[0]) if shape else 1, unlimited=bool(most) and most[0] == self.h5.h5s.UNLIMITED
-            )
-            self.scales.known[self._address(dataset)] = dimension
-            number = internal.get("_Netcdf4Dimid")
-            if isinstance(number, np.ndarray) and number.size == 1:
-                self.scales.by_number.setdefault(int(number[0]), dimension)
-            if isinstance(title, str) and title.startswith(BARE):
-                return
-        dtype, kind = _type(self.h5, dataset.get_type())
-        variable = Variable(name, group, (), dtype, kind, attributes)
-        variable.read = _Values(dataset, f"{self.source}: {variable.path}")
-        group.variables[name] = variable
-        self.open.append((variable, dataset, internal))
+            shape = tuple(map(int, space.get_simple_extent_dims()))
+            grows = tuple(n == self.h5.h5s.UNLIMITED for n in space.get_simple_extent_dims(True)) if shape else ()
+            dtype, kind = _type(self.h5, dataset.get_type())
+            scales = self._scales(internal.pop("DIMENSION_LIST", None))
+            found = self.known[address] = Found(address, shape, grows, dtype, kind, attributes, internal, scales)
+        self.assembly.add(group, name, found, lambda v: Values(lambda: dataset, f"{self.source}: {v.path}"))
 
-    def _dimensions(self, variable: Variable, dataset: Any, internal: dict[str, Any]) -> tuple[Dimension, ...]:
-        space = dataset.get_space()
-        shape = tuple(map(int, space.get_simple_extent_dims()))
-        if not shape:
-            return ()
-        numbers = internal.get("_Netcdf4Coordinates")
-        if isinstance(numbers, np.ndarray) and numbers.size == len(shape):
-            by_number = [self.scales.by_number.get(int(n)) for n in numbers]
-            if all(by_number):
-                return tuple(d for d in by_number if d is not None)
-        own = self.scales.known.get(self._address(dataset))
-        if own is not None and len(shape) == 1:
-            return (own,)
-        lists = internal.get("DIMENSION_LIST")
-        found: list[Dimension | None] = [None] * len(shape)
-        if isinstance(lists, np.ndarray) and lists.shape == (len(shape),):
-            for d, references in enumerate(lists):
-                if len(references):
-                    target = self.h5.h5r.dereference(references[0], self.file)
-                    found[d] = self.scales.known.get(self._address(target)) if target is not None else None
-        if own is not None and found[0] is None:
-            found[0] = own
-        most = space.get_simple_extent_dims(True)
-        taken: tuple[Dimension, ...] = ()
-        for d, n in enumerate(shape):
-            dimension = found[d] or self.scales.phony(variable.group, n, most[d] == self.h5.h5s.UNLIMITED, taken)
-            taken = (*taken, dimension)
-        return taken
-
-    def _grow(self) -> None:
-        """Make every unlimited dimension as long as the longest variable along it."""
-        for variable, dataset, _ in self.open:
-            if any(d.unlimited for d in variable.dimensions):
-                for dimension, n in zip(variable.dimensions, dataset.shape, strict=False):
-                    if dimension.unlimited:
-                        dimension.size = max(dimension.size, int(n))
+    def _scales(self, lists: Any) -> list[int | None] | None:
+        """Return the addresses of the datasets that are the dimensions."""
+        if not isinstance(lists, np.ndarray):
+            return None
+        found: list[int | None] = []
+        for references in lists:
+            target = self.h5.h5r.dereference(references[0], self.file) if len(references) else None
+            found.append(self._address(target) if target is not None else None)
+        return found
 
     def _attributes(self, owner: Any) -> tuple[dict[str, AttributeValue], dict[str, Any]]:
         """Return the attributes, and those that are the library's own."""
@@ -368,19 +281,10 @@ def _texts(name: str, attribute: Any, stored: Any, empty: bool) -> AttributeValu
         values = np.empty(attribute.shape, attribute.dtype)
         attribute.read(values)
         raw = [v if isinstance(v, bytes) else str(v or "").encode("utf-8", "surrogateescape") for v in values.flat]
-        long = too_long(name, sum(map(len, raw)))
-        if long is not None:
-            return long
-        texts = [value_of(r) for r in raw]
-    else:
-        values = np.empty(attribute.shape, f"S{stored.get_size()}")
-        attribute.read(values)
-        texts = [value_of(bytes(v)) for v in values.flat]
-        if not attribute.shape:
-            return texts[0]
-    if len(texts) == 1:
-        return texts[0]
-    return tuple(t if isinstance(t, str) else name_of(t) for t in texts if isinstance(t, str | bytes))
+        return texts_of(name, raw, scalar=not attribute.shape) if raw else ()
+    values = np.empty(attribute.shape, f"S{stored.get_size()}")
+    attribute.read(values)
+    return texts_of(name, [bytes(v) for v in values.flat], scalar=not attribute.shape) if values.size else ()
 
 
 def _file_size(attribute: Any) -> int:
@@ -389,26 +293,36 @@ def _file_size(attribute: Any) -> int:
     return int(h5py.h5i.get_file_id(attribute).get_filesize())
 
 
-class _Values:
-    """Reads hyperslabs of one dataset, as stored."""
+class Values:
+    """Reads hyperslabs of one dataset, as stored.
 
-    def __init__(self, dataset: Any, where: str) -> None:
-        self.dataset, self.where = dataset, where
-        self._checked = False
+    Parameters
+    ----------
+    find : callable
+        Returns the low-level dataset.
+    where : str
+        What messages call it.
+    """
 
-    def _check(self, h5: Any) -> None:
-        plist = self.dataset.get_create_plist()
+    def __init__(self, find: Callable[[], Any], where: str) -> None:
+        self.find, self.where = find, where
+        self.dataset: Any = None
+
+    def _open(self, h5: Any) -> None:
+        dataset = self.find()
+        plist = dataset.get_create_plist()
         if plist.get_external_count() or plist.get_layout() == h5.h5d.VIRTUAL:
             raise AccessError(f"{self.where}: its values stand in other files (HDF5 external storage); not read")
-        self._checked = True
+        self.dataset = dataset
 
     def __call__(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
+        """Return the values of a hyperslab."""
         import h5py
 
         with LIBRARY:
             try:
-                if not self._checked:
-                    self._check(h5py)
+                if self.dataset is None:
+                    self._open(h5py)
                 return self._read(h5py, slices)
             except AccessError:
                 raise

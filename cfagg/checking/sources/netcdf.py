@@ -51,10 +51,16 @@ def open_netcdf(path: str, source: str | None = None) -> Dataset:
     head = first_bytes(path, source)
     if head[:4] in classic.MAGIC:
         return classic.open_classic(path, source)
-    if head.startswith(MAGIC_HDF5) or _behind_user_block(path):
-        from cfagg.checking.sources import hdf5
+    if head.startswith(MAGIC_HDF5):
+        from cfagg.checking.sources.hdf5_fast import open_fast
 
-        return hdf5.open_hdf5(path, source)
+        dataset = open_fast(path, source)
+        if dataset is not None:
+            return dataset
+    if head.startswith(MAGIC_HDF5) or _behind_user_block(path):
+        from cfagg.checking.sources.hdf5 import open_hdf5
+
+        return open_hdf5(path, source)
     raise SourceError(not_netcdf(source, head))
 
 

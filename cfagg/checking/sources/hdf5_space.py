@@ -1,0 +1,276 @@
+"""Where HDF5 keeps many small things: fractal heaps, version 2 B-trees, and the global heap of long values.
+
+Everything is read from bytes at hand; each offset is checked against them, and work is bounded by their number.
+
+Source: HDF5 File Format Specification, version 3.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator
+
+__all__ = ["UNDEFINED", "Heap", "Space", "UnusualError", "records"]
+
+#: The address of what does not exist.
+UNDEFINED = 2**64 - 1
+
+#: Bytes of the longest structure with a checksum.
+_LONGEST = 1 << 26
+
+
+class UnusualError(Exception):
+    """Something that the HDF5 library should interpret."""
+
+
+class Space:
+    """The bytes of a file.
+
+    Parameters
+    ----------
+    data : mmap or bytes
+        All of them.
+
+    Attributes
+    ----------
+    checked : list of (int, int, int)
+        Places and lengths of structures with a checksum, and where in them it stands.
+    """
+
+    def __init__(self, data: mmap.mmap | bytes) -> None:
+        self.data, self.size = data, len(data)
+        self.checked: list[tuple[int, int, int]] = []
+        self._global: dict[int, dict[int, tuple[int, int]]] = {}
+
+    def take(self, at: int, size: int) -> bytes:
+        """Return bytes.
+
+        Raises
+        ------
+        UnusualError
+            If the file does not have them.
+        """
+        end = at + size
+        if end > self.size or size > _LONGEST:
+            raise UnusualError
+        return self.data[at:end]
+
+    def structure(self, at: int, size: int) -> bytes:
+        """Return a structure that ends with its checksum, which is compared in the end."""
+        self.checked.append((at, size, size - 4))
+        return self.take(at, size)
+
+    def long_value(self, length: int, heap: int, index: int) -> bytes:
+        """Return a value of variable length.
+
+        Raises
+        ------
+        UnusualError
+            If there is none.
+        """
+        if not length or heap in (0, UNDEFINED):
+            return b""
+        at, size = self._objects(heap).get(index, (0, -1))
+        if length > size:
+            raise UnusualError
+        return self.data[at : at + length]
+
+    def _objects(self, at: int) -> dict[int, tuple[int, int]]:
+        """Return place and size of the objects of a global heap collection by their numbers."""
+        found = self._global.get(at)
+        if found is not None:
+            return found
+        mark, size = struct.unpack("<8sQ", self.take(at, 16))
+        if mark != b"GCOL\1\0\0\0" or at + size > self.size:
+            raise UnusualError
+        found = self._global[at] = {}
+        here, end = at + 16, at + size
+        while here + 16 <= end:
+            index, length = struct.unpack_from("<H6xQ", self.data, here)
+            if index == 0:
+                break
+            here += 16
+            if here + length > end:
+                raise UnusualError
+            found[index] = (here, length)
+            here += length + (-length & 7)
+        return found
+
+
+class Heap:
+    """A fractal heap.
+
+    Parameters
+    ----------
+    space : Space
+        The file's bytes.
+    at : int
+        Where the heap's header stands.
+
+    Attributes
+    ----------
+    id_size : int
+        Bytes of an object's identifier.
+
+    Raises
+    ------
+    UnusualError
+        If the heap is filtered or damaged.
+    """
+
+    def __init__(self, space: Space, at: int) -> None:
+        found = struct.unpack_from("<4sBHHBI12QHQQHHQH", space.structure(at, 146))
+        mark, version, self.id_size, filters, flags, largest = found[:6]
+        self._huge_tree = found[7]
+        self.width, self.start, self.direct, bits, _, self.root, self.rows = found[18:]
+        if mark != b"FRHP" or version or filters or not self.start or not self.width or bits > 64 or self.rows > 64:
+            raise UnusualError
+        if self.start & (self.start - 1) or self.direct & (self.direct - 1) or self.width & (self.width - 1):
+            raise UnusualError
+        self.space, self.verified = space, bool(flags & 2)
+        self.offset_size = (bits + 7) // 8
+        self.length_size = min(_width(self.direct), _width(largest))
+        self.direct_rows = (self.direct // self.start).bit_length() + 1
+        self._blocks: dict[int, int] = {}
+        self._huge: dict[int, tuple[int, int]] | None = None
+        self._seen_blocks: set[int] = set()
+
+    def get(self, identifier: bytes) -> bytes:
+        """Return an object.
+
+        Raises
+        ------
+        UnusualError
+            If there is none.
+        """
+        kind = identifier[0] >> 4
+        if kind == 0:
+            end = 1 + self.offset_size
+            offset = int.from_bytes(identifier[1:end], "little")
+            length = int.from_bytes(identifier[end : end + self.length_size], "little")
+            return self._managed(offset, length)
+        if kind == 1:
+            return self._large(int.from_bytes(identifier[1:9], "little"))
+        if kind == 2 and self.id_size <= 18:
+            return identifier[1 : 2 + (identifier[0] & 15)]
+        raise UnusualError
+
+    def _managed(self, offset: int, length: int) -> bytes:
+        at, begin, size = self.root, 0, self.start
+        if self.rows:
+            at, begin, size = self._find(offset)
+        if at == UNDEFINED or offset + length > begin + size or offset < begin:
+            raise UnusualError
+        if at not in self._seen_blocks:
+            self._seen_blocks.add(at)
+            if self.space.take(at, size)[:5] != b"FHDB\0":
+                raise UnusualError
+            if self.verified:
+                self.space.checked.append((at, size, 13 + self.offset_size))
+        return self.space.take(at + offset - begin, length)
+
+    def _find(self, offset: int) -> tuple[int, int, int]:
+        """Return place, begin in the heap and size of the block of values that holds an offset."""
+        at, rows, begin = self.root, self.rows, 0
+        first = self.start * self.width
+        for _ in range(64):
+            inner = offset - begin
+            row = 0 if inner < first else (inner // first).bit_length()
+            if row >= rows:
+                raise UnusualError
+            size = self.start << max(row - 1, 0)
+            column = (inner - (first << (row - 1) if row else 0)) // size
+            place = at + 13 + self.offset_size + 8 * (row * self.width + column)
+            if at not in self._seen_blocks:
+                self._seen_blocks.add(at)
+                prefix = 13 + self.offset_size
+                if self.space.structure(at, prefix + 8 * rows * self.width + 4)[:5] != b"FHIB\0":
+                    raise UnusualError
+            child = int.from_bytes(self.space.take(place, 8), "little")
+            begin += (first << (row - 1) if row else 0) + column * size
+            if row < self.direct_rows:
+                return child, begin, size
+            at, rows = child, (size // first).bit_length()
+        raise UnusualError
+
+    def _large(self, number: int) -> bytes:
+        """Return an object that stands outside of the heap's blocks."""
+        if self._huge is None:
+            self._huge = {}
+            for record in records(self.space, self._huge_tree, 1, 24):
+                place, length, key = struct.unpack("<QQQ", record)
+                self._huge[key] = (place, length)
+        if number not in self._huge:
+            raise UnusualError
+        place, length = self._huge[number]
+        if place + length > self.space.size:
+            raise UnusualError
+        return self.space.data[place : place + length]
+
+
+def records(space: Space, at: int, kind: int, size: int) -> Iterator[bytes]:
+    """Yield the records of a version 2 B-tree in order.
+
+    Parameters
+    ----------
+    space : Space
+        The file's bytes.
+    at : int
+        Where the tree's header stands.
+    kind : int
+        Number of the kind of records.
+    size : int
+        Bytes of a record.
+
+    Raises
+    ------
+    UnusualError
+        If the tree is another, or damaged.
+    """
+    mark, version, found, node, each, depth, _, _, root, count, total = struct.unpack_from(
+        "<4sBBIHHBBQHQ", space.structure(at, 38)
+    )
+    if mark != b"BTHD" or version or found != kind or each != size or depth > 16 or total * size > space.size:
+        raise UnusualError
+    if root == UNDEFINED or not count:
+        return
+    most = max((node - 10) // size, 1)
+    width = _width(most)
+    # Bytes that tell how many records there are below a child, by depth.
+    totals, below = [0], most
+    for _ in range(depth):
+        pointer = 8 + width + totals[-1]
+        here = max((node - 10 - pointer) // (size + pointer), 1)
+        below = (here + 1) * below + here
+        totals.append(_width(below))
+    left = total
+    waiting = [(root, count, depth)]
+    while waiting:
+        place, count, level = waiting.pop()
+        left -= count
+        if left < 0:
+            raise UnusualError
+        if level == 0:
+            leaf = space.structure(place, 6 + count * size + 4)
+            if leaf[:6] != b"BTLF\0" + bytes([kind]):
+                raise UnusualError
+            for i in range(count):
+                yield leaf[6 + i * size : 6 + (i + 1) * size]
+            continue
+        pointer = 8 + width + totals[level - 1]
+        inner = space.structure(place, 6 + count * size + (count + 1) * pointer + 4)
+        if inner[:6] != b"BTIN\0" + bytes([kind]):
+            raise UnusualError
+        for i in range(count):
+            yield inner[6 + i * size : 6 + (i + 1) * size]
+        here = 6 + count * size
+        for i in range(count + 1):
+            child = inner[here + i * pointer : here + (i + 1) * pointer]
+            here_count = int.from_bytes(child[8 : 8 + width], "little")
+            waiting.append((int.from_bytes(child[:8], "little"), here_count, level - 1))
+
+
+def _width(number: int) -> int:
+    """Return the bytes that a number up to `number` takes."""
+    return max(number.bit_length() - 1, 0) // 8 + 1
