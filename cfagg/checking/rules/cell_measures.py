@@ -102,7 +102,8 @@ def measures_have_units_of_measures(c: Context) -> Iterator[Hit]:
             told.add((target, wanted))
             units = target.text("units")
             if units is None:
-                if "units" not in target.attributes:
+                # With a standard name, missing units are a matter of that.
+                if not {"units", "standard_name"} & target.attributes.keys():
                     yield Hit(target, "units", f"a measure of {reference.key} has no units; expected {wanted}")
             elif known(units) and not convertible(units, wanted):
                 yield Hit(
