@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cfagg.checking.engine import Result, run, version_of
 from cfagg.checking.findings import Finding, NotApplicable
 from cfagg.checking.lookup import table_versions
+from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
+from cfagg.checking.partitions import partition_matrices
 from cfagg.checking.report import Checked, Report, by_gravity
 from cfagg.checking.rule import registered
 from cfagg.checking.sources.cdl import parse_cdl
@@ -94,8 +96,8 @@ def check(
         tables={name: Path(path) for name, path in (tables or {}).items()},
     )
     if not several:
-        return _report([check_one(source, options, settings.suppressions)], settings.suppressions)
-    jobs_given = ((s, options, settings.suppressions) for s in sources)
+        return _report([check_one(source, options, settings.suppressions, drawn=True)], settings.suppressions)
+    jobs_given = ((s, options, settings.suppressions, True) for s in sources)
     return _report(check_many(jobs_given, jobs=jobs, fork=False), settings.suppressions)
 
 
@@ -147,10 +149,10 @@ def check_one(
     SourceError
         If it cannot be opened.
     """
-    with _opened(source, options) as dataset:
+    with open_dataset(source, options=options) as dataset:
         version = version_of(dataset, options)
         result = run(dataset, options)
-        pictures = tuple(_pictures(dataset)) if drawn else ()
+        pictures = tuple(partition_matrices(dataset)) if drawn else ()
     ran = tuple(
         code
         for code, rule in registered().items()
@@ -204,18 +206,6 @@ def check_cdl(text: str, **options: Any) -> Result:
     """Check a text in CDL."""
     with parse_cdl(text) as dataset:
         return run(dataset, Options(**options))
-
-
-def _opened(source: Any, options: Options) -> Any:
-    from cfagg.checking.opening import open_dataset
-
-    return open_dataset(source, options=options)
-
-
-def _pictures(dataset: Any) -> Iterator[tuple[str, str]]:
-    from cfagg.checking.partitions import partition_matrices
-
-    yield from partition_matrices(dataset)
 
 
 def _report(checked: Iterable[Checked], suppressions: Sequence[Suppression]) -> Report:

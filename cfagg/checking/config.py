@@ -83,6 +83,8 @@ class Finder:
 
     def __init__(self, directory: str | os.PathLike[str] = ".") -> None:
         self._known: dict[Path, Settings | None] = {}
+        self._narrow: dict[Path | None, Settings] = {}
+        self._none = Settings()
         self._here = _absolute(directory)
 
     def settings(self, source: Any) -> Settings:
@@ -93,12 +95,14 @@ class Finder:
         """
         here = self._above(self._here)
         if not isinstance(source, str | os.PathLike) or "://" in os.fsdecode(source):
-            return here or Settings()
+            return here or self._none
         near = self._above(_absolute(source).parent)
         if near is None or near is here:
-            return here or Settings()
-        narrow = {name: value for name, value in near.options.items() if name not in ("allow", "tables")}
-        return Settings(near.path, narrow, near.suppressions, near.strict)
+            return here or self._none
+        if near.path not in self._narrow:
+            options = {name: value for name, value in near.options.items() if name not in ("allow", "tables")}
+            self._narrow[near.path] = Settings(near.path, options, near.suppressions, near.strict)
+        return self._narrow[near.path]
 
     def _above(self, directory: Path) -> Settings | None:
         """Return the nearest settings in a directory or above it."""

@@ -140,12 +140,12 @@ def _warm_up() -> None:
 
 
 def _begin() -> None:
-    """Prepare a process: an interrupt is for the one that started it, and bars are drawn by that one."""
+    """Prepare a process: an interrupt ends it without a word, and bars are drawn by the one that started it."""
     import signal
 
     from cfagg.checking import progress
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     progress.forget()
 
 

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 __all__ = ["Listener", "bars", "forget", "listening", "task"]
 
@@ -95,12 +98,18 @@ def bars(*, shown: bool) -> Iterator[None]:
 
 
 class _Bars:
-    """Draws tasks with rich, which is loaded when the first one begins."""
+    """Draws tasks with rich.
+
+    It is loaded, and its thread started, at the first step of a task: processes that are copies of this one are made
+    before.  When the last task ends all is wiped, so that results can be printed.
+    """
 
     def __init__(self) -> None:
-        from rich.progress import Progress
-
+        self._lock = Lock()
         self._drawn: Progress | None = None
+        self._waiting: dict[int, tuple[str, int | None]] = {}
+        self._tasks: dict[int, TaskID] = {}
+        self._number = 0
 
     def __enter__(self) -> Self:
         return self
@@ -110,19 +119,37 @@ class _Bars:
             self._drawn.stop()
 
     def start(self, what: str, total: int | None) -> int:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        if self._drawn is None:
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-            self._drawn = Progress(*columns, console=Console(stderr=True), transient=True)
-            self._drawn.start()
-        return int(self._drawn.add_task(what, total=total))
+        with self._lock:
+            self._number += 1
+            self._waiting[self._number] = (what, total)
+            return self._number
 
     def advance(self, number: int, steps: int) -> None:
-        if self._drawn is not None:
-            self._drawn.advance(number, steps)  # type: ignore[arg-type]
+        with self._lock:
+            if self._drawn is None:
+                self._drawn = _drawn()
+            if number in self._waiting:
+                what, total = self._waiting.pop(number)
+                self._tasks[number] = self._drawn.add_task(what, total=total)
+            self._drawn.advance(self._tasks[number], steps)
 
     def finish(self, number: int) -> None:
-        if self._drawn is not None:
-            self._drawn.remove_task(number)  # type: ignore[arg-type]
+        with self._lock:
+            self._waiting.pop(number, None)
+            task = self._tasks.pop(number, None)
+            if self._drawn is None or task is None:
+                return
+            self._drawn.remove_task(task)
+            if not self._tasks:
+                self._drawn.stop()
+                self._drawn = None
+
+
+def _drawn() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    drawn = Progress(*columns, console=Console(stderr=True), transient=True)
+    drawn.start()
+    return drawn

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from cfagg.cli import output
@@ -150,9 +151,11 @@ def _check(args: argparse.Namespace) -> int:
     sources = list(expanded(args.sources))
     settings = Chosen(args)
     tally = Tally(settings)
-    shown = not args.quiet and sys.stderr.isatty() and (args.output is not None or not sys.stdout.isatty())
+    shown = not args.quiet and sys.stderr.isatty()
+    # Where results are printed on the terminal one by one, they tell how far the check has come.
+    counted = len(sources) > 1 and (args.quiet or args.output is not None or not sys.stdout.isatty())
     processes_used = processes(len(sources), heavy=args.data or args.references, wanted=args.jobs)
-    with bars(shown=shown), task("sources", len(sources)) as step:
+    with bars(shown=shown), task("sources", len(sources)) if counted else nullcontext(_nothing) as step:
         results = check_many(settings.jobs(sources), jobs=processes_used, fork=True)
         told = pieces(args.format, tally.counting(results, step), _style(args, Style))
         if args.quiet:
@@ -179,8 +182,7 @@ class Chosen:
         self._fixed: Settings | None = load(args.config) if args.config else self._none if args.no_config else None
         self._finder = Finder()
         self._known: dict[int, Any] = {}
-        self.strict: dict[str, bool] = {}
-        self.settings: dict[str, Settings] = {}
+        self.strict: bool = args.strict
 
     def of(self, source: str) -> Settings:
         """Return the settings for one source."""
@@ -226,7 +228,7 @@ class Tally:
         """Pass results on."""
         for result in results:
             settings = self._settings.of(result.source)
-            strict = settings.strict or self._settings._args.strict
+            strict = settings.strict or self._settings.strict
             if result.failed:
                 self.status = 2
             elif not result.ok or (strict and any(f.severity == "warning" for f in result.findings)):
@@ -242,6 +244,10 @@ class Tally:
         for (path, suppression), hit in self._reached.items():
             if not hit:
                 yield f"{path}: the suppression {suppression} hides nothing and can be removed"
+
+
+def _nothing() -> None:
+    """Take a step that nobody counts."""
 
 
 def _tables(args: argparse.Namespace) -> dict[str, Any]:

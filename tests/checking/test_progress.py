@@ -72,3 +72,12 @@ def test_no_bar_is_drawn_unless_shown(capsys):
     with progress.bars(shown=False), progress.task("sources", 2) as step:
         step(2)
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_bar_is_wiped_when_its_task_ends_and_another_can_begin(capsys):
+    with progress.bars(shown=True):
+        for _ in range(2):
+            with progress.task("sources", 2) as step:
+                step()
+            print("result")
+    assert capsys.readouterr().out == "result\nresult\n"

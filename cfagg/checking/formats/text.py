@@ -49,7 +49,7 @@ def _source(result: Checked, style: Style) -> Iterator[str]:
     name = _paint(printable(result.source), "name", style)
     if result.failure is not None:
         yield f"{name}: {_paint('not checked', 'error', style)}"
-        yield from _message(result.findings[0].message, style)
+        yield from _message(result.failure, style)
         yield ""
         return
     counts = result.counts

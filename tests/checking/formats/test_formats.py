@@ -219,7 +219,7 @@ def test_text_groups_findings_by_variable():
 def test_text_tells_why_a_source_was_not_checked():
     assert told("text", UNREAD).splitlines()[:2] == [
         "/archive/none.nc: not checked",
-        "    not checked: there is no such file",
+        "    there is no such file",
     ]
 
 
