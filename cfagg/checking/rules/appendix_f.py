@@ -138,7 +138,7 @@ def indexing_scheme_is_known(c: Context) -> Iterator[Hit]:
 def coordinates_of_the_mapping_are_marked(c: Context) -> Iterator[Hit]:
     """A variable with a grid mapping has coordinates with the standard names of that mapping."""
     for v in c.with_attribute("grid_mapping"):
-        if "geometry_type" in v.attributes or v in c.roles.coordinates:
+        if not v.attributes.keys().isdisjoint(("geometry_type", "mesh")) or v in c.roles.coordinates:
             continue
         names: set[str] | None = None
         for r in c.references_of(v, "grid_mapping"):

@@ -87,11 +87,13 @@ def coordinates_vary_as_table_9_1_says(c: Context) -> Iterator[Hit]:
         for fixed, along in _NOT_ALONG.get(f.type, ()):
             for a in fixed:
                 if axes[a] and axes[along] and all(_within(z, x) for x in axes[a] for z in axes[along]):
+                    # Section 9.5 speaks of precise positions during a profile, beside nominal ones.
                     yield Hit(
                         v,
                         "coordinates",
                         f"its coordinate {axes[a][0].name!r} varies along that of {axes[along][0].name!r}; "
-                        f"{_WORDS[a]} of a feature of type {type_!r} does not",
+                        f"{_WORDS[a]} of a feature of type {type_!r} does not, or is there as a nominal one too",
+                        "warning" if along == "Z" else None,
                     )
         for moving, along in _ALONG.get(f.type, ()):
             for a in moving:

@@ -90,7 +90,7 @@ def coordinates_of_grid_mappings_exist(c: Context) -> Iterator[Hit]:
     """Each coordinate that a grid_mapping names is there and is one of the variable's own."""
     for v in c.with_attribute("grid_mapping"):
         named = [r for r in c.references_of(v, "grid_mapping") if r.key == "coordinate"]
-        if not named:
+        if not named or "mesh" in v.attributes:  # the coordinates of a mesh are named by the mesh
             continue
         known, span = _known_coordinates(c, v), coordinate_span(c, v)
         for r in named:
