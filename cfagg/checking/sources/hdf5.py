@@ -204,9 +204,8 @@ class _Walk:
     def _attributes(self, owner: Any) -> tuple[dict[str, AttributeValue], dict[str, Any]]:
         """Return the attributes, and those that are the library's own."""
         names: list[bytes] = []
-        tracked = owner is not self.file and _tracks_attributes(self.h5, owner)
-        order = self.h5.h5.INDEX_CRT_ORDER if tracked else self.h5.h5.INDEX_NAME
-        self.h5.h5a.iterate(owner, names.append, index_type=order)
+        # Where no order is kept this is the order in which they are stored, or that of their names.
+        self.h5.h5a.iterate(owner, names.append, index_type=self.h5.h5.INDEX_CRT_ORDER)
         shown: dict[str, AttributeValue] = {}
         internal: dict[str, Any] = {}
         for raw in names:
@@ -221,10 +220,6 @@ class _Walk:
             else:
                 shown[name] = _value(self.h5, name, attribute)
         return shown, internal
-
-
-def _tracks_attributes(h5: Any, owner: Any) -> bool:
-    return bool(owner.get_create_plist().get_attr_creation_order() & h5.h5p.CRT_ORDER_TRACKED)
 
 
 def _references(attribute: Any) -> Any:

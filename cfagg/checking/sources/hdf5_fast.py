@@ -9,7 +9,6 @@ Source: HDF5 File Format Specification, version 3.
 from __future__ import annotations
 
 import mmap
-import os
 import struct
 from collections.abc import Iterator
 from typing import Any
@@ -22,7 +21,7 @@ from cfagg.checking.sources.hdf5_netcdf import DEEPEST, INTERNAL, MOST, Assembly
 from cfagg.checking.sources.hdf5_space import UNDEFINED, Heap, Space, UnusualError, records
 from cfagg.checking.sources.lookup3 import damaged
 
-__all__ = ["open_fast"]
+__all__ = ["open_fast", "parsed"]
 
 #: Numbers of header messages.
 _SPACE, _LINKS, _TYPE, _LINK, _ATTRIBUTE, _CONTINUED, _ATTRIBUTES = 1, 2, 3, 6, 12, 16, 21
@@ -36,6 +35,7 @@ _FIXED, _FLOAT, _STRING, _REFERENCE, _SEQUENCE = 0, 1, 3, 7, 9
 
 _ERRORS = (UnusualError, struct.error, ValueError, IndexError, OverflowError)
 
+#: What a type is, in a word, and its NumPy type or size.
 _Type = tuple[str, Any]
 
 
@@ -49,16 +49,24 @@ def open_fast(path: str, source: str) -> Dataset | None:
     source : str
         What messages call it.
     """
-    with open(path, "rb") as file:  # noqa: PTH123
-        try:
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                reader = _Reader(Space(data), path, source)
-                root = reader.root()
-                if damaged(data, reader.space.checked):
-                    return None
-        except _ERRORS:
+    with (
+        open(path, "rb") as file,  # noqa: PTH123 - Path costs more
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+    ):
+        read = parsed(data, path, source)
+        if read is None or damaged(data, read[1]):
             return None
-    return Dataset(source, "netcdf", root, path=path, close=reader.values.close)
+    return read[0]
+
+
+def parsed(data: mmap.mmap | bytes, path: str, source: str) -> tuple[Dataset, list[tuple[int, int, int]]] | None:
+    """Return the model and the structures whose checksums are still to be compared, `None` as `open_fast`."""
+    try:
+        reader = _Reader(Space(data), path, source)
+        root = reader.root()
+    except _ERRORS:
+        return None
+    return Dataset(source, "netcdf", root, path=path, close=reader.values.close), reader.space.checked
 
 
 class _File:
@@ -184,8 +192,8 @@ class _Reader:
         parts = [(space.structure(at, begin + size + 4), begin)]
         left = space.size
         step = 6 if found.ordered else 4
-        for body, here in parts:
-            end = len(body) - 4
+        for body, first in parts:
+            here, end = first, len(body) - 4
             while here + step <= end:
                 kind = body[here]
                 start = here + step
@@ -305,6 +313,8 @@ class _Reader:
         info = found.messages.get(_ATTRIBUTES)
         if info is not None:
             stored = [*stored, *self._dense_attributes(info)]
+            if len(stored) > len(found.attributes) and not found.ordered:
+                raise UnusualError  # by the order of their names, which the library knows
         if found.ordered:
             stored.sort()
         shown: dict[str, AttributeValue] = {}
@@ -342,8 +352,6 @@ class _Reader:
                 internal[name] = value
             else:
                 shown[name] = value
-        if not found.ordered:
-            shown = dict(sorted(shown.items(), key=lambda item: item[0].encode("utf-8", "surrogatepass")))
         return shown, internal, scales
 
     def _scale(self, data: bytes, at: int) -> int | None:

@@ -35,14 +35,14 @@ def open_netcdf4(source: Any) -> Dataset:
             group.attributes = _attributes(opened)
             for variable in opened.variables.values():
                 group.variables[variable.name] = _variable(group, variable)
-            waiting.extend((group.child(n), g) for n, g in reversed(opened.groups.items()))
+            waiting.extend(reversed([(group.child(n), g) for n, g in opened.groups.items()]))
     return Dataset(f"netCDF4.Dataset {name}", "netcdf", root)
 
 
 def _variable(group: Group, variable: Any) -> Variable:
     dtype = variable.dtype
     kind: Kind = "string" if dtype is str else _KINDS.get(getattr(dtype, "kind", ""), "other")
-    if getattr(variable, "_isenum", False) or getattr(variable, "_iscompound", False):
+    if any(getattr(variable, mark, False) for mark in ("_isenum", "_iscompound", "_isvlen")) and dtype is not str:
         kind = "other"
     stored = np.dtype(object) if kind in ("string", "other") else dtype.newbyteorder("=")
     dimensions = tuple(_dimension(group, d) for d in variable.get_dims())

@@ -43,7 +43,7 @@ def open_xarray(source: Any) -> Dataset:
             group, node = waiting.pop()
             held.append(node.to_dataset(inherit=False))
             _group(group, held[-1])
-            waiting.extend((group.child(str(n)), c) for n, c in reversed(list(node.children.items())))
+            waiting.extend(reversed([(group.child(str(n)), c) for n, c in node.children.items()]))
     else:
         if hasattr(source, "_to_temp_dataset"):
             source = source.to_dataset(name=source.name if source.name is not None else "data")
