@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cfagg.checking.model import Dataset, Variable
+from cfagg.checking.aside import set_aside
+from cfagg.checking.model import Dataset, Group, Variable
 from cfagg.checking.references import Reference, Resolver, references
 from cfagg.checking.roles import Roles
 from cfagg.checking.versions import LATEST, Version
@@ -90,6 +91,11 @@ class Context:
     def external(self) -> frozenset[str]:
         """Names of external variables (CF section 2.6.3)."""
         return frozenset((self.dataset.root.text("external_variables") or "").split())
+
+    @cached_property
+    def aside(self) -> frozenset[Group | Variable]:
+        """Groups and variables that follow another convention than CF."""
+        return set_aside(self.dataset)
 
     def once(self, function: Callable[[Context], T]) -> T:
         """Return ``function(self)``, computed once for all rules that ask."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from cfagg.checking.aside import OWN, is_observations
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Finding, Hit, NotApplicable
 from cfagg.checking.model import Dataset, Group, Variable
@@ -68,8 +69,12 @@ def run(dataset: Dataset, options: Options) -> Result:
     context = Context(dataset, version, options)
     result = Result(dataset.source, version)
     result.findings += [Finding("INT002", "error", None, None, problem) for problem in plugins().problems]
+    observations = is_observations(dataset)
     for code, rule in registered().items():
         if rule.function is None or not rule.holds_in(version) or not options.chooses(code):
+            continue
+        if observations and not code.startswith(OWN):
+            result.skipped[code] = "a store of observations has a layout of its own, of which CF says nothing"
             continue
         if rule.needs == "data" and not options.data:
             result.skipped[code] = "values are read only with --data"
@@ -86,6 +91,8 @@ def _run_one(rule: Rule, context: Context, result: Result) -> None:
     kept = 0
     try:
         for hit in rule.function(context):
+            if hit.where in context.aside and not rule.code.startswith(OWN):
+                continue
             kept += 1
             if kept > KEPT:
                 result.dropped[rule.code] += 1

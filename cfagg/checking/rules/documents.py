@@ -19,6 +19,8 @@ def file_name_ends_in_nc(c: Context) -> Iterator[Hit]:
     if c.dataset.format != "netcdf" or c.dataset.path is None:
         raise NotApplicable("only netCDF files have a file name to be checked")
     name = c.dataset.path.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    if name.endswith(".nca") and any(v.dialect in ("NCA", "CFA") for v in c.dataset.variables):
+        return  # as NCA and CFA want it
     if not name.endswith(".nc"):
         yield Hit(None, None, f"the file is called {name!r}; expected is a name that ends in '.nc': rename it")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from cfagg.checking.aside import is_observations
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
 from cfagg.checking.progress import task
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 
 def _place(c: Context) -> str | None:
     """Return where the store of observations is, `None` where the dataset is none."""
-    attributes = c.dataset.root.attributes
-    if c.dataset.format != "zarr" or attributes.get("layout", attributes.get("format")) != "tabular":
+    if not is_observations(c.dataset):
         return None
     return c.dataset.path or (c.dataset.source if "://" in c.dataset.source else None)
 
