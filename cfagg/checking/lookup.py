@@ -7,8 +7,8 @@ Sources: CF sections 3.3 and 6.1.1, Appendix C; the tables are named in ``tables
 
 from __future__ import annotations
 
-import gzip
 import re
+import zlib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import lru_cache
@@ -28,6 +28,9 @@ _PACKED = {
     "regions": "regions_v5.csv.gz",
 }
 
+#: No table is larger by far.
+_LARGEST = 1 << 26
+
 #: Modifiers of Appendix C and the units that they give: `None` for those of the name, ``""`` for none at all.
 modifiers: Mapping[str, str | None] = {
     "detection_minimum": None,
@@ -39,7 +42,7 @@ modifiers: Mapping[str, str | None] = {
 
 class _Table(NamedTuple):
     version: str
-    rows: Mapping[str, tuple[str, ...]]
+    rows: Mapping[str, str]
 
 
 def standard_names(c: Context) -> Mapping[str, str]:
@@ -81,18 +84,18 @@ def near(word: str, words: Mapping[str, object] | frozenset[str]) -> str:
         return ""
     # Names that share neither length nor first letters are not worth the slow comparison.
     likely = [w for w in words if abs(len(w) - len(word)) <= 6 and (w[:3] == word[:3] or w[-4:] == word[-4:])]
-    return next(iter(get_close_matches(word, likely[:400], 1, 0.75)), "")
+    return next(iter(get_close_matches(word, likely[:400], 1, 0.82)), "")
 
 
 @lru_cache(maxsize=4)
 def _units(given: Path | None) -> Mapping[str, str]:
-    return {name: row[0] if row else "" for name, row in _table("standard_names", given).rows.items()}
+    return {name: row.partition(",")[0].strip() for name, row in _table("standard_names", given).rows.items()}
 
 
 @lru_cache(maxsize=4)
 def _aliases(given: Path | None) -> Mapping[str, tuple[str, ...]]:
     rows = _table("standard_names", given).rows
-    return {name: tuple(row[1].split()) for name, row in rows.items() if len(row) > 1 and row[1]}
+    return {name: tuple(meant.split()) for name, row in rows.items() if (meant := row.partition(",")[2].strip())}
 
 
 @lru_cache(maxsize=16)
@@ -100,13 +103,13 @@ def _table(kind: str, given: Path | None) -> _Table:
     """Return a packed table, or the one in a file that the user gives."""
     if given is None:
         name = _PACKED[kind]
-        return _Table(_number(name), _rows(gzip.decompress(_packed(name)).decode("utf-8")))
+        return _Table(_number(name), _rows(_unpacked(_packed(name)).decode("utf-8")))
     try:
         raw = given.read_bytes()
-        raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+        raw = _unpacked(raw) if raw[:2] == b"\x1f\x8b" else raw
         text = raw.decode("utf-8-sig")
         return _from_xml(text) if text.lstrip().startswith("<") else _Table(_number(given.name), _rows(text))
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, ValueError, zlib.error) as error:
         raise NotApplicable(f"the table of {kind.replace('_', ' ')} {str(given)!r} is not read: {error}") from error
 
 
@@ -116,16 +119,27 @@ def _packed(name: str) -> bytes:
     return resources.files("cfagg.checking").joinpath("tables", name).read_bytes()
 
 
+def _unpacked(raw: bytes) -> bytes:
+    """Return what gzip has packed; its module would take longer to import than all of this."""
+    unpacker = zlib.decompressobj(31)
+    found = unpacker.decompress(raw, _LARGEST)
+    if unpacker.unconsumed_tail:
+        raise ValueError(f"it has more than {_LARGEST:,} bytes when unpacked")
+    if not unpacker.eof:
+        raise ValueError("it is cut off")
+    return found
+
+
 def _number(name: str) -> str:
     """Return the version that a file's name tells."""
     found = re.search(r"v-?(\d+)", name)
     return found[1] if found else "unknown"
 
 
-def _rows(text: str) -> Mapping[str, tuple[str, ...]]:
-    """Return the further columns of each row by the first; no cell holds a comma."""
-    rows = (line.split(",") for line in text.splitlines()[1:] if line)
-    return {row[0].strip(): tuple(cell.strip() for cell in row[1:]) for row in rows}
+def _rows(text: str) -> Mapping[str, str]:
+    """Return the rest of each line by its first cell; no cell holds a comma."""
+    cells = (line.partition(",") for line in text.splitlines()[1:])
+    return {name.strip(): rest for name, _, rest in cells if name}
 
 
 def _from_xml(text: str) -> _Table:
@@ -138,13 +152,13 @@ def _from_xml(text: str) -> _Table:
         root = ET.fromstring(text)  # noqa: S314 - no entities, and the user's own file
     except ET.ParseError as error:
         raise ValueError(f"it is not XML: {error}") from error
-    rows: dict[str, tuple[str, ...]] = {}
+    rows: dict[str, str] = {}
     for entry in root.iter("entry"):
-        rows[entry.get("id", "")] = ((entry.findtext("canonical_units") or "").strip(), "")
+        rows[entry.get("id", "")] = (entry.findtext("canonical_units") or "").strip() + ","
     for alias in root.iter("alias"):
         targets = [(t.text or "").strip() for t in alias.findall("entry_id")]
         name = alias.get("id", "")
         if name not in rows:
-            unit = next((rows[t][0] for t in targets if t in rows), "")
-            rows[name] = (unit, " ".join(targets))
+            unit = next((rows[t] for t in targets if t in rows), ",")
+            rows[name] = unit + " ".join(targets)
     return _Table((root.findtext("version_number") or "unknown").strip(), rows)

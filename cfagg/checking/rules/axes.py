@@ -21,6 +21,14 @@ def coordinate_variables(c: Context) -> dict[Dimension, Variable]:
     return found
 
 
+def is_sampled(c: Context) -> bool:
+    """Whether there are discrete sampling geometries (CF chapter 9)."""
+    if "featureType" in c.dataset.root.attributes or any(c.with_attribute("sample_dimension", "instance_dimension")):
+        return True
+    ids = {"timeseries_id", "profile_id", "trajectory_id"}
+    return any(v.text("cf_role") in ids for v in c.with_attribute("cf_role"))
+
+
 def _axis(v: Variable) -> str | None:
     """Return a legal ``axis`` attribute in capitals."""
     text = (v.text("axis") or "").strip().upper()
@@ -39,7 +47,7 @@ def axis_is_for_coordinates(c: Context) -> Iterator[Hit]:
         | roles.climatology
         | roles.named_by("bounds_tie_points")
     )
-    sampled = "featureType" in c.dataset.root.attributes
+    sampled = c.once(is_sampled)
     for v in c.with_attribute("axis"):
         if v not in allowed:
             # Examples of Appendix H have such heights of stations that no coordinates attribute names.
@@ -92,7 +100,7 @@ def axis_agrees_with_units_and_positive(c: Context) -> Iterator[Hit]:
 @rule("COO004")
 def axis_is_not_for_auxiliary_coordinates(c: Context) -> Iterator[Hit]:
     """Auxiliary coordinates have no ``axis``; chapter 5 allows it, so this is a warning."""
-    if "featureType" in c.dataset.root.attributes:
+    if c.once(is_sampled):
         return  # section 9.5 says to use it on auxiliary coordinates of discrete sampling geometries
     others = c.roles.named_by("node_coordinates") | c.roles.named_by("nodes")
     for v in c.with_attribute("axis"):

@@ -9,7 +9,7 @@ from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.model import Dimension, Variable
 from cfagg.checking.rule import rule
-from cfagg.checking.rules.axes import coordinate_variables
+from cfagg.checking.rules.axes import coordinate_variables, is_sampled
 from cfagg.checking.spans import coordinate_span, replaced
 from cfagg.checking.units import is_reference_time
 from cfagg.checking.versions import Version
@@ -20,7 +20,7 @@ _AXES = {"X": "longitude", "Y": "latitude", "Z": "vertical coordinate", "T": "ti
 @rule("COO006")
 def dimensions_of_space_and_time_have_coordinate_variables(c: Context) -> Iterator[Hit]:
     """A dimension that is a latitude, longitude, height or time by itself has a coordinate variable."""
-    if "featureType" in c.dataset.root.attributes:
+    if c.once(is_sampled):
         return
     own, stands_for = c.once(coordinate_variables), replaced(c)
     instances = {d for others in stands_for.values() for d in others}
