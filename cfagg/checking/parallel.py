@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -19,8 +21,8 @@ from cfagg.checking.suppressions import Suppression
 
 __all__ = ["Job", "check_many", "processes"]
 
-#: A process of its own pays only from so many small files on.
-_FEW = 12
+#: Seconds of work that make processes worth their start.
+_WORTH = 0.5
 
 #: So many results of each process may wait for their turn.
 _AHEAD = 4
@@ -35,25 +37,16 @@ class Job(NamedTuple):
     drawn: bool = False
 
 
-def processes(count: int, *, heavy: bool, wanted: int | None = None) -> int:
-    """Return how many processes are used for so many sources.
-
-    Parameters
-    ----------
-    count : int
-        Number of sources, or any that is large enough.
-    heavy : bool
-        Whether more than metadata is read.
-    wanted : int, optional
-        What the user asks for.
-    """
+def processes(wanted: int | None = None) -> int:
+    """Return how many processes are used at most: as many as wanted, else one for each processor."""
     if wanted is not None:
-        return max(1, min(wanted, count))
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(available, count if heavy else count // _FEW))
+        return max(1, wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def check_many(jobs_of: Iterable[Any], *, jobs: int = 1, fork: bool = False) -> Iterator[Checked]:
+def check_many(
+    jobs_of: Iterable[Any], *, jobs: int = 1, fork: bool = False, count: int | None = None, patient: bool = False
+) -> Iterator[Checked]:
     """Check sources one after another, or several at a time.
 
     Parameters
@@ -65,6 +58,10 @@ def check_many(jobs_of: Iterable[Any], *, jobs: int = 1, fork: bool = False) -> 
     fork : bool
         Start them as copies of this one, where the system can.  That is fast, and only safe while this process has
         no other threads and no files open.
+    count : int, optional
+        The number of sources, where it is known.
+    patient : bool
+        Check the first ones in this process, and start others only when those that are left are worth it.
 
     Yields
     ------
@@ -72,52 +69,73 @@ def check_many(jobs_of: Iterable[Any], *, jobs: int = 1, fork: bool = False) -> 
         In the order of the jobs; sources that could not be checked have a `failure`.
     """
     waiting = (Job(*job) for job in jobs_of)
-    if jobs <= 1:
-        for job in waiting:
+    jobs = jobs if count is None else min(jobs, count)
+    started, done = time.monotonic(), 0
+    while jobs <= 1 or patient:
+        for job in islice(waiting, 1):
             yield check_or_tell(job.source, job.options, job.suppressions, drawn=job.drawn)
-        return
+            done += 1
+            break
+        else:
+            return
+        left = (time.monotonic() - started) / done * (count - done) if count is not None else 0
+        if jobs > 1 and left > _WORTH:
+            break
     yield from _side_by_side(waiting, jobs, fork=fork)
 
 
 def _side_by_side(waiting: Iterator[Job], jobs: int, *, fork: bool) -> Iterator[Checked]:
-    from concurrent.futures.process import BrokenProcessPool
-
     while True:
         pool = _pool(jobs, fork=fork)
         sent: deque[tuple[Job, Any]] = deque()
-        broken = False
         try:
             for job in islice(waiting, jobs * _AHEAD):
-                sent.append((job, pool.submit(_in_process, job)))
+                sent.append((job, _submitted(pool, job)))
             while sent:
-                try:
-                    result = sent[0][1].result()
-                except BrokenProcessPool:
-                    broken = True
+                result = _result(sent[0][1])
+                if result is None:
                     break
                 sent.popleft()
                 yield result
                 for job in islice(waiting, 1):
-                    sent.append((job, pool.submit(_in_process, job)))
+                    sent.append((job, _submitted(pool, job)))
         finally:
-            pool.shutdown(wait=not broken, cancel_futures=True)
-        if not broken:
+            pool.shutdown(wait=True, cancel_futures=True)
+        if not sent:
             return
-        # A library crashed on one of those under way: one by one, so that the others are not blamed.  The threads of
-        # the broken pool may still be ending, so that copies of this process are no longer safe.
+        # A library crashed on one of those under way: one by one, so that the others are not blamed.  Copies of this
+        # process are made only once: what the broken pool leaves behind may be in their way.
         fork = False
         for job, _ in sent:
             yield _alone(job)
 
 
-def _alone(job: Job) -> Checked:
+def _submitted(pool: Any, job: Job) -> Any:
+    """Return what a job will come to, `None` where the processes are gone."""
     from concurrent.futures.process import BrokenProcessPool
 
+    try:
+        return pool.submit(_in_process, job)
+    except BrokenProcessPool:
+        return None
+
+
+def _result(future: Any) -> Checked | None:
+    """Return what a job has come to, `None` where its process is gone."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    try:
+        found: Checked | None = None if future is None else future.result()
+    except BrokenProcessPool:
+        return None
+    return found
+
+
+def _alone(job: Job) -> Checked:
     with _pool(1, fork=False) as pool:
-        try:
-            result: Checked = pool.submit(_in_process, job).result()
-        except BrokenProcessPool:
-            return could_not(job.source, "the process that checked it crashed, so the file is most likely damaged")
+        result = _result(_submitted(pool, job))
+    if result is None:
+        return could_not(job.source, "the process that checked it crashed, so the file is most likely damaged")
     return result
 
 
@@ -125,7 +143,7 @@ def _pool(jobs: int, *, fork: bool) -> Any:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    copies = fork and sys.platform.startswith("linux")
+    copies = fork and sys.platform.startswith("linux") and threading.active_count() == 1
     method = "fork" if copies else "spawn"
     if copies:
         _warm_up()

@@ -154,9 +154,11 @@ def _check(args: argparse.Namespace) -> int:
     shown = not args.quiet and sys.stderr.isatty()
     # Where results are printed on the terminal one by one, they tell how far the check has come.
     counted = len(sources) > 1 and (args.quiet or args.output is not None or not sys.stdout.isatty())
-    processes_used = processes(len(sources), heavy=args.data or args.references, wanted=args.jobs)
+    patient = args.jobs is None and not args.data
     with bars(shown=shown), task("sources", len(sources)) if counted else nullcontext(_nothing) as step:
-        results = check_many(settings.jobs(sources), jobs=processes_used, fork=True)
+        results = check_many(
+            settings.jobs(sources), jobs=processes(args.jobs), fork=True, count=len(sources), patient=patient
+        )
         told = pieces(args.format, tally.counting(results, step), _style(args, Style))
         if args.quiet:
             for _ in told:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -64,20 +65,40 @@ def test_a_source_that_crashes_its_process_is_told_and_the_others_are_checked(so
     assert [r.ok for r in results[7:11]] == [True, False, False, True]
 
 
-@pytest.mark.parametrize(
-    ("count", "heavy", "wanted", "expected"),
-    [
-        (1, False, None, 1),
-        (5, False, None, 1),
-        (5, False, 3, 3),
-        (2, False, 8, 2),
-        (1, True, None, 1),
-        (0, True, None, 1),
-    ],
-)
-def test_processes_are_used_only_where_they_pay(count, heavy, wanted, expected):
-    assert processes(count, heavy=heavy, wanted=wanted) == expected
+def test_as_many_processes_are_used_as_are_wanted_or_there_are_processors():
+    assert processes(3) == 3
+    assert processes() == len(os.sched_getaffinity(0))
 
 
-def test_as_many_processes_as_processors_are_used_for_many_files():
-    assert processes(10_000, heavy=False) == len(os.sched_getaffinity(0))
+def pids(given: list[Job], **how: object) -> set[int]:
+    """Return the processes that a source was looked at by."""
+    return {int(c.source.rpartition("-")[2]) for c in check_many(given, jobs=2, fork=True, count=len(given), **how)}
+
+
+class Slow(os.PathLike):
+    """A source whose name tells the process that looks at it, after a while."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def __fspath__(self) -> str:
+        time.sleep(self.seconds)
+        return f"no-such-file-{os.getpid()}"
+
+
+def test_few_small_sources_need_no_other_process():
+    assert pids([Job(Slow(0), Options())] * 10, patient=True) == {os.getpid()}
+
+
+def test_others_take_part_where_there_is_enough_to_do():
+    found = pids([Job(Slow(0.05), Options())] * 30, patient=True)
+    assert os.getpid() in found
+    assert len(found) == 3
+
+
+def test_one_source_needs_no_other_process_whatever_it_costs():
+    assert pids([Job(Slow(0.3), Options())], patient=True) == {os.getpid()}
+
+
+def test_one_source_needs_no_other_process_even_where_haste_is_asked_for():
+    assert pids([Job(Slow(0), Options())], patient=False) == {os.getpid()}

@@ -58,8 +58,8 @@ def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
     """Yield the page."""
     del style
     totals = _Totals()
-    sections: IO[str]
-    with tempfile.SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", errors="backslashreplace") as sections:
+    spool = tempfile.SpooledTemporaryFile(_IN_MEMORY, mode="w+", encoding="utf-8", errors="backslashreplace")
+    with spool as sections:
         for result in results:
             totals.add(result)
             for piece in _source(result):
@@ -82,7 +82,7 @@ def summary(results: Sequence[Checked]) -> str:
     for result in results:
         totals.add(result)
     shown = 0
-    sections = []
+    sections: list[str] = []
     for result in results:
         if shown < _IN_NOTEBOOK:
             sections += _source(result, limit=_IN_NOTEBOOK - shown, folded=True)
