@@ -78,7 +78,7 @@ def _comparable(v: Variable) -> npt.NDArray[Any] | None:
     if given is None or given.dtype.kind not in "iuf" or not v.is_numeric or len(types) > 1:
         return None
     # Integers beside real packing attributes may be meant for packed values: the rule about the type tells.
-    return None if given.dtype.kind in "iu" and any(t.kind == "f" for t in types) else given
+    return None if given.dtype.kind in "iu" and any(t.kind == "f" for t in types) else unsigned(v, given)
 
 
 def _equal(v: Variable, given: Any, value: Any) -> bool:
@@ -115,9 +115,8 @@ def actual_range_is_that_of_the_data(c: Context) -> Iterator[Hit]:
         least, most = sorted(unpacked(v, np.array([ends.low, ends.high])).tolist())
         shown = unpacked(v, np.array([ends.low, ends.high]))
         real = shown.dtype.type
-        limits = unsigned(v, given)
-        if not (_equal(v, limits[0], real(least)) and _equal(v, limits[1], real(most))):
-            told = f"it is {limits[0]} to {limits[1]}, the values are {real(least)} to {real(most)}"
+        if not (_equal(v, given[0], real(least)) and _equal(v, given[1], real(most))):
+            told = f"it is {given[0]} to {given[1]}, the values are {real(least)} to {real(most)}"
             yield Hit(v, "actual_range", f"{told}: write these")
 
 
@@ -139,13 +138,12 @@ def actual_range_is_valid(c: Context) -> Iterator[Hit]:
         ends = valid_limits(v)
         if v.kind == "integer" and any(isinstance(end, np.floating) for end in ends):
             continue  # the type of the valid range is wrong, so it may be meant for unpacked values
-        actual = unsigned(v, given) if packing(v) is None else given
         low, high = ends if packing(v) is None else _unpacked_limits(v, *ends)
-        room = 0.0 if packing(v) is None else 1e-6 * max(abs(float(actual[0])), abs(float(actual[1])))
-        if low is not None and float(actual[0]) < float(low) - room:
-            yield Hit(v, "actual_range", f"{actual[0]} is less than {low}, the smallest valid value")
-        elif high is not None and float(actual[1]) > float(high) + room:
-            yield Hit(v, "actual_range", f"{actual[1]} is more than {high}, the largest valid value")
+        room = 0.0 if packing(v) is None else 1e-6 * max(abs(float(given[0])), abs(float(given[1])))
+        if low is not None and float(given[0]) < float(low) - room:
+            yield Hit(v, "actual_range", f"{given[0]} is less than {low}, the smallest valid value")
+        elif high is not None and float(given[1]) > float(high) + room:
+            yield Hit(v, "actual_range", f"{given[1]} is more than {high}, the largest valid value")
 
 
 def _unpacked_limits(v: Variable, low: Any, high: Any) -> tuple[Any, Any]:

@@ -80,6 +80,8 @@ def references_lead_somewhere(c: Context) -> Iterator[Hit]:
     """What an attribute refers to is in the dataset or declared as external."""
     grouped = len(c.dataset.groups) > 1
     for r in c.references:
+        if r.how == "elsewhere" and r.target is not None and not _names_coordinate(r):
+            yield Hit(r.source, r.attribute, f"{_aside(r, r.target)}: refer to it by that path")
         if r.target is not None or r.attribute in _NOT_HERE or r.name in c.external:
             continue
         # A flat dataset has no groups to search: the rule of the attribute itself tells.
@@ -143,9 +145,9 @@ def the_nearest_ancestor_comes_next(c: Context) -> Iterator[Hit]:
 def only_coordinate_variables_are_found_laterally(c: Context) -> Iterator[Hit]:
     """A bare name leads to groups that are not above the referring one for coordinate variables only."""
     for r in c.references:
-        if r.how == "elsewhere" and r.target is not None:
-            told = f"{r.name!r} is neither in this group nor above it, only at '{_absolute(r.target)}', and it is not a"
-            yield Hit(r.source, r.attribute, f"{told} coordinate variable: refer to it by that path")
+        if r.how == "elsewhere" and r.target is not None and _names_coordinate(r):
+            told = f"{_aside(r, r.target)}, and it is not a coordinate variable: refer to it by that path"
+            yield Hit(r.source, r.attribute, told)
 
 
 @rule("GRP008")
@@ -155,6 +157,15 @@ def lateral_coordinates_are_named_by_path(c: Context) -> Iterator[Hit]:
         if r.how == "lateral" and r.target is not None:
             told = f"{r.name!r} is found by lateral search at '{_absolute(r.target)}': write that path instead"
             yield Hit(r.source, r.attribute, told)
+
+
+def _names_coordinate(r: Reference) -> bool:
+    """Whether a coordinate is meant: of other variables no search leads to groups that are not above."""
+    return r.attribute in ("coordinates", "node_coordinates", "coordinate_interpolation") or r.key == "coordinate"
+
+
+def _aside(r: Reference, target: Variable) -> str:
+    return f"{r.name!r} is neither in this group nor above it, only at '{_absolute(target)}'"
 
 
 def _absolute(v: Variable) -> str:

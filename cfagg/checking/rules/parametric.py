@@ -31,6 +31,11 @@ def _parent(c: Context, v: Variable) -> Variable | None:
     return next((r.source for r in c.references_to(v, "bounds")), None)
 
 
+def _is_pairs(text: str) -> bool:
+    found = pairs(text)
+    return bool(found) and all(len(names) == 1 for _, names in found or ())
+
+
 def _all(c: Context) -> list[_Terms]:
     """Return all variables with ``formula_terms``, with the formula that the standard name tells."""
     table = formulas(c.version)
@@ -41,7 +46,7 @@ def _all(c: Context) -> list[_Terms]:
         formula = table.get(words[0]) if words else None
         named = {r.key: r.target for r in c.references_of(v, "formula_terms") if r.target is not None and r.key}
         terms: dict[str, Variable] = {}
-        if formula is not None:
+        if formula is not None and _is_pairs(v.text("formula_terms") or ""):
             # Terms are written in any case.
             proper = {t.lower(): t for t in formula.terms}
             terms = {proper[k.lower()]: target for k, target in named.items() if k.lower() in proper}
@@ -80,7 +85,7 @@ def formula_terms_names_terms_and_variables(c: Context) -> Iterator[Hit]:
                 yield Hit(v, "formula_terms", f"it holds {said(value)}; expected is text of the form 'term: variable'")
             continue
         found = pairs(value)
-        if not found or any(len(names) != 1 for _, names in found):
+        if not found or not _is_pairs(value):
             told = "expected are pairs 'term: variable' with a blank after each colon"
             yield Hit(v, "formula_terms", f"it is {value[:80]!r}; {told}")
             continue
