@@ -8,6 +8,7 @@ from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
 from cfagg.checking.model import Dimension, Variable
 from cfagg.checking.rule import rule
+from cfagg.checking.rules.coordinates import beyond
 from cfagg.checking.spans import coordinate_span, span_is_known
 
 
@@ -22,12 +23,12 @@ def labels_have_one_axis(c: Context) -> Iterator[Hit]:
         span = coordinate_span(c, v)
         for label in labels:
             if label not in told:
-                for hit in _label(v, label, span):
+                for hit in _label(c, v, label, span):
                     told.add(label)
                     yield hit
 
 
-def _label(v: Variable, label: Variable, span: set[Dimension]) -> Iterator[Hit]:
+def _label(c: Context, v: Variable, label: Variable, span: set[Dimension]) -> Iterator[Hit]:
     dimensions = label.dimensions
     if label.kind == "char":
         if not dimensions:
@@ -35,7 +36,7 @@ def _label(v: Variable, label: Variable, span: set[Dimension]) -> Iterator[Hit]:
             return
         dimensions = dimensions[:-1]
     domain = not v.dimensions and "dimensions" in v.attributes  # DOM003 looks at those
-    foreign = [d.name for d in dimensions if d not in span and not domain]
+    foreign = [] if domain else [d.name for d in beyond(c, span, dimensions)]
     of = f"a label of {v.path!r}"
     if foreign:
         yield Hit(
