@@ -48,7 +48,7 @@ class AggregationStore(AbstractDataStore):
     def get_variables(self) -> dict[str, XarrayVariable]:
         """Return the public variables, aggregated ones in the form of the array they stand for."""
         return {
-            name: self._aggregated(v) if isinstance(v, Aggregation) else self._plain(v)
+            name: _unmissing(name, self._aggregated(v) if isinstance(v, Aggregation) else self._plain(v))
             for name, v in self.group.variables.items()
         }
 
@@ -101,3 +101,10 @@ class AggregationStore(AbstractDataStore):
             # netCDF4 gives a character as str, and xarray compares it with bytes.
             attributes["_FillValue"] = np.bytes_(attributes["_FillValue"])
         return XarrayVariable(dims, indexing.LazilyIndexedArray(LazyArray(reader)), attributes, encoding)
+
+
+def _unmissing(name: str, variable: XarrayVariable) -> XarrayVariable:
+    """Keep xarray from giving a coordinate variable a ``_FillValue`` where it writes it (CF section 2.5.1 has none)."""
+    if variable.dims == (name,) and "_FillValue" not in variable.attrs:
+        variable.encoding["_FillValue"] = None
+    return variable
