@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -82,6 +81,8 @@ def near(word: str, words: Mapping[str, object] | frozenset[str]) -> str:
     """Return the word of a table that is spelled most like `word`, empty if none is."""
     if len(word) > 200:
         return ""
+    from difflib import get_close_matches
+
     # Names that share neither length nor first letters are not worth the slow comparison.
     likely = [w for w in words if abs(len(w) - len(word)) <= 6 and (w[:3] == word[:3] or w[-4:] == word[-4:])]
     return next(iter(get_close_matches(word, likely[:400], 1, 0.82)), "")

@@ -62,7 +62,8 @@ def meaning(text: str) -> Meaning | None:
     >>> sorted(meaning("hPa").dimension), meaning("hectopascals") == meaning("mbar"), meaning("furlongz")
     ([('kg', 1), ('m', -1), ('s', -2)], True, None)
     """
-    text = text.strip()
+    # UDUNITS prints a line break that it meets instead of taking it for a blank.
+    text = text.replace("\n", " ").strip()
     if len(text) > LONGEST or "\0" in text:
         return None
     definition = _definition(text)
