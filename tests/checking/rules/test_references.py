@@ -1,0 +1,249 @@
+"""Fragments that are opened: single defects in files beside an aggregation, and what the access policy refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cfagg.checking.engine import Result, run
+from cfagg.checking.opening import open_dataset
+from cfagg.checking.options import Options
+from cfagg.checking.progress import listening
+from cfagg.checking.sources.cdl import parse_cdl
+from tests.checking.writing import write_cdl
+
+YEAR = """netcdf year {
+dimensions:
+  time = 4 ;
+  lat = 2 ;
+  f_time = 2 ;
+  f_lat = 1 ;
+  row = 2 ;
+  column = 2 ;
+variables:
+  double time(time) ;
+    time:units = "days since 2001-01-01" ;
+  float tas ;
+    tas:standard_name = "air_temperature" ;
+    tas:units = "K" ;
+    tas:_FillValue = -1.e20f ;
+    tas:aggregated_dimensions = "time lat" ;
+    tas:aggregated_data = "map: sizes uris: files identifiers: names" ;
+  int sizes(row, column) ;
+  string files(f_time, f_lat) ;
+  string names ;
+:Conventions = "CF-1.13" ;
+data:
+  time = 0, 1, 2, 3 ;
+  sizes = 3, 1, 2, _ ;
+  files = "a.nc", "b.nc" ;
+  names = "tas" ;
+}
+"""
+
+PART = """netcdf part {
+dimensions:
+  time = %d ;
+  lat = 2 ;
+variables:
+  float tas(time, lat) ;
+    tas:units = "degC" ;
+    tas:_FillValue = -9.f ;
+data:
+  tas = %s ;
+}
+"""
+
+
+def part(n: int) -> str:
+    return PART % (n, ", ".join(["0"] * 2 * n))
+
+
+def year(folder: Path, first: str | None = None, second: str | None = None, text: str = YEAR) -> Path:
+    folder.mkdir(exist_ok=True)
+    write_cdl(part(3) if first is None else first, folder / "a.nc")
+    write_cdl(part(1) if second is None else second, folder / "b.nc")
+    return write_cdl(text, folder / "year.nc")
+
+
+def check(path: Path, **options: object) -> Result:
+    with open_dataset(str(path)) as dataset:
+        return run(dataset, Options(references=True, select=("AGG", "REF"), **options))  # type: ignore[arg-type]
+
+
+def found(path: Path, **options: object) -> list[tuple[str, str]]:
+    return [(f.code, f.severity) for f in check(path, **options).findings if f.code != "REF001"]
+
+
+def test_fragments_that_fit_are_clean(tmp_path: Path) -> None:
+    assert found(year(tmp_path)) == []
+
+
+def test_without_asking_no_fragment_is_opened(tmp_path: Path) -> None:
+    path = write_cdl(YEAR, tmp_path / "year.nc")
+    with open_dataset(str(path)) as dataset:
+        result = run(dataset, Options(select=("REF",)))
+    assert [f.code for f in result.findings] == ["REF001"]
+    assert set(result.skipped) == {f"REF{n:03d}" for n in range(2, 11)}
+
+
+def test_datasets_are_listed(tmp_path: Path) -> None:
+    (listed,) = [f for f in check(year(tmp_path)).findings if f.code == "REF001"]
+    assert listed.variable == "tas"
+    assert "2 fragments refer to 2 datasets: 'a.nc', 'b.nc'" in listed.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "severity"),
+    [
+        ("degC", "m", "REF007", "error"),
+        ("degC", "no unit", "REF007", "warning"),
+        ('    tas:units = "degC" ;\n', "", "REF007", "warning"),
+        ("float tas(time, lat)", "float ts(time, lat)", "REF004", "error"),
+        ("  lat = 2 ;", "  lat = 2 ;\n  lon = 3 ;", None, ""),
+        ("tas(time, lat)", "tas(lat, time)", "REF005", "error"),
+        ("  time = 3 ;", "  time = 4 ;", "REF005", "error"),
+    ],
+)
+def test_one_defect_of_a_fragment_is_one_finding(
+    tmp_path: Path, old: str, new: str, code: str | None, severity: str
+) -> None:
+    text = part(3)
+    assert old in text
+    changed = text.replace(old, new)
+    if "ts(" in new:
+        changed = changed.replace("tas:", "ts:").replace("tas = ", "ts = ")
+    assert found(year(tmp_path, changed)) == ([(code, severity)] if code else [])
+
+
+def test_a_dimension_of_size_1_may_be_left_out(tmp_path: Path) -> None:
+    assert found(year(tmp_path, second=part(1).replace("tas(time, lat)", "tas(lat)"))) == []
+
+
+def test_more_dimensions_than_the_aggregation_are_an_error(tmp_path: Path) -> None:
+    text = part(3).replace("  lat = 2 ;", "  lat = 2 ;\n  one = 1 ;").replace("tas(time, lat)", "tas(time, lat, one)")
+    assert found(year(tmp_path, text)) == [("REF005", "error")]
+
+
+def test_dimensions_of_equal_size_in_another_order_are_noticed(tmp_path: Path) -> None:
+    square = YEAR.replace("sizes = 3, 1, 2, _", "sizes = 2, 2, 2, _")
+    assert found(year(tmp_path, part(2).replace("tas(time, lat)", "tas(lat, time)"), part(2), square)) == [
+        ("REF006", "error")
+    ]
+
+
+def test_dimensions_of_other_names_are_taken_in_their_order(tmp_path: Path) -> None:
+    text = part(3).replace("time = 3", "t = 3").replace("lat = 2", "y = 2").replace("tas(time, lat)", "tas(t, y)")
+    assert found(year(tmp_path, text)) == []
+
+
+def test_an_integer_aggregation_of_floats_loses_something(tmp_path: Path) -> None:
+    text = YEAR.replace("float tas", "int tas").replace("-1.e20f", "-1")
+    assert found(year(tmp_path, text=text)) == [("REF008", "warning"), ("REF008", "warning")]
+
+
+def test_missing_values_need_one_in_the_aggregation(tmp_path: Path) -> None:
+    text = YEAR.replace("    tas:_FillValue = -1.e20f ;\n", "")
+    assert found(year(tmp_path, text=text)) == [("REF009", "warning")] * 2
+
+
+def test_a_file_that_is_not_there_is_named_with_its_fragment(tmp_path: Path) -> None:
+    path = year(tmp_path)
+    (tmp_path / "b.nc").unlink()
+    (error,) = [f for f in check(path).findings if f.severity == "error"]
+    assert (error.code, error.variable) == ("REF003", "tas")
+    assert "[1, 0]" in error.message
+    assert "b.nc" in error.message
+
+
+@pytest.mark.parametrize("damage", [b"", b"CDF\x01", b"\x89HDF\r\n\x1a\n" + bytes(600), b"hello world" * 9])
+def test_a_damaged_file_is_a_finding(tmp_path: Path, damage: bytes) -> None:
+    path = year(tmp_path)
+    (tmp_path / "b.nc").write_bytes(damage)
+    assert found(path) == [("REF003", "error")]
+
+
+@pytest.mark.parametrize("way", ["../other/a.nc", "file://{other}/a.nc"])
+def test_a_file_elsewhere_needs_to_be_allowed(tmp_path: Path, way: str) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    write_cdl(part(3), other / "a.nc")
+    path = year(tmp_path / "here", text=YEAR.replace('"a.nc"', f'"{way.format(other=other)}"'))
+    (refused,) = [f for f in check(path).findings if f.code == "REF002"]
+    assert refused.severity == "warning"
+    assert f"allow=[{str(other)!r}]" in refused.message
+    assert found(path, allow=(str(other),)) == []
+
+
+@pytest.mark.parametrize("uri", ["https://example.org/a.nc", "s3://bucket/a.nc", "my_own:///a"])
+def test_what_is_far_away_is_not_opened(tmp_path: Path, uri: str) -> None:
+    assert found(year(tmp_path, text=YEAR.replace('"a.nc"', f'"{uri}"'))) == [("REF002", "warning")]
+
+
+def test_encoded_names_are_decoded(tmp_path: Path) -> None:
+    path = year(tmp_path, text=YEAR.replace('"a.nc"', '"a%20b.nc"'))
+    write_cdl(part(3), tmp_path / "a b.nc")
+    assert found(path) == []
+
+
+def test_an_aggregation_of_aggregations_is_compared_by_its_aggregated_dimensions(tmp_path: Path) -> None:
+    inner = (
+        YEAR.replace("time = 4", "time = 3").replace("sizes = 3, 1,", "sizes = 2, 1,").replace("0, 1, 2, 3", "0, 1, 2")
+    )
+    path = year(tmp_path, inner)
+    assert found(path) == []
+
+
+def test_an_aggregation_that_names_itself_comes_to_an_end(tmp_path: Path) -> None:
+    text = (
+        YEAR.replace('"a.nc", "b.nc"', '"year.nc"')
+        .replace("f_time = 2", "f_time = 1")
+        .replace("3, 1, 2, _", "4, _, 2, _")
+    )
+    assert found(year(tmp_path, text=text)) == []
+
+
+def test_each_file_is_one_step_of_progress(tmp_path: Path) -> None:
+    class Heard:
+        steps = 0
+        total: int | None = None
+
+        def start(self, what: str, total: int | None) -> int:
+            assert what == "fragments"
+            self.total = total
+            return 0
+
+        def advance(self, number: int, steps: int) -> None:
+            self.steps += steps
+
+        def finish(self, number: int) -> None:
+            pass
+
+    heard = Heard()
+    path = year(tmp_path)
+    with listening(heard):
+        check(path)
+    assert (heard.total, heard.steps) == (2, 2)
+
+
+def test_of_many_wrong_fragments_the_first_are_told_and_the_others_counted(tmp_path: Path) -> None:
+    n = 300
+    names = ", ".join(f'"part{k}.nc"' for k in range(n))
+    text = (
+        YEAR.replace("time = 4", f"time = {n}")
+        .replace("f_time = 2", f"f_time = {n}")
+        .replace("column = 2", f"column = {n}")
+    )
+    times = ", ".join(map(str, range(n)))
+    text = text.replace("0, 1, 2, 3", times).replace('"a.nc", "b.nc"', names)
+    text = text.replace("3, 1, 2, _", ", ".join(["1"] * n + ["2"] + ["_"] * (n - 1)))
+    told = [f for f in check(year(tmp_path, text=text)).findings if f.code == "REF003"]
+    assert len(told) == 101
+    assert "200 more" in told[-1].message
+
+
+def test_text_without_a_place_has_no_files_beside_it() -> None:
+    with parse_cdl(YEAR) as dataset:
+        findings = run(dataset, Options(references=True, select=("REF",))).findings
+    assert {f.code for f in findings} == {"REF001", "REF002"}
