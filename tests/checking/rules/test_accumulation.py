@@ -1,0 +1,54 @@
+"""Accumulation groups: what ZEP 5 allows, and defects of each kind."""
+
+from __future__ import annotations
+
+import pytest
+
+from cfagg.checking.engine import run
+from cfagg.checking.explaining import explanations
+from cfagg.checking.findings import Finding
+from cfagg.checking.options import Options
+from cfagg.checking.sources.cdl import parse_cdl
+
+GOOD = explanations()["ACC001"]["passes"]
+
+
+def findings(text: str) -> list[Finding]:
+    with parse_cdl(text) as dataset:
+        return [f for f in run(dataset, Options(data=True)).findings if f.severity == "error"]
+
+
+def test_what_the_conventions_of_the_data_ask_for_is_not_asked_of_sums() -> None:
+    text = GOOD.replace('      acc_time:long_name = "sums of precipitation flux" ;\n', "      acc_time:units = 7 ;\n")
+    with parse_cdl(text) as dataset:
+        found = run(dataset, Options(data=True)).findings
+    assert [f for f in found if f.variable and "accumulation" in f.variable] == []
+
+
+def test_weights_may_have_a_stride_of_their_own() -> None:
+    assert findings(GOOD.replace("acc_wt_time:_ACCUMULATION_STRIDE = 1", "acc_wt_time:_ACCUMULATION_STRIDE = 2")) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "words"),
+    [
+        (r"\"_WEIGHTS\": \"acc_wt_time\"", r"\"_WEIGHTS\": 5", "ACC001", "string"),
+        (r"{\"time\": {\"_DATA", r"[{\"time\": {\"_DATA", "ACC001", "object"),
+        (r"\"acc_time\"", r"\"../tas\"", "ACC001", "name"),
+        ("_ACCUMULATION_STRIDE = 1 ;\n    double", "_ACCUMULATION_STRIDE = 0.5 ;\n    double", "ACC004", "integer"),
+        ("_ACCUMULATION_STRIDE = 1 ;\n    double", "_ACCUMULATION_STRIDE = 1, 1 ;\n    double", "ACC004", "2 strides"),
+        ("      acc_time:_ACCUMULATION_STRIDE = 1 ;\n", "", "ACC004", "missing"),
+    ],
+)
+def test_a_defect_is_found_and_named(old: str, new: str, code: str, words: str) -> None:
+    assert old in GOOD
+    found = findings(GOOD.replace(old, new))
+    assert {f.code for f in found} == {code}
+    assert words in found[0].message
+
+
+def test_a_group_without_an_accumulation_is_a_group_like_others() -> None:
+    text = GOOD.replace("_ACCUMULATION_GROUP", "_OTHER_GROUP").replace("acc_time:long_name", "acc_time:history")
+    with parse_cdl(text) as dataset:
+        found = run(dataset, Options()).findings
+    assert any(f.variable == "/pr_accumulation_group/acc_time" for f in found)
