@@ -58,8 +58,7 @@ def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
     """Yield the page."""
     del style
     totals = _Totals()
-    spool = tempfile.SpooledTemporaryFile(_IN_MEMORY, mode="w+", encoding="utf-8", errors="backslashreplace")
-    with spool as sections:
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY, mode="w+", encoding="utf-8", errors="backslashreplace") as sections:
         for result in results:
             totals.add(result)
             for piece in _source(result):

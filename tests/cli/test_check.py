@@ -1,0 +1,373 @@
+"""The `cfagg check` and `cfagg explain` commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from cfagg.checking.rule import registered
+from cfagg.cli.main import main
+from cfagg.demo import sample
+from tests.checking.samples import BROKEN, CLEAN, UNTIDY, written
+
+
+@pytest.fixture
+def paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return written(tmp_path, broken=BROKEN, clean=CLEAN, untidy=UNTIDY)
+
+
+def run(capsys, *args):
+    status = main(["check", *map(str, args)])
+    return status, *capsys.readouterr()
+
+
+def found(capsys, *args):
+    """Return the status and the codes of each source."""
+    status, out, _ = run(capsys, *args, "--format", "json")
+    return status, [[f["code"] for f in source["findings"]] for source in json.loads(out)]
+
+
+# ---- exit status
+
+
+def test_a_clean_file_exits_with_0(paths, capsys):
+    status, out, err = run(capsys, paths["clean"])
+    assert (status, err) == (0, "")
+    assert out.splitlines()[0].endswith("clean.cdl: CF-1.13, no findings")
+
+
+def test_errors_exit_with_1(paths, capsys):
+    assert run(capsys, paths["broken"], paths["clean"])[0] == 1
+
+
+def test_warnings_exit_with_0_unless_strict(paths, capsys):
+    assert run(capsys, paths["untidy"])[0] == 0
+    assert run(capsys, paths["untidy"], "--strict")[0] == 1
+
+
+def test_a_file_that_cannot_be_opened_exits_with_2_and_the_rest_is_checked(paths, capsys):
+    status, out, err = run(capsys, "none.nc", paths["broken"])
+    assert (status, err) == (2, "")
+    assert "none.nc: not checked" in out
+    assert "DOC006" in out
+    assert "1 source not checked" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--cf-version", "3.0"], "not a version of CF"),
+        (["--select", "NONE"], "no rule has a code that begins with 'NONE'"),
+        (["--in-place"], "--in-place needs --fix"),
+        (["--unsafe-fixes"], "--unsafe-fixes needs --fix"),
+        (["--fix", "--in-place", "-o", "x.nc"], "exclude each other"),
+        (["--fix", "--format", "json"], "prints changes as text"),
+        (["--statistics", "--format", "html"], "--statistics has the formats text and json"),
+        (["--config", "none.toml"], "none.toml"),
+        (["--standard-names", "none.xml"], "none.xml"),
+        (["-o", "clean.cdl"], "exists; pass --overwrite"),
+        (["-o", "no/such/place.txt"], "there is no directory"),
+        (["--jobs", "0"], "not a positive number"),
+        (["--format", "yaml"], "invalid choice"),
+    ],
+)
+def test_wrong_usage_exits_with_2_and_says_why(paths, capsys, options, told):
+    status, out, err = run(capsys, paths["clean"], *options)
+    assert (status, out) == (2, "")
+    assert told in err
+
+
+def test_a_directory_with_nothing_to_check_is_wrong_usage(paths, tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    status, _, err = run(capsys, "empty")
+    assert status == 2
+    assert "empty is a directory without netCDF files" in err
+
+
+# ---- what is checked
+
+
+def test_select_and_ignore_take_several_codes_and_may_be_repeated(paths, capsys):
+    (codes,) = found(capsys, paths["broken"], "--select", "DOC006,UNI")[1]
+    assert sorted(codes) == ["DOC006", "UNI002"]
+    assert found(capsys, paths["broken"], "--ignore", "DOC", "--ignore", "UNI")[1] == [[]]
+
+
+def test_the_version_is_that_of_the_option(paths, capsys):
+    _, out, _ = run(capsys, paths["clean"], "--cf-version", "1.7")
+    assert "CF-1.7" in out
+
+
+def test_a_directory_stands_for_the_files_and_stores_below_it(paths, tmp_path, capsys):
+    (tmp_path / "a/.hidden").mkdir(parents=True)
+    (tmp_path / "a/store.zarr/sub.nc").mkdir(parents=True)
+    (tmp_path / "a/store.zarr/zarr.json").write_text('{"zarr_format": 3, "node_type": "group", "attributes": {}}')
+    for name in ("a/two.cdl", "a/one.cdl", "a/.hidden/three.cdl", "a/note.txt"):
+        (tmp_path / name).write_text(CLEAN)
+    _, out, _ = run(capsys, "a", "--format", "json")
+    assert [s["source"] for s in json.loads(out)] == ["a/one.cdl", "a/store.zarr", "a/two.cdl"]
+
+
+def test_a_sample_file_passes(capsys):
+    status, codes = found(capsys, sample("test1.nc"))
+    assert status == 0
+    assert len(codes) == 1
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_many_files_are_told_in_order_whatever_the_number_of_processes(paths, tmp_path, jobs):
+    names = [f"{n:02}.cdl" for n in range(30)]
+    for n, name in enumerate(names):
+        (tmp_path / name).write_text([CLEAN, BROKEN, UNTIDY][n % 3])
+    done = cfagg("check", *names, "--jobs", jobs, "--format", "json", cwd=tmp_path)
+    sources = json.loads(done.stdout)
+    assert [s["source"] for s in sources] == names
+    assert [len(s["findings"]) for s in sources] == [0, 3, 1] * 10
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def cfagg(*args, cwd=None, **env):
+    return subprocess.run(
+        [sys.executable, "-m", "cfagg", *map(str, args)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env={**os.environ, **env},
+    )
+
+
+# ---- how it is told
+
+
+def test_the_json_form_is_one_list_with_the_documented_members(paths, capsys):
+    _, out, _ = run(capsys, paths["broken"], paths["clean"], "--format", "json")
+    first, second = json.loads(out)
+    assert list(first) == ["source", "cf_version", "findings"]
+    assert first["cf_version"] == "1.8"
+    assert {f["severity"] for f in first["findings"]} == {"error", "warning"}
+    assert second == {"source": paths["clean"], "cf_version": "1.13", "findings": []}
+
+
+def test_every_format_can_be_written_to_a_file(paths, tmp_path, capsys):
+    reads = {
+        "text": lambda text: "DOC006" in text,
+        "json": lambda text: json.loads(text)[0]["findings"],
+        "sarif": lambda text: json.loads(text)["runs"][0]["results"],
+        "junit": lambda text: ET.fromstring(text)[0].get("failures") == "2",
+        "github": lambda text: text.startswith("::error "),
+        "html": lambda text: text.startswith("<!DOCTYPE html>"),
+    }
+    for name, read in reads.items():
+        status, out, _ = run(capsys, paths["broken"], "--format", name, "-o", tmp_path / name)
+        assert (status, out) == (1, "")
+        assert read((tmp_path / name).read_text(encoding="utf-8"))
+
+
+def test_an_output_is_replaced_only_when_asked_for(paths, tmp_path, capsys):
+    target = tmp_path / "report.txt"
+    target.write_text("old")
+    assert run(capsys, paths["clean"], "-o", target)[0] == 2
+    assert target.read_text() == "old"
+    assert run(capsys, paths["clean"], "-o", target, "--overwrite")[0] == 0
+    assert "clean.cdl" in target.read_text()
+
+
+def test_quiet_prints_nothing(paths, capsys):
+    assert run(capsys, paths["broken"], "--quiet") == (1, "", "")
+
+
+def test_statistics_count_findings_by_rule(paths, capsys):
+    status, out, _ = run(capsys, paths["broken"], paths["untidy"], "--statistics")
+    assert status == 1
+    assert out.splitlines()[0].split()[:3] == ["2", "DOC004", "warning"]
+    _, out, _ = run(capsys, paths["broken"], paths["untidy"], "--statistics", "--format", "json")
+    assert {"code": "DOC004", "count": 2}.items() <= json.loads(out)[0].items()
+
+
+def test_skipped_rules_are_told_with_their_reasons_when_asked_for(paths, capsys):
+    assert "values are read only with --data" in run(capsys, paths["clean"], "--show-skipped")[1]
+    assert "--data" not in run(capsys, paths["clean"])[1]
+
+
+def on_terminal(*args, cwd, **env) -> str:
+    """Return what the command prints on a terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cfagg", *args], stdout=theirs, stderr=theirs, stdin=theirs, cwd=cwd,
+        env={**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, "TERM": "xterm", "COLUMNS": "70", **env},
+    )  # fmt: skip
+    os.close(theirs)
+    told = b""
+    while True:
+        try:
+            piece = os.read(ours, 4096)
+        except OSError:
+            break
+        if not piece:
+            break
+        told += piece
+    process.wait()
+    os.close(ours)
+    return told.decode()
+
+
+def test_a_terminal_gets_colours_and_lines_of_its_width(paths, tmp_path):
+    told = on_terminal("check", "broken.cdl", "clean.cdl", cwd=tmp_path)
+    assert "\x1b[31merror  \x1b[0m DOC006" in told
+    plain = told.replace("\r", "")
+    for colour in ("0", "1", "2", "31", "32", "33", "36"):
+        plain = plain.replace(f"\x1b[{colour}m", "")
+    assert "\x1b" not in plain
+    assert max(map(len, plain.splitlines())) <= 70
+
+
+def test_no_color_is_honoured_on_a_terminal(paths, tmp_path):
+    assert "\x1b" not in on_terminal("check", "broken.cdl", cwd=tmp_path, NO_COLOR="1")
+
+
+def test_colours_can_be_forced_and_are_not_used_in_pipes(paths, capsys):
+    assert "\x1b[31m" in run(capsys, paths["broken"], "--color", "always")[1]
+    assert "\x1b" not in run(capsys, paths["broken"])[1]
+
+
+def test_a_bar_counts_sources_on_a_terminal_when_the_report_goes_elsewhere(paths, tmp_path):
+    told = on_terminal("check", "broken.cdl", "clean.cdl", "-o", "report.txt", cwd=tmp_path)
+    assert "sources" in told
+    assert "DOC006" in (tmp_path / "report.txt").read_text()
+
+
+def test_the_end_of_a_pipe_ends_the_check_quietly(paths, tmp_path):
+    names = [f"{n:03}.cdl" for n in range(300)]
+    for name in names:
+        (tmp_path / name).write_text(BROKEN)
+    command = f"{sys.executable} -m cfagg check *.cdl | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == ""
+
+
+# ---- settings
+
+
+def test_settings_are_found_above_the_file_and_can_be_left_aside(paths, tmp_path, capsys):
+    (tmp_path / "cfagg.toml").write_text('[check]\nignore = ["DOC", "UNI"]\n')
+    assert found(capsys, paths["broken"]) == (0, [[]])
+    assert found(capsys, paths["broken"], "--no-config")[0] == 1
+
+
+def test_options_replace_settings(paths, tmp_path, capsys):
+    (tmp_path / "cfagg.toml").write_text('[check]\nignore = ["DOC", "UNI"]\ncf-version = "1.6"\n')
+    assert found(capsys, paths["broken"], "--ignore", "DOC")[1] == [["UNI002"]]
+    assert "CF-1.7" in run(capsys, paths["broken"], "--cf-version", "1.7")[1]
+
+
+def test_strictness_can_be_a_setting(paths, tmp_path, capsys):
+    (tmp_path / "cfagg.toml").write_text("[check]\nstrict = true\n")
+    assert run(capsys, paths["untidy"])[0] == 1
+
+
+def test_settings_of_each_file_are_its_own(paths, tmp_path, capsys):
+    (tmp_path / "a").mkdir()
+    shutil.copy(paths["broken"], tmp_path / "a")
+    (tmp_path / "a/pyproject.toml").write_text('[tool.cfagg.check]\nignore = ["DOC", "UNI"]\n')
+    assert [len(codes) for codes in found(capsys, paths["broken"], "a/broken.cdl")[1]] == [3, 0]
+
+
+def test_suppressed_findings_are_counted_and_unused_suppressions_told(paths, tmp_path, capsys):
+    (tmp_path / "cfagg.toml").write_text(
+        '[check.per-file-ignores]\n"broken.cdl" = ["DOC006"]\n"clean.cdl" = ["UNI"]\n"elsewhere/*" = ["UNI"]\n'
+        '[[check.suppress]]\ncodes = ["UNI"]\nvariables = ["2m"]\n'
+    )
+    status, out, err = run(capsys, paths["broken"], paths["clean"])
+    assert status == 0
+    assert "2 suppressed" in out
+    assert err.splitlines() == [
+        f"note: {tmp_path}/cfagg.toml: the suppression UNI in clean.cdl hides nothing and can be removed"
+    ]
+
+
+def test_a_mistake_in_the_settings_is_told_with_its_file(paths, tmp_path, capsys):
+    (tmp_path / "cfagg.toml").write_text("[check]\nselct = []\n")
+    status, _, err = run(capsys, paths["clean"])
+    assert status == 2
+    assert "cfagg.toml: 'selct' is not a setting" in err
+
+
+# ---- explain
+
+
+def explain(capsys, *args):
+    status = main(["explain", *args])
+    return status, *capsys.readouterr()
+
+
+def test_a_rule_is_explained_with_its_section_and_examples(capsys):
+    status, out, err = explain(capsys, "DOC006")
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].startswith("DOC006: ")
+    assert lines[1].startswith("error, CF 2.4 Dimensions")
+    assert lines[2].endswith("cf-conventions.html#dimensions")
+    assert "An example that fails:" in lines
+    assert "An example that passes:" in lines
+
+
+def test_the_examples_are_cdl_that_can_be_checked(tmp_path, capsys):
+    (told,) = json.loads(explain(capsys, "DOC006", "--json")[1])
+    for name in ("fails", "passes"):
+        (tmp_path / f"{name}.cdl").write_text(told[name])
+    assert found(capsys, tmp_path / "fails.cdl", tmp_path / "passes.cdl")[1] == [["DOC006"], []]
+
+
+def test_without_codes_every_rule_is_listed(capsys):
+    status, out, _ = explain(capsys)
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines()] == list(registered())
+
+
+def test_the_beginning_of_codes_and_small_letters_are_understood(capsys):
+    found = json.loads(explain(capsys, "grp", "INT001", "--json")[1])
+    assert [r["code"] for r in found] == [c for c in registered() if c.startswith("GRP") or c == "INT001"]
+
+
+def test_every_rule_can_be_explained(capsys):
+    status, out, _ = explain(capsys, *registered())
+    assert status == 0
+    assert all(f"{code}: " in out for code in registered())
+
+
+def test_an_unknown_code_exits_with_2(capsys):
+    status, out, err = explain(capsys, "XYZ")
+    assert (status, out) == (2, "")
+    assert "XYZ" in err
+    assert "DOC" in err
+
+
+def test_findings_about_the_check_are_explained_without_examples(capsys):
+    out = explain(capsys, "INT001")[1]
+    assert "report the dataset and the message" in " ".join(out.split())
+    assert "An example" not in out
+
+
+# ---- start-up
+
+
+def test_a_check_of_netcdf_loads_none_of_the_array_libraries(tmp_path):
+    script = (
+        "import sys; from cfagg.cli.main import main; "
+        f"status = main(['check', {str(Path(sample('test1.nc')))!r}, '--quiet']); "
+        "print(*sorted({m.partition('.')[0] for m in sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    heavy = {"dask", "distributed", "matplotlib", "numba", "pandas", "rich", "xarray", "zarr", "jsonschema", "fsspec"}
+    assert not heavy & set(done.stdout.split())
