@@ -146,10 +146,9 @@ def _outside(c: Context, v: Variable, points: Floats, edges: Floats) -> npt.NDAr
     missing: Any = np.isnan(points) | everything_missing
     outside: npt.NDArray[np.bool_] = ((low > slack) | (high < -slack)) & ~missing
     if is_longitude(c, v) and edges.shape[-1] == 2:
-        # A cell of more than half a turn: its edges tell which way round it goes only as they are written.
-        wide = np.abs(edges[..., 1] - edges[..., 0]) >= 180.0
-        inside = _within_turns(points, edges)
-        outside = np.where(wide, ~inside & ~missing, outside)
+        # A cell of more than half a turn: its edges tell which way round it goes only if they are written in order.
+        width = edges[..., 1] - edges[..., 0]
+        outside = np.where(width >= 180.0, ~_within_turns(points, edges) & ~missing, outside & (width > -180.0))
     return outside
 
 

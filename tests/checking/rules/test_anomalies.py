@@ -1,0 +1,76 @@
+"""Anomalies and their norms: the forms that the text describes, and what is wrong with others."""
+
+from __future__ import annotations
+
+import pytest
+
+from cfagg.checking.explaining import explanations
+from tests.checking.rules.asking import codes
+
+AREA = """netcdf relief {
+dimensions: y = 2 ; x = 2 ; two = 2 ;
+variables:
+  double y(y) ; y:standard_name = "projection_y_coordinate" ; y:units = "km" ; y:axis = "Y" ;
+  double x(x) ; x:standard_name = "projection_x_coordinate" ; x:units = "km" ; x:axis = "X" ;
+  float relief(y, x) ; relief:standard_name = "surface_altitude" ; relief:units = "m" ;
+    relief:cell_methods = "NAMES anomaly_wrt lowest" ; relief:coordinates = "xrange yrange" ;
+    relief:ancillary_variables = "lowest" ;
+  float lowest ; lowest:coordinates = "xrange yrange" ; lowest:cell_methods = "OWN minimum" ;
+  float xrange ; xrange:standard_name = "projection_x_coordinate" ; xrange:units = "km" ; xrange:bounds = "xb" ;
+  float xb(two) ;
+  float yrange ; yrange:standard_name = "projection_y_coordinate" ; yrange:units = "km" ; yrange:bounds = "yb" ;
+  float yb(two) ;
+:Conventions = "CF-1.13" ; }"""
+
+ZONAL = """netcdf zonal {
+dimensions: time = 2 ; lat = 2 ; lon = 2 ; zm = 1 ; two = 2 ;
+variables:
+  float r(time, lat, lon, zm) ; r:standard_name = "toa_net_downward_radiative_flux" ; r:units = "W m-2" ;
+    r:cell_methods = "time: mean NAME: anomaly_wrt norm" ; r:ancillary_variables = "norm" ;
+  double time(time) ; time:standard_name = "time" ; time:units = "days since 2000-01-01" ;
+  float lat(lat) ; lat:standard_name = "latitude" ; lat:units = "degrees_N" ;
+  float lon(lon) ; lon:standard_name = "longitude" ; lon:units = "degrees_E" ;
+  int norm(zm) ; norm:cell_methods = "zm: mean" ;
+  float zm(zm) ; zm:standard_name = "longitude" ; zm:units = "degrees_E" ; zm:bounds = "zb" ;
+  float zb(zm, two) ;
+:Conventions = "CF-1.13" ; }"""
+
+
+@pytest.mark.parametrize("names", ["area:", "x: y:", "projection_y_coordinate: projection_x_coordinate:"])
+@pytest.mark.parametrize("own", ["area:", "xrange: yrange:"])
+def test_an_area_may_be_named_in_several_ways(names: str, own: str) -> None:
+    assert codes(AREA.replace("NAMES", names).replace("OWN", own), "ANO", data=False) == []
+
+
+def test_methods_one_by_one_are_not_those_of_an_area() -> None:
+    text = AREA.replace("NAMES", "area:").replace("OWN", "xrange: minimum yrange:")
+    assert "ANO010" in codes(text, "ANO", data=False)
+
+
+@pytest.mark.parametrize("name", ["lon", "longitude"])
+def test_a_zonal_norm_with_a_dimension_of_size_one(name: str) -> None:
+    assert codes(ZONAL.replace("NAME", name), "ANO", data=False) == []
+
+
+def test_a_norm_without_a_coordinate_of_its_own() -> None:
+    text = ZONAL.replace("NAME", "lon").replace('zm:standard_name = "longitude"', 'zm:standard_name = "latitude"')
+    assert "ANO009" in codes(text, "ANO", data=False)
+
+
+def test_a_name_that_is_no_coordinate() -> None:
+    assert codes(ZONAL.replace("NAME", "height"), "ANO", data=False)[0] == "ANO002"
+
+
+def test_the_climatology_may_have_bounds_as_in_the_example_of_the_text() -> None:
+    text = explanations()["ANO013"]["passes"].replace("month:climatology", "month:bounds")
+    assert {f for f in codes(text) if f.startswith("ANO")} == {"ANO013"}
+
+
+def test_a_norm_that_is_the_variable_itself_is_told_and_ends() -> None:
+    text = ZONAL.replace("NAME", "lon").replace("anomaly_wrt norm", "anomaly_wrt r")
+    assert codes(text, "ANO", data=False) == ["ANO001"]
+
+
+def test_there_are_no_anomalies_before_1_13() -> None:
+    text = ZONAL.replace("NAME", "lon").replace('ancillary_variables = "norm"', 'ancillary_variables = ""')
+    assert codes(text, "ANO", data=False, cf_version="1.12") == []

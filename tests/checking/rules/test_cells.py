@@ -1,0 +1,313 @@
+"""Bounds, cell measures, cell methods and climatologies: what the text allows, and traps."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.checking.rules.asking import codes, findings, told
+
+
+def axis(
+    values: str,
+    bounds: str,
+    *,
+    units: str = "degrees_east",
+    extra: str = "",
+    on_bounds: str = "",
+    nv: int = 2,
+    size: int = 3,
+) -> str:
+    return f"""netcdf axis {{
+dimensions: x = {size} ; nv = {nv} ;
+variables:
+  double x(x) ; x:units = "{units}" ; x:bounds = "b" ; {extra}
+  double b(x, nv) ; {on_bounds}
+:Conventions = "CF-1.13" ;
+data: x = {values} ; b = {bounds} ; }}"""
+
+
+def plane(dimensions: str, nv: int, attributes: str) -> str:
+    """Return a two-dimensional auxiliary coordinate with bounds of `nv` vertices."""
+    return f"""netcdf plane {{
+dimensions: j = 2 ; i = 2 ; nv = {nv} ;
+variables:
+  double c({dimensions}) ; {attributes} c:bounds = "b" ;
+  double b({dimensions}, nv) ;
+  float d(j, i) ; d:long_name = "something" ; d:coordinates = "c" ;
+:Conventions = "CF-1.13" ; }}"""
+
+
+def test_cells_that_wrap_around_hold_their_points() -> None:
+    assert codes(axis("0, 120, 240", "-60, 60, 60, 180, 180, 300"), "BND") == []
+    assert codes(axis("-180, -60, 60", "120, 240, -120, 0, 0, 120"), "BND009") == []
+    assert codes(axis("0, 1, 2", "0, 360, 0, 360, 0, 360"), "BND009") == []
+
+
+def test_bounds_that_fall_across_the_meridian_are_out_of_order() -> None:
+    assert codes(axis("0, 120, 240", "300, 60, 60, 180, 180, 300"), "BND") == ["BND005"]
+    assert codes(axis("0, 120, 240", "300, 60, 60, 180, 180, 300"), "BND", cf_version="1.11") == []
+
+
+def test_cells_without_size_and_cells_of_a_falling_coordinate_are_in_order() -> None:
+    assert codes(axis("3, 2, 1", "3, 3, 2.5, 1.5, 1.5, 0.5", units="m"), "BND") == []
+
+
+def test_one_cell_may_be_written_either_way() -> None:
+    assert codes(axis("5", "10, 0", units="m", size=1), "BND") == []
+
+
+def test_a_point_on_the_edge_by_round_off_is_inside() -> None:
+    text = axis("0.1, 0.2, 0.3", "0, 0.1, 0.2, 0.2, 0.3, 0.4", units="m").replace("double", "float")
+    assert codes(text, "BND009") == []
+    assert codes(axis("0.1, 0.2, 0.35", "0, 0.1, 0.2, 0.2, 0.3, 0.34", units="m"), "BND009") == ["BND009"]
+
+
+def test_missing_points_and_missing_cells_are_not_looked_at() -> None:
+    text = axis("1, 2, 3", "0.5, 1.5, -9, -9, 2.5, 3.5", units="m", on_bounds="b:_FillValue = -9. ;")
+    assert codes(text, "BND") == []
+
+
+def test_packed_bounds_are_unpacked() -> None:
+    packed = axis("1, 2, 3", "0, 15, 15, 25, 25, 35", units="m", on_bounds="b:scale_factor = 0.1 ;").replace(
+        "double b", "short b"
+    )
+    assert codes(packed, "BND009") == []
+
+
+@pytest.mark.parametrize("nv", [3, 4, 6])
+def test_a_list_of_polygons_has_any_number_of_vertices(nv: int) -> None:
+    text = plane("i", nv, 'c:units = "degrees_north" ;')
+    assert codes(text, "BND", data=False) == []
+
+
+def test_an_interval_has_two_vertices() -> None:
+    assert codes(axis("1, 2, 3", "", nv=3).replace("b =  ;", ""), "BND", data=False) == ["BND003"]
+    assert codes(plane("i", 3, 'c:units = "days since 2000-01-01" ;'), "BND", data=False) == ["BND003"]
+
+
+def test_a_polygon_has_more_than_two_vertices_and_a_height_that_varies_has_two() -> None:
+    def found(attributes: str, version: str | None = None) -> list[str]:
+        return [f.severity for f in findings(plane("j, i", 2, attributes), "BND003", data=False, cf_version=version)]
+
+    assert found('c:units = "degrees_north" ;') == ["error"]
+    assert found('c:units = "m" ; c:positive = "up" ;') == ["warning"]
+    assert found('c:units = "degrees_north" ;', "1.11") == []
+
+
+def test_bounds_of_labels_are_left_alone_and_scalars_have_a_vertex_dimension() -> None:
+    text = """netcdf s { dimensions: nv = 2 ;
+variables: double h ; h:units = "m" ; h:positive = "up" ; h:bounds = "b" ; double b(nv) ;
+ float d ; d:long_name = "d" ; d:coordinates = "h" ; :Conventions = "CF-1.13" ; data: h = 2 ; b = 0, 10 ; }"""
+    assert codes(text, "BND") == []
+    assert codes(text.replace("b(nv)", "b").replace("b = 0, 10", "b = 0"), "BND") == ["BND003"]
+
+
+@pytest.mark.parametrize(
+    ("on_bounds", "version", "expected"),
+    [
+        ('b:units = "degrees_east" ;', "1.13", ["BND010 warning"]),
+        ('b:units = "degree_east" ;', "1.13", ["BND007 error"]),
+        ('b:units = "degree_east" ;', "1.8", ["BND007 warning"]),
+        ('b:units = "m" ;', "1.8", ["BND007 error"]),
+        ('b:long_name = "edges" ;', "1.13", ["BND006 error"]),
+        ('b:long_name = "edges" ;', "1.8", []),
+        ('b:comment = "edges" ; b:_FillValue = -9. ; b:valid_min = 0. ;', "1.13", []),
+    ],
+)
+def test_attributes_of_bounds(on_bounds: str, version: str, expected: list[str]) -> None:
+    text = axis("1, 2, 3", "0.5, 1.5, 1.5, 2.5, 2.5, 3.5", on_bounds=on_bounds)
+    assert [f"{f.code} {f.severity}" for f in findings(text, "BND", cf_version=version)] == expected
+
+
+def test_repeated_attributes_are_deleted_safely_and_others_are_not() -> None:
+    (same,) = findings(axis("1, 2, 3", "0, 2, 2, 3, 3, 4", on_bounds='b:units = "degrees_east" ;'), "BND010")
+    (other,) = findings(axis("1, 2, 3", "0, 2, 2, 3, 3, 4", on_bounds='b:units = "m" ;'), "BND007")
+    assert (same.fix[0].variable, same.fix[0].attribute, same.fix[0].value, same.fix[0].safe) == (
+        "b",
+        "units",
+        None,
+        True,
+    )
+    assert not other.fix[0].safe
+
+
+def test_types_of_attributes_count_where_they_are_known() -> None:
+    from cfagg.checking.sources.cdl import parse_cdl
+
+    text = axis("1, 2, 3", "0, 2, 2, 3, 3, 4", extra="x:leap_month = 2s ;", on_bounds="b:leap_month = 2 ;")
+    dataset = parse_cdl(text)
+    assert codes(dataset, "BND007") == ["BND007"]
+    dataset.typed = False
+    assert codes(dataset, "BND007") == []
+
+
+MEASURED = """netcdf m {
+dimensions: time = 2 ; cell = 3 ; land = 2 ; y = 2 ; x = 2 ;
+variables:
+  int land(land) ; land:compress = "y x" ;
+  float area(y, x) ; area:long_name = "area" ; area:units = "km2" ;
+  float weight(land) ; weight:long_name = "area" ; weight:units = "m2" ;
+  float d(time, land) ; d:long_name = "d" ; d:cell_measures = "MEASURES" ;
+:external_variables = "areacella" ; :Conventions = "CF-1.13" ; data: land = 0, 3 ; }"""
+
+
+@pytest.mark.parametrize(
+    "measures", ["area: weight", "area: area", "area: areacella", "area: areacella volume: areacella"]
+)
+def test_measures_of_gathered_cells_and_external_ones_are_fine(measures: str) -> None:
+    assert codes(MEASURED.replace("MEASURES", measures), "CEL001") == []
+
+
+@pytest.mark.parametrize(
+    "measures", ["", "area", "area:", "area: none", "size: area", "area: area weight", "area: cell", "--OPT"]
+)
+def test_other_measures_are_told_once(measures: str) -> None:
+    text = MEASURED.replace("MEASURES", measures).replace("int land(land) ;", "int land(land) ; float cell(cell) ;")
+    assert codes(text, "CEL001") == ["CEL001"]
+
+
+@pytest.mark.parametrize(
+    ("units", "expected"), [("m", ["CEL002"]), ("hectare", []), ("m3", ["CEL002"]), ("nonsense", [])]
+)
+def test_units_of_measures(units: str, expected: list[str]) -> None:
+    text = MEASURED.replace("MEASURES", "area: area").replace('"km2"', f'"{units}"')
+    assert codes(text, "CEL002") == expected
+
+
+METHODS = """netcdf d {
+dimensions: time = 2 ; y = 2 ; x = 2 ; type = 2 ; len = 20 ; nv = 2 ;
+variables:
+  double time(time) ; time:units = "days since 2000-01-01" ; time:calendar = "standard" ; TIME
+  double tb(time, nv) ;
+  double y(y) ; y:standard_name = "projection_y_coordinate" ; y:units = "m" ; y:axis = "Y" ;
+  double x(x) ; x:standard_name = "projection_x_coordinate" ; x:units = "m" ; x:axis = "X" ;
+  double lat(y, x) ; lat:units = "degrees_north" ;
+  double height ; height:standard_name = "height" ; height:units = "m" ; height:positive = "up" ;
+  char types(type, len) ; types:standard_name = "area_type" ;
+  char one(len) ; one:standard_name = "area_type" ;
+  string text(type) ; text:standard_name = "area_type" ;
+  int flag(y, x) ; flag:standard_name = "area_type" ; flag:flag_values = 0, 1 ; flag:flag_meanings = "sea land" ;
+  float snow(y, x) ; snow:long_name = "snow" ; snow:units = "1" ;
+  float d(time, type, y, x) ; d:long_name = "d" ; d:units = "1" ; d:coordinates = "height lat types one text flag" ;
+    d:cell_methods = "WHAT" ;
+:Conventions = "CF-1.13" ; }"""
+
+
+def said(what: str, code: str = "CEL003", time: str = 'time:bounds = "tb" ;', **options: str) -> list[str]:
+    text = METHODS.replace("WHAT", what).replace("TIME", time)
+    return [f.severity for f in findings(text, code, data=False, **options)]
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "time: MEAN",
+        "height: point",
+        "area: mean where land",
+        "area: mean where types",
+        "area: mean where text over one",
+        "area: mean where sea_ice over sea",
+        "longitude: mean",
+        "sea_water_salinity: mean",
+        "y: x: mean",
+    ],
+)
+def test_names_methods_and_area_types_that_the_text_allows(what: str) -> None:
+    assert said(what) == []
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "time: average",
+        "when: mean",
+        "Time: mean",
+        "area: mean where dry_ground",
+        "area: mean where height",
+        "area: mean where one over types",
+        "area: mean where one over text",
+        "time: mean within years",
+        "time: mean over days time: mean within days",
+    ],
+)
+def test_names_methods_and_area_types_that_it_does_not_allow(what: str) -> None:
+    assert said(what, time='time:climatology = "tb" ;') == ["error"]
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["lat: mean", "area: mean where snow", "area: mean where flag", "time: mean within days time: mean over days"],
+)
+def test_what_may_be_read_in_two_ways_is_a_warning(what: str) -> None:
+    assert "error" not in said(what)
+    assert said(what)
+
+
+def test_methods_are_those_of_the_version() -> None:
+    assert said("y: range", cf_version="1.6") == ["warning"]
+    assert said("y: range", cf_version="1.7") == []
+
+
+@pytest.mark.parametrize(
+    ("what", "expected"),
+    [
+        ("time: mean time: maximum", ["error"]),
+        ("y: y: mean", ["error"]),
+        ("height: mean height: mean", ["error"]),
+        ("area: mean where land area: sum", []),
+        ("time: maximum time: anomaly_wrt snow", []),
+        ("time: mean within days time: mean over days", []),
+    ],
+)
+def test_a_dimension_occurs_once_but_for_anomalies_and_climatologies(what: str, expected: list[str]) -> None:
+    assert said(what, "CEL004") == expected
+
+
+def test_a_climatological_time_may_occur_more_than_once() -> None:
+    assert said("time: mean time: maximum", "CEL004", 'time:climatology = "tb" ;') == []
+
+
+@pytest.mark.parametrize(
+    ("inside", "expected"),
+    [
+        ("interval: 1 day", []),
+        ("interval: 1 hr comment: of rain", []),
+        ("interval: 1 day of rain", ["error"]),
+        ("of rain", []),
+    ],
+)
+def test_units_of_intervals_are_known_to_udunits(inside: str, expected: list[str]) -> None:
+    assert said(f"time: mean ({inside})", "CEL005") == expected
+
+
+def test_the_dimensions_without_a_method_are_named_together() -> None:
+    text = METHODS.replace("WHAT", "time: mean").replace("TIME", "")
+    assert told(text, "CEL006", data=False)[-1].split("nothing of ")[1].startswith("y, x, height;")
+    assert said("area: time: mean height: point", "CEL006") == ["warning"]  # that of snow
+
+
+def test_only_cells_need_bounds() -> None:
+    assert said("time: mean height: point area: mean", "CEL007") == []
+    assert said("height: mean", "CEL007") == ["warning"]
+
+
+CLIMATOLOGY = """netcdf c { dimensions: time = 2 ; nv = 2 ;
+variables: double time(time) ; time:units = "days since 2000-01-01" ; time:calendar = "standard" ; TIME
+ time:climatology = "c" ; double c(time, nv) ; BOUNDS
+:Conventions = "CF-1.13" ; data: time = 15, 45 ; c = 0, 400, 31, 430 ; }"""
+
+
+@pytest.mark.parametrize(
+    ("time", "bounds", "expected"),
+    [
+        ("", "", []),
+        ('time:bounds = "c" ;', "", ["CLM001 warning"]),
+        ("", 'c:calendar = "gregorian" ;', ["CLM005 warning"]),
+        ("", 'c:calendar = "360_day" ;', ["CLM005 error"]),
+        ("", 'c:units = "days since 2000-01-01" ;', []),
+        ("", "c:missing_value = -1. ;", ["CLM006 error"]),
+    ],
+)
+def test_attributes_of_climatologies(time: str, bounds: str, expected: list[str]) -> None:
+    text = CLIMATOLOGY.replace("TIME", time).replace("BOUNDS", bounds)
+    assert [f"{f.code} {f.severity}" for f in findings(text, "CLM")] == expected
