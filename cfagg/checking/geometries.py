@@ -60,7 +60,12 @@ def geometries(c: Context) -> list[Geometry]:
 
 
 def _found(c: Context) -> list[Geometry]:
-    return [_geometry(c, v) for v in c.dataset.variables if v in c.roles.geometries]
+    named = set()
+    for v in c.with_attribute("geometry"):
+        names = c.references_of(v, "geometry")
+        if len(names) == 1 and names[0].target is not None:
+            named.add(names[0].target)
+    return [_geometry(c, v) for v in c.dataset.variables if v in named or "geometry_type" in v.attributes]
 
 
 def _geometry(c: Context, v: Variable) -> Geometry:

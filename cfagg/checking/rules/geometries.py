@@ -121,6 +121,10 @@ def data_carry_what_the_container_carries(c: Context) -> Iterator[Hit]:
 @rule("GEO011")
 def nodes_names_a_node_coordinate(c: Context) -> Iterator[Hit]:
     """A nodes attribute of a coordinate is the name of one node coordinate."""
+    whole = all(
+        g.has("node_coordinates") and len(g.nodes) == len(g.container.words("node_coordinates")) > 0
+        for g in geometries(c)
+    )
     for v in c.with_attribute("nodes"):
         if v not in c.roles.coordinates:
             continue
@@ -129,7 +133,7 @@ def nodes_names_a_node_coordinate(c: Context) -> Iterator[Hit]:
             yield Hit(v, "nodes", "nodes is not one name; expected that of a node coordinate")
         elif names[0].target is None:
             yield Hit(v, "nodes", f"there is no variable {names[0].name!r}; expected a node coordinate")
-        elif names[0].target not in c.roles.named_by("node_coordinates"):
+        elif whole and names[0].target not in c.roles.named_by("node_coordinates"):
             yield Hit(v, "nodes", f"{names[0].name!r} is no node coordinate: no geometry container names it")
 
 

@@ -151,6 +151,10 @@ def rings_have_their_direction(c: Context) -> Iterator[Hit]:
             continue
         if x.dimensions != y.dimensions or x.size > LONGEST or sizes.sum() != x.size or (sizes < 0).any():
             continue
+        if g.part_node_count is not None and any(h.severity is None for h in _whole_parts(g, g.part_node_count)):
+            continue  # GEO015
+        if g.has("interior_ring") and g.interior_ring is None:
+            continue  # GEO020
         inner = counts(g.interior_ring) if g.interior_ring is not None else np.zeros(sizes.size, np.int64)
         if inner is None or inner.shape != sizes.shape:
             continue
