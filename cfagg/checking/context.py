@@ -104,7 +104,22 @@ class Context:
         found: T = self._known[function]
         return found
 
+    @cached_property
+    def _by_attribute(self) -> dict[str, list[Variable]]:
+        found: dict[str, list[Variable]] = {}
+        for variable in self.dataset.variables:
+            for name in variable.attributes:
+                found.setdefault(name, []).append(variable)
+        return found
+
+    @cached_property
+    def _places(self) -> dict[Variable, int]:
+        return {variable: n for n, variable in enumerate(self.dataset.variables)}
+
     def with_attribute(self, *names: str) -> Iterable[Variable]:
         """Yield the variables that have any of these attributes, in order."""
-        wanted = set(names)
-        return [v for v in self.dataset.variables if not wanted.isdisjoint(v.attributes)]
+        found = [self._by_attribute[name] for name in names if name in self._by_attribute]
+        if len(found) < 2:
+            return found[0] if found else []
+        variables = self.dataset.variables
+        return [variables[n] for n in sorted({self._places[v] for some in found for v in some})]

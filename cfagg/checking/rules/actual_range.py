@@ -136,8 +136,6 @@ def actual_range_is_valid(c: Context) -> Iterator[Hit]:
         if given is None or given.size != 2:
             continue
         ends = valid_limits(v)
-        if v.kind == "integer" and any(isinstance(end, np.floating) for end in ends):
-            continue  # the type of the valid range is wrong, so it may be meant for unpacked values
         low, high = ends if packing(v) is None else _unpacked_limits(v, *ends)
         room = 0.0 if packing(v) is None else 1e-6 * max(abs(float(given[0])), abs(float(given[1])))
         if low is not None and float(given[0]) < float(low) - room:

@@ -26,18 +26,19 @@ def _labelled(c: Context) -> set[int]:
     return {id(v.dimensions[0]) for v in c.roles.auxiliary if v.is_text and v.dimensions}
 
 
-def _axis(c: Context, dimension: Dimension) -> Axis | None:
-    v = c.once(_coordinates).get(id(dimension))
-    return axis_of(c, v) if v is not None else None
+def _axes(c: Context) -> dict[int, Axis | None]:
+    """Return the axis of each dimension that has a coordinate variable, by identity of the dimension."""
+    return {dimension: axis_of(c, v) for dimension, v in c.once(_coordinates).items()}
 
 
 @rule("DOC007")
 def space_and_time_are_in_order(c: Context) -> Iterator[Hit]:
     """Dimensions of time, height, latitude and longitude stand in this order."""
+    axes = c.once(_axes)
     for v in c.dataset.variables:
         if len(v.dimensions) < 2:
             continue
-        found = [(d.name, axis) for d in v.dimensions if (axis := _axis(c, d)) is not None]
+        found = [(d.name, axis) for d in v.dimensions if (axis := axes.get(id(d))) is not None]
         places = ["TZYX".index(axis) for _, axis in found]
         if places != sorted(places):
             wanted = [name for name, axis in sorted(found, key=lambda pair: "TZYX".index(pair[1]))]
@@ -52,14 +53,15 @@ def space_and_time_are_in_order(c: Context) -> Iterator[Hit]:
 @rule("DOC008")
 def other_dimensions_come_first(c: Context) -> Iterator[Hit]:
     """Dimensions of other things than space and time stand to the left of those."""
+    axes, data = c.once(_axes), c.roles.data
     coards = "COARDS" in (c.dataset.root.text("Conventions") or "")
     for v in c.dataset.variables:
-        if len(v.dimensions) < 2 or v not in c.roles.data or not v.is_numeric:
+        if len(v.dimensions) < 2 or v not in data or not v.is_numeric:
             continue
-        first = next((n for n, d in enumerate(v.dimensions) if _axis(c, d)), None)
+        first = next((n for n, d in enumerate(v.dimensions) if axes.get(id(d))), None)
         if first is None:
             continue
-        late = [d.name for d in v.dimensions[first + 1 :] if _is_other(c, d, coards=coards)]
+        late = [d.name for d in v.dimensions[first + 1 :] if not axes.get(id(d)) and _is_other(c, d, coards=coards)]
         if late:
             reason = "as COARDS has it" if coards else "which is recommended where it is possible"
             yield Hit(
@@ -72,10 +74,10 @@ def other_dimensions_come_first(c: Context) -> Iterator[Hit]:
 
 
 def _is_other(c: Context, dimension: Dimension, *, coards: bool) -> bool:
-    """Whether a dimension is known to be none of space and time."""
+    """Whether a dimension without an axis is known to be none of space and time."""
     v = c.once(_coordinates).get(id(dimension))
     if id(dimension) in c.once(_spatial):
         return False
     if v is None:
         return coards or id(dimension) in c.once(_labelled)
-    return axis_of(c, v) is None and "compress" not in v.attributes and v.text("standard_name") != "healpix_index"
+    return "compress" not in v.attributes and v.text("standard_name") != "healpix_index"

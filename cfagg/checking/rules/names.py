@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
@@ -24,8 +25,13 @@ def _is_good(name: str) -> bool:
     return re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) is not None
 
 
+@lru_cache(maxsize=1024)
+def _is_bad(name: str) -> bool:
+    return not _is_good(name) and not name.startswith(_SYSTEM)
+
+
 def _bad(names: Iterable[str]) -> Iterator[str]:
-    return (n for n in names if not _is_good(n) and not n.startswith(_SYSTEM))
+    return filter(_is_bad, names)
 
 
 @rule("DOC004")

@@ -89,8 +89,8 @@ def test_attributes_of_other_things_are_only_mentioned(name: str) -> None:
 NAMES = [*sorted(attribute_table()), "_QuantizeX", "_Unsigned", "my note", "Units"]
 TEXTS = st.sampled_from(
     ["", " ", "v", "w", "x", "v w", "a: v", "sigma: v ps: w", ":", "a:", "/v", "/g/w", "../v", "//", "true", "up",
-     "CF-1.13", "CF-9.9", "atmosphere_sigma_coordinate", "ocean_sigma_z_coordinate", "sigma: v zlev: w nsigma: n", "e\u0301",
-     "\udcff"]
+     "CF-1.13", "CF-9.9", "atmosphere_sigma_coordinate", "ocean_sigma_z_coordinate",
+     "sigma: v zlev: w nsigma: n", "e\u0301", "\udcff"]
 )  # fmt: skip
 DTYPES = ("i1", "u1", "i2", "i4", "i8", "u8", "f4", "f8", "?")
 ODD = [[np.nan], [np.inf, -np.inf], [1e300], np.array([2**63], "u8"), np.array(["a"], object)]
