@@ -20,7 +20,7 @@ from cfagg.checking.model import AttributeValue, Dataset, Dimension, Group, Kind
 from cfagg.checking.sources.foreign import name_of, too_long, value_of
 from cfagg.errors import FragmentReadError, SourceError
 
-__all__ = ["MAGIC", "Pread", "open_classic"]
+__all__ = ["MAGIC", "Pread", "open_classic", "parse"]
 
 #: First bytes of the formats.
 MAGIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
@@ -66,14 +66,26 @@ def open_classic(path: str, source: str) -> Dataset:
 
 def _open(file: BinaryIO, path: str, source: str) -> Dataset:
     number = file.fileno()
-    size = os.fstat(number).st_size
     with mmap.mmap(number, 0, access=mmap.ACCESS_READ) as data:
-        root = parse(data, size, source, lambda count, place: os.pread(number, count, place))
+        root = parse(data, len(data), source, lambda count, place: os.pread(number, count, place))
+    if root is None:
+        raise SourceError(f"{source} changes while it is read; check it again")
     return Dataset(source, "netcdf", root, path=path, close=file.close)
 
 
-def parse(data: mmap.mmap | bytes, size: int, source: str, pread: Pread) -> Group:
-    """Return the root group that the header in `data` describes; values are read through `pread`.
+def parse(data: mmap.mmap | bytes, size: int, source: str, pread: Pread) -> Group | None:
+    """Return the root group that a header describes, `None` where more of the file is needed for it.
+
+    Parameters
+    ----------
+    data : mmap or bytes
+        The file or its beginning.
+    size : int
+        Bytes of the file.
+    source : str
+        What messages call it.
+    pread : callable
+        Reads values.
 
     Raises
     ------
@@ -84,6 +96,8 @@ def parse(data: mmap.mmap | bytes, size: int, source: str, pread: Pread) -> Grou
     try:
         return header.root(size, source, pread)
     except (struct.error, IndexError) as error:
+        if len(data) < size:
+            return None
         raise SourceError(
             f"{source} is netCDF and ends within its header, after {len(data):,} bytes: it is cut off; "
             "copy or make it again"

@@ -18,7 +18,7 @@ import numpy as np
 from cfagg.checking.model import AttributeValue, Dataset, Group, Kind
 from cfagg.checking.sources.foreign import Foreign, name_of, too_long
 from cfagg.checking.sources.hdf5_netcdf import DEEPEST, INTERNAL, MOST, Assembly, Found, texts_of
-from cfagg.checking.sources.hdf5_space import UNDEFINED, Heap, Space, UnusualError, records
+from cfagg.checking.sources.hdf5_space import UNDEFINED, Heap, Slices, Space, UnusualError, records
 from cfagg.checking.sources.lookup3 import damaged
 
 __all__ = ["open_fast", "parsed"]
@@ -59,20 +59,32 @@ def open_fast(path: str, source: str) -> Dataset | None:
     return read[0]
 
 
-def parsed(data: mmap.mmap | bytes, path: str, source: str) -> tuple[Dataset, list[tuple[int, int, int]]] | None:
-    """Return the model and the structures whose checksums are still to be compared, `None` as `open_fast`."""
+def parsed(data: Slices, path: Any, source: str) -> tuple[Dataset, list[tuple[int, int, int]]] | None:
+    """Return the model and the structures whose checksums are still to be compared, `None` as `open_fast`.
+
+    Parameters
+    ----------
+    data : bytes, mmap or the like
+        The file.
+    path : str or file object
+        What values are read from.
+    source : str
+        What messages call it.
+    """
     try:
         reader = _Reader(Space(data), path, source)
         root = reader.root()
     except _ERRORS:
         return None
-    return Dataset(source, "netcdf", root, path=path, close=reader.values.close), reader.space.checked
+    named = path if isinstance(path, str) else None
+    return Dataset(source, "netcdf", root, path=named, close=reader.values.close), reader.space.checked
 
 
 class _File:
     """The file as the HDF5 library opens it, when the first values are read."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: Any) -> None:
+        #: Its name, or the open file that is read in its place.
         self.path = path
         self.opened: Any = None
 
@@ -83,7 +95,7 @@ class _File:
         from cfagg.checking.sources.hdf5 import opened
 
         if self.opened is None:
-            self.opened = opened(self.path)
+            self.opened = opened(self.path) if isinstance(self.path, str) else h5py.File(self.path, "r").id
         return h5py.h5d.open(self.opened, name)
 
     def close(self) -> None:
@@ -109,7 +121,7 @@ class _Object:
 
 
 class _Reader:
-    def __init__(self, space: Space, path: str, source: str) -> None:
+    def __init__(self, space: Space, path: Any, source: str) -> None:
         self.space, self.source = space, source
         self.values = _File(path)
         self.assembly = Assembly()

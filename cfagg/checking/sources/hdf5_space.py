@@ -7,11 +7,11 @@ Source: HDF5 File Format Specification, version 3.
 
 from __future__ import annotations
 
-import mmap
 import struct
 from collections.abc import Iterator
+from typing import Protocol
 
-__all__ = ["UNDEFINED", "Heap", "Space", "UnusualError", "records"]
+__all__ = ["UNDEFINED", "Heap", "Slices", "Space", "UnusualError", "records"]
 
 #: The address of what does not exist.
 UNDEFINED = 2**64 - 1
@@ -24,12 +24,22 @@ class UnusualError(Exception):
     """Something that the HDF5 library should interpret."""
 
 
+class Slices(Protocol):
+    """Bytes of which pieces can be had: a file in memory, or one on another machine."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+
+    def __getitem__(self, where: slice) -> bytes:
+        """Return some."""
+
+
 class Space:
     """The bytes of a file.
 
     Parameters
     ----------
-    data : mmap or bytes
+    data : bytes, mmap or the like
         All of them.
 
     Attributes
@@ -38,7 +48,7 @@ class Space:
         Places and lengths of structures with a checksum, and where in them it stands.
     """
 
-    def __init__(self, data: mmap.mmap | bytes) -> None:
+    def __init__(self, data: Slices) -> None:
         self.data, self.size = data, len(data)
         self.checked: list[tuple[int, int, int]] = []
         self._global: dict[int, dict[int, tuple[int, int]]] = {}
@@ -86,8 +96,9 @@ class Space:
             raise UnusualError
         found = self._global[at] = {}
         here, end = at + 16, at + size
+        whole = self.data[at:end]
         while here + 16 <= end:
-            index, length = struct.unpack_from("<H6xQ", self.data, here)
+            index, length = struct.unpack_from("<H6xQ", whole, here - at)
             if index == 0:
                 break
             here += 16

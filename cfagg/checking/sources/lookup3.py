@@ -5,12 +5,14 @@ Source: HDF5 File Format Specification, version 3; Bob Jenkins, "lookup3.c" (200
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from cfagg.checking.sources.hdf5_space import Slices
 
 __all__ = ["damaged", "lookup3"]
 
@@ -25,12 +27,12 @@ _MIX = ((0, 2, 1, 4), (1, 0, 2, 6), (2, 1, 0, 8), (0, 2, 1, 16), (1, 0, 2, 19), 
 _FINAL = ((2, 1, 14), (0, 2, 11), (1, 0, 25), (2, 1, 16), (0, 2, 4), (1, 0, 14), (2, 1, 24))
 
 
-def damaged(data: mmap.mmap | bytes, structures: Sequence[tuple[int, int, int]]) -> bool:
+def damaged(data: Slices, structures: Sequence[tuple[int, int, int]]) -> bool:
     """Return whether the checksum in any structure is not that of its bytes.
 
     Parameters
     ----------
-    data : mmap or bytes
+    data : bytes, mmap or the like
         The file.
     structures : sequence of (int, int, int)
         Place and length of each, and where in it the checksum stands: at its end, or within it and summed as zeros.

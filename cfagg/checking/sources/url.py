@@ -1,14 +1,215 @@
-"""Datasets behind URLs."""
+"""Datasets on a web server or in an object store: Zarr by its consolidated metadata, netCDF by ranges of bytes.
+
+Nothing is downloaded whole.  Redirects are followed only within the place that was named and to places in `allow`.
+"""
 
 from __future__ import annotations
 
+import io
+import re
+from typing import Any
+from urllib.parse import unquote
+
 from cfagg.checking.model import Dataset
 from cfagg.checking.options import Options
-from cfagg.errors import UnsupportedError
+from cfagg.checking.sources import classic
+from cfagg.checking.sources.netcdf import MAGIC_HDF5, not_netcdf
+from cfagg.errors import AccessError, FragmentReadError, LimitError, SourceError
 
-__all__ = ["open_url"]
+__all__ = ["RemoteFile", "open_url"]
+
+#: Bytes of one request, of the longest header and of everything that is read of one file for its metadata.
+_BLOCK, _HEADER, _MOST = 1 << 16, 1 << 26, 1 << 29
+
+#: Bytes of the longest text in CDL.
+_CDL = 1 << 24
 
 
-def open_url(url: str, _options: Options) -> Dataset:
-    """Return the model."""
-    raise UnsupportedError(f"{url!r}: URLs are not read yet")
+def open_url(url: str, options: Options) -> Dataset:
+    """Return the model of a dataset behind a URL.
+
+    Parameters
+    ----------
+    url : str
+        ``http://``, ``https://`` or ``s3://``, of a netCDF or CDL file or a Zarr store.
+    options : Options
+        ``allow`` names places to which the server may redirect.
+
+    Raises
+    ------
+    SourceError
+        If there is no dataset.
+    AccessError
+        If it may not be read, or lies elsewhere.
+    """
+    from cfagg.observations.source import make_source
+
+    scheme = url.partition("://")[0].lower()
+    if scheme not in ("http", "https", "s3"):
+        raise SourceError(
+            f"{url}: {scheme}:// is not read; expected http://, https:// or s3://, or a copy on this machine"
+        )
+    if "?" in url or "#" in url:
+        raise SourceError(
+            f"{url.partition('?')[0]}: a URL with a query or a fragment is not read; expected the place alone"
+        )
+    trimmed = url.rstrip("/")
+    home, _, name = trimmed.rpartition("/")
+    looks_like_store = url.endswith("/") or name.lower().endswith(".zarr") or home.endswith("/")
+    if not looks_like_store:
+        file = _file(make_source(home, None, options.allow), unquote(name), url)
+        if file is not None:
+            return _open_file(file, url)
+    return _store(make_source(trimmed, None, options.allow), url)
+
+
+def _store(remote: Any, url: str) -> Dataset:
+    from cfagg.checking.sources.stores import RemoteStore
+    from cfagg.checking.sources.zarr import open_store
+
+    return open_store(RemoteStore(remote, url))
+
+
+def _file(remote: Any, name: str, url: str) -> RemoteFile | None:
+    """Return an object, `None` where there is none of that name."""
+    try:
+        found = remote.read_edge(name, _BLOCK)
+    except AccessError:
+        if url.lower().startswith("s3://"):
+            return None  # object stores say so of what is not there
+        raise
+    if found is None:
+        return None
+    head, size = found
+    # A server may answer with a page about the store's directory.
+    return None if size and _is_page(head) else RemoteFile(remote, name, head, size)
+
+
+def _is_page(head: bytes) -> bool:
+    return re.match(rb"\s*<(!doctype|html)", head[:64], re.IGNORECASE) is not None
+
+
+def _open_file(file: RemoteFile, url: str) -> Dataset:
+    head = file[0:4096]
+    if head[:4] in classic.MAGIC:
+        return _open_classic(file, url)
+    if head.startswith(MAGIC_HDF5):
+        return _open_hdf5(file, url)
+    if re.match(rb"(?:\s|//[^\n]*\n)*netcdf[\s{]", head):
+        from cfagg.checking.sources.cdl import parse_cdl
+
+        if len(file) > _CDL:
+            raise LimitError(f"{url} has {len(file):,} bytes of CDL; up to {_CDL:,} are read")
+        try:
+            return parse_cdl(file[0 : len(file)].decode("utf-8-sig"), url)
+        except UnicodeDecodeError as error:
+            raise SourceError(f"{url} is no text in UTF-8: {error}") from error
+    raise SourceError(not_netcdf(url, head))
+
+
+def _open_classic(file: RemoteFile, url: str) -> Dataset:
+    size = _BLOCK
+    while True:
+        data = file[0:size]
+        root = classic.parse(data, len(file), url, lambda count, place: file[place : place + count])
+        if root is not None:
+            return Dataset(url, "netcdf", root)
+        if size > _HEADER:
+            raise LimitError(f"{url} has a header of more than {_HEADER:,} bytes; copy the file to this machine")
+        size *= 4
+
+
+def _open_hdf5(file: RemoteFile, url: str) -> Dataset:
+    from cfagg.checking.sources.hdf5_fast import parsed
+    from cfagg.checking.sources.lookup3 import damaged
+
+    read = parsed(file, file, url)
+    if read is not None and not damaged(file, read[1]):
+        return read[0]
+    import h5py
+
+    from cfagg.checking.sources.hdf5 import open_file
+
+    try:
+        opened = h5py.File(file, "r")
+    except (OSError, RuntimeError, ValueError) as error:
+        raise SourceError(f"{url} cannot be opened: the HDF5 library says: {error}; make it again") from error
+    dataset = open_file(opened.id, url)
+    dataset.close = opened.close
+    return dataset
+
+
+class RemoteFile(io.RawIOBase):
+    """A file on another machine, read in blocks that are kept.
+
+    Parameters
+    ----------
+    remote : cfagg.observations.source.Source
+        The place that it is in.
+    name : str
+        Its name there.
+    head : bytes
+        Its first bytes.
+    size : int
+        How many it has.
+    """
+
+    def __init__(self, remote: Any, name: str, head: bytes, size: int) -> None:
+        super().__init__()
+        self._remote, self._name, self._size = remote, name, size
+        self._blocks: dict[int, bytes] = {0: head[:_BLOCK]}
+        self._read, self._at = len(head), 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, where: slice) -> bytes:
+        """Return bytes; fewer where the file ends before."""
+        start, stop, _ = where.indices(self._size)
+        if stop <= start:
+            return b""
+        first, last = start // _BLOCK, (stop - 1) // _BLOCK
+        missing = [i for i in range(first, last + 1) if i not in self._blocks]
+        if missing:
+            self._fetch(missing[0], missing[-1])
+        found = b"".join(self._blocks[i] for i in range(first, last + 1))
+        return found[start - first * _BLOCK : stop - first * _BLOCK]
+
+    def _fetch(self, first: int, last: int) -> None:
+        begin, end = first * _BLOCK, min((last + 1) * _BLOCK, self._size)
+        self._read += end - begin
+        if self._read > _MOST:
+            raise LimitError(
+                f"{self._remote.path}/{self._name}: more than {_MOST:,} bytes would be read; copy the file to this "
+                "machine"
+            )
+        data = self._remote.read_range(self._name, begin, end - begin)
+        if len(data) != end - begin:
+            raise FragmentReadError(f"{self._remote.path}/{self._name} ends before its size of {self._size:,} bytes")
+        for i in range(first, last + 1):
+            self._blocks[i] = data[(i - first) * _BLOCK : (i - first + 1) * _BLOCK]
+
+    def readable(self) -> bool:
+        """Tell that it can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Tell that it can be read anywhere."""
+        return True
+
+    def tell(self) -> int:
+        """Return where it is read next."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Set where it is read next."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(base + offset, 0)
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into a buffer."""
+        data = self[self._at : self._at + len(buffer)]
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)

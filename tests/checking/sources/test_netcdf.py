@@ -81,9 +81,9 @@ def test_hyperslabs_are_those_of_the_library(tmp_path: Path, format_: Any) -> No
         for name, size in (("t", None), ("y", 3), ("x", 4)):
             file.createDimension(name, size)
         for name, dims in (("a", "tyx"), ("b", "yx"), ("c", "t")):
-            v = file.createVariable(name, "i4", tuple(dims))
+            made = file.createVariable(name, "i4", tuple(dims))
             shape = tuple({"t": 5, "y": 3, "x": 4}[d] for d in dims)
-            v[:] = np.arange(np.prod(shape)).reshape(shape)
+            made[:] = np.arange(np.prod(shape)).reshape(shape)
     with open_dataset(path) as dataset, netCDF4.Dataset(path) as file:
         for v in dataset.variables:
             assert v.read is not None
