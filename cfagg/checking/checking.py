@@ -75,7 +75,7 @@ def check(
     --------
     >>> import cfagg
     >>> from cfagg.demo import sample
-    >>> report = cfagg.check(sample("temperature.nca"))
+    >>> report = cfagg.check(sample("test1.nc"))
     >>> report.ok
     True
     """

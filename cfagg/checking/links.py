@@ -23,7 +23,7 @@ def link(rule: Rule) -> str:
     --------
     >>> from cfagg.checking.rule import about
     >>> link(about()["NAM001"]).rpartition("/")[2]
-    'cf-conventions.html#standard-name'
+    'cf-conventions.html#long-name'
     """
     if rule.link:
         return rule.link

@@ -35,7 +35,7 @@ def expanded(sources: Iterable[str]) -> Iterator[str]:
         If there is nothing to check in a directory.
     """
     for source in sources:
-        if "://" in source or not Path(source).is_dir() or is_store(source):
+        if not source or "://" in source or not Path(source).is_dir() or is_store(source):
             yield source
             continue
         found = False

@@ -141,3 +141,30 @@ def test_a_package_that_cannot_be_imported_is_a_finding_of_the_check(tmp_path):
     assert "'lost'" in finding["message"]
     assert done.returncode == 2
     assert done.stderr == ""
+
+CRASHING = """
+from cfagg.checking.rule import Rule
+from cfagg.checking.versions import Version
+
+def crashes(c):
+    raise KeyError("gone")
+
+def answers_nonsense(c):
+    return ["a breach"]
+
+def rules():
+    common = {"section": "X", "title": "X", "severity": "error", "since": Version(1, 0), "summary": "x"}
+    return [Rule(code="BAD001", function=crashes, **common), Rule(code="BAD002", function=answers_nonsense, **common)]
+"""
+
+
+def test_rules_that_fail_are_findings_about_themselves_and_the_run_goes_on(tmp_path):
+    (tmp_path / "bad_rules.py").write_text(CRASHING)
+    installed(tmp_path, "bad", "bad = bad_rules:rules")
+    (tmp_path / "a.cdl").write_text('netcdf a {\nvariables:\n float 2m ;\n:Conventions = "CF-1.13" ;\n}\n')
+    done = cfagg(tmp_path, "check", "a.cdl", "--format", "json", "--select", "BAD,DOC004")
+    findings = json.loads(done.stdout)[0]["findings"]
+    assert sorted(f["code"] for f in findings) == ["DOC004", "INT001", "INT001"]
+    assert any("rule BAD001 failed on this dataset: KeyError: 'gone'" in f["message"] for f in findings)
+    assert any("rule BAD002 failed" in f["message"] for f in findings)
+    assert done.returncode == 2
