@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.checking.context import Context
-from cfagg.checking.instructions import Instructions, Masked, instructions, masked
+from cfagg.checking.instructions import Instructions, Masked, aggregations, instructions, masked
 from cfagg.checking.model import Variable
 from cfagg.conventions import cfa, nca
 from cfagg.errors import CfaggError, ConventionError, LimitError, ModelError, Problem
@@ -50,9 +50,7 @@ def described(c: Context) -> dict[Variable, Description]:
     """Return what each aggregation variable describes, in the order of the variables."""
     known = c.once(instructions)
     found = {}
-    for v in c.dataset.variables:
-        if v.dialect is None:
-            continue
+    for v in c.once(aggregations):
         found[v] = _of_instructions(known[v]) if v in known else _of_json(v)
     return found
 

@@ -17,7 +17,7 @@ from cfagg.checking.context import Context
 from cfagg.checking.lists import pairs
 from cfagg.checking.model import Dimension, Variable
 
-__all__ = ["DEFAULT_FILLS", "Instructions", "Masked", "instructions", "masked", "text_dimensions"]
+__all__ = ["DEFAULT_FILLS", "Instructions", "Masked", "aggregations", "instructions", "masked", "text_dimensions"]
 
 #: The most values of one instruction variable that are read.
 LIMIT = 1 << 22
@@ -171,10 +171,15 @@ class Instructions:
         return found
 
 
+def aggregations(c: Context) -> list[Variable]:
+    """Return the aggregation variables of a dataset, however they are described."""
+    return [v for v in c.dataset.variables if v.dialect is not None]
+
+
 def instructions(c: Context) -> dict[Variable, Instructions]:
     """Return the instructions of every variable that has ``aggregated_dimensions`` or ``aggregated_data``."""
     found = {}
-    for v in c.dataset.variables:
+    for v in c.once(aggregations):
         if v.dialect not in ("CF", "CFA") or not (
             "aggregated_dimensions" in v.attributes or "aggregated_data" in v.attributes
         ):

@@ -159,5 +159,5 @@ class Roles:
             and v not in self.coordinate_variables
             and v not in self.domains
             and v not in self.meshes
-            and _STRUCTURAL.isdisjoint(v.attributes)
+            and (_STRUCTURAL.isdisjoint(v.attributes) or v.text("cf_role") in ("nca_variable", "cfa_variable"))
         }

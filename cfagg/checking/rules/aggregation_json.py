@@ -10,6 +10,7 @@ import numpy as np
 
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
+from cfagg.checking.instructions import aggregations
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
 
@@ -32,7 +33,7 @@ def _marked(c: Context, dialect: str) -> list[Variable]:
     """Return the variables described in JSON, or meant to be."""
     return [
         v
-        for v in c.dataset.variables
+        for v in c.once(aggregations)
         if v.dialect == dialect
         and "aggregated_dimensions" not in v.attributes
         and "aggregated_data" not in v.attributes

@@ -8,6 +8,7 @@ import numpy as np
 
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
+from cfagg.checking.instructions import aggregations
 from cfagg.checking.rule import rule
 
 #: So many files are named in a message.
@@ -17,7 +18,7 @@ _NAMED = 5
 @rule("REF001")
 def references_are_listed(c: Context) -> Iterator[Hit]:
     """Tell in which datasets the values of aggregations stand."""
-    if not any(v.dialect is not None for v in c.dataset.variables):
+    if not c.once(aggregations):
         return
     from cfagg.checking.described import described
 
@@ -37,7 +38,7 @@ def references_are_listed(c: Context) -> Iterator[Hit]:
 
 
 def _found(c: Context, code: str) -> Iterator[Hit]:
-    if not any(v.dialect is not None for v in c.dataset.variables):
+    if not c.once(aggregations):
         return
     from cfagg.checking.fragments import survey
 
