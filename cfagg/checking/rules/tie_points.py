@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit
@@ -93,26 +94,39 @@ def index_variables_have_the_subsampled_dimension(c: Context) -> Iterator[Hit]:
 def indices_of_tie_points_grow(c: Context) -> Iterator[Hit]:
     """Indices of tie points begin at 0 and grow, by 1 only where a continuous area ends."""
     for v, part in _indices(c):
-        if len(v.stored) != 1 or v.kind != "integer" or not v.size:
+        values = _values(v)
+        if values is None or not values.size:
             continue
-        values = v.values().astype(np.int64)
-        steps = np.diff(values)
-        short = steps <= 1
-        if values[0] != 0:
-            yield Hit(v, None, f"the first index is {values[0]}; expected 0")
-        elif (steps < 0).any():
-            yield Hit(v, None, f"index {values[1:][steps < 0][0]} is less than the one before it")
-        elif (short[1:] & short[:-1]).any():
-            at = int(np.flatnonzero(short[1:] & short[:-1])[0])
-            found = ", ".join(map(str, values[at : at + 3].tolist()))
-            yield Hit(v, None, f"indices {found} follow each other; of two steps one must be 2 or more")
+        message = _disorder(values)
+        if message is not None:
+            yield Hit(v, None, message)
         elif part.interpolated_dimension is not None and values[-1] >= part.interpolated_dimension.size:
             size = part.interpolated_dimension.size
             message = f"index {values[-1]} is beyond the dimension {part.interpolated!r} of size {size}"
             yield Hit(v, None, message)
-        elif (steps == 0).any():
+        elif (np.diff(values) == 0).any():
             message = "an index occurs twice; chapter 8 wants indices that strictly grow, the conformance document not"
             yield Hit(v, None, message, "warning")
+
+
+def _values(v: Variable) -> npt.NDArray[np.int64] | None:
+    """Return indices of tie points, `None` where they are no list of integers."""
+    return v.values().astype(np.int64) if len(v.stored) == 1 and v.kind == "integer" else None
+
+
+def _disorder(values: npt.NDArray[np.int64]) -> str | None:
+    """Return what is wrong with the order of indices."""
+    steps = np.diff(values)
+    short = steps <= 1
+    if values[0] != 0:
+        return f"the first index is {values[0]}; expected 0"
+    if (steps < 0).any():
+        return f"index {values[1:][steps < 0][0]} is less than the one before it"
+    if (short[1:] & short[:-1]).any():
+        at = int(np.flatnonzero(short[1:] & short[:-1])[0])
+        found = ", ".join(map(str, values[at : at + 3].tolist()))
+        return f"indices {found} follow each other; of two steps one must be 2 or more"
+    return None
 
 
 @rule("SUB010")
@@ -123,8 +137,11 @@ def subarea_dimension_has_its_size(c: Context) -> Iterator[Hit]:
         if subsampled is None or subarea is None:
             continue
         areas = None
-        if c.options.data and index is not None and index.kind == "integer" and len(index.stored) == 1:
-            steps = np.diff(index.values().astype(np.int64))
+        values = _values(index) if c.options.data and index is not None else None
+        if values is not None and values.size:
+            if _disorder(values) is not None:
+                continue  # SUB009
+            steps = np.diff(values)
             areas = 1 + int(np.count_nonzero((steps == 0) | (steps == 1)))
         wrong = subarea.size != subsampled.size - areas if areas is not None else subarea.size >= subsampled.size
         if wrong:
@@ -143,8 +160,8 @@ def parameters_have_dimensions_of_the_tie_points(c: Context) -> Iterator[Hit]:
     told: set[int] = set()
     for use in uses(c):
         parts = mapping(c, use.interpolation)
-        if parts is None or not use.ties:
-            continue
+        if parts is None or not use.ties or any(p.subarea_dimension in use.span for p in parts):
+            continue  # SUB004
         allowed = {d for t in use.ties for d in t.dimensions} | {p.subarea_dimension for p in parts}
         for _, names in pairs(use.interpolation.text("interpolation_parameters") or "") or ():
             target, _ = c.resolver.variable(names[0], use.interpolation.group)
