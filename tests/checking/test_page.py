@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+import cfagg
 from cfagg.checking.findings import Finding
 from cfagg.checking.formats import Style, pieces
 from cfagg.checking.formats.html import summary
 from cfagg.checking.report import Checked
+from cfagg.demo import sample
 from tests.checking.browser import Browser, program
 from tests.checking.formats.results import ALL, BAD, CLEAN, PLAIN, UNREAD
 
@@ -274,3 +276,17 @@ def test_the_summary_of_many_findings_is_cut_and_says_so():
     text = summary((Checked("many.nc", "1.13", many),))
     assert text.count('class="finding"') == 200
     assert "4,800 more" in text
+
+
+def test_the_page_of_an_aggregation_shows_its_partition_matrix(browser, tmp_path):
+    path = tmp_path / "report.html"
+    cfagg.check(sample("figure1.nca")).to_html(path)
+    browser.open(path)
+    assert browser.complaints() == []
+    assert browser.run("document.querySelectorAll('figure svg.cfagg-matrix .cfagg-cell').length") >= 24
+    size = browser.run(
+        "{const r = document.querySelector('figure svg').getBoundingClientRect(); [r.width, r.height].map(Math.round)}"
+    )
+    assert min(size) > 100
+    browser.run("document.querySelector('figure svg').scrollIntoView()")
+    assert len(colours(browser.picture())) > 50
