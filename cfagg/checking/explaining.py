@@ -13,8 +13,8 @@ They stand in ``explanations/*.toml``, one table for each rule::
 
 Further keys: ``version`` (checked against this version of CF, not the one the examples claim), ``also`` (codes of other
 errors that the failing example cannot avoid), ``more_fails`` and ``more_passes`` (lists of further examples) and
-``references`` (true where fragments are looked for).  Rules that tell of the check itself or of special Zarr stores
-have none; those of a plug-in bring the same keys in `Rule.explanation`.
+``references`` (true where fragments are looked for).  An example without braces is the name of a file.  Rules that tell
+of the check itself or of special Zarr stores have none; those of a plug-in bring the same keys in `Rule.explanation`.
 """
 
 from __future__ import annotations

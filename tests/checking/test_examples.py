@@ -10,6 +10,7 @@ import pytest
 from cfagg.checking.engine import run
 from cfagg.checking.explaining import explanations
 from cfagg.checking.findings import Finding
+from cfagg.checking.model import Dataset, Group
 from cfagg.checking.options import Options
 from cfagg.checking.rule import registered
 from cfagg.checking.sources.cdl import parse_cdl
@@ -22,9 +23,14 @@ def examples(kind: str) -> Iterator[Any]:
             yield pytest.param(code, told, text, id=f"{code}-{number}")
 
 
+def named(name: str) -> Dataset:
+    """Return a dataset of which the name of the file is the example."""
+    return Dataset(name, "netcdf", Group(attributes={"Conventions": "CF-1.13"}), path=name)
+
+
 def findings(told: Any, text: str) -> list[Finding]:
     references = told.get("references", False)
-    with parse_cdl(text) as dataset:
+    with parse_cdl(text) if "{" in text else named(text.strip()) as dataset:
         if references:
             dataset.path = "no_such_folder/example.nc"
         return run(dataset, Options(cf_version=told.get("version"), data=True, references=references)).findings
