@@ -143,12 +143,25 @@ def _rank(c: Context, feature: str) -> Iterator[Hit]:
         wanted, found = len(i.variable.dimensions), len(text_dimensions(v))
         if not i.has_dimensions or (feature == "uris" and v.kind == "char" and not _holds_strings(i, v)):
             continue  # told of the dimensions, or by its type
-        if found != wanted:
-            message = (
-                f"it has {_plural(found, 'dimension')} {_dims(v)}, but {i.variable.path!r} has "
-                f"{_plural(wanted, 'aggregated dimension')}: the array of fragments has one dimension for each"
-            )
-            yield Hit(v, None, message)
+        if found == wanted:
+            continue
+        message = (
+            f"it has {_plural(found, 'dimension')} {_dims(v)}, but {i.variable.path!r} has "
+            f"{_plural(wanted, 'aggregated dimension')}: the array of fragments has one dimension for each"
+        )
+        yield Hit(v, None, message, "warning" if _is_shared(c, i, v) else None)
+
+
+def _is_shared(c: Context, i: Instructions, v: Variable) -> bool:
+    """Return whether a variable has the right number of dimensions for another aggregation, and right sizes for this.
+
+    Example L.2 of the document shares uris of four dimensions, three of them of size 1, with an aggregation of one.
+    """
+    sizes = [d.size for d in text_dimensions(v) if d.size != 1]
+    if [n for n in i.counts or () if n != 1] != sizes:
+        return False
+    rank = len(text_dimensions(v))
+    return any(len(r.source.dimensions) == rank for r in c.references_to(v, "aggregated_data"))
 
 
 def _matrix(c: Context, feature: str) -> Iterator[Hit]:

@@ -134,6 +134,19 @@ def test_characters_in_place_of_strings_are_no_error_where_their_shape_is_right(
     assert codes(text, "warning") == ["AGG005"]
 
 
+def test_uris_that_are_shared_by_aggregations_of_other_dimensions_are_a_warning() -> None:
+    level = """  double level ;
+    level:aggregated_dimensions = "latitude" ;
+    level:aggregated_data = "map: level_sizes uris: files identifiers: names" ;
+  int level_sizes(f_level, i) ;
+:Conventions"""
+    text = GRID.replace(":Conventions", level).replace("f_longitude = 2", "f_longitude = 1")
+    text = text.replace("180, 180, _", "360, _, _").replace(', "d.nc", "e.nc", "f.nc"', "")
+    text = text.replace("  names = ", "  level_sizes = 90, 45, 45 ;\n  names = ")
+    assert codes(text) == []
+    assert codes(text, "warning") == ["AGG006"]
+
+
 def test_features_in_upper_case_can_be_put_right() -> None:
     (found,) = [f for f in findings(GRID.replace("map: sizes", "MAP: sizes")) if f.severity == "error"]
     assert found.code == "AGG004"
