@@ -106,18 +106,14 @@ def coordinates_exist(c: Context) -> Iterator[Hit]:
             if c.version < Version(1, 12) or not isinstance(value, tuple | bytes):
                 yield Hit(v, "coordinates", "coordinates is not one text; expected names of variables between blanks")
             continue
+        clean = " ".join(value.replace(",", " ").replace(";", " ").split())
+        fix = (Edit(v.path, "coordinates", clean, safe=False),)
         for reference in c.references_of(v, "coordinates"):
             if reference.target is None:
                 commas = "," in reference.name or ";" in reference.name
-                fix = (
-                    Edit(
-                        v.path, "coordinates", " ".join(value.replace(",", " ").replace(";", " ").split()), safe=False
-                    ),
-                )
                 hint = "; names are separated by blanks" if commas else ""
-                yield Hit(
-                    v, "coordinates", f"there is no variable {reference.name[:80]!r}{hint}", fix=fix if commas else ()
-                )
+                message = f"there is no variable {reference.name[:80]!r}{hint}"
+                yield Hit(v, "coordinates", message, fix=fix if commas else ())
 
 
 def beyond(c: Context, span: set[Dimension], dimensions: tuple[Dimension, ...]) -> list[Dimension]:
