@@ -1,0 +1,125 @@
+"""Whatever the metadata, no rule crashes, and hostile datasets end in time."""
+
+from __future__ import annotations
+
+import time
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cfagg.checking.engine import Result, run
+from cfagg.checking.model import Dataset, Dimension, Group, Variable
+from cfagg.checking.options import Options
+from cfagg.checking.sources.cdl import parse_cdl
+from tests.checking.corpus import CLEAN
+from tests.checking.mutations import ATTRIBUTES, mutate
+
+
+def crashes(result: Result) -> list[str]:
+    return [str(f) for f in result.findings if f.code == "INT001"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(sorted(CLEAN)), st.integers(0, 2**32), st.integers(1, 12), st.booleans())
+def test_no_rule_crashes_on_strange_metadata(key: str, seed: int, changes: int, data: bool) -> None:
+    with parse_cdl(CLEAN[key]) as dataset:
+        mutate(dataset, Random(seed), changes)
+        assert crashes(run(dataset, Options(data=data))) == []
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.sampled_from(ATTRIBUTES),
+    st.one_of(st.text(max_size=60), st.binary(max_size=20), st.lists(st.text(max_size=8), max_size=4).map(tuple)),
+    st.sampled_from(("1.0", "1.6", "1.8", "1.13", "1.14-draft")),
+)
+def test_no_rule_crashes_on_any_text_in_any_attribute(name: str, value: object, version: str) -> None:
+    with parse_cdl(CLEAN["grid"]) as dataset:
+        for v in dataset.variables:
+            v.attributes[name] = value
+        dataset.root.attributes[name] = value
+        assert crashes(run(dataset, Options(data=True, cf_version=version))) == []
+
+
+def made(*variables: Variable, root: Group | None = None) -> Dataset:
+    root = root or Group()
+    for variable in variables:
+        root.variables[variable.name] = variable
+    root.attributes["Conventions"] = "CF-1.13"
+    return Dataset("made", "netcdf", root)
+
+
+def scalar(name: str, group: Group, **attributes: object) -> Variable:
+    return Variable(name, group, (), np.dtype("f4"), "float", dict(attributes))
+
+
+def seconds(dataset: Dataset) -> float:
+    start = time.process_time()
+    assert crashes(run(dataset, Options(data=True))) == []
+    return time.process_time() - start
+
+
+def test_a_hundred_thousand_attributes_end_in_time() -> None:
+    root = Group()
+    variable = scalar("a", root, **{f"x{n}": "y" for n in range(100_000)})
+    root.attributes.update({f"x{n}": "y" for n in range(100_000)})
+    assert seconds(made(variable, root=root)) < 10
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_a_long_attribute_ends_in_time(name: str) -> None:
+    root = Group()
+    x = root.add_dimension("x", 2)
+    variable = Variable("x", root, (x,), np.dtype("f8"), "float", {"units": "m"})
+    variable.attributes[name] = "a: b (c " * 25_000
+    assert seconds(made(variable, root=root)) < 2
+
+
+def test_variables_that_name_each_other_in_circles_end() -> None:
+    root = Group()
+    x = root.add_dimension("x", 2)
+    names = ["x", "b", "c"]
+    everything = " ".join(names)
+    for name in names:
+        attributes = {a: everything for a in ATTRIBUTES if a != "Conventions"}
+        attributes["formula_terms"] = attributes["cell_measures"] = "a: x b: b c: c"
+        root.variables[name] = Variable(name, root, (x,), np.dtype("f8"), "float", attributes)
+    assert seconds(made(root=root)) < 5
+
+
+def test_a_thousand_groups_below_each_other_end_in_time() -> None:
+    root = Group()
+    at = root
+    for n in range(1000):
+        at = at.child(f"g{n % 7}")
+    at.variables["a"] = scalar("a", at, coordinates="b c d", units="K")
+    assert seconds(made(root=root)) < 5
+
+
+def test_a_huge_variable_of_which_only_the_header_is_known_is_not_read() -> None:
+    root = Group()
+    x = root.add_dimension("x", 2**40)
+    huge = Variable("x", root, (x,), np.dtype("f8"), "float", {"units": "m", "long_name": "x"})
+    small = Dimension("y", 2)
+    root.dimensions["y"] = small
+    result = run(made(huge, root=root), Options())
+    assert crashes(result) == []
+
+
+def test_time_grows_with_the_number_of_variables_and_not_with_its_square() -> None:
+    def grid(count: int) -> Dataset:
+        with parse_cdl(CLEAN["grid"]) as dataset:
+            template = dataset.root.variables["tas"]
+            for n in range(count):
+                dataset.root.variables[f"v{n}"] = Variable(
+                    f"v{n}", dataset.root, template.dimensions, template.dtype, "float", dict(template.attributes)
+                )
+            return dataset
+
+    seconds(grid(10))
+    few = min(seconds(grid(200)) for _ in range(2))
+    many = min(seconds(grid(1600)) for _ in range(2))
+    assert many < 8 * few * 2.5
