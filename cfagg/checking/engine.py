@@ -12,7 +12,7 @@ from cfagg.checking.model import Dataset, Group, Variable
 from cfagg.checking.options import Options
 from cfagg.checking.rule import Rule, plugins, registered
 from cfagg.checking.versions import LATEST, Version, claimed, parse
-from cfagg.errors import LimitError, OptionError
+from cfagg.errors import AccessError, FragmentReadError, LimitError, OptionError
 
 __all__ = ["Result", "run", "version_of"]
 
@@ -98,8 +98,14 @@ def _run_one(rule: Rule, context: Context, result: Result) -> None:
                 result.dropped[rule.code] += 1
             else:
                 result.findings.append(_finding(rule, hit))
-    except (NotApplicable, LimitError) as reason:
+    except (NotApplicable, LimitError, AccessError) as reason:
         result.skipped[rule.code] = str(reason)
+    except FragmentReadError as reason:
+        # Several rules stumble over the same damage: it is told once.
+        result.skipped[rule.code] = str(reason)
+        damage = Finding("INT003", "error", None, None, str(reason))
+        if damage not in result.findings:
+            result.findings.append(damage)
     except Exception as error:  # noqa: BLE001 - whatever a rule stumbles over is a finding about the rule
         message = f"rule {rule.code} failed on this dataset: {type(error).__name__}: {error}"
         result.findings.append(Finding("INT001", "error", None, None, message))

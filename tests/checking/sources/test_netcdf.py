@@ -11,7 +11,9 @@ import netCDF4
 import numpy as np
 import pytest
 
+from cfagg.checking.engine import run
 from cfagg.checking.opening import open_dataset
+from cfagg.checking.options import Options
 from cfagg.checking.sources.classic import open_classic
 from cfagg.checking.sources.foreign import Foreign
 from cfagg.checking.sources.hdf5 import open_hdf5
@@ -404,3 +406,19 @@ def test_cdl_is_told_by_its_name_or_its_first_word(tmp_path: Path) -> None:
         with open_dataset(tmp_path / name) as dataset:
             assert dataset.format == "cdl"
             assert [v.name for v in dataset.variables] == ["v"]
+
+
+def test_values_that_cannot_be_read_are_told_once_and_are_no_fault_of_rules(tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    with netCDF4.Dataset(path, "w", format="NETCDF3_CLASSIC") as file:
+        file.Conventions = "CF-1.13"
+        file.createDimension("time", 1000)
+        time = file.createVariable("time", "f8", ("time",))
+        time.units, time.standard_name, time.axis = "days since 2000-01-01", "time", "T"
+        time[:] = np.arange(1000)
+    path.write_bytes(path.read_bytes()[:-4000])
+    with open_dataset(path) as dataset:
+        result = run(dataset, Options(data=True))
+    codes = [f.code for f in result.findings if f.severity == "error"]
+    assert codes == ["INT003"]
+    assert "cut off" in result.findings[[f.code for f in result.findings].index("INT003")].message
