@@ -101,7 +101,11 @@ class Features:
             if v not in c.roles.data or not v.is_numeric or not v.dimensions:
                 continue
             listed = "coordinates" in v.attributes
-            if not listed and (not self._has_elements(v) or c.references_to(v, "ancillary_variables", "cell_measures")):
+            if not listed and (
+                not self._has_elements(v)
+                or c.references_to(v, "ancillary_variables", "cell_measures")
+                or axis_of(c, v) is not None  # a coordinate, even if nothing names it
+            ):
                 continue
             found.append(Placed(v, listed, self._axes(v)))
         return found
