@@ -35,18 +35,17 @@ def _axis(v: Variable) -> str | None:
     return text if text in ("X", "Y", "Z", "T") else None
 
 
+def _may_have_axis(c: Context) -> set[Variable]:
+    """Return the coordinates of all kinds, and the bounds, which may repeat the axis of their parents."""
+    roles = c.roles
+    others = ("node_coordinates", "nodes", "bounds", "climatology", "bounds_tie_points")
+    return roles.coordinates.union(*(roles.named_by(a) for a in others))
+
+
 @rule("COO001")
 def axis_is_for_coordinates(c: Context) -> Iterator[Hit]:
     """Only coordinates and the nodes of geometries have an ``axis``."""
-    roles = c.roles
-    allowed = (
-        roles.coordinates
-        | roles.named_by("node_coordinates")
-        | roles.named_by("nodes")
-        | roles.bounds
-        | roles.climatology
-        | roles.named_by("bounds_tie_points")
-    )
+    allowed = c.once(_may_have_axis)
     sampled = c.once(is_sampled)
     for v in c.with_attribute("axis"):
         if v not in allowed:
@@ -75,9 +74,10 @@ def axis_is_one_of_four(c: Context) -> Iterator[Hit]:
 @rule("COO003")
 def axis_agrees_with_units_and_positive(c: Context) -> Iterator[Hit]:
     """``axis`` is the one that ``units`` and ``positive`` tell."""
+    allowed = c.once(_may_have_axis)
     for v in c.with_attribute("axis"):
         axis = _axis(v)
-        if axis is None:
+        if axis is None or v not in allowed:
             continue
         units = (v.text("units") or "").strip()
         deduced = deduced_axis(v)

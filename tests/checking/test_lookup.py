@@ -1,0 +1,89 @@
+"""The vocabularies."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from cfagg.checking import lookup
+from cfagg.checking.context import Context
+from cfagg.checking.findings import NotApplicable
+from cfagg.checking.model import Dataset, Group
+from cfagg.checking.options import Options
+from cfagg.checking.units import known
+
+XML = """<?xml version="1.0"?>
+<standard_name_table>
+  <version_number>99</version_number>
+  <entry id="depth_of_dreams"><canonical_units>m</canonical_units><description>one, two</description></entry>
+  <alias id="dream_depth"><entry_id>depth_of_dreams</entry_id></alias>
+</standard_name_table>
+"""
+
+
+def context(**tables: Path) -> Context:
+    return Context(Dataset("x", "cdl", Group()), options=Options(tables=tables))
+
+
+def test_names_have_canonical_units_that_are_known() -> None:
+    names = lookup.standard_names(context())
+    assert len(names) == 5668
+    assert (names["air_temperature"], names["region"], names["sea_water_pressure"]) == ("K", "", "dbar")
+    assert {u for u in names.values() if not known(u)} == {"dB"}
+
+
+def test_aliases_stand_for_names() -> None:
+    found, names = lookup.aliases(context()), lookup.standard_names(context())
+    assert found["air_pressure_at_sea_level"] == ("air_pressure_at_mean_sea_level",)
+    assert len(found["surface_carbon_dioxide_mole_flux"]) == 2
+    assert all(name in names for meant in found.values() for name in meant)
+    assert not [alias for alias, meant in found.items() if alias in meant]
+
+
+def test_area_types_and_regions() -> None:
+    assert "sea_ice" in lookup.area_types(context())
+    assert "atlantic_ocean" in lookup.regions(context())
+    assert "" not in lookup.regions(context()) | lookup.area_types(context())
+
+
+@pytest.mark.parametrize("pack", [str.encode, lambda text: gzip.compress(text.encode())])
+def test_a_table_in_xml_replaces_the_packed_one(tmp_path: Path, pack: object) -> None:
+    path = tmp_path / "table.xml"
+    path.write_bytes(pack(XML))  # type: ignore[operator]
+    c = context(standard_names=path)
+    assert lookup.standard_names(c) == {"depth_of_dreams": "m", "dream_depth": "m"}
+    assert lookup.aliases(c) == {"dream_depth": ("depth_of_dreams",)}
+    assert lookup.table_versions(c.options.tables)["standard_names"] == "99"
+
+
+def test_a_table_in_csv_replaces_the_packed_one(tmp_path: Path) -> None:
+    path = tmp_path / "regions_v7.csv"
+    path.write_text("region\natlantis\n")
+    assert lookup.regions(context(regions=path)) == {"atlantis"}
+    assert lookup.table_versions({"regions": path}) == {"standard_names": "94", "area_types": "13", "regions": "7"}
+
+
+@pytest.mark.parametrize(
+    "raw", [b"<a><b></a>", b"\x1f\x8bnothing", b"<!DOCTYPE x [<!ENTITY a 'b'>]><x/>", b"\xff\xfe\xfd"]
+)
+def test_a_table_that_cannot_be_read_is_told(tmp_path: Path, raw: bytes) -> None:
+    path = tmp_path / "broken.xml"
+    path.write_bytes(raw)
+    with pytest.raises(NotApplicable, match=r"broken\.xml"):
+        lookup.standard_names(context(standard_names=path))
+
+
+def test_a_packed_table_that_never_ends_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.csv.gz"
+    path.write_bytes(gzip.compress(b"a\n" * (1 << 26)))
+    with pytest.raises(NotApplicable, match="more than"):
+        lookup.standard_names(context(standard_names=path))
+
+
+def test_words_spelled_alike_are_found() -> None:
+    names = lookup.standard_names(context())
+    assert lookup.near("air_temprature", names) == "air_temperature"
+    assert lookup.near("temperature_of_dreams", names) == ""
+    assert lookup.near("a" * 1000, names) == ""
