@@ -19,7 +19,8 @@ from cfagg.checking.udunits import meaning
     [
         "1", "", "%", "percent", "1e-3", "ppm", "K", "degC", "°C", "µm", "kg·m", "m²",
         "m⁻²", "W m-2 K-1", "m s**-1",
-        "m/s", "mm6 m-3", "dBZ", "lg(re 1 mW)", "degrees_north", "degreeE", " m ", "kg\nm-2", "months", "DU", "mol mol-1",
+        "m/s",
+        "mm6 m-3", "dBZ", "lg(re 1 mW)", "degrees_north", "degreeE", " m ", "kg\nm-2", "months", "DU", "mol mol-1",
         "days since 2000-01-01T00:00:00Z", "days since 1-1-1 0:0:0", "hours since 1900-01-01 00:00:00 +01:00",
     ],
 )  # fmt: skip
@@ -63,7 +64,8 @@ def test_units_that_do_not_convert(one: str, other: str) -> None:
     [
         "days since 2000-01-01", "days  since 2000-02-30", "hours after 1-1-1",
         "s@1970-01-01", "Days Since 2000-01-01",
-        "days since", "days since yesterday", "months since 2000-01", "ms from 2000-01-01 00:00:00.5", "\tdays since 2000 ",
+        "days since", "days since yesterday", "months since 2000-01",
+        "ms from 2000-01-01 00:00:00.5", "\tdays since 2000 ",
     ],
 )  # fmt: skip
 def test_reference_times_whatever_their_datetime(text: str) -> None:

@@ -89,7 +89,8 @@ def test_a_standard_name_that_is_not_text_is_told_once() -> None:
 
 def test_containers_bounds_and_indices_need_no_names() -> None:
     source = """netcdf a { dimensions: lat = 2 ; n = 2 ; p = 2 ; variables:
-    float lat(lat) ; lat:long_name = "latitude" ; lat:bounds = "edges" ; float edges(lat, n) ; int crs ; crs:grid_mapping_name = "latitude_longitude" ;
+    float lat(lat) ; lat:long_name = "latitude" ; lat:bounds = "edges" ;
+    float edges(lat, n) ; int crs ; crs:grid_mapping_name = "latitude_longitude" ;
     int p(p) ; p:compress = "lat n" ; float t(lat) ; t:long_name = "t" ; t:grid_mapping = "crs" ; }"""
     assert codes(source, "NAM001") == []
 
