@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 
 from cfagg.checking.attribute_types import holds, said
+from cfagg.checking.axes import axis_of
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.rule import rule
+from cfagg.checking.units import is_pressure
 from cfagg.checking.versions import Version
 
 #: Standard names of what increases upwards.
@@ -52,3 +54,15 @@ def positive_agrees_with_the_name(c: Context) -> Iterator[Hit]:
             yield Hit(
                 v, "positive", f"{told}: change it, or the standard name if the values increase {given}wards", None, fix
             )
+
+
+@rule("VRT012")
+def direction_of_vertical_coordinates_is_told(c: Context) -> Iterator[Hit]:
+    """Vertical coordinates have ``positive`` unless their units are those of a pressure."""
+    # The chapter requires it; the conformance document does not list it, and a file may be read without.
+    coordinates = c.roles.coordinates
+    for v in c.dataset.variables:
+        if v not in coordinates or "positive" in v.attributes or not v.is_numeric or axis_of(c, v) != "Z":
+            continue
+        if not is_pressure(v.text("units") or "1"):
+            yield Hit(v, "positive", "the vertical coordinate has no attribute positive: add it, 'up' or 'down'")
