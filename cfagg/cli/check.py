@@ -84,7 +84,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     how.add_argument("--statistics", action="store_true", help="tell how many findings there are of each rule")
     how.add_argument("--show-skipped", action="store_true", help="tell the rules that were not run, and why")
     how.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
-    how.add_argument("--quiet", action="store_true", help="print nothing; the exit status tells")
+    how.add_argument("--quiet", action="store_true", help="print nothing; the exit status, and --output, tell")
     how.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto)")
     fixing = parser.add_argument_group("putting right")
     fixing.add_argument(
@@ -160,7 +160,7 @@ def _check(args: argparse.Namespace) -> int:
             settings.jobs(sources), jobs=processes(args.jobs), fork=True, count=len(sources), patient=patient
         )
         told = pieces(args.format, tally.counting(results, step), _style(args, Style))
-        if args.quiet:
+        if args.quiet and args.output is None:
             for _ in told:
                 pass
         else:

@@ -186,6 +186,11 @@ def test_quiet_prints_nothing(paths, capsys):
     assert run(capsys, paths["broken"], "--quiet") == (1, "", "")
 
 
+def test_quiet_still_writes_an_output(paths, tmp_path, capsys):
+    assert run(capsys, paths["broken"], "--quiet", "-o", tmp_path / "report.txt") == (1, "", "")
+    assert "DOC006" in (tmp_path / "report.txt").read_text()
+
+
 def test_statistics_count_findings_by_rule(paths, capsys):
     status, out, _ = run(capsys, paths["broken"], paths["untidy"], "--statistics")
     assert status == 1

@@ -29,6 +29,9 @@ __all__ = ["pieces", "summary"]
 #: Sections above this size wait on disk until the page's head is known.
 _IN_MEMORY = 1 << 24
 
+#: Reasons why rules were not run that are listed: some name the dataset.
+_REASONS = 500
+
 #: Findings of one source that a notebook shows.
 _IN_NOTEBOOK = 200
 
@@ -41,6 +44,7 @@ class _Totals:
         self.severities: Counter[str] = Counter()
         self.codes: Counter[str] = Counter()
         self.tables: dict[str, str] = {}
+        self.skipped: Counter[tuple[str, str]] = Counter()
         self.name = ""
 
     def add(self, result: Checked) -> None:
@@ -52,6 +56,9 @@ class _Totals:
         self.codes.update(f.code for f in result.findings)
         self.codes.update(result.dropped)
         self.tables.update(result.tables)
+        for pair in result.skipped.items():
+            if len(self.skipped) < _REASONS or pair in self.skipped:
+                self.skipped[pair] += 1
 
 
 def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
@@ -71,6 +78,7 @@ def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
         yield _statistics(totals, linked=True)
         yield _tools(totals)
         yield from _copied(sections)
+        yield _skipped(totals)
         yield _foot(totals)
     yield f"</div><script>{_file('page.js')}</script></body></html>\n"
 
@@ -92,7 +100,7 @@ def summary(results: Sequence[Checked]) -> str:
     )
     return (
         f'<div class="cfagg-report"><style>{_file("page.css")}</style><p>{_totals_line(totals)}</p>{_counts(totals)}'
-        f"{_statistics(totals, linked=False)}{''.join(sections)}{rest}{_foot(totals)}</div>"
+        f"{_statistics(totals, linked=False)}{''.join(sections)}{rest}{_skipped(totals)}{_foot(totals)}</div>"
     )
 
 
@@ -182,13 +190,8 @@ def _source(result: Checked, *, limit: int | None = None, folded: bool = False) 
         yield f'<p class="quiet">Further findings that are not listed: {_safe(left)}</p>'
     for path, picture in result.pictures:
         yield f"<figure><figcaption>Partition matrix of <code>{_safe(path)}</code></figcaption>{picture}</figure>"
-    if result.skipped:
-        rows = "".join(
-            f'<tr><td class="c">{_safe(code)}</td><td>{_safe(_summary(code))}</td><td>{_safe(why)}</td></tr>'
-            for code, why in result.skipped.items()
-        )
-        title = f"{counted(len(result.skipped), 'rule')} not run, {len(result.ran):,} run"
-        yield f'<details class="more skipped"><summary>{title}</summary><table>{rows}</table></details>'
+    if result.skipped and result.failure is None:
+        yield f'<p class="quiet">{counted(len(result.skipped), "rule")} not run, {len(result.ran):,} run</p>'
     yield "</section>"
 
 
@@ -226,6 +229,19 @@ def _reference(rule: Rule) -> str:
     if not address.startswith("https://"):
         return f" · {_safe(name)}"
     return f' · <a href="{_safe(address)}" rel="noreferrer">{_safe(f"{name} {rule.title}")}</a>'
+
+
+def _skipped(totals: _Totals) -> str:
+    """Return the rules that were not run, with their reasons and the number of sources."""
+    if not totals.skipped:
+        return ""
+    rows = "".join(
+        f'<tr><td class="c">{_safe(code)}</td><td>{_safe(_summary(code))}</td><td>{_safe(why)}</td>'
+        f'<td class="n">{counted(number, "source")}</td></tr>'
+        for (code, why), number in sorted(totals.skipped.items())
+    )
+    title = f"{counted(len({code for code, _ in totals.skipped}), 'rule')} not run"
+    return f'<details class="more skipped"><summary>{title}</summary><table>{rows}</table></details>'
 
 
 def _summary(code: str) -> str:
