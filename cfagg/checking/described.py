@@ -108,9 +108,9 @@ def _of_instructions(i: Instructions) -> Description:
         partitions = _partitions(i)
         if partitions is None or i.edges is None:
             return Description(v, None)
-        grid = Grid(i.edges, v.shape)
+        grid = Grid(i.edges)
         calendar = v.text("calendar")
-        made = Aggregation(v.name, v.dims, v.shape, v.dtype, grid, partitions, v.text("units"), calendar)
+        made = Aggregation(v.name, v.dims, grid.shape, v.dtype, grid, partitions, v.text("units"), calendar)
     except LimitError as error:
         return Description(v, None, limit=error.message)
     except (ModelError, CfaggError):

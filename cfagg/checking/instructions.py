@@ -17,7 +17,16 @@ from cfagg.checking.context import Context
 from cfagg.checking.lists import pairs
 from cfagg.checking.model import Dimension, Variable
 
-__all__ = ["DEFAULT_FILLS", "Instructions", "Masked", "aggregations", "instructions", "masked", "text_dimensions"]
+__all__ = [
+    "DEFAULT_FILLS",
+    "Instructions",
+    "Masked",
+    "aggregations",
+    "has_free_dimensions",
+    "instructions",
+    "masked",
+    "text_dimensions",
+]
 
 #: The most values of one instruction variable that are read.
 LIMIT = 1 << 22
@@ -158,17 +167,26 @@ class Instructions:
 
     @cached_property
     def edges(self) -> list[npt.NDArray[np.int64]] | None:
-        """Edges of the fragments along each aggregated dimension, `None` where they do not tile it."""
+        """Edges of the fragments along each aggregated dimension, `None` where they do not tile it.
+
+        A dimension that is not in the dataset, of size 0 here, is as long as its fragments together.
+        """
         if self.counts is None or self.sizes is None:
             return None
         found = []
         for d, (row, valid) in enumerate(zip(self.sizes.values, self.sizes.valid, strict=True)) if self.counts else ():
             along = row[valid].astype(np.int64)
             ends = np.concatenate([[0], np.cumsum(along)])
-            if (along < 1).any() or ends[-1] != self.variable.dimensions[d].size:
+            size = self.variable.dimensions[d].size
+            if (along < 1).any() or size not in (0, ends[-1]):
                 return None
             found.append(ends)
         return found
+
+
+def has_free_dimensions(c: Context) -> bool:
+    """Return whether a dataset can have dimensions that no variable has; Zarr and xarray cannot."""
+    return c.dataset.format not in ("zarr", "xarray")
 
 
 def aggregations(c: Context) -> list[Variable]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit
-from cfagg.checking.instructions import Instructions, instructions, masked, text_dimensions
+from cfagg.checking.instructions import Instructions, has_free_dimensions, instructions, masked, text_dimensions
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
 from cfagg.checking.uris import problem_of
@@ -57,7 +57,8 @@ def dimensions_exist(c: Context) -> Iterator[Hit]:
         for name in v.words("aggregated_dimensions"):
             if c.resolver.dimension(name, v.group) is None:
                 message = f"there is no dimension {name!r}; define it, or name the dimension that is meant"
-                yield Hit(v, "aggregated_dimensions", message)
+                # Elsewhere than in netCDF a dimension that no variable has cannot be there.
+                yield Hit(v, "aggregated_dimensions", message, None if has_free_dimensions(c) else "warning")
 
 
 @rule("AGG003")

@@ -10,7 +10,7 @@ import numpy as np
 
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
-from cfagg.checking.instructions import aggregations
+from cfagg.checking.instructions import aggregations, has_free_dimensions
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
 
@@ -60,7 +60,8 @@ def _dimensions(c: Context, dialect: str) -> Iterator[Hit]:
         names = v.words(attribute)
         for name in dict.fromkeys(names):
             if c.resolver.dimension(name, v.group) is None:
-                yield Hit(v, attribute, f"there is no dimension {name!r}; define it, or name the one that is meant")
+                message = f"there is no dimension {name!r}; define it, or name the one that is meant"
+                yield Hit(v, attribute, message, None if has_free_dimensions(c) else "warning")
             elif names.count(name) > 1:
                 yield Hit(v, attribute, f"dimension {name!r} is named twice; each is named once")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,9 +13,11 @@ from cfagg.checking.engine import run
 from cfagg.checking.explaining import explanations
 from cfagg.checking.findings import Finding
 from cfagg.checking.model import Dataset
+from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
 from cfagg.checking.sources.cdl import parse_cdl
 from cfagg.checking.uris import problem_of, scheme_of
+from tests.checking.writing import write_cdl
 
 FAMILIES = ("AGG", "REF")
 
@@ -278,3 +282,13 @@ def test_no_metadata_makes_a_rule_fail(changes: dict[tuple[str, str], object]) -
             dataset, Options(select=("AGG", "NCA", "CFA", "REF", "ACC", "OBS"), data=True, references=True)
         ).findings
     assert [f for f in found if f.code == "INT001"] == []
+
+
+@pytest.mark.parametrize("decoded", [True, False])
+def test_xarray_has_no_dimension_that_no_variable_has(tmp_path: Path, decoded: bool) -> None:
+    import xarray as xr
+
+    path = write_cdl(GRID.replace("  string files", "    sizes:_FillValue = -1 ;\n  string files"), tmp_path / "a.nc")
+    with xr.open_dataset(path, decode_cf=decoded) as held, open_dataset(held) as dataset:
+        found = found_in(dataset)
+    assert {(f.code, f.severity) for f in found} == {("AGG002", "warning"), ("REF001", "info")}

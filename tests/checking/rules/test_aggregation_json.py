@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cfagg.checking.context import Context
 from cfagg.checking.described import described
@@ -164,3 +166,17 @@ def test_nesting_without_end_is_bounded() -> None:
     found = check("CFA", '{"Partitions": ' + "[" * 100_000 + "]" * 100_000 + "}")
     assert all(f.code in ("CFA003", "CFA004") for f in found)
     assert found
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_no_text_makes_a_rule_fail(data: st.DataObject) -> None:
+    text = json.dumps(TWO)
+    start = data.draw(st.integers(0, len(text)))
+    stop = data.draw(st.integers(start, min(len(text), start + 8)))
+    family = data.draw(st.sampled_from(["NCA", "CFA"]))
+    between = data.draw(
+        st.one_of(st.text(max_size=4), st.sampled_from(["null", "[]", "{}", "-1", "1e999", '"', "9" * 40]))
+    )
+    found = check(family, text[:start] + between + text[stop:])
+    assert [f for f in found if f.code == "INT001"] == []
