@@ -1,0 +1,75 @@
+"""Changing attributes of a netCDF file with the netCDF library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfagg.errors import TargetError
+from cfagg.readers.locks import LIBRARY
+
+if TYPE_CHECKING:
+    from cfagg.checking.fixing import Change
+
+__all__ = ["change"]
+
+
+def change(path: str, changes: Iterable[Change]) -> list[str]:
+    """Change attributes of a file; return what could not be changed, and why, in sentences.
+
+    Raises
+    ------
+    TargetError
+        If the netCDF library does not open the file for writing.
+    """
+    import netCDF4
+
+    refused = []
+    with LIBRARY:
+        try:
+            file = netCDF4.Dataset(path, "a")
+        except (OSError, RuntimeError) as error:
+            raise TargetError(f"the netCDF library cannot write to a copy of the file: {error}") from error
+        try:
+            for one in changes:
+                try:
+                    _change(_owner(file, one.path), one)
+                except (RuntimeError, AttributeError, KeyError, IndexError, ValueError, TypeError, OSError) as error:
+                    where = f"{one.path or ''}:{one.attribute}"
+                    refused.append(f"{one.code}: {where}: the netCDF library does not let it be changed: {error}")
+        finally:
+            file.close()
+    return refused
+
+
+def _owner(file: Any, path: str | None) -> Any:
+    """Return a variable or a group."""
+    if path is None:
+        return file
+    *homes, name = path.strip("/").split("/")
+    for home in homes:
+        file = file.groups[home]
+    return file.groups[name] if path.endswith("/") else file.variables[name]
+
+
+def _change(owner: Any, one: Change) -> None:
+    if one.name is None:
+        owner.delncattr(one.attribute)
+        return
+    if one.name != one.attribute:
+        try:
+            owner.renameAttribute(one.attribute, one.name)
+        except RuntimeError:
+            # In classic files there is room for a shorter name only.
+            owner.setncattr(one.name, owner.getncattr(one.attribute))
+            owner.delncattr(one.attribute)
+        return
+    value = one.after
+    if isinstance(value, tuple):
+        owner.setncattr_string(one.name, list(value))
+    elif isinstance(value, np.ndarray):
+        owner.setncattr(one.name, value if value.size != 1 else value[0])
+    else:
+        owner.setncattr(one.name, value)

@@ -1,0 +1,134 @@
+"""Changing attributes of a Zarr store: its own documents, and those that repeat them for faster opening."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfagg.checking.sources.json_values import document
+from cfagg.checking.sources.stores import joined
+from cfagg.errors import TargetError
+
+if TYPE_CHECKING:
+    from cfagg.checking.fixing import Change
+
+__all__ = ["change"]
+
+
+def change(path: str, changes: Iterable[Change]) -> list[str]:
+    """Change attributes of a store; return what could not be changed, and why, in sentences.
+
+    Raises
+    ------
+    TargetError
+        If a document cannot be written.
+    """
+    refused = []
+    by_node: dict[str, list[Change]] = {}
+    for one in changes:
+        by_node.setdefault((one.path or "").strip("/"), []).append(one)
+    for node, own in by_node.items():
+        found = _node(path, node)
+        if found is None:
+            refused += [f"{one.code}: {one.path}:{one.attribute}: there is no such node in the store" for one in own]
+            continue
+        name, held = found
+        whole = held if name == ".zattrs" else held.setdefault("attributes", {})
+        for one in own:
+            _change(whole, one)
+        _write(Path(path) / node / name, held)
+        _repeat(path, node, name, whole)
+    return refused
+
+
+def _node(path: str, node: str) -> tuple[str, dict[str, Any]] | None:
+    """Return the document that holds the attributes of a node: its name and what is in it."""
+    home = Path(path) / node
+    try:
+        if (home / "zarr.json").is_file():
+            return "zarr.json", document((home / "zarr.json").read_bytes(), f"{home}/zarr.json")
+        if (home / ".zattrs").is_file():
+            return ".zattrs", document((home / ".zattrs").read_bytes(), f"{home}/.zattrs")
+    except OSError as error:
+        raise TargetError(f"{home} cannot be read: {error.strerror or error}") from error
+    if (home / ".zarray").is_file() or (home / ".zgroup").is_file():
+        return ".zattrs", {}
+    return None
+
+
+def _change(attributes: dict[str, Any], one: Change) -> None:
+    if one.name is None:
+        attributes.pop(one.attribute, None)
+    elif one.name != one.attribute:
+        # The order stays as it was.
+        renamed = {one.name if n == one.attribute else n: v for n, v in attributes.items()}
+        attributes.clear()
+        attributes.update(renamed)
+    else:
+        attributes[one.name] = _json(one.after)
+    for notes in (attributes.get("_nczarr_attr"), attributes.get("_NCZARR_ATTR"), attributes.get("_nczarr_attrs")):
+        types = notes.get("types") if isinstance(notes, dict) else None
+        if isinstance(types, dict):
+            _note(types, one)
+
+
+def _note(types: dict[str, Any], one: Change) -> None:
+    """Keep NCZarr's notes of the types of attributes."""
+    former = types.pop(one.attribute, None)
+    if one.name is not None:
+        new = one.after
+        if one.name != one.attribute:
+            types[one.name] = former
+        else:
+            types[one.name] = new.dtype.newbyteorder("<").str if isinstance(new, np.ndarray) else ">S1"
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        numbers = value.tolist()
+        return numbers[0] if len(numbers) == 1 else numbers
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _repeat(path: str, node: str, name: str, attributes: dict[str, Any]) -> None:
+    """Change consolidated metadata of the root and of groups above the node alike."""
+    parts = node.split("/") if node else []
+    for depth in range(len(parts) + 1):
+        home = Path(path).joinpath(*parts[:depth])
+        rest = "/".join(parts[depth:])
+        file = home / (".zmetadata" if name == ".zattrs" else "zarr.json")
+        if not file.is_file():
+            continue
+        held = document(file.read_bytes(), str(file))
+        listed = (
+            held.get("metadata") if name == ".zattrs" else (held.get("consolidated_metadata") or {}).get("metadata")
+        )
+        if not isinstance(listed, dict):
+            continue
+        key = joined(rest, ".zattrs") if name == ".zattrs" else rest
+        if name == ".zattrs":
+            if joined(rest, ".zarray") not in listed and joined(rest, ".zgroup") not in listed:
+                continue
+            listed[key] = attributes
+        elif isinstance(listed.get(key), dict):
+            listed[key]["attributes"] = attributes
+        else:
+            continue
+        _write(file, held)
+
+
+def _write(file: Path, held: dict[str, Any]) -> None:
+    """Write a document whole or not at all."""
+    aside = file.with_name(f"{file.name}.{os.getpid()}.new")
+    try:
+        aside.write_text(json.dumps(held, indent=2), encoding="utf-8")
+        aside.replace(file)
+    except OSError as error:
+        raise TargetError(f"{file} cannot be written: {error.strerror or error}") from error
+    finally:
+        aside.unlink(missing_ok=True)

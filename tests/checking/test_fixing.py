@@ -1,0 +1,264 @@
+"""Fixes change attributes and nothing else, in a copy, and what was found is not found again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import netCDF4
+import numpy as np
+import pytest
+import zarr
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cfagg.checking.engine import run
+from cfagg.checking.findings import Edit, Finding
+from cfagg.checking.fixing import Change, difference, fix, planned
+from cfagg.checking.model import Dataset
+from cfagg.checking.opening import open_dataset
+from cfagg.checking.options import Options
+from cfagg.errors import SourceError, TargetError, TargetExistsError, UnsupportedError
+from tests.checking.sources.seen import seen
+from tests.checking.sources.test_zarr import nczarr
+from tests.checking.writing import write_cdl
+
+CDL = """netcdf a {
+dimensions: time = 3 ;
+variables:
+  double time(time) ; time:units = "days since 2000-01-01" ; time:calendar = "gregorian" ;
+    time:standard_name = "time" ; time:axis = "T" ;
+  float tas(time) ; tas:long_name = "temperature" ; tas:units = "K" ; tas:_FillValue = -1.f ;
+:Conventions = "CF-1.13" ;
+:title = "made for a test" ;
+data: time = 1, 2, 3 ; tas = 1, 2, 3 ;
+}"""
+
+
+def finding(*edits: Edit, code: str = "TIM000") -> Finding:
+    return Finding(code, "error", None, None, "message", edits)
+
+
+@pytest.fixture(params=["NETCDF4", "NETCDF3_CLASSIC"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return write_cdl(CDL, tmp_path / "a.nc", request.param)
+
+
+def test_an_old_name_of_a_calendar_is_put_right_and_nothing_else(path: Path) -> None:
+    before = path.read_bytes()
+    with open_dataset(path) as dataset:
+        expected = [line.replace("gregorian", "standard") for line in seen(dataset, values=True)]
+    fixed = fix(path, output=path.with_name("b.nc"))
+    assert [(c.path, c.attribute, c.after) for c in fixed.changes] == [("time", "calendar", "standard")]
+    with open_dataset(path.with_name("b.nc")) as dataset:
+        # HDF5 puts an attribute of another length behind the others.
+        assert [sorted(line) for line in seen(dataset, values=True)] == expected
+    assert path.read_bytes() == before
+    assert "gregorian" not in " ".join(f.message for f in fixed.remaining)
+    assert sorted(p.name for p in path.parent.iterdir()) == ["a.nc", "b.nc"]
+
+
+def test_without_an_output_only_the_difference_is_told(path: Path) -> None:
+    before = path.read_bytes()
+    fixed = fix(path)
+    assert fixed.output is None
+    assert '-  time:calendar = "gregorian" ;\n+  time:calendar = "standard" ;' in fixed.text
+    assert path.read_bytes() == before
+    assert [p.name for p in path.parent.iterdir()] == ["a.nc"]
+
+
+def test_in_place_the_copy_takes_the_place_of_the_source(path: Path) -> None:
+    path.chmod(0o640)
+    fixed = fix(path, in_place=True)
+    assert fixed.output == str(path)
+    assert fix(path).changes == []
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert [p.name for p in path.parent.iterdir()] == ["a.nc"]
+
+
+def test_in_place_a_link_stays_a_link(path: Path) -> None:
+    link = path.with_name("link.nc")
+    link.symlink_to(path)
+    fix(link, in_place=True)
+    assert link.is_symlink()
+    assert fix(path).changes == []
+
+
+def test_an_output_is_not_replaced_unless_that_is_asked_for(path: Path) -> None:
+    other = path.with_name("b.nc")
+    other.write_text("mine")
+    with pytest.raises(TargetExistsError, match="--overwrite"):
+        fix(path, output=other)
+    assert other.read_text() == "mine"
+    assert fix(path, output=other, overwrite=True).output == str(other)
+    with pytest.raises(TargetExistsError, match="--in-place"):
+        fix(path, output=path, overwrite=True)
+
+
+def test_changes_that_may_alter_the_meaning_need_asking(path: Path) -> None:
+    found = [finding(Edit("tas", "units", "degC", safe=False))]
+    fixed = fix(path, found)
+    assert fixed.changes == []
+    assert "--unsafe-fixes" in fixed.refused[0]
+    assert [c.after for c in fix(path, found, unsafe=True).changes] == ["degC"]
+
+
+def test_attributes_are_set_renamed_and_deleted(path: Path) -> None:
+    found = [
+        finding(
+            Edit("tas", "long_name", rename="standard_name"),
+            Edit("tas", "valid_range", np.array([0, 400], "f4")),
+            Edit(None, "title", None),
+            Edit(None, "history", "made"),
+            Edit("tas", "absent", None),
+            Edit("absent", "units", "K"),
+            code="GRP000",
+        )
+    ]
+    fix(path, found, path.with_name("b.nc"), options=Options(select=("GRP000",)))
+    with open_dataset(path.with_name("b.nc")) as dataset:
+        tas, root = dataset.root.variables["tas"].attributes, dataset.root.attributes
+        assert list(root) == ["Conventions", "history"]
+        assert tas["standard_name"] == "temperature"
+        assert "long_name" not in tas
+        assert np.asarray(tas["valid_range"]).dtype == np.dtype("f4")
+
+
+def test_of_two_changes_of_one_attribute_the_first_is_made(path: Path) -> None:
+    found = [finding(Edit("tas", "units", "m")), finding(Edit("tas", "units", "s"), code="UNI000")]
+    with open_dataset(path) as dataset:
+        changes, _ = planned(dataset, found)
+    assert [(c.after, c.code) for c in changes] == [("m", "TIM000")]
+
+
+def test_a_name_that_is_taken_is_not_given_again(path: Path) -> None:
+    with open_dataset(path) as dataset:
+        assert planned(dataset, [finding(Edit("tas", "long_name", rename="units"))])[0] == []
+
+
+def test_what_would_bring_new_errors_is_not_written(path: Path) -> None:
+    found = [finding(Edit("tas", "units", "no unit at all"))]
+    with pytest.raises(TargetError, match="would bring errors"):
+        fix(path, found, path.with_name("b.nc"))
+    assert [p.name for p in path.parent.iterdir()] == ["a.nc"]
+
+
+def test_a_missing_value_that_the_library_does_not_let_be_changed_is_told(tmp_path: Path) -> None:
+    path = write_cdl(CDL, tmp_path / "a.nc")
+    fixed = fix(path, [finding(Edit("tas", "_FillValue", np.array([-9], "f4")))], tmp_path / "b.nc")
+    with open_dataset(tmp_path / "b.nc") as dataset:
+        kept = np.asarray(dataset.root.variables["tas"].attributes["_FillValue"]).tolist()
+    assert (kept == [-9.0]) != bool(fixed.refused)
+
+
+def test_groups_are_changed_by_their_paths(tmp_path: Path) -> None:
+    text = 'netcdf a { group: g { variables: int v ; v:long_name = "a" ; :title = "t" ; group: h { :title = "u" ; } } }'
+    path = write_cdl(text, tmp_path / "a.nc")
+    found = [
+        finding(Edit("/g/v", "long_name", "b"), Edit("/g/", "title", None), Edit("/g/h", "title", "w"), code="GRP000")
+    ]
+    fix(path, found, tmp_path / "b.nc", options=Options(select=("GRP000",)))
+    with open_dataset(tmp_path / "b.nc") as dataset:
+        assert [g.attributes for g in dataset.groups] == [{}, {}, {"title": "w"}]
+        assert dataset.variables[0].attributes == {"long_name": "b"}
+
+
+@pytest.fixture(params=[2, 3])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=request.param)
+    group.attrs.update({"Conventions": "CF-1.13", "title": "t"})
+    time: dict[str, Any] = {
+        "units": "days since 2000-01-01",
+        "calendar": "gregorian",
+        "standard_name": "time",
+        "axis": "T",
+    }
+    names: dict[str, Any] = {"dimension_names": ["time"]} if request.param == 3 else {}
+    if request.param == 2:
+        time["_ARRAY_DIMENSIONS"] = ["time"]
+    for home in (group, group.create_group("g")):
+        home.create_array("time", shape=(3,), dtype="f8", attributes=time, **names)[:] = [1, 2, 3]
+    return tmp_path / "a.zarr"
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+@pytest.mark.parametrize("consolidated", [True, False])
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
+def test_zarr_is_changed_with_what_repeats_it(store: Path, consolidated: bool, in_place: bool) -> None:
+    if consolidated:
+        zarr.consolidate_metadata(store)
+    target = store if in_place else store.with_name("b.zarr")
+    fixed = fix(store, output=None if in_place else target, in_place=in_place)
+    assert [c.path for c in fixed.changes] == ["time", "/g/time"]
+    opened = zarr.open_group(target, mode="r")
+    for name in ("time", "g/time"):
+        assert opened[name].attrs["calendar"] == "standard"
+        np.testing.assert_array_equal(opened[name][:], [1, 2, 3])  # type: ignore[index]
+    assert "gregorian" not in "".join(p.read_text() for p in target.rglob("*") if p.name.startswith((".z", "zarr.")))
+    left = {p.name for p in store.parent.iterdir()}
+    assert left == ({"a.zarr"} if in_place else {"a.zarr", "b.zarr"})
+
+
+def test_nczarr_keeps_its_notes_of_types(tmp_path: Path) -> None:
+    path = nczarr(tmp_path / "n.zarr")
+    found = [
+        finding(
+            Edit("v", "units", None),
+            Edit("v", "valid_range", rename="actual_range"),
+            Edit("v", "new", np.array([1], "i2")),
+            code="GRP000",
+        )
+    ]
+    fix(path, found, tmp_path / "b.zarr", options=Options(select=("GRP000",)))
+    types = json.loads((tmp_path / "b.zarr" / "v" / ".zattrs").read_text())["_nczarr_attr"]["types"]
+    assert "units" not in types
+    assert (types["actual_range"], types["new"]) == ("<f4", "<i2")
+    with netCDF4.Dataset(f"file://{tmp_path}/b.zarr#mode=nczarr,file") as file:
+        assert file["v"].getncattr("new").dtype == np.dtype("i2")
+
+
+def test_what_cannot_be_written_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a.cdl").write_text(CDL)
+    assert [c.attribute for c in fix(tmp_path / "a.cdl").changes] == ["calendar"]
+    with pytest.raises(UnsupportedError, match="cannot be changed; netCDF files and Zarr stores"):
+        fix(tmp_path / "a.cdl", output=tmp_path / "b.cdl")
+    with pytest.raises(SourceError):
+        fix(tmp_path / "absent.nc")
+    path = write_cdl(CDL, tmp_path / "a.nc")
+    with pytest.raises(TargetError, match="cannot be written"):
+        fix(path, output=tmp_path / "absent" / "b.nc")
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["time", "tas", None, "nowhere", "/"]),
+            st.sampled_from(["units", "calendar", "title", "new"]),
+            st.one_of(
+                st.none(), st.text(max_size=5), st.integers(-5, 5), st.lists(st.floats(), min_size=1, max_size=3)
+            ),
+            st.one_of(st.none(), st.sampled_from(["units", "other"])),
+        ),
+        max_size=6,
+    )
+)
+def test_any_edits_can_be_planned_and_shown(given_edits: list[tuple[Any, ...]]) -> None:
+    from cfagg.checking.sources.cdl import parse_cdl
+
+    with parse_cdl(CDL) as dataset:
+        found = [finding(Edit(p, a, v, rename=r)) for p, a, v, r in given_edits]
+        changes, _ = planned(dataset, found)
+        text = difference(changes, "a", "b")
+        assert len({(c.path, c.attribute) for c in changes}) == len(changes)
+        assert text.count("\n+  ") == sum(c.name is not None for c in changes)
+        assert isinstance(run(dataset, Options()).findings, list)
+        assert isinstance(dataset, Dataset)
+
+
+def test_a_difference_shows_control_characters_and_cuts_what_is_long() -> None:
+    text = difference([Change(None, "a", 'x"\x1b[31m\n', "a", "y" * 1000, "DOC000")], "a", "b")
+    assert "\x1b" not in text
+    assert '\\"' in text
+    assert len(text) < 400
