@@ -48,7 +48,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def test_an_old_name_of_a_calendar_is_put_right_and_nothing_else(path: Path) -> None:
     before = path.read_bytes()
     with open_dataset(path) as dataset:
-        expected = [line.replace("gregorian", "standard") for line in seen(dataset, values=True)]
+        expected = [sorted(line.replace("gregorian", "standard")) for line in seen(dataset, values=True)]
     fixed = fix(path, output=path.with_name("b.nc"))
     assert [(c.path, c.attribute, c.after) for c in fixed.changes] == [("time", "calendar", "standard")]
     with open_dataset(path.with_name("b.nc")) as dataset:
