@@ -43,7 +43,7 @@ def _type_problem(c: Context, v: Variable, attribute: str) -> Iterator[Hit]:
         if not isinstance(value, str | tuple | bytes):
             yield Hit(v, attribute, f"{attribute} holds numbers, the variable text; expected the same type")
         return
-    if not isinstance(value, np.ndarray):
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "iuf":
         yield Hit(v, attribute, f"{attribute} holds no numbers; expected {v.dtype.name}, as the variable has")
         return
     same = (value.dtype.kind, value.dtype.itemsize) == (v.dtype.kind, v.dtype.itemsize)

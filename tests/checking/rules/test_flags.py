@@ -94,7 +94,9 @@ def test_json_tells_no_widths() -> None:
     assert codes(dataset, "FLG") == []
 
 
-@pytest.mark.parametrize("value", [np.array([]), None, True, {"a": 1}, (), b"\xff", np.array([np.nan, np.nan])])
+@pytest.mark.parametrize(
+    "value", [np.array([]), None, True, {"a": 1}, (), b"\xff", np.array([b"x"]), np.array([np.nan, np.nan])]
+)
 def test_attributes_of_any_kind_make_no_rule_fail(value: object) -> None:
     for declared in ("byte v(x)", "char v(x)", "float v", "string v(x)"):
         dataset = parse_cdl(one('flag_values = 1b\nflag_masks = 1b\nflag_meanings = "a"', declared))
