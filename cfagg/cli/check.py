@@ -118,12 +118,12 @@ def run(args: argparse.Namespace) -> int:
     if wrong:
         print(f"error: {wrong}", file=sys.stderr)
         return 2
+    if args.fix:
+        from cfagg.cli.check_fix import fix_sources
+
+        return fix_sources(args, Chosen(args))
     if args.output is not None:
         output.check(args.output, overwrite=args.overwrite)
-    if args.fix:
-        from cfagg.cli.check_fix import fix
-
-        return fix(args)
     return _check(args)
 
 

@@ -14,9 +14,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from cfagg.checking.rule import registered
+from cfagg.checking.sources.cdl import parse_cdl
 from cfagg.cli.main import main
 from cfagg.demo import sample
 from tests.checking.samples import BROKEN, CLEAN, UNTIDY, written
+from tests.checking.writing import write_netcdf
 
 
 @pytest.fixture
@@ -306,6 +308,99 @@ def test_a_mistake_in_the_settings_is_told_with_its_file(paths, tmp_path, capsys
     status, _, err = run(capsys, paths["clean"])
     assert status == 2
     assert "cfagg.toml: 'selct' is not a setting" in err
+
+
+# ---- putting right
+
+OLD = """
+netcdf old {
+dimensions:
+  time = 2 ;
+variables:
+  double time(time) ;
+    time:standard_name = "time" ;
+    time:axis = "T" ;
+    time:units = "days since 2000-01-01" ;
+    time:calendar = "gregorian" ;
+:Conventions = "CF-1.13" ;
+data:
+  time = 1, 2 ;
+}
+"""
+
+
+@pytest.fixture
+def old(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with parse_cdl(OLD) as dataset:
+        write_netcdf(dataset, tmp_path / "old.nc")
+    return tmp_path / "old.nc"
+
+
+DIFFERENCE = ['-  time:calendar = "gregorian" ;', '+  time:calendar = "standard" ;']
+
+
+def test_fix_shows_what_would_be_changed_and_changes_nothing(old, capsys):
+    before = old.read_bytes()
+    status, out, err = run(capsys, "old.nc", "--fix")
+    assert status == 0
+    assert out.splitlines()[-2:] == DIFFERENCE
+    assert "1 change to make; --output or --in-place writes them" in err
+    assert old.read_bytes() == before
+    assert list(old.parent.iterdir()) == [old]
+
+
+def test_fix_writes_a_copy_that_passes(old, capsys):
+    before = old.read_bytes()
+    status, out, err = run(capsys, "old.nc", "--fix", "-o", "new.nc")
+    assert status == 0
+    assert out.splitlines()[-2:] == DIFFERENCE
+    assert "1 change written to new.nc; 0 errors and 0 warnings left" in err
+    assert old.read_bytes() == before
+    assert found(capsys, "old.nc", "new.nc")[1] == [["TIM015"], []]
+
+
+def test_fix_changes_files_in_place_when_asked(old, capsys):
+    shutil.copy(old, "other.nc")
+    assert run(capsys, "old.nc", "other.nc", "--fix", "--in-place")[0] == 0
+    assert found(capsys, "old.nc", "other.nc")[1] == [[], []]
+
+
+def test_fix_replaces_an_output_only_when_asked(old, capsys):
+    Path("new.nc").write_text("precious")
+    status, _, err = run(capsys, "old.nc", "--fix", "-o", "new.nc")
+    assert status == 2
+    assert "new.nc" in err
+    assert Path("new.nc").read_text() == "precious"
+    assert run(capsys, "old.nc", "--fix", "-o", "new.nc", "--overwrite")[0] == 0
+
+
+def test_fix_leaves_suppressed_findings_alone(old, capsys):
+    Path("cfagg.toml").write_text('[check.per-variable-ignores]\ntime = ["TIM015"]\n')
+    status, out, err = run(capsys, "old.nc", "--fix")
+    assert (status, out) == (0, "")
+    assert "nothing to change" in err
+
+
+def test_fix_exits_with_1_where_errors_are_left(paths, capsys):
+    status, _, err = run(capsys, paths["broken"], "--fix")
+    assert status == 1
+    assert "2 errors and 1 warning" in err
+
+
+def test_fix_says_what_it_cannot_write(old, capsys):
+    Path("old.cdl").write_text(OLD)
+    status, _, err = run(capsys, "old.cdl", "--fix", "-o", "new.cdl")
+    assert status == 2
+    assert "cannot be changed" in err
+    assert not Path("new.cdl").exists()
+
+
+def test_fix_goes_on_after_a_source_that_cannot_be_opened(old, capsys):
+    status, out, err = run(capsys, "none.nc", "old.nc", "--fix")
+    assert status == 2
+    assert "none.nc: not checked" in err
+    assert out.splitlines()[-2:] == DIFFERENCE
 
 
 # ---- explain

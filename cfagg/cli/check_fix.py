@@ -1,0 +1,102 @@
+"""``cfagg check --fix``: show what would put findings right, or write a corrected copy."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from cfagg.display.escape import printable
+
+if TYPE_CHECKING:
+    from cfagg.checking.config import Settings
+    from cfagg.checking.findings import Finding
+    from cfagg.checking.fixing import Fixed
+
+__all__ = ["fix_sources"]
+
+
+def fix_sources(args: argparse.Namespace, chosen: Any) -> int:
+    """Fix sources one after another; the differences go to stdout.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        As parsed by `cfagg.cli.check`.
+    chosen : cfagg.cli.check.Chosen
+        The options and settings of each source.
+
+    Returns
+    -------
+    int
+        Exit status: 0 no errors are left, 1 some are, 2 something could not be checked or written.
+    """
+    from cfagg.checking.listing import expanded
+    from cfagg.errors import OptionError
+
+    sources = list(expanded(args.sources))
+    if args.output is not None and len(sources) > 1:
+        raise OptionError("--fix with --output takes one source; use --in-place for several")
+    return max(_fix(source, chosen.of(source), args, chosen) for source in sources)
+
+
+def _fix(source: str, settings: Settings, args: argparse.Namespace, chosen: Any) -> int:
+    """Fix one source, and return the exit status for it alone."""
+    from cfagg.checking.checking import check_or_tell
+    from cfagg.checking.fixing import fix
+    from cfagg.checking.suppressions import suppressed
+    from cfagg.errors import CfaggError
+
+    options = chosen.options(settings)
+    checked = check_or_tell(source, options, settings.suppressions)
+    if checked.failure is not None:
+        _say(f"{source}: not checked: {checked.failure}")
+        return 2
+    try:
+        fixed = fix(
+            source,
+            checked.findings,
+            args.output,
+            unsafe=args.unsafe_fixes,
+            in_place=args.in_place,
+            overwrite=args.overwrite,
+            options=options,
+        )
+    except CfaggError as error:
+        _say(f"error: {error.message}")
+        return 2
+    if fixed.changes and not args.quiet:
+        for line in fixed.text.splitlines():
+            print(printable(line))
+    left: list[Finding] = list(checked.findings)
+    if fixed.output is not None:
+        left = suppressed(source, fixed.remaining, checked.ran, settings.suppressions)[0]
+    if not args.quiet:
+        _tell(fixed, left)
+    if any(f.code.startswith("INT") for f in left):
+        return 2
+    fails = {"error", "warning"} if settings.strict or args.strict else {"error"}
+    return int(any(f.severity in fails for f in left))
+
+
+def _tell(fixed: Fixed, left: list[Finding]) -> None:
+    """Tell on stderr what was done, what not, and what is left."""
+    from cfagg.checking.report import counted
+
+    for refused in fixed.refused:
+        _say(f"note: {fixed.source}: {refused}")
+    count = counted(len(fixed.changes), "change")
+    if not fixed.changes:
+        did = "nothing to change"
+    elif fixed.output is None:
+        did = f"{count} to make; --output or --in-place writes them"
+    else:
+        did = f"{count} written to {fixed.output}"
+    severities = Counter(f.severity for f in left)
+    rest = f"{counted(severities['error'], 'error')} and {counted(severities['warning'], 'warning')}"
+    _say(f"{fixed.source}: {did}; it has {rest}" if fixed.output is None else f"{fixed.source}: {did}; {rest} left")
+
+
+def _say(text: str) -> None:
+    print(printable(text), file=sys.stderr)
