@@ -142,6 +142,9 @@ def _anomaly(c: Context, v: Variable, norm: Variable, entry: Entry) -> Anomaly:
     # A single coordinate like an axis without a partner is meant for the norm, which does not name it.
     waiting = {standard_name(x) for x in axes if x not in partners} - {""}
     aside |= {x for x in own if standard_name(x) in waiting and all(d.size == 1 for d in x.dimensions)}
+    if len(partners) < len(axes):
+        # Which coordinate is meant for the norm cannot be told: other rules say what is missing.
+        aside |= {n for n in others if all(d.size == 1 for d in n.dimensions)}
     times = [x for x in axes if axis_of(c, x) == "T" and x.dimensions]
     selecting = bool(selectors(c, norm)) or any(x.dimensions == norm.dimensions for x in times)
     return Anomaly(

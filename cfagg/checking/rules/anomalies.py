@@ -233,7 +233,10 @@ def described_norm_says_nothing_else(c: Context) -> Iterator[Hit]:
         if said is None or said.problems or a.case not in (2, 3):
             continue
         if a.case == 3:
-            further = [e for e in said.entries if e.within is None or not _climatological(c, a, e.names)]
+            if not selectors(c, a.norm):
+                continue  # ANO013
+            both = {"within", "over"} <= {e.within for e in said.entries}
+            further = [e for e in said.entries if not _climatological(c, a, e.names) or (both and e.within is None)]
         else:
             own = set(a.partners.values())
             further = [e for e in said.entries if not covered(c, a.norm, [e]) & own] if own else []
