@@ -79,12 +79,15 @@ def table_versions(tables: Mapping[str, Path]) -> dict[str, str]:
 
 def near(word: str, words: Mapping[str, object] | frozenset[str]) -> str:
     """Return the word of a table that is spelled most like `word`, empty if none is."""
-    if len(word) > 200:
-        return ""
+    return _near(word, frozenset(words)) if len(word) <= 200 else ""
+
+
+@lru_cache(maxsize=4096)
+def _near(word: str, words: frozenset[str]) -> str:
     from difflib import get_close_matches
 
     # Names that share neither length nor first letters are not worth the slow comparison.
-    likely = [w for w in words if abs(len(w) - len(word)) <= 6 and (w[:3] == word[:3] or w[-4:] == word[-4:])]
+    likely = sorted(w for w in words if abs(len(w) - len(word)) <= 6 and (w[:3] == word[:3] or w[-4:] == word[-4:]))
     return next(iter(get_close_matches(word, likely[:400], 1, 0.82)), "")
 
 
