@@ -35,7 +35,7 @@ def write_netcdf(dataset: Dataset, path: str | Path, format: Format = "NETCDF4")
         for group in dataset.groups:
             _header(group, made, format)
         for variable in dataset.variables:
-            if 0 < variable.size <= 1 << 22 and variable.read is not None:
+            if variable.dialect is None and 0 < variable.size <= 1 << 22 and variable.read is not None:
                 written = made[variable.group.path].variables[variable.name]
                 written.set_auto_maskandscale(False)
                 written.set_auto_chartostring(False)
