@@ -128,6 +128,7 @@ DEFECTS = [
         "5.6 rotated pole",
         'lat:units = "degrees_north" ;',
         'lat:units = "degrees_north" ; lat:axis = "Y" ;',
+        ("COO005",),
         version="1.8",
     ),
     D("COO005", "5.10 two grid mappings", 'z:positive = "up" ;', 'z:positive = "up" ; z:axis = "X" ;', ("COO003",)),
