@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.checking.context import Context
-from cfagg.checking.instructions import Instructions, Masked, aggregations, instructions, masked
+from cfagg.checking.instructions import Instructions, Masked, aggregations, instructions, values_of
 from cfagg.checking.model import Variable
 from cfagg.conventions import cfa, nca
 from cfagg.errors import CfaggError, ConventionError, LimitError, ModelError, Problem
@@ -51,7 +51,7 @@ def described(c: Context) -> dict[Variable, Description]:
     known = c.once(instructions)
     found = {}
     for v in c.once(aggregations):
-        found[v] = _of_instructions(known[v]) if v in known else _of_json(v)
+        found[v] = _of_instructions(known[v], c) if v in known else _of_json(v)
     return found
 
 
@@ -102,10 +102,10 @@ def _bare(message: str) -> str:
     return re.sub(r"\Avariable '[^']{0,200}': ", "", message)
 
 
-def _of_instructions(i: Instructions) -> Description:
+def _of_instructions(i: Instructions, c: Context) -> Description:
     v = i.variable
     try:
-        partitions = _partitions(i)
+        partitions = _partitions(i, c)
         if partitions is None or i.edges is None:
             return Description(v, None)
         grid = Grid(i.edges)
@@ -118,7 +118,7 @@ def _of_instructions(i: Instructions) -> Description:
     return Description(v, made)
 
 
-def _partitions(i: Instructions) -> Partitions | None:
+def _partitions(i: Instructions, c: Context) -> Partitions | None:
     """Return the fragments of a variable that is described by instruction variables."""
     if i.counts is None:
         return None
@@ -131,7 +131,7 @@ def _partitions(i: Instructions) -> Partitions | None:
     file, address = (i.targets.get(n) for n in names)
     if file is None or address is None or not file.is_text:
         return None
-    files, addresses = masked(file), masked(address)
+    files, addresses = values_of(c, file), values_of(c, address)
     if files is None or addresses is None:
         return None
     if i.dialect == "CFA":
@@ -144,7 +144,7 @@ def _partitions(i: Instructions) -> Partitions | None:
     has_file = files.valid.ravel()
     has_address = np.broadcast_to(addresses.valid.ravel(), count)
     address_codes, address_table = Strings.encode(map(str, addresses.values.ravel().tolist()))
-    layouts, layout_codes = _formats(i, count, dims)
+    layouts, layout_codes = _formats(i, count, dims, c)
     return Partitions.build(
         count,
         file=np.where(has_file, file_codes, -1),
@@ -157,10 +157,10 @@ def _partitions(i: Instructions) -> Partitions | None:
     )
 
 
-def _formats(i: Instructions, count: int, dims: tuple[str, ...]) -> tuple[list[Layout], Any]:
+def _formats(i: Instructions, count: int, dims: tuple[str, ...], c: Context) -> tuple[list[Layout], Any]:
     """Return the layouts that differ by format, and the code of each fragment."""
     format_ = i.targets.get("format") if i.dialect == "CFA" else None
-    found = masked(format_) if format_ is not None and format_.is_text else None
+    found = values_of(c, format_) if format_ is not None and format_.is_text else None
     if found is None:
         return [Layout(dims)], 0
     found = _versions(found, len(dims))

@@ -184,6 +184,18 @@ class Instructions:
         return found
 
 
+def values_of(c: Context, variable: Variable) -> Masked | None:
+    """Return what `masked` does, read once for all rules."""
+    known = c.once(_known)
+    if variable not in known:
+        known[variable] = masked(variable)
+    return known[variable]
+
+
+def _known(_: Context) -> dict[Variable, Masked | None]:
+    return {}
+
+
 def has_free_dimensions(c: Context) -> bool:
     """Return whether a dataset can have dimensions that no variable has; Zarr and xarray cannot."""
     return c.dataset.format not in ("zarr", "xarray")

@@ -8,7 +8,7 @@ import numpy as np
 
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit
-from cfagg.checking.instructions import Instructions, has_free_dimensions, instructions, masked, text_dimensions
+from cfagg.checking.instructions import Instructions, has_free_dimensions, instructions, text_dimensions, values_of
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
 from cfagg.checking.uris import problem_of
@@ -195,7 +195,7 @@ def _missing(c: Context, feature: str, what: str) -> Iterator[Hit]:
     for i, v in _targets(c, feature):
         if feature == "uris" and not _holds_strings(i, v):
             continue  # told by its type
-        found = masked(v)
+        found = values_of(c, v)
         if found is not None and not found.valid.all():
             at = np.argwhere(~found.valid)
             where = f" at {list(map(int, at[0]))}" if found.values.ndim else ""
@@ -213,7 +213,7 @@ def uris_are_complete(c: Context) -> Iterator[Hit]:
 def uris_are_uris(c: Context) -> Iterator[Hit]:
     """Every name of a fragment dataset is an absolute URI or a relative path."""
     for i, v in _targets(c, "uris"):
-        found = masked(v) if _holds_strings(i, v) else None
+        found = values_of(c, v) if _holds_strings(i, v) else None
         if found is None:
             continue
         texts = found.values[found.valid]

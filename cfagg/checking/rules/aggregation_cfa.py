@@ -10,7 +10,7 @@ import numpy as np
 
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
-from cfagg.checking.instructions import Instructions, has_free_dimensions, instructions, masked, text_dimensions
+from cfagg.checking.instructions import Instructions, has_free_dimensions, instructions, text_dimensions, values_of
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
 from cfagg.checking.uris import problem_of, scheme_of
@@ -168,7 +168,7 @@ def files_are_uris_or_paths(c: Context) -> Iterator[Hit]:
                 message = "substitutions does not have the form '${base}: text ${other}: text'"
                 yield Hit(v, "substitutions", message)
                 continue
-        found = masked(v) if v.is_text else None
+        found = values_of(c, v) if v.is_text else None
         if found is None:
             continue
         changes = substitutions(v)
@@ -191,9 +191,9 @@ def fragments_have_addresses(c: Context) -> Iterator[Hit]:
     """Every fragment that has a file has an address in it."""
     for i, v in _targets(c, "address"):
         file = i.targets.get("file")
-        if file is None or not file.is_text or masked(v) is None:
+        if file is None or not file.is_text or values_of(c, v) is None:
             continue
-        files, addresses = masked(file), masked(v)
+        files, addresses = values_of(c, file), values_of(c, v)
         if files is None or addresses is None or addresses.values.shape not in ((), files.values.shape):
             continue
         missing = files.valid & ~np.broadcast_to(addresses.valid, files.values.shape)
@@ -209,7 +209,7 @@ def own_fragments_exist(c: Context) -> Iterator[Hit]:
     """A fragment with an address and no file is a variable of the dataset itself."""
     for i, v in _targets(c, "address"):
         file = i.targets.get("file")
-        files, addresses = (masked(file) if file is not None and file.is_text else None), masked(v)
+        files, addresses = (values_of(c, file) if file is not None and file.is_text else None), values_of(c, v)
         if files is None or addresses is None or addresses.values.shape != files.values.shape or not v.is_text:
             continue
         for name in dict.fromkeys(addresses.values[addresses.valid & ~files.valid].tolist()):
