@@ -19,6 +19,9 @@ __all__ = ["Result", "run", "version_of"]
 #: As many findings of one rule are kept for one dataset; further ones are counted.
 KEPT = 1000
 
+#: And as many are counted at most: a list of a million wrong names is not followed to its end.
+COUNTED = 100_000
+
 
 @dataclass(slots=True)
 class Result:
@@ -94,6 +97,8 @@ def _run_one(rule: Rule, context: Context, result: Result) -> None:
             if hit.where in context.aside and not rule.code.startswith(OWN):
                 continue
             kept += 1
+            if kept > COUNTED:
+                break
             if kept > KEPT:
                 result.dropped[rule.code] += 1
             else:
