@@ -78,8 +78,8 @@ def _unsigned(v: Variable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _unwritten(v: Variable) -> bool:
     """Whether all values are those that netCDF puts where none were written: CDL of a header has no values."""
-    fill = _FILLS.get(v.dtype.str.lstrip("<>|="))
+    fill = v.dtype.type(_FILLS[name]) if (name := v.dtype.str.lstrip("<>|=")) in _FILLS else None
     own = v.numbers("_FillValue")
     if own is not None and own.size:
         fill = own[0]
-    return fill is not None and all(bool((block == np.asarray(fill, v.dtype)).all()) for block in v.blocks())
+    return fill is not None and all(bool((block == fill).all()) for block in v.blocks())
