@@ -36,7 +36,7 @@ from typing import Any
 from cfagg.checking.suppressions import Suppression
 from cfagg.errors import SourceError
 
-__all__ = ["Finder", "Settings", "load"]
+__all__ = ["KEYS", "Finder", "Reader", "Settings", "load"]
 
 #: Names of the files that are looked for in each directory, the first counts.
 FILES = ("cfagg.toml", "pyproject.toml")
@@ -47,7 +47,9 @@ _LARGEST = 1 << 20
 _TRUTHS = ("data", "references", "strict")
 _LISTS = ("select", "ignore", "allow")
 _TABLES = ("standard-names", "area-types", "regions")
-_KEYS = ("cf-version", *_TRUTHS, *_LISTS, "tables", "per-file-ignores", "per-variable-ignores", "suppress")
+
+#: Everything that may be set.
+KEYS = ("cf-version", *_TRUTHS, *_LISTS, "tables", "per-file-ignores", "per-variable-ignores", "suppress")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +178,17 @@ def _read(path: Path) -> Settings | None:
         section = section.get(word) if isinstance(section, dict) else None
     if section is None:
         return None
-    return _Reader(path).settings(section)
+    return Reader(path).settings(section)
 
 
-class _Reader:
-    """Turns the section of a file into settings; every error names file and key."""
+class Reader:
+    """Turns the section of a file into settings; every error names file and key.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -190,11 +198,18 @@ class _Reader:
         return SourceError(f"{self._path}: {key} is expected to be {wanted}")
 
     def settings(self, section: Any) -> Settings:
+        """Return the settings of a section as TOML gives it.
+
+        Raises
+        ------
+        SourceError
+            If a key or a value is not understood.
+        """
         if not isinstance(section, dict):
             raise self._wrong("the section check", "a table")
         for key in section:
-            if key not in _KEYS:
-                raise SourceError(f"{self._path}: {key!r} is not a setting of check; there are {', '.join(_KEYS)}")
+            if key not in KEYS:
+                raise SourceError(f"{self._path}: {key!r} is not a setting of check; there are {', '.join(KEYS)}")
         options: dict[str, Any] = {}
         if "cf-version" in section:
             if not isinstance(section["cf-version"], str):
@@ -216,7 +231,7 @@ class _Reader:
         return Settings(self._path, options, tuple(self._suppressions(section)), bool(section.get("strict", False)))
 
     def _texts(self, value: Any, key: str) -> tuple[str, ...]:
-        if isinstance(value, str):
+        if isinstance(value, str) and value:
             return (value,)
         if not isinstance(value, list) or not all(isinstance(v, str) and v for v in value):
             raise self._wrong(key, "a list of texts")

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as tried
+from hypothesis import strategies as st
 
-from cfagg.checking.config import Finder, Settings, load
+from cfagg.checking.config import KEYS, Finder, Reader, Settings, load
 from cfagg.errors import SourceError
 
 WHOLE = """
@@ -65,6 +68,7 @@ def test_every_setting_is_read(tmp_path):
         ("[check]\nselct = ['A']", "'selct' is not a setting"),
         ("[check]\nselect = [1]", "select is expected to be a list of texts"),
         ("[check]\nselect = ['']", "select is expected"),
+        ("[check]\nignore = ''", "ignore is expected"),
         ("[check]\ndata = 'yes'", "data is expected to be true or false"),
         ("[check]\ncf-version = 1.8", "cf-version is expected"),
         ("[check]\ntables = { names = 'a' }", "tables is expected"),
@@ -157,3 +161,23 @@ def test_a_file_beside_foreign_data_opens_no_further_places_and_names_no_tables(
 def test_a_file_above_the_working_directory_may_open_places(tmp_path):
     settings(tmp_path, "cfagg.toml", "UNI")
     assert "allow" in Finder(tmp_path).settings(str(tmp_path / "a.nc")).options
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5) | st.sampled_from(["codes"]), inner)
+    ),
+    max_leaves=6,
+)
+
+
+@tried(max_examples=100)
+@given(section=values | st.dictionaries(st.sampled_from(KEYS), values, max_size=4))
+def test_whatever_stands_in_the_section_is_read_or_refused_by_name(section):
+    try:
+        found = Reader(Path("/project/cfagg.toml")).settings(section)
+    except SourceError as error:
+        assert str(error).startswith("/project/cfagg.toml: ")  # noqa: PT017 - one or the other
+    else:
+        assert all(isinstance(c, str) for s in found.suppressions for c in s.codes)

@@ -32,8 +32,9 @@ _IN_MEMORY = 1 << 24
 #: Reasons why rules were not run that are listed: some name the dataset.
 _REASONS = 500
 
-#: Findings of one source that a notebook shows.
+#: Findings that a notebook shows, and so many of them unfolded.
 _IN_NOTEBOOK = 200
+_UNFOLDED = 30
 
 
 class _Totals:
@@ -92,7 +93,7 @@ def summary(results: Sequence[Checked]) -> str:
     sections: list[str] = []
     for result in results:
         if shown < _IN_NOTEBOOK:
-            sections += _source(result, limit=_IN_NOTEBOOK - shown, folded=True)
+            sections += _source(result, limit=_IN_NOTEBOOK - shown, folded=totals.severities.total() > _UNFOLDED)
             shown += len(result.findings)
     more = totals.severities.total() - _IN_NOTEBOOK
     rest = (
