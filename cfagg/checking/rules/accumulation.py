@@ -96,7 +96,7 @@ def group_follows_its_schema(c: Context) -> Iterator[Hit]:
 def array_is_beside_its_group(c: Context) -> Iterator[Hit]:
     """The array that is accumulated stands beside its group."""
     for a in c.once(_accumulations):
-        if a.source is None:
+        if a.source is None and a.group.parent is not None:
             message = f"no variable beside it has its name without '{_END}'; name the group after its variable"
             yield Hit(a.group, None, message)
 

@@ -27,6 +27,7 @@ def _report(c: Context) -> CheckReport | None:
     place = _place(c)
     if place is None:
         return None
+    from cfagg.errors import CfaggError
     from cfagg.observations.checking import check_store
 
     done = 0
@@ -37,7 +38,10 @@ def _report(c: Context) -> CheckReport | None:
             step(rows - done)
             done = rows
 
-        return check_store(place, full=True, allow=c.options.allow, progress=told)
+        try:
+            return check_store(place, full=True, allow=c.options.allow, progress=told)
+        except CfaggError:
+            return None  # OBS001 tells why it cannot be opened
 
 
 def _opened(c: Context) -> Iterator[Hit]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cfagg.checking.engine import run
 from cfagg.checking.explaining import explanations
 from cfagg.checking.findings import Finding
+from cfagg.checking.model import Dataset
 from cfagg.checking.options import Options
 from cfagg.checking.sources.cdl import parse_cdl
 
@@ -52,3 +57,34 @@ def test_a_group_without_an_accumulation_is_a_group_like_others() -> None:
     with parse_cdl(text) as dataset:
         found = run(dataset, Options()).findings
     assert any(f.variable == "/pr_accumulation_group/acc_time" for f in found)
+
+
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.text(max_size=6), st.sampled_from(["acc_time", "time"])),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(
+            st.sampled_from(["time", "_WEIGHTS", "_DATA_UNWEIGHTED", "source", "dims", "x"]), inner, max_size=3
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(["_ACCUMULATION_GROUP", "cfagg", "_ACCUMULATION_STRIDE"]), JSON)
+def test_no_attribute_makes_a_rule_fail(name: str, value: Any) -> None:
+    with parse_cdl(GOOD) as dataset:
+        group = dataset.root.groups["pr_accumulation_group"]
+        owner = group.variables["acc_time"] if name == "_ACCUMULATION_STRIDE" else group
+        owner.attributes[name] = value
+        found = run(dataset, Options(data=True, select=("ACC",))).findings
+    assert [f for f in found if f.code == "INT001"] == []
+
+
+def test_a_group_that_is_opened_by_itself_has_no_array_beside_it() -> None:
+    with parse_cdl(GOOD) as dataset:
+        inner = dataset.root.groups["pr_accumulation_group"]
+        inner.path, inner.parent = "/", None
+        found = run(Dataset("a.zarr", "zarr", inner), Options(select=("ACC",))).findings
+    assert [f.code for f in found] == []
