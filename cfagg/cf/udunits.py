@@ -7,7 +7,6 @@ libraries and the environment are as before once cfunits is imported.
 
 from __future__ import annotations
 
-import ctypes.util
 import importlib.util
 import os
 import sys
@@ -83,6 +82,8 @@ def load() -> ModuleType:
 @contextmanager
 def _library_at_hand() -> Iterator[None]:
     """Let ``find_library("udunits2")`` find cf-units' copy where the system has none, for the time of the context."""
+    import ctypes.util  # slow to import, and not needed by those who only ask where the copy is
+
     search = ctypes.util.find_library
     copy = bundled() if search("udunits2") is None else None
     if copy is None:
