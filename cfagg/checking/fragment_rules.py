@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cfagg.checking import units
 from cfagg.checking.findings import Severity
 from cfagg.checking.model import Variable
+from cfagg.identity import identity
 from cfagg.model import Layout
 
 __all__ = ["Wanted", "compare"]
@@ -92,14 +93,37 @@ def _shape(fragment: Variable, wanted: Wanted) -> Iterator[Found]:
 
 def _order(fragment: Variable, wanted: Wanted) -> Iterator[Found]:
     names, sizes = _dimensions(fragment, wanted)
-    own = [n for n, size in zip(names, sizes, strict=True) if size != 1]
+    own = [(n, size) for n, size in zip(names, sizes, strict=True) if size != 1]
     expected = [d for d, size in zip(wanted.layout.dims, _expected(wanted), strict=True) if size != 1]
-    if own != expected and sorted(own) == sorted(expected):
+    if [n for n, _ in own] == expected:
+        return
+    if sorted(n for n, _ in own) == sorted(expected):
+        found = ", ".join(n for n, _ in own)
         message = (
-            f"{fragment.path!r} has the dimensions ({', '.join(own)}), of the same sizes as the expected "
+            f"{fragment.path!r} has the dimensions ({found}), of the same sizes as the expected "
             f"({', '.join(expected)}) but in another order; its values would come to wrong places"
         )
         yield "REF006", message, None
+        return
+    for k, ((here, size), name) in enumerate(zip(own, expected, strict=True)):
+        rivals = [d for j, d in enumerate(expected) if j != k and own[j][1] == size]
+        meant, actual = (_identity(v, n) if rivals else None for v, n in ((wanted.master, name), (fragment, here)))
+        if meant is None or actual is None or meant == actual:
+            continue
+        other = next((d for d in rivals if _identity(wanted.master, d) == actual), None)
+        if other is not None:
+            message = (
+                f"dimension {here!r} of {fragment.path!r} has the coordinates of {other!r}, where {name!r} of the same "
+                "size is expected; its values would come to wrong places"
+            )
+            yield "REF006", message, None
+            return
+
+
+def _identity(variable: Variable, dimension: str) -> str | None:
+    """Return what the coordinates of a dimension are: an axis or a standard name."""
+    found = next((g.variables[dimension] for g in variable.group.ancestors() if dimension in g.variables), None)
+    return None if found is None else identity(found.attributes)
 
 
 def _kind(fragment: Variable, master: Variable) -> Iterator[Found]:

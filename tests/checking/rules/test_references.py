@@ -56,6 +56,11 @@ data:
 """
 
 
+LAT = """  double lat(lat) ;
+    lat:units = "degrees_north" ;
+  float tas ;"""
+
+
 def part(n: int) -> str:
     return PART % (n, ", ".join(["0"] * 2 * n))
 
@@ -131,6 +136,21 @@ def test_dimensions_of_equal_size_in_another_order_are_noticed(tmp_path: Path) -
     assert found(year(tmp_path, part(2).replace("tas(time, lat)", "tas(lat, time)"), part(2), square)) == [
         ("REF006", "error")
     ]
+
+
+@pytest.mark.parametrize(("first", "second", "codes"), [("lat", "time", []), ("time", "lat", [("REF006", "error")])])
+def test_coordinates_tell_which_dimension_is_which(
+    tmp_path: Path, first: str, second: str, codes: list[tuple[str, str]]
+) -> None:
+    # The fragment's own names say nothing: t and y of the same size, in the order (t, y).
+    units = {"time": "days since 2001-01-01", "lat": "degrees_north"}
+    square = YEAR.replace("sizes = 3, 1, 2, _", "sizes = 2, 2, 2, _").replace("  float tas ;", LAT)
+    coordinates = (
+        f'  double t(t) ;\n    t:units = "{units[second]}" ;\n  double y(y) ;\n    y:units = "{units[first]}" ;\n'
+    )
+    text = part(2).replace("time = 2", "t = 2").replace("lat = 2", "y = 2").replace("tas(time, lat)", "tas(t, y)")
+    text = text.replace("variables:\n", f"variables:\n{coordinates}")
+    assert found(year(tmp_path, text, part(2), square)) == codes
 
 
 def test_dimensions_of_other_names_are_taken_in_their_order(tmp_path: Path) -> None:
