@@ -112,8 +112,14 @@ def _side_by_side(waiting: Iterator[Job], jobs: int, *, fork: bool) -> Iterator[
 
 def _submitted(pool: Any, job: Job) -> Any:
     """Return what a job will come to, `None` where the processes are gone."""
+    from concurrent.futures import Future
     from concurrent.futures.process import BrokenProcessPool
 
+    if not isinstance(job.source, str | os.PathLike):
+        # What is in memory is checked here: it would have to be copied, and not everything can be.
+        done: Future[Checked] = Future()
+        done.set_result(_in_process(job))
+        return done
     try:
         return pool.submit(_in_process, job)
     except BrokenProcessPool:

@@ -6,6 +6,7 @@ import argparse
 import os
 import shutil
 import sys
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -185,6 +186,8 @@ class Chosen:
         self._finder = Finder()
         self._known: dict[int, Any] = {}
         self.strict: bool = args.strict
+        #: The settings of the sources whose results are awaited, in order.
+        self.under_way: deque[Settings] = deque()
 
     def of(self, source: str) -> Settings:
         """Return the settings for one source."""
@@ -215,6 +218,7 @@ class Chosen:
 
         for source in sources:
             settings = self.of(source)
+            self.under_way.append(settings)
             yield Job(source, self.options(settings), settings.suppressions, self._args.format == "html")
 
 
@@ -229,7 +233,7 @@ class Tally:
     def counting(self, results: Iterable[Checked], step: Any) -> Iterator[Checked]:
         """Pass results on."""
         for result in results:
-            settings = self._settings.of(result.source)
+            settings = self._settings.under_way.popleft()
             strict = settings.strict or self._settings.strict
             if result.failed:
                 self.status = 2

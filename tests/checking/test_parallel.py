@@ -33,6 +33,14 @@ def sources(tmp_path: Path) -> list[str]:
     return [paths["clean"], paths["broken"], str(tmp_path / "none.nc"), paths["clean"]] * 8
 
 
+def test_objects_in_memory_are_checked_among_files(sources):
+    # A generator cannot be sent to another process.
+    jobs = [Job(s, Options()) for s in (sources[0], (n for n in ()), sources[1])]
+    results = list(check_many(jobs, jobs=2, fork=True))
+    assert [r.ok for r in results] == [True, False, False]
+    assert results[1].source == "generator object"
+
+
 @pytest.mark.parametrize("fork", [True, False])
 def test_results_are_those_of_one_process_and_in_order(sources, fork):
     alone = list(check_many([Job(s, Options()) for s in sources]))
