@@ -23,8 +23,8 @@ from cfagg.readers.locks import LIBRARY
 
 __all__ = ["Values", "open_file", "open_hdf5", "opened"]
 
-#: Bytes that the texts of one attribute may have together.
-_TEXTS = 1 << 30
+#: Texts of one attribute, and bytes that they could have together, when not more are surely looked at.
+_COUNT, _TEXTS = 256, 1 << 32
 
 _ERRORS = (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError, OverflowError)
 
@@ -120,6 +120,8 @@ class _Walk:
         self.objects = 0
         #: By address, because a dataset may have several names.
         self.known: dict[int, Found] = {}
+        #: Bytes that texts of variable length may have: each should be shown once.
+        self.left = 2 * int(file.get_filesize()) + (1 << 20)
 
     def root(self) -> Group:
         """Return the whole."""
@@ -177,6 +179,16 @@ class _Walk:
             at = self._member(at, word, hops - 1)
         return at
 
+    def _spend(self, value: AttributeValue) -> None:
+        """Count the bytes of texts, which the file could repeat without end."""
+        if isinstance(value, str | tuple):
+            self.left -= len(value) if isinstance(value, str) else sum(map(len, value))
+            if self.left < 0:
+                raise SourceError(
+                    f"{self.source} is HDF5 and damaged: its attributes have more text than it has bytes; copy or make "
+                    "it again"
+                )
+
     def _dataset(self, group: Group, name: str, dataset: Any) -> None:
         """Add a dataset to its group."""
         address = self._address(dataset)
@@ -219,6 +231,7 @@ class _Walk:
                 internal[name] = _value(self.h5, name, attribute)
             else:
                 shown[name] = _value(self.h5, name, attribute)
+                self._spend(shown[name])
         return shown, internal
 
 
@@ -271,7 +284,7 @@ def _texts(name: str, attribute: Any, stored: Any, empty: bool) -> AttributeValu
         return foreign
     if stored.is_variable_str():
         count = int(np.prod(attribute.shape, dtype=object)) if attribute.shape else 1
-        if count > 16 and count * _file_size(attribute) > _TEXTS and count > 1 << 16:
+        if count > _COUNT and count * _file_size(attribute) > _TEXTS:
             return Foreign(f"{count:,} texts; fewer are looked at")
         values = np.empty(attribute.shape, attribute.dtype)
         attribute.read(values)

@@ -18,8 +18,9 @@ import numpy as np
 from cfagg.checking.model import AttributeValue, Dataset, Group, Kind
 from cfagg.checking.sources.foreign import Foreign, name_of, too_long
 from cfagg.checking.sources.hdf5_netcdf import DEEPEST, INTERNAL, MOST, Assembly, Found, texts_of
-from cfagg.checking.sources.hdf5_space import UNDEFINED, Heap, Slices, Space, UnusualError, records
+from cfagg.checking.sources.hdf5_space import UNDEFINED, Heap, OverlapError, Slices, Space, UnusualError, records
 from cfagg.checking.sources.lookup3 import damaged
+from cfagg.errors import SourceError
 
 __all__ = ["open_fast", "parsed"]
 
@@ -74,6 +75,8 @@ def parsed(data: Slices, path: Any, source: str) -> tuple[Dataset, list[tuple[in
     try:
         reader = _Reader(Space(data), path, source)
         root = reader.root()
+    except OverlapError as error:
+        raise SourceError(f"{source} is HDF5 and damaged: its structures overlap; copy or make it again") from error
     except _ERRORS:
         return None
     named = path if isinstance(path, str) else None
@@ -143,12 +146,12 @@ class _Reader:
             for name, address in self._links(found):
                 where = path + b"/" + name
                 known = self.known.get(address)
+                if address in seen:
+                    continue
                 inner = self._object(address) if known is None else None
                 if inner is not None and _SPACE not in inner.messages:
-                    if _TYPE in inner.messages:
-                        continue  # a named type
-                    if address not in seen:
-                        seen.add(address)
+                    seen.add(address)
+                    if _TYPE not in inner.messages:  # else a named type
                         below.append((group.child(name_of(name)), inner, where, depth + 1))
                     continue
                 if known is None and inner is not None:

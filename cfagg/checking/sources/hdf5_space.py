@@ -11,17 +11,21 @@ import struct
 from collections.abc import Iterator
 from typing import Protocol
 
-__all__ = ["UNDEFINED", "Heap", "Slices", "Space", "UnusualError", "records"]
+__all__ = ["UNDEFINED", "Heap", "OverlapError", "Slices", "Space", "UnusualError", "records"]
 
 #: The address of what does not exist.
 UNDEFINED = 2**64 - 1
 
-#: Bytes of the longest structure with a checksum.
-_LONGEST = 1 << 26
+#: Bytes of the longest structure with a checksum, and bytes that may be read several times.
+_LONGEST, _ROOM = 1 << 26, 1 << 20
 
 
 class UnusualError(Exception):
     """Something that the HDF5 library should interpret."""
+
+
+class OverlapError(Exception):
+    """Structures share bytes, so that a small file would take for ever to read."""
 
 
 class Slices(Protocol):
@@ -51,6 +55,7 @@ class Space:
     def __init__(self, data: Slices) -> None:
         self.data, self.size = data, len(data)
         self.checked: list[tuple[int, int, int]] = []
+        self._left = 2 * self.size + _ROOM
         self._global: dict[int, dict[int, tuple[int, int]]] = {}
 
     def take(self, at: int, size: int) -> bytes:
@@ -68,8 +73,21 @@ class Space:
 
     def structure(self, at: int, size: int) -> bytes:
         """Return a structure that ends with its checksum, which is compared in the end."""
+        self.spend(size)
         self.checked.append((at, size, size - 4))
         return self.take(at, size)
+
+    def spend(self, size: int) -> None:
+        """Count bytes of which each should be read once.
+
+        Raises
+        ------
+        OverlapError
+            If they are more than the file has.
+        """
+        self._left -= size
+        if self._left < 0:
+            raise OverlapError
 
     def long_value(self, length: int, heap: int, index: int) -> bytes:
         """Return a value of variable length.
@@ -84,6 +102,7 @@ class Space:
         at, size = self._objects(heap).get(index, (0, -1))
         if length > size:
             raise UnusualError
+        self.spend(length)
         return self.data[at : at + length]
 
     def _objects(self, at: int) -> dict[int, tuple[int, int]]:
@@ -178,6 +197,7 @@ class Heap:
             if self.space.take(at, size)[:5] != b"FHDB\0":
                 raise UnusualError
             if self.verified:
+                self.space.spend(size)
                 self.space.checked.append((at, size, 13 + self.offset_size))
         return self.space.take(at + offset - begin, length)
 
@@ -217,6 +237,7 @@ class Heap:
         place, length = self._huge[number]
         if place + length > self.space.size:
             raise UnusualError
+        self.space.spend(length)
         return self.space.data[place : place + length]
 
 

@@ -5,6 +5,7 @@ Source: HDF5 File Format Specification, version 3; Bob Jenkins, "lookup3.c" (200
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,8 @@ __all__ = ["damaged", "lookup3"]
 _START = 0xDEADBEEF
 _MASK = 0xFFFFFFFF
 
-#: While more structures than these are still summed, NumPy does it faster.
-_FEW = 8
+#: As many pieces are summed together at least, and as many blocks at most: NumPy is faster for many of one length.
+_FEW, _WORDS = 8, 1 << 20
 
 #: Turns of mixing: each row is (number changed, number taken away and added, number added to, bits).
 _MIX = ((0, 2, 1, 4), (1, 0, 2, 6), (2, 1, 0, 8), (0, 2, 1, 16), (1, 0, 2, 19), (2, 1, 0, 4))
@@ -59,29 +60,32 @@ def lookup3(parts: Sequence[bytes]) -> list[int]:
     blocks = [max((len(p) - 1) // 12, 0) for p in parts]
     lengths = np.array([len(p) for p in parts], np.uint32)
     state = np.full((3, len(parts)), _START, np.uint32) + lengths
-    few = next((i for i, n in enumerate(sorted(blocks, reverse=True)) if i >= _FEW), None)
-    shared = sorted(blocks, reverse=True)[_FEW] if few is not None else 0
-    if shared:
-        _mix_many(state, parts, blocks, shared)
-    sums = []
-    for i, part in enumerate(parts):
-        done = min(blocks[i], shared)
-        a, b, c = (int(n) for n in state[:, i])
-        sums.append(_rest(part[12 * done :], a, b, c))
-    return sums
+    begin = 0
+    while begin < len(parts):
+        # Together those that are at least half as long as the first.
+        end = begin
+        while end < len(parts) and blocks[end] * 2 >= blocks[begin] and (end - begin) * blocks[begin] < _WORDS:
+            end += 1
+        if end - begin >= _FEW and blocks[begin]:
+            _mix_many(state[:, begin:end], parts[begin:end], blocks[begin:end])
+        else:
+            _mix_each(state, parts, blocks, begin, end)
+        begin = end
+    return [
+        _rest(part[12 * n :], *(int(w) for w in state[:, i]))
+        for i, (part, n) in enumerate(zip(parts, blocks, strict=True))
+    ]
 
 
-def _mix_many(state: npt.NDArray[Any], parts: Sequence[bytes], blocks: Sequence[int], turns: int) -> None:
-    """Mix the first blocks of all pieces into their states."""
-    counts = np.array([min(n, turns) for n in blocks])
-    words = np.zeros((len(parts), turns * 3), np.uint32)
+def _mix_many(state: npt.NDArray[Any], parts: Sequence[bytes], blocks: Sequence[int]) -> None:
+    """Mix the blocks of pieces, the longest first, into their states."""
+    counts = np.array(blocks)
+    words = np.zeros((len(parts), blocks[0] * 3), np.uint32)
     for i, part in enumerate(parts):
-        n = int(counts[i]) * 3
-        words[i, :n] = np.frombuffer(part, "<u4", n)
+        words[i, : blocks[i] * 3] = np.frombuffer(part, "<u4", blocks[i] * 3)
     words = np.ascontiguousarray(words.T)
-    for turn in range(turns):
-        # The longest come first.
-        active = int(np.searchsorted(-counts, -turn, side="left"))
+    actives = np.searchsorted(-counts, -np.arange(blocks[0]), side="left")
+    for turn, active in enumerate(actives.tolist()):
         now = state[:, :active]
         now += words[3 * turn : 3 * turn + 3, :active]
         for x, y, z, bits in _MIX:
@@ -90,34 +94,36 @@ def _mix_many(state: npt.NDArray[Any], parts: Sequence[bytes], blocks: Sequence[
             now[y] += now[z]
 
 
-def _rest(part: bytes, a: int, b: int, c: int) -> int:
-    """Return the checksum of a piece from its state before the bytes that are left."""
-    at, left = 0, len(part)
-    while left > 12:
-        a = a + int.from_bytes(part[at : at + 4], "little") & _MASK
-        b = b + int.from_bytes(part[at + 4 : at + 8], "little") & _MASK
-        c = c + int.from_bytes(part[at + 8 : at + 12], "little") & _MASK
-        a = (a - c & _MASK) ^ ((c << 4 & _MASK) | c >> 28)
-        c = c + b & _MASK
-        b = (b - a & _MASK) ^ ((a << 6 & _MASK) | a >> 26)
-        a = a + c & _MASK
-        c = (c - b & _MASK) ^ ((b << 8 & _MASK) | b >> 24)
-        b = b + a & _MASK
-        a = (a - c & _MASK) ^ ((c << 16 & _MASK) | c >> 16)
-        c = c + b & _MASK
-        b = (b - a & _MASK) ^ ((a << 19 & _MASK) | a >> 13)
-        a = a + c & _MASK
-        c = (c - b & _MASK) ^ ((b << 4 & _MASK) | b >> 28)
-        b = b + a & _MASK
-        at += 12
-        left -= 12
-    if not left:
+def _mix_each(state: npt.NDArray[Any], parts: Sequence[bytes], blocks: Sequence[int], begin: int, end: int) -> None:
+    """Mix the blocks of a few pieces into their states, one by one."""
+    for i in range(begin, end):
+        a, b, c = (int(n) for n in state[:, i])
+        for d, e, f in struct.iter_unpack("<III", parts[i][: 12 * blocks[i]]):
+            a = a + d & _MASK
+            b = b + e & _MASK
+            c = c + f & _MASK
+            a = (a - c & _MASK) ^ ((c << 4 & _MASK) | c >> 28)
+            c = c + b & _MASK
+            b = (b - a & _MASK) ^ ((a << 6 & _MASK) | a >> 26)
+            a = a + c & _MASK
+            c = (c - b & _MASK) ^ ((b << 8 & _MASK) | b >> 24)
+            b = b + a & _MASK
+            a = (a - c & _MASK) ^ ((c << 16 & _MASK) | c >> 16)
+            c = c + b & _MASK
+            b = (b - a & _MASK) ^ ((a << 19 & _MASK) | a >> 13)
+            a = a + c & _MASK
+            c = (c - b & _MASK) ^ ((b << 4 & _MASK) | b >> 28)
+            b = b + a & _MASK
+        state[:, i] = a, b, c
+
+
+def _rest(last: bytes, a: int, b: int, c: int) -> int:
+    """Return the checksum of a piece from its state before its last block."""
+    if not last:
         return c
-    last = part[at:].ljust(12, b"\0")
-    numbers = [a, b, c]
-    for i in range(3):
-        numbers[i] = numbers[i] + int.from_bytes(last[4 * i : 4 * i + 4], "little") & _MASK
+    whole = struct.unpack("<III", last.ljust(12, b"\0"))
+    numbers = [n + w & _MASK for n, w in zip((a, b, c), whole, strict=True)]
     for x, y, bits in _FINAL:
         turned = (numbers[y] << bits & _MASK) | numbers[y] >> (32 - bits)
         numbers[x] = (numbers[x] ^ numbers[y]) - turned & _MASK
-    return numbers[2]
+    return int(numbers[2])

@@ -422,3 +422,46 @@ def test_values_that_cannot_be_read_are_told_once_and_are_no_fault_of_rules(tmp_
     codes = [f.code for f in result.findings if f.severity == "error"]
     assert codes == ["INT003"]
     assert "cut off" in result.findings[[f.code for f in result.findings].index("INT003")].message
+
+
+def test_a_long_text_that_a_small_file_repeats_without_end_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        for i in range(40):
+            v = file.createVariable(f"v{i}", "i4", ())
+            v.setncattr_string("texts", ["x" * 1_000_003 if i == 0 else "yy", "zz"])
+    raw = bytearray(path.read_bytes())
+    entry = raw.index((1_000_003).to_bytes(4, "little"))
+    long = raw[entry : entry + 16]
+    at = raw.find(b"\2\0\0\0", 0)
+    changed = 0
+    while at >= 0:
+        # Whatever looks like a text of two bytes in the same form: length, place of a heap, number in it.
+        if (
+            raw[at + 10 : at + 12] == b"\0\0"
+            and raw[at + 4 : at + 8] != b"\0\0\0\0"
+            and raw[at + 12 : at + 16] != bytes(4)
+        ):
+            raw[at : at + 16] = long
+            changed += 1
+        at = raw.find(b"\2\0\0\0", at + 16)
+    assert changed > 20
+    path.write_bytes(raw)
+    with pytest.raises(SourceError, match=r"a\.nc.*copy or make it again"):
+        open_dataset(path)
+
+
+def test_a_dataset_of_many_names_is_read_once(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w", track_order=True) as file:
+        file["v"] = 1
+        group = file.create_group("g", track_order=True)
+        for i in range(200):
+            file["v"].attrs[f"a{i}"] = i
+        for i in range(3000):
+            file[f"v{i}"] = file["v"]
+            file[f"g{i}"] = group
+    before = os.times().user
+    with open_dataset(tmp_path / "a.h5") as dataset:
+        assert len(dataset.variables) == 3001
+        assert len(dataset.groups) == 2
+    assert os.times().user - before < 5
