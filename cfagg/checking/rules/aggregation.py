@@ -308,9 +308,10 @@ def map_fills_the_dimensions(c: Context) -> Iterator[Hit]:
     for i, v in _targets(c, "map"):
         if i.counts is None or i.sizes is None or not i.counts:
             continue
-        for d, (row, valid) in enumerate(zip(i.sizes.values, i.sizes.valid, strict=True)):
-            dimension = i.variable.dimensions[d]
-            if c.resolver.dimension(i.variable.words("aggregated_dimensions")[d], i.variable.group) is None:
+        names = i.variable.words("aggregated_dimensions")
+        rows = zip(i.sizes.values, i.sizes.valid, i.variable.dimensions, names, strict=False)
+        for d, (row, valid, dimension, name) in enumerate(rows):
+            if c.resolver.dimension(name, i.variable.group) is None:
                 continue  # told of the dimension
             sizes = row[valid].tolist()
             total = sum(sizes)
