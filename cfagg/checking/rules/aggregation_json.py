@@ -13,6 +13,7 @@ from cfagg.checking.findings import Hit
 from cfagg.checking.instructions import aggregations, has_free_dimensions
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
+from cfagg.checking.sources.foreign import Foreign
 
 if TYPE_CHECKING:
     from cfagg.checking.described import Description
@@ -87,7 +88,11 @@ def _json(c: Context, dialect: str) -> Iterator[Hit]:
                 yield Hit(v, attribute, f"there is no {attribute}, which describes the partitions: add it")
             continue
         if v.text(attribute) is None:
-            yield Hit(v, attribute, f"{attribute} is not text; expected one text of JSON")
+            value = v.attributes[attribute]
+            if isinstance(value, Foreign):
+                yield Hit(v, attribute, f"it was not read: it is {value}", "info")
+            else:
+                yield Hit(v, attribute, f"{attribute} is not text; expected one text of JSON")
             continue
         if d.limit:
             yield Hit(v, attribute, f"it was not read: {d.limit}", "info")
