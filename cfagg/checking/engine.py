@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from cfagg.checking.aside import OWN, is_observations
 import numpy as np
 
+from cfagg.checking.aside import OWN, is_observations
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Finding, Hit, NotApplicable
 from cfagg.checking.model import Dataset, Group, Variable
