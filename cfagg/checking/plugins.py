@@ -11,6 +11,7 @@ package that fails is told as a finding ``INT002`` of every dataset, and the oth
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator
@@ -117,12 +118,12 @@ def _any_package() -> bool:
     """
     wanted = f"[{GROUP}]".encode()
     for place in sys.path:
-        with suppress(OSError, ValueError):
-            for entry in Path(place or ".").iterdir():
+        with suppress(OSError), os.scandir(place or ".") as entries:
+            for entry in entries:
                 if entry.name.endswith((".dist-info", ".egg-info")):
                     with suppress(OSError):
-                        if wanted in (entry / "entry_points.txt").read_bytes():
+                        if wanted in Path(entry.path, "entry_points.txt").read_bytes():
                             return True
-                elif entry.suffix in (".egg", ".zip"):
+                elif entry.name.endswith((".egg", ".zip")):
                     return True  # what is inside is for importlib to tell
     return False

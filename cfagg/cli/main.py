@@ -40,6 +40,7 @@ examples:
   cfagg show temperature.nca --plot partitions.png
   cfagg convert temperature.nca temperature.zarr
   cfagg accumulate temperature.zarr tas
+  cfagg check temperature.nc
   cfagg mean temperature.zarr tas --over time --select time=1990/1999
   cfagg obs create recipe.yaml synop.zarr
 

@@ -278,6 +278,12 @@ def test_the_summary_of_many_findings_is_cut_and_says_so():
     assert "4,800 more" in text
 
 
+def test_the_summary_of_many_sources_shows_those_with_findings():
+    text = summary((*[CLEAN] * 1000, PLAIN))
+    assert text.count("<section") == 1
+    assert "1,001 sources" in text
+
+
 def test_the_page_of_an_aggregation_shows_its_partition_matrix(browser, tmp_path):
     path = tmp_path / "report.html"
     cfagg.check(sample("figure1.nca")).to_html(path)

@@ -36,6 +36,9 @@ _REASONS = 500
 _IN_NOTEBOOK = 200
 _UNFOLDED = 30
 
+#: Sources without findings that a notebook shows.
+_SOURCES = 10
+
 
 class _Totals:
     """What is told of all sources together; it does not grow with their number."""
@@ -92,7 +95,8 @@ def summary(results: Sequence[Checked]) -> str:
     shown = 0
     sections: list[str] = []
     for result in results:
-        if shown < _IN_NOTEBOOK:
+        # Of many sources only those with findings are shown.
+        if shown < _IN_NOTEBOOK and (result.findings or len(results) <= _SOURCES):
             sections += _source(result, limit=_IN_NOTEBOOK - shown, folded=totals.severities.total() > _UNFOLDED)
             shown += len(result.findings)
     more = totals.severities.total() - _IN_NOTEBOOK
