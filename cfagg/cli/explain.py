@@ -103,11 +103,14 @@ def _told(rule: Rule, width: int, colour: bool) -> Iterator[str]:
     for text in filter(None, (told.get("why"), needs)):
         yield ""
         yield from wrap(" ".join(text.split()), width, break_on_hyphens=False)
-    for key, title in (("fails", "An example that fails:"), ("passes", "An example that passes:")):
-        if key in told:
+    for example, title in (
+        (told.get("fails", told.get("wrong")), "An example that fails:"),
+        (told.get("passes", told.get("right")), "An example that passes:"),
+    ):
+        if example is not None:
             yield ""
             yield _bold(title, colour)
-            yield from _indented(told[key])
+            yield from _indented(example)
 
 
 def _indented(text: str) -> Sequence[str]:
@@ -134,6 +137,6 @@ def _as_dict(rule: Rule) -> dict[str, Any]:
         "summary": rule.summary,
         "link": link(rule) or None,
         "why": " ".join(told["why"].split()) if "why" in told else None,
-        "fails": told.get("fails"),
-        "passes": told.get("passes"),
+        "fails": told.get("fails", told.get("wrong")),
+        "passes": told.get("passes", told.get("right")),
     }
