@@ -1,0 +1,86 @@
+"""Sentences of CF sections 4.1, 4.2, 5.6 and 5.7 that the conformance document does not repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cfagg.checking.axes import axis_of, is_latitude, is_longitude, name_of
+from cfagg.checking.context import Context
+from cfagg.checking.findings import Edit, Hit, Severity
+from cfagg.checking.model import Variable
+from cfagg.checking.rule import rule
+from cfagg.checking.rules.axes import coordinate_variables, is_sampled
+from cfagg.checking.units import known, latitude_units, longitude_units
+
+
+@rule("CRD001")
+def latitudes_and_longitudes_have_their_units(c: Context) -> Iterator[Hit]:
+    """Latitudes and longitudes have one of the units that are listed for them."""
+    for v in c.with_attribute("standard_name"):
+        name = " ".join(v.words("standard_name"))
+        units = (v.text("units") or "").strip()
+        if name not in ("latitude", "longitude") or v not in c.roles.coordinates or not known(units) or not units:
+            continue
+        own, other = (latitude_units, longitude_units) if name == "latitude" else (longitude_units, latitude_units)
+        if units in own:
+            continue
+        wanted = "degrees_north" if name == "latitude" else "degrees_east"
+        # Other units of an angle convert to the canonical ones, which section 3.3 allows.
+        severity: Severity = "error" if units in other else "warning"
+        fix = (Edit(v.path, "units", wanted, safe=False),) if units in ("degree", "degrees", *other) else ()
+        yield Hit(v, "units", f"units of a {name} are {units!r}; expected {wanted!r} or its like", severity, fix)
+
+
+@rule("CRD002")
+def rotated_coordinates_have_no_direction(c: Context) -> Iterator[Hit]:
+    """Latitudes and longitudes of a rotated pole have the units ``degrees``."""
+    for v in c.with_attribute("standard_name"):
+        units = (v.text("units") or "").strip()
+        if name_of(v) in ("grid_latitude", "grid_longitude") and units in latitude_units | longitude_units:
+            yield Hit(
+                v,
+                "units",
+                f"units of {name_of(v)} are {units!r}, by which programs take it for a true one; write 'degrees'",
+                fix=(Edit(v.path, "units", "degrees", safe=False),),
+            )
+
+
+@rule("CRD003")
+def horizontal_grids_are_located(c: Context) -> Iterator[Hit]:
+    """Data on a grid that is not one of latitude and longitude have a grid mapping, or latitudes and longitudes."""
+    if c.once(is_sampled):
+        return
+    own = c.once(coordinate_variables)
+    for v in c.dataset.variables:
+        if (
+            len(v.dimensions) < 2
+            or v not in c.roles.data
+            or not {"grid_mapping", "geometry", "mesh"}.isdisjoint(v.attributes)
+        ):
+            continue
+        found: dict[str, Variable] = {}
+        for d in v.dimensions:
+            coordinate = own.get(d)
+            axis = axis_of(c, coordinate) if coordinate is not None else None
+            if coordinate is not None and axis in ("X", "Y"):
+                found[axis] = coordinate
+        if len(found) < 2 or any(is_latitude(c, x) or is_longitude(c, x) for x in found.values()):
+            continue
+        if c.references_to(v, "ancillary_variables", "cell_measures"):
+            continue  # the data that they belong to are located
+        named = [r.target for r in c.references_of(v, "coordinates") if r.target is not None]
+        if not (any(is_latitude(c, x) for x in named) and any(is_longitude(c, x) for x in named)):
+            yield Hit(
+                v,
+                "grid_mapping",
+                f"{found['X'].path!r} and {found['Y'].path!r} are no longitude and latitude, and no grid_mapping "
+                "or coordinates tell where on Earth they are",
+            )
+
+
+@rule("CRD004")
+def scalar_coordinates_are_not_called_like_dimensions(c: Context) -> Iterator[Hit]:
+    """No scalar coordinate has the name of a dimension."""
+    for v in c.dataset.variables:
+        if v in c.roles.auxiliary and not v.dimensions and c.resolver.dimension(v.name, v.group) is not None:
+            yield Hit(v, None, f"scalar coordinate {v.name!r} takes the name of a dimension, which then can have none")
