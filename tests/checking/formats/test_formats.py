@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -21,7 +23,14 @@ from tests.checking.formats.results import ALL, BAD, CLEAN, PLAIN, UNREAD
 
 SCHEMA = json.loads(Path(__file__).with_name("sarif_schema.json").read_text(encoding="utf-8"))
 
-texts = st.text(max_size=12)
+#: The results alone; the rules are the same each time.
+RESULTS = jsonschema.Draft7Validator(
+    {**SCHEMA["definitions"]["run"]["properties"]["results"], "definitions": SCHEMA["definitions"]}
+)
+
+texts = st.text(max_size=12) | st.sampled_from(
+    ["<img src=x>", "</style><script>", "]]>", "\n::error::", "&lt;", '"><li>']
+)
 
 
 @st.composite
@@ -58,6 +67,34 @@ def test_results_are_taken_one_by_one(name):
 @given(result=results())
 def test_whatever_a_dataset_holds_can_be_told_in_utf8(name, result):
     assert told(name, PLAIN, result).encode("utf-8")
+
+
+@settings(max_examples=50)
+@given(result=results())
+def test_whatever_a_dataset_holds_stays_within_its_form(result):
+    (found,) = json.loads(told("json", result))
+    assert found == result.as_dict()
+    RESULTS.validate(json.loads(told("sarif", result))["runs"][0]["results"])
+    (suite,) = suites(result)
+    assert len(suite.findall("testcase")) == int(suite.get("tests"))
+    assert told("github", result).count("\n") == len(result.findings)
+    assert told("text", result).count("\n") <= 2 * len(result.findings) + 4
+    tags = Tags()
+    tags.feed(told("html", result))
+    assert tags.found["script"] == 1
+    assert tags.found["li"] == len(result.findings) + (3 if result.findings else 1)
+    assert tags.found["img"] == 0
+
+
+class Tags(HTMLParser):
+    """Counts the elements of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: Counter[str] = Counter()
+
+    def handle_starttag(self, tag, attrs):
+        self.found[tag] += 1
 
 
 # ---- JSON
