@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 
 __all__ = ["Datetime", "day_number", "days_in_month", "leap_seconds_until", "parse_datetime", "seconds_between"]
@@ -72,9 +71,9 @@ class Datetime:
         return int(self.year), int(self.month or 1), int(self.day or 1)
 
     @property
-    def clock(self) -> tuple[int, int, Fraction]:
+    def clock(self) -> tuple[int, int, float]:
         """Hour, minute and second; what is missing is 0."""
-        return int(self.hour or 0), int(self.minute or 0), Fraction((self.second or "0").rstrip("."))
+        return int(self.hour or 0), int(self.minute or 0), float(self.second or 0)
 
     @property
     def offset(self) -> int | None:
@@ -104,7 +103,7 @@ def parse_datetime(text: str) -> Datetime | None:
     Examples
     --------
     >>> parse_datetime("2000-01-31 12:00:0.5Z").clock
-    (12, 0, Fraction(1, 2))
+    (12, 0, 0.5)
     >>> parse_datetime("noon") is None
     True
     """
@@ -190,15 +189,15 @@ def may_have_leap_second(year: int, month: int, day: int) -> bool:
     return date in _LEAPS or (date > _LEAPS_KNOWN and (month, day) in ((6, 30), (12, 31)))
 
 
-def seconds_between(calendar: str, start: Datetime, end: tuple[int, int, int]) -> Fraction:
+def seconds_between(calendar: str, start: Datetime, end: tuple[int, int, int]) -> float:
     """Return the seconds from a valid reference datetime to the beginning of a day, both in one calendar.
 
     >>> seconds_between("utc", parse_datetime("2016-12-31 23:59:59"), (2017, 1, 1))
-    Fraction(2, 1)
+    2.0
     """
     days = day_number(calendar, *end) - day_number(calendar, *start.date)
     hour, minute, second = start.clock
     seconds = 86400 * days - (3600 * hour + 60 * minute + second) + 60 * (start.offset or 0)
     if calendar == "utc":
         seconds += leap_seconds_until(*end) - leap_seconds_until(*start.date)
-    return Fraction(seconds)
+    return float(seconds)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from fractions import Fraction
 
 from cfagg.checking.context import Context
 from cfagg.checking.datetimes import Datetime, days_in_month, may_have_leap_second, seconds_between
@@ -119,8 +118,19 @@ def values_are_dates_of_the_calendar(c: Context) -> Iterator[Hit]:
                 yield Hit(t.variable, None, "there are times in the future, which calendar utc does not have yet")
 
 
-def _span(c: Context, t: Time) -> tuple[Fraction, Fraction] | None:
+def _span(c: Context, t: Time) -> tuple[float, float] | None:
     """Return the first and the last time in seconds since the reference, `None` if that is not known."""
+    read = c.once(_spans)
+    if t.variable not in read:
+        read[t.variable] = _read_span(c, t)
+    return read[t.variable]
+
+
+def _spans(_: Context) -> dict[Variable, tuple[float, float] | None]:
+    return {}
+
+
+def _read_span(c: Context, t: Time) -> tuple[float, float] | None:
     if t.datetime is None or _invalid(t, c.version) or t.variable.is_text:
         return None
     unit = _seconds(t.unit)
@@ -128,23 +138,24 @@ def _span(c: Context, t: Time) -> tuple[Fraction, Fraction] | None:
     if found is None or unit is None:
         return None
     # Decimal fractions of days are not exact: a millisecond more or less is no other date.
-    slack = Fraction(1, 1000)
-    return Fraction(found[0]) * unit + slack, Fraction(found[1]) * unit - slack
+    slack = 1e-3
+    return found[0] * unit + slack, found[1] * unit - slack
 
 
-def _seconds(unit: str) -> Fraction | None:
+def _seconds(unit: str) -> float | None:
+    """Return a unit of time in seconds, `None` if it is none."""
     from cfagg.cf.units import linear_exact
     from cfagg.errors import CfaggError
 
     simple = {"day": 86400, "hour": 3600, "minute": 60, "second": 1, "d": 86400, "h": 3600, "min": 60, "s": 1}
     known = simple.get(unit, simple.get(unit.lower().removesuffix("s")))
     if known is not None:
-        return Fraction(known)
+        return float(known)
     try:
         scale, _ = linear_exact(unit, "s")
     except CfaggError:
         return None
-    return scale if scale > 0 else None
+    return float(scale) if scale > 0 else None
 
 
 @rule("TIM012")
