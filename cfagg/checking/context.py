@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cfagg.checking.aside import set_aside
-from cfagg.checking.model import Dataset, Group, Variable
+from cfagg.checking.model import LONGEST, Dataset, Group, Variable
 from cfagg.checking.references import Reference, Resolver, references
 from cfagg.checking.roles import Roles
 from cfagg.checking.versions import LATEST, Version
@@ -90,7 +90,7 @@ class Context:
     @cached_property
     def external(self) -> frozenset[str]:
         """Names of external variables (CF section 2.6.3)."""
-        return frozenset((self.dataset.root.text("external_variables") or "").split())
+        return frozenset((self.dataset.root.text("external_variables") or "")[:LONGEST].split())
 
     @cached_property
     def aside(self) -> frozenset[Group | Variable]:

@@ -21,6 +21,9 @@ __all__ = ["Result", "run", "version_of"]
 #: As many findings of one rule are kept for one dataset; further ones are counted.
 KEPT = 1000
 
+#: Characters of the longest message.
+SAID = 2000
+
 #: And as many are counted at most: a list of a million wrong names is not followed to its end.
 COUNTED = 100_000
 
@@ -128,4 +131,6 @@ def _finding(rule: Rule, hit: Hit) -> Finding:
         path = None if where.path == "/" else f"{where.path}/"
     else:
         path = None
-    return Finding(rule.code, hit.severity or rule.severity, path, hit.attribute, hit.message, hit.fix)
+    # Names and values in a message come from the dataset and may be of any length.
+    message = hit.message if len(hit.message) <= SAID else f"{hit.message[: SAID - 3]}..."
+    return Finding(rule.code, hit.severity or rule.severity, path, hit.attribute, message, hit.fix)

@@ -1,9 +1,11 @@
 """The small grammars of CF attributes that name variables.
 
-Every function returns `None` where the text does not follow the grammar.
+Every function returns `None` where the text does not follow the grammar, or is longer than any list can be.
 """
 
 from __future__ import annotations
+
+from cfagg.checking.model import LONGEST
 
 __all__ = ["grid_mappings", "interpolations", "pairs"]
 
@@ -21,6 +23,8 @@ def pairs(text: str) -> list[tuple[str, list[str]]] | None:
     True
     """
     found: list[tuple[str, list[str]]] = []
+    if len(text) > LONGEST:
+        return None
     for word in text.split():
         if word.endswith(":"):
             if word == ":" or (found and not found[-1][1]):
@@ -43,6 +47,8 @@ def grid_mappings(text: str) -> list[tuple[str, list[str]]] | None:
     >>> grid_mappings("crsOSGB: x y crsWGS84: lat lon")
     [('crsOSGB', ['x', 'y']), ('crsWGS84', ['lat', 'lon'])]
     """
+    if len(text) > LONGEST:
+        return None
     words = text.split()
     if len(words) == 1 and not words[0].endswith(":"):
         return [(words[0], [])]
@@ -61,6 +67,8 @@ def interpolations(text: str) -> list[tuple[list[str], str]] | None:
     """
     found: list[tuple[list[str], str]] = []
     ties: list[str] = []
+    if len(text) > LONGEST:
+        return None
     for word in text.split():
         if word.endswith(":"):
             ties.append(word[:-1])

@@ -29,6 +29,9 @@ Kind = Literal["char", "string", "integer", "float", "other"]
 #: As many values are read in one piece at most.
 BLOCK = 1 << 22
 
+#: As many characters of a list of names are looked at.
+LONGEST = 1 << 18
+
 
 @dataclass(eq=False, slots=True)
 class Dimension:
@@ -145,8 +148,11 @@ class Variable:
         return value if isinstance(value, str) else None
 
     def words(self, attribute: str) -> list[str]:
-        """Return the words of an attribute that is text, separated by blanks; none where it is not text."""
-        return (self.text(attribute) or "").split()
+        """Return the words of an attribute that is text, separated by blanks; none where it is not text.
+
+        No list of names is longer than `LONGEST`; of a text that is, the beginning is looked at.
+        """
+        return (self.text(attribute) or "")[:LONGEST].split()
 
     def numbers(self, attribute: str) -> npt.NDArray[Any] | None:
         """Return an attribute of numbers as an array of one dimension, `None` where it is absent or something else."""

@@ -15,6 +15,11 @@ from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.model import AttributeValue, Group, Variable
 from cfagg.checking.rule import rule
 
+_REMEDY = "; normalize the text"
+
+#: Of longer texts the beginning is looked at.
+_LONGEST = 1 << 20
+
 
 def _attributes(c: Context) -> Iterator[tuple[Group | Variable, str, AttributeValue]]:
     """Yield all attributes of all groups and variables."""
@@ -35,12 +40,15 @@ def _fault(text: str | bytes) -> str:
             return f"byte 0x{text[error.start]:02x} at position {error.start} is not UTF-8; write the text as UTF-8"
     if text.isascii():
         return ""
-    if any("\ud800" <= letter <= "\udfff" for letter in text):
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
         return "it holds bytes that are not UTF-8; write the text as UTF-8"
+    text = text[:_LONGEST]
     if unicodedata.is_normalized("NFC", text):
         return ""
     at = next((n for n, (a, b) in enumerate(zip(text, unicodedata.normalize("NFC", text), strict=False)) if a != b), 0)
-    return f"{text[at : at + 2]!r} at position {at} is not in Unicode normalization form C; normalize the text"
+    return f"{text[at : at + 2]!r} at position {at} is not in Unicode normalization form C{_REMEDY}"
 
 
 @rule("DOC002")
@@ -52,7 +60,7 @@ def text_is_normalized_utf8(c: Context) -> Iterator[Hit]:
             if fault:
                 owner = where.path if isinstance(where, Variable) else _group_path(where)
                 known = name in attribute_table()
-                fix = _normalized(owner, name, value) if isinstance(value, str) else ()
+                fix = _normalized(owner, name, value) if isinstance(value, str) and fault.endswith(_REMEDY) else ()
                 # The rule is about CF attributes: it may mean those that CF defines, or all in a CF dataset.
                 note = "" if known else " (an attribute that CF does not define)"
                 yield Hit(where, name, fault + note, None if known else "warning", fix)
@@ -70,9 +78,10 @@ def _group_path(group: Group) -> str | None:
 
 
 def _normalized(owner: str | None, name: str, value: str) -> tuple[Edit, ...]:
-    if any("\ud800" <= letter <= "\udfff" for letter in value):
+    normalized = unicodedata.normalize("NFC", value) if len(value) <= _LONGEST else value
+    if normalized == value:
         return ()
-    return (Edit(owner, name, unicodedata.normalize("NFC", value), safe=False),)
+    return (Edit(owner, name, normalized, safe=False),)
 
 
 def _fault_of_values(v: Variable, values: npt.NDArray[Any]) -> str:

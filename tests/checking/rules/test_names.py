@@ -180,3 +180,17 @@ def test_a_type_that_netcdf_does_not_have_is_an_error() -> None:
     found = parse_cdl('netcdf n { dimensions: x = 2 ; variables: byte a(x) ; :Conventions = "CF-1.13" ; }')
     found.root.variables["a"].kind = "other"
     assert told(found, "TYP001")[0].startswith("error a ")
+
+
+def test_very_long_texts_and_lists_are_looked_at_in_bounded_time() -> None:
+    text = 'netcdf n { dimensions: x = 2 ; variables: float t(x) ; :Conventions = "CF-1.13" ; }'
+    found = parse_cdl(text)
+    found.root.variables["t"].attributes = {"coordinates": "a " * 10**6, "formula_terms": "a: b " * 10**6}
+    found.root.attributes["comment"] = "u\u0308" * 10**7
+    assert {"DOC002", "COO009", "VRT004"} <= set(codes(found))
+
+
+def test_messages_do_not_repeat_long_names() -> None:
+    found = parse_cdl('netcdf n { dimensions: x = 2 ; variables: float t(x) ; :Conventions = "CF-1.13" ; }')
+    found.root.variables["t"].attributes = {"coordinates": "/" * 10**6}
+    assert max(len(f.message) for f in findings(found)) <= 2000
