@@ -1,0 +1,1 @@
+"""Headers of real files, as CDL."""
