@@ -90,6 +90,8 @@ def counts(v: Variable) -> npt.NDArray[np.int64] | None:
     if not v.is_numeric or v.size > LONGEST:
         return None
     values = unsigned(v, v.values().ravel())
+    if values.size != v.size:
+        return None  # a header without values
     missing = missing_mask(v, values)
     if values.dtype.kind == "f":
         missing |= ~np.isfinite(values) | (np.abs(values) > 2**53)

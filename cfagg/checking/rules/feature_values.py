@@ -92,7 +92,7 @@ def unused_elements_are_missing(c: Context) -> Iterator[Hit]:
                     continue
                 number = sum(
                     int(np.count_nonzero(missing_mask(t, there) & ~missing_mask(v, data)))
-                    for there, data in zip(t.blocks(), v.blocks(), strict=True)
+                    for there, data in zip(t.blocks(), v.blocks(), strict=False)
                 )
                 if number:
                     message = f"{number} values are there where {t.name!r} is missing; expected missing values there"
@@ -109,10 +109,10 @@ def times_of_a_feature_grow(c: Context) -> Iterator[Hit]:
     for t in times:
         if not t.is_numeric or t.is_coordinate or not t.stored:
             continue
+        raw = t.values().ravel()  # first, for it refuses what is too large
         rows = _rows(f, t)
-        if rows is None:
+        if rows is None or rows.shape != raw.shape:
             continue
-        raw = t.values().ravel()
         there = ~missing_mask(t, raw) & (rows >= 0)
         order = np.argsort(rows[there], kind="stable")
         row, value = rows[there][order], unpacked(t, raw[there])[order].astype(np.float64)

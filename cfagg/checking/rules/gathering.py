@@ -57,6 +57,8 @@ def list_is_within_the_gathered_dimensions(c: Context) -> Iterator[Hit]:
             continue
         points = prod(sizes)
         for block in v.blocks():
+            if not block.size:
+                continue
             least, greatest = int(block.min()), int(block.max())
             if least < 0 or greatest >= points:
                 yield Hit(

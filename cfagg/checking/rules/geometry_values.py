@@ -155,6 +155,8 @@ def rings_have_their_direction(c: Context) -> Iterator[Hit]:
             continue  # GEO015
         if g.has("interior_ring") and g.interior_ring is None:
             continue  # GEO020
+        if x.read is None or y.read is None:
+            continue
         inner = counts(g.interior_ring) if g.interior_ring is not None else np.zeros(sizes.size, np.int64)
         if inner is None or inner.shape != sizes.shape:
             continue
