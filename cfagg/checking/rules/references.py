@@ -10,6 +10,7 @@ from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
 from cfagg.checking.instructions import aggregations
 from cfagg.checking.rule import rule
+from cfagg.checking.versions import Version
 
 #: So many files are named in a message.
 _NAMED = 5
@@ -103,3 +104,16 @@ def missing_values_have_a_value(c: Context) -> Iterator[Hit]:
 def calendars_are_the_same(c: Context) -> Iterator[Hit]:
     """Fragments with times count in the calendar of the aggregation."""
     return _found(c, "REF010")
+
+
+@rule("REF011", until=Version(1, 12))
+def version_has_aggregations(c: Context) -> Iterator[Hit]:
+    """A dataset with aggregations of CF follows CF-1.13 or a later version."""
+    found = [v.path for v in c.once(aggregations) if v.dialect == "CF"]
+    if found:
+        names = ", ".join(repr(n) for n in found[:_NAMED]) + (", …" if len(found) > _NAMED else "")
+        message = (
+            f"aggregation variables as {names} came with CF-1.13; programs that go by {c.version} take them for "
+            "scalars: follow CF-1.13 and say so"
+        )
+        yield Hit(c.dataset.root, "Conventions", message)

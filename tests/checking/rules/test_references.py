@@ -267,3 +267,8 @@ def test_text_without_a_place_has_no_files_beside_it() -> None:
     with parse_cdl(YEAR) as dataset:
         findings = run(dataset, Options(references=True, select=("REF",))).findings
     assert {f.code for f in findings} == {"REF001", "REF002"}
+
+
+def test_a_dataset_of_an_older_version_is_told_that_it_has_aggregations(tmp_path: Path) -> None:
+    text = YEAR.replace("CF-1.13", "CF-1.12")
+    assert found(year(tmp_path, text=text)) == [("REF011", "warning")]
