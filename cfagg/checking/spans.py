@@ -11,6 +11,9 @@ from cfagg.checking.model import Dimension, Variable
 
 __all__ = ["coordinate_span", "own_span", "replaced", "span_is_known"]
 
+#: As many dimensions are followed for one variable; no real dataset has a fraction of them.
+_MOST = 1000
+
 
 def replaced(c: Context) -> dict[Dimension, tuple[Dimension, ...]]:
     """Return for each dimension that stands for others those others, one step far; cached."""
@@ -51,7 +54,7 @@ def coordinate_span(c: Context, variable: Variable) -> set[Dimension]:
     others = replaced(c)
     span: set[Dimension] = set()
     waiting = list(own_span(c, variable))
-    while waiting:
+    while waiting and len(span) < _MOST:
         dimension = waiting.pop()
         if dimension not in span:
             span.add(dimension)

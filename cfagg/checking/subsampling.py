@@ -123,7 +123,18 @@ def _interpolation_variables(c: Context) -> list[Variable]:
 
 
 def mapping(c: Context, v: Variable) -> list[Mapped] | None:
-    """Return the parts of the ``tie_point_mapping`` of an interpolation variable, `None` if it is malformed."""
+    """Return the parts of the ``tie_point_mapping`` of an interpolation variable, `None` if it is malformed; cached."""
+    known = c.once(_mappings)
+    if v not in known:
+        known[v] = _mapping(c, v)
+    return known[v]
+
+
+def _mappings(_: Context) -> dict[Variable, list[Mapped] | None]:
+    return {}
+
+
+def _mapping(c: Context, v: Variable) -> list[Mapped] | None:
     parsed = pairs(v.text("tie_point_mapping") or "")
     if not parsed or any(not 2 <= len(names) <= 3 for _, names in parsed):
         return None

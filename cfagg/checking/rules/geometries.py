@@ -105,12 +105,13 @@ def axes_of_node_coordinates_differ(c: Context) -> Iterator[Hit]:
 def data_carry_what_the_container_carries(c: Context) -> Iterator[Hit]:
     """A grid_mapping or coordinates attribute of a container stands on its data variables too."""
     for g in geometries(c):
+        named = set(g.container.words("coordinates"))
         for attribute in ("grid_mapping", "coordinates"):
             for v in g.users if g.has(attribute) else ():
                 if attribute not in v.attributes:
                     yield Hit(v, attribute, f"{g.container.name!r} has {attribute}, the variable has not; add it here")
                 elif attribute == "coordinates":
-                    missing = set(g.container.words(attribute)) - set(v.words(attribute))
+                    missing = named - set(v.words(attribute))
                     missing -= {d.name for d in v.dimensions}
                     if missing:
                         names = " ".join(sorted(missing))
@@ -210,13 +211,15 @@ def several_geometries_have_a_node_count(c: Context) -> Iterator[Hit]:
 
 
 def _points(c: Context, g: Geometry) -> Iterator[Hit]:
+    dimension = g.nodes[0].dimensions[0] if g.nodes and g.nodes[0].dimensions else None
+    if dimension is None or dimension.size <= 1 or not several(c, g):
+        return
     for v in g.users:
-        span = coordinate_span(c, v)
-        if g.nodes and all(d.size > 1 and d not in span for n in g.nodes for d in n.dimensions) and several(c, g):
-            dimension = g.nodes[0].dims[0] if g.nodes[0].dims else ""
-            if dimension:
-                message = f"without a node_count the dimension {dimension!r} of the nodes must be one of the variable's"
-                yield Hit(v, "geometry", message)
+        if dimension not in coordinate_span(c, v):
+            message = (
+                f"without a node_count the dimension {dimension.name!r} of the nodes must be one of the variable's"
+            )
+            yield Hit(v, "geometry", message)
 
 
 @rule("GEO018")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.lists import interpolations, pairs
+from cfagg.checking.model import Dimension
 from cfagg.checking.rule import rule
 from cfagg.checking.subsampling import METHODS, Mapped, interpolation_variables, mapping, uses
 
@@ -94,7 +95,7 @@ def tie_point_mapping_is_sound(c: Context) -> Iterator[Hit]:
                 "subsampled_dimension [interpolation_subarea_dimension]'",
             )
             continue
-        for message in _unsound(parts, parents.get(id(v), [])):
+        for message in _unsound(parts, parents.get(id(v), set())):
             yield Hit(v, "tie_point_mapping", message)
         method = METHODS.get(v.text("interpolation_name") or "")
         if method is not None and method.dimensions != len(parts):
@@ -106,15 +107,15 @@ def tie_point_mapping_is_sound(c: Context) -> Iterator[Hit]:
             )
 
 
-def _parents(c: Context) -> dict[int, list[set[object]]]:
-    """Return by interpolation variable the dimensions of each variable that uses it."""
-    found: dict[int, list[set[object]]] = {}
+def _parents(c: Context) -> dict[int, set[frozenset[Dimension]]]:
+    """Return by interpolation variable the dimensions of the variables that use it."""
+    found: dict[int, set[frozenset[Dimension]]] = {}
     for use in uses(c):
-        found.setdefault(id(use.interpolation), []).append(set(use.span))
+        found.setdefault(id(use.interpolation), set()).add(frozenset(use.span))
     return found
 
 
-def _unsound(parts: list[Mapped], parents: list[set[object]]) -> Iterator[str]:
+def _unsound(parts: list[Mapped], parents: set[frozenset[Dimension]]) -> Iterator[str]:
     seen: dict[str, set[str]] = {"interpolated": set(), "subsampled": set(), "subarea": set(), "index": set()}
     for part in parts:
         for kind, named in seen.items():
