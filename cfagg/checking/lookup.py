@@ -1,6 +1,7 @@
 """The vocabularies that CF refers to: standard names, area types, regions, modifiers of standard names.
 
-The tables are packed beside the rules; a user may give newer ones.  They are read when a rule first asks.
+The tables are packed beside the rules; a user may give newer ones, or a folder of them, of which that version is taken
+that the dataset names.  They are read when a rule first asks.
 
 Sources: CF sections 3.3 and 6.1.1, Appendix C; the tables are named in ``tables/SOURCES.md``.
 """
@@ -18,8 +19,19 @@ from cfagg.checking.findings import NotApplicable
 
 if TYPE_CHECKING:
     from cfagg.checking.context import Context
+    from cfagg.checking.model import Group
 
-__all__ = ["aliases", "area_types", "modifiers", "near", "regions", "standard_names", "table_versions"]
+__all__ = [
+    "aliases",
+    "area_types",
+    "modifiers",
+    "named_version",
+    "near",
+    "regions",
+    "standard_names",
+    "standard_names_version",
+    "table_versions",
+]
 
 _PACKED = {
     "standard_names": "standard_names_v94.csv.gz",
@@ -39,6 +51,10 @@ modifiers: Mapping[str, str | None] = {
 }
 
 
+#: The version in a text such as ``CF Standard Name Table v94``.
+_NAMED = re.compile(r"(?:v|version|table)[\s._-]{0,3}(\d{1,4})\b(?!\.\d)", re.IGNORECASE)
+
+
 class _Table(NamedTuple):
     version: str
     rows: Mapping[str, str]
@@ -49,32 +65,46 @@ def standard_names(c: Context) -> Mapping[str, str]:
 
     The unit is empty for quantities that are not numbers, such as ``region``.
     """
-    return _units(c.options.tables.get("standard_names"))
+    return _units(_chosen(c, "standard_names"))
 
 
 def aliases(c: Context) -> Mapping[str, tuple[str, ...]]:
     """Return the names that each alias stands for: one, seldom two."""
-    return _aliases(c.options.tables.get("standard_names"))
+    return _aliases(_chosen(c, "standard_names"))
 
 
 def area_types(c: Context) -> frozenset[str]:
     """Return the area types."""
-    return frozenset(_table("area_types", c.options.tables.get("area_types")).rows)
+    return frozenset(_table("area_types", _chosen(c, "area_types")).rows)
 
 
 def regions(c: Context) -> frozenset[str]:
     """Return the names of the standardized regions."""
-    return frozenset(_table("regions", c.options.tables.get("regions")).rows)
+    return frozenset(_table("regions", _chosen(c, "regions")).rows)
+
+
+def standard_names_version(c: Context) -> str:
+    """Return the version of the table of standard names that is used for this dataset."""
+    given = _chosen(c, "standard_names")
+    return _number(_PACKED["standard_names"]) if given is None else _table("standard_names", given).version
+
+
+def named_version(group: Group) -> int | None:
+    """Return the version of the table of standard names that a dataset says it uses."""
+    told = (g.text("standard_name_vocabulary") for g in group.ancestors())
+    found = _NAMED.search(next(filter(None, told), ""))
+    return int(found[1]) if found else None
 
 
 def table_versions(tables: Mapping[str, Path]) -> dict[str, str]:
-    """Return the version of each table, packed or given by the user.
+    """Return the version of each table, packed or given by the user; of a folder that of the newest.
 
     >>> table_versions({})
     {'standard_names': '94', 'area_types': '13', 'regions': '5'}
     """
     # The version of a packed table stands in its name, so it is not opened.
-    return {k: _table(k, tables[k]).version if k in tables else _number(name) for k, name in _PACKED.items()}
+    given = {kind: _newest(kind, tables[kind], None) for kind in _PACKED if kind in tables}
+    return {k: _table(k, given[k]).version if k in given else _number(name) for k, name in _PACKED.items()}
 
 
 def near(word: str, words: Mapping[str, object] | frozenset[str]) -> str:
@@ -89,6 +119,30 @@ def _near(word: str, words: frozenset[str]) -> str:
     # Names that share neither length nor first letters are not worth the slow comparison.
     likely = sorted(w for w in words if abs(len(w) - len(word)) <= 6 and (w[:3] == word[:3] or w[-4:] == word[-4:]))
     return next(iter(get_close_matches(word, likely[:400], 1, 0.82)), "")
+
+
+def _chosen(c: Context, kind: str) -> Path | None:
+    """Return the file of a table that the user has given, `None` for the packed one."""
+    given = c.options.tables.get(kind)
+    if given is None:
+        return None
+    return _newest(kind, given, named_version(c.dataset.root) if kind == "standard_names" else None)
+
+
+@lru_cache(maxsize=64)
+def _newest(kind: str, given: Path, version: int | None) -> Path:
+    """Return a file, or of a folder of tables the one of that version, else the newest."""
+    try:
+        files = list(given.iterdir()) if given.is_dir() else [given]
+    except OSError as error:
+        raise NotApplicable(f"the folder of tables {str(given)!r} is not read: {error}") from error
+    if files == [given]:
+        return given
+    word = kind.removesuffix("s").replace("_", "[-_ ]?")
+    found = {_number(f.name): f for f in files if re.search(word, f.name) and _number(f.name).isdigit()}
+    if not found:
+        raise NotApplicable(f"there is no table of {kind.replace('_', ' ')} in {str(given)!r}")
+    return found.get(str(version), found[max(found, key=int)])
 
 
 @lru_cache(maxsize=4)

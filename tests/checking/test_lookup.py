@@ -65,6 +65,19 @@ def test_a_table_in_csv_replaces_the_packed_one(tmp_path: Path) -> None:
     assert lookup.table_versions({"regions": path}) == {"standard_names": "94", "area_types": "13", "regions": "7"}
 
 
+def test_of_a_folder_of_tables_the_version_is_taken_that_the_dataset_names(tmp_path: Path) -> None:
+    for version in (9, 93, 200):
+        (tmp_path / f"cf-standard-name-table_v{version}.csv").write_text(f"standard_name\nname_{version},m,\n")
+    (tmp_path / "notes.txt").write_text("v999")
+    c = context(standard_names=tmp_path)
+    assert (list(lookup.standard_names(c)), lookup.standard_names_version(c)) == (["name_200"], "200")
+    c.dataset.root.attributes["standard_name_vocabulary"] = "CF Standard Name Table (v93, 21 January 2026)"
+    assert (list(lookup.standard_names(c)), lookup.standard_names_version(c)) == (["name_93"], "93")
+    assert lookup.table_versions({"standard_names": tmp_path})["standard_names"] == "200"
+    with pytest.raises(NotApplicable, match="no table of regions"):
+        lookup.regions(context(regions=tmp_path))
+
+
 @pytest.mark.parametrize(
     "raw", [b"<a><b></a>", b"\x1f\x8bnothing", b"<!DOCTYPE x [<!ENTITY a 'b'>]><x/>", b"\xff\xfe\xfd"]
 )

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit
-from cfagg.checking.lookup import aliases, area_types, modifiers, near, regions, standard_names, table_versions
+from cfagg.checking.lookup import (
+    aliases,
+    area_types,
+    modifiers,
+    named_version,
+    near,
+    regions,
+    standard_names,
+    standard_names_version,
+)
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
 from cfagg.checking.versions import DRAFT, Version
@@ -17,9 +25,6 @@ _COMING = frozenset({"reduced_gaussian_index"})
 
 #: Modifiers that a standard name of its own has replaced.
 _REPLACED = ("status_flag", "number_of_observations")
-
-#: The version in a text such as ``CF Standard Name Table v94``.
-_TABLE = re.compile(r"(?:v|version|table)[\s._-]{0,3}(\d{1,4})\b(?!\.\d)", re.IGNORECASE)
 
 #: Attributes by which a coordinate is an index or identifier that needs no description.
 _INDEX = frozenset({"compress", "sample_dimension", "instance_dimension", "cf_role"})
@@ -90,13 +95,13 @@ def standard_name_is_in_the_table(c: Context) -> Iterator[Hit]:
 def _unlisted(c: Context, v: Variable, name: str, rest: str) -> Hit:
     """Return what is told of a name that is not in the table."""
     names = standard_names(c)
-    version = table_versions(c.options.tables)["standard_names"]
+    version = standard_names_version(c)
     shown = name if len(name) <= 120 else name[:117] + "..."
     lower = name.lower()
     if lower in names:
         message = f"standard_name {shown!r} has capital letters; {lower!r} is listed"
         return Hit(v, "standard_name", message, fix=(Edit(v.path, "standard_name", lower + rest),))
-    named = _named_version(v)
+    named = named_version(v.group)
     if named is not None and version.isdigit() and named > int(version):
         message = (
             f"standard_name {shown!r} is not in version {version} of the standard name table; the dataset names "
@@ -108,13 +113,6 @@ def _unlisted(c: Context, v: Variable, name: str, rest: str) -> Hit:
     fix = (Edit(v.path, "standard_name", close + rest, safe=False),) if close else ()
     message = f"standard_name {shown!r} is not in version {version} of the standard name table{hint}"
     return Hit(v, "standard_name", message, fix=fix)
-
-
-def _named_version(v: Variable) -> int | None:
-    """Return the version of the table that the dataset says it uses."""
-    told = (g.text("standard_name_vocabulary") for g in v.group.ancestors())
-    found = _TABLE.search(next(filter(None, told), ""))
-    return int(found[1]) if found else None
 
 
 @rule("NAM004")
