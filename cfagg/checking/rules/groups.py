@@ -17,6 +17,7 @@ _OWN_RULES = frozenset(
         "coordinates", "bounds", "climatology", "geometry", "nodes", "node_coordinates", "grid_mapping",
         "cell_measures", "formula_terms", "quantization", "coordinate_interpolation", "tie_point_mapping",
         "interpolation_parameters", "bounds_tie_points", "aggregated_data", "ancillary_variables",
+        "node_count", "part_node_count", "interior_ring",
     }
 )  # fmt: skip
 
@@ -85,7 +86,7 @@ def references_lead_somewhere(c: Context) -> Iterator[Hit]:
         if r.target is not None or r.attribute in _NOT_HERE or r.name in c.external:
             continue
         # A flat dataset has no groups to search: the rule of the attribute itself tells.
-        if not grouped and "/" not in r.name and r.attribute in _OWN_RULES:
+        if not grouped and r.attribute in _OWN_RULES:
             continue
         if ("/" in r.name or "\\" in r.name) and not _well_formed(r.name):
             continue

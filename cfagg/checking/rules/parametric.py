@@ -54,6 +54,11 @@ def _all(c: Context) -> list[_Terms]:
     return found
 
 
+def _lost_bounds(c: Context) -> bool:
+    """Whether a ``bounds`` attribute names a variable that is not there."""
+    return any(r.target is None for v in c.with_attribute("bounds") for r in c.references_of(v, "bounds"))
+
+
 @rule("VRT003")
 def formula_terms_is_on_parametric_coordinates(c: Context) -> Iterator[Hit]:
     """Only coordinates with the standard name of a parametric vertical coordinate have ``formula_terms``."""
@@ -66,6 +71,8 @@ def formula_terms_is_on_parametric_coordinates(c: Context) -> Iterator[Hit]:
             if later is not None:
                 told = f"standard_name {name!r} is a parametric vertical coordinate only since {later.since}"
                 yield Hit(v, "formula_terms", told, "warning")
+            elif not name and v not in c.roles.coordinates and c.once(_lost_bounds):
+                continue  # they may be bounds whose coordinate names another variable, of which another rule tells
             else:
                 told = f"the standard_name is {name!r}" if name else "there is no standard_name"
                 expected = "expected is that of a parametric vertical coordinate (Appendix D)"
