@@ -57,7 +57,7 @@ def check_many(
         Number of processes.
     fork : bool
         Start them as copies of this one, where the system can.  That is fast, and only safe while this process has
-        no other threads and no files open.
+        no other threads, no files open and no connections.
     count : int, optional
         The number of sources, where it is known.
     patient : bool
@@ -149,6 +149,7 @@ def _pool(jobs: int, *, fork: bool) -> Any:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
+    # Threads of NumPy's linear algebra end before a copy is made and begin again; others would be missing in it.
     copies = fork and sys.platform.startswith("linux") and threading.active_count() == 1
     method = "fork" if copies else "spawn"
     if copies:

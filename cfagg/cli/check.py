@@ -155,10 +155,12 @@ def _check(args: argparse.Namespace) -> int:
     shown = not args.quiet and sys.stderr.isatty()
     # Where results are printed on the terminal one by one, they tell how far the check has come.
     counted = len(sources) > 1 and (args.quiet or args.output is not None or not sys.stdout.isatty())
+    # Connections to servers cannot be shared with copies of this process.
+    local = not any("://" in source for source in sources)
     patient = args.jobs is None and not args.data
     with bars(shown=shown), task("sources", len(sources)) if counted else nullcontext(_nothing) as step:
         results = check_many(
-            settings.jobs(sources), jobs=processes(args.jobs), fork=True, count=len(sources), patient=patient
+            settings.jobs(sources), jobs=processes(args.jobs), fork=local, count=len(sources), patient=patient
         )
         told = pieces(args.format, tally.counting(results, step), _style(args, Style))
         if args.quiet and args.output is None:

@@ -27,6 +27,10 @@ class Killer(os.PathLike):
         return self.path
 
 
+# Libraries that other tests have loaded into this process may have threads of their own; the command has none.
+pytestmark = pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+
+
 @pytest.fixture
 def sources(tmp_path: Path) -> list[str]:
     paths = written(tmp_path, broken=BROKEN, clean=CLEAN)
