@@ -86,8 +86,11 @@ def _geometry(c: Context, v: Variable) -> Geometry:
 
 
 def counts(v: Variable) -> npt.NDArray[np.int64] | None:
-    """Return the values of a variable that counts; missing ones as 0; `None` where it does not hold numbers."""
-    if not v.is_numeric or v.size > LONGEST:
+    """Return the values of a variable that counts; missing ones as 0; `None` where it does not hold numbers.
+
+    The values of aggregation variables stand in other files and are not looked at.
+    """
+    if not v.is_numeric or v.size > LONGEST or v.dialect is not None:
         return None
     values = unsigned(v, v.values().ravel())
     if values.size != v.size:

@@ -50,7 +50,7 @@ def list_is_within_the_gathered_dimensions(c: Context) -> Iterator[Hit]:
     """The values of a list variable are indices into the gathered dimensions, counted from 0."""
     for v in c.with_attribute("compress"):
         dimensions = _gathered(c, v)
-        if v.kind != "integer" or not dimensions:
+        if v.kind != "integer" or not dimensions or v.dialect is not None:
             continue
         sizes = [d.size for d in dimensions if d is not None]
         if len(sizes) < len(dimensions):

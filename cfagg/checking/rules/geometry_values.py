@@ -126,7 +126,7 @@ def interior_ring_is_zero_or_one(c: Context) -> Iterator[Hit]:
     """The interior ring variable holds 0 and 1 only."""
     for g in geometries(c):
         v = g.interior_ring
-        if v is None:
+        if v is None or v.dialect is not None:
             continue
         if not v.is_numeric:
             yield Hit(v, None, f"it is of type {v.dtype}; expected 0 for exterior and 1 for interior rings")
@@ -155,7 +155,7 @@ def rings_have_their_direction(c: Context) -> Iterator[Hit]:
             continue  # GEO015
         if g.has("interior_ring") and g.interior_ring is None:
             continue  # GEO020
-        if x.read is None or y.read is None:
+        if x.read is None or y.read is None or x.dialect is not None or y.dialect is not None:
             continue
         inner = counts(g.interior_ring) if g.interior_ring is not None else np.zeros(sizes.size, np.int64)
         if inner is None or inner.shape != sizes.shape:
