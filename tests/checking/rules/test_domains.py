@@ -156,3 +156,12 @@ def test_lists_of_gathered_points(changes: list[tuple[str, str]], expected: list
 def test_bounds_of_a_list_were_let_pass_before_version_1_11() -> None:
     text = changed(LIST, ("land:compress", 'land:bounds = "b" ; land:compress'))
     assert codes(text, "GAT", cf_version="1.10") == []
+
+
+def test_the_values_of_an_aggregated_list_stand_elsewhere() -> None:
+    text = """netcdf a { dimensions: y = 2 ; x = 3 ; land = 3 ; one = 1 ; variables:
+      int land ; land:compress = "y x" ; land:aggregated_dimensions = "land" ;
+      land:aggregated_data = "map: map uris: uris identifiers: ids" ;
+      int map(one, one) ; string uris(one) ; string ids(one) ; :Conventions = "CF-1.13" ;
+      data: land = -5 ; map = 3 ; uris = "a.nc" ; ids = "land" ; }"""
+    assert codes(text, "GAT") == []
