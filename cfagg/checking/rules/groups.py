@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from cfagg.checking.attribute_table import attribute_table, uses
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.model import Variable
@@ -59,11 +60,20 @@ def _paths(c: Context) -> Iterator[tuple[Variable, str, str, bool]]:
     for r in c.references:
         if "/" in r.name or "\\" in r.name:
             yield r.source, r.attribute, r.name, r.target is not None
+    for v, attribute, name in _dimension_names(c):
+        if "/" in name or "\\" in name:
+            yield v, attribute, name, c.resolver.dimension(name, v.group) is not None
+
+
+def _dimension_names(c: Context) -> Iterator[tuple[Variable, str, str]]:
+    """Yield (variable, attribute, name) of all references to dimensions."""
     for v in c.with_attribute(*DIMENSION_LISTS):
         for attribute in DIMENSION_LISTS:
-            for name in v.words(attribute) if attribute in v.attributes else ():
-                if "/" in name or "\\" in name:
-                    yield v, attribute, name, c.resolver.dimension(name, v.group) is not None
+            if attribute not in v.attributes or not uses(attribute, c.version):
+                continue
+            # Others use the word too.
+            if attribute != "dimensions" or v in c.roles.domains:
+                yield from ((v, attribute, name) for name in v.words(attribute))
 
 
 @rule("GRP003")
@@ -85,6 +95,8 @@ def references_lead_somewhere(c: Context) -> Iterator[Hit]:
             yield Hit(r.source, r.attribute, f"{_aside(r, r.target)}: refer to it by that path")
         if r.target is not None or r.attribute in _NOT_HERE or r.name in c.external:
             continue
+        if r.attribute in attribute_table() and not uses(r.attribute, c.version):
+            continue  # in this version of CF it is anybody's word
         # A flat dataset has no groups to search: the rule of the attribute itself tells.
         if not grouped and r.attribute in _OWN_RULES:
             continue
@@ -92,11 +104,9 @@ def references_lead_somewhere(c: Context) -> Iterator[Hit]:
             continue
         yield Hit(r.source, r.attribute, f"variable {r.name!r} is not in the dataset{_searched(r)}")
     if grouped:
-        for v in c.with_attribute(*DIMENSION_LISTS):
-            for attribute in DIMENSION_LISTS:
-                for name in v.words(attribute) if attribute in v.attributes else ():
-                    if c.resolver.dimension(name, v.group) is None and ("/" not in name or _well_formed(name)):
-                        yield Hit(v, attribute, f"dimension {name!r} is not in the dataset")
+        for v, attribute, name in _dimension_names(c):
+            if c.resolver.dimension(name, v.group) is None and ("/" not in name or _well_formed(name)):
+                yield Hit(v, attribute, f"dimension {name!r} is not in the dataset")
 
 
 def _searched(r: Reference) -> str:

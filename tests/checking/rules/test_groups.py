@@ -121,3 +121,9 @@ def test_only_coordinates_are_sought_sideways() -> None:
     assert codes(
         tree("near").replace("t:coordinates", "t:ancillary_variables").replace('"near"', '"aside"'), "GRP"
     ) == ["GRP004"]
+
+
+def test_words_that_a_version_of_cf_does_not_know_refer_to_nothing() -> None:
+    text = """netcdf n { :Conventions = "CF-1.8" ; group: g { dimensions: x = 2 ; variables: float t(x) ;
+      t:quantization = "rounded to 3 digits" ; t:dimensions = "lat lon" ; } }"""
+    assert codes(text, "GRP") == []
