@@ -127,3 +127,10 @@ def test_the_draft_has_one_name_more() -> None:
     source = one('standard_name = "reduced_gaussian_index"')
     assert codes(source, "NAM003", cf_version="1.14-draft") == []
     assert codes(source, "NAM003") == ["NAM003"]
+
+
+def test_not_for_every_one_of_many_wrong_names_a_near_one_is_looked_for() -> None:
+    many = " ".join(f'float v{i} ; v{i}:standard_name = "air_temperature_{i}" ;' for i in range(300))
+    found = findings(f"netcdf a {{ variables: {many} }}", "NAM003")
+    assert len(found) == 300
+    assert 0 < sum("spelled alike" in f.message for f in found) <= 50
