@@ -133,6 +133,8 @@ def _uses(description: Description) -> Iterator[_Use]:
     if description.variable.dialect == "CF" and not len(partitions.files):
         return  # unique values
     present = np.flatnonzero(partitions.present)
+    if not present.size:
+        return
     codes = partitions.file[present]
     order = np.argsort(codes, kind="stable")
     ordered, members = codes[order], present[order]

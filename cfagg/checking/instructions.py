@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -74,7 +75,11 @@ def masked(variable: Variable, limit: int = LIMIT) -> Masked | None:
     if variable.read is None or variable.dialect is not None or variable.kind == "other":
         return None
     if variable.is_text:
-        texts = variable.texts(limit).reshape([d.size for d in text_dimensions(variable)])
+        shape = [d.size for d in text_dimensions(variable)]
+        texts = variable.texts(limit)
+        if texts.size != prod(shape):
+            return None
+        texts = texts.reshape(shape)
         fills = {""}
         for name in ("_FillValue", "missing_value"):
             value = variable.attributes.get(name)
@@ -82,6 +87,8 @@ def masked(variable: Variable, limit: int = LIMIT) -> Masked | None:
         flat = np.fromiter((t not in fills for t in texts.ravel()), np.bool_, texts.size)
         return Masked(texts, flat.reshape(texts.shape))
     values = np.asarray(variable.values(limit))
+    if values.shape != tuple(d.size for d in variable.stored):
+        return None
     return Masked(values, _valid(variable, values))
 
 

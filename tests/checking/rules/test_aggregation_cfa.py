@@ -129,3 +129,10 @@ def test_substitutions_have_a_form() -> None:
     with_base = BASE.replace("  string formats", '    files:substitutions = "base: x" ;\n  string formats')
     assert codes(with_base) == ["CFA019"]
     assert codes(with_base.replace("base: x", "${base}: x")) == []
+
+
+def test_where_all_fragments_are_missing_none_is_opened() -> None:
+    text = BASE.replace('"January-June.nc", "July-December.nc"', "_, _").replace('"temp", "temp"', "_, _")
+    with parse_cdl(text) as dataset:
+        found = run(dataset, Options(select=("CFA", "REF"), references=True)).findings
+    assert found == []
