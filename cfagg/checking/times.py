@@ -13,13 +13,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cfagg.checking.datetimes import Datetime, parse_datetime
+from cfagg.checking.findings import Edit
 from cfagg.checking.model import Variable
 from cfagg.checking.units import is_time, split_reference
 
 if TYPE_CHECKING:
     from cfagg.checking.context import Context
 
-__all__ = ["EXPLICIT", "STANDARDIZED", "TIME_NAMES", "Time", "calendar_of", "explicit", "extent", "times", "unit_words"]
+__all__ = [
+    "EXPLICIT",
+    "STANDARDIZED",
+    "TIME_NAMES",
+    "Time",
+    "calendar_of",
+    "edits",
+    "explicit",
+    "extent",
+    "times",
+    "unit_words",
+]
 
 #: Standard names of instants.
 TIME_NAMES = frozenset({"time", "forecast_reference_time", "reference_epoch"})
@@ -178,6 +190,13 @@ def _base(name: str) -> str | None:
         if form in _NAMES or form.lower() in _NAMES:
             return form if form in _NAMES else form.lower()
     return None
+
+
+def edits(c: Context, v: Variable, attribute: str, value: str) -> tuple[Edit, ...]:
+    """Return the edits that change an attribute of a time, also where its boundary variable repeats it."""
+    cells = [r.target for name in ("bounds", "climatology") for r in c.references_of(v, name)]
+    same = [b for b in cells if b is not None and b.attributes.get(attribute) == v.text(attribute)]
+    return tuple(Edit(x.path, attribute, value) for x in (v, *same))
 
 
 def extent(v: Variable) -> tuple[float, float] | None:

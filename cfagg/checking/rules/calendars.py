@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from cfagg.checking.context import Context
 from cfagg.checking.datetimes import Datetime, days_in_month, may_have_leap_second, seconds_between
-from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.findings import Hit
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
-from cfagg.checking.times import STANDARDIZED, Time, explicit, extent, time_like, times
+from cfagg.checking.times import STANDARDIZED, Time, edits, explicit, extent, time_like, times
 from cfagg.checking.units import is_reference_time
 from cfagg.checking.versions import Version
 
@@ -92,7 +92,7 @@ def calendar_is_listed(c: Context) -> Iterator[Hit]:
                 "calendar",
                 "calendar 'no_leap' stands in table 4.1, but the text and all other versions of CF say 'noleap'",
                 "warning",
-                (Edit(v.path, "calendar", "noleap"),),
+                edits(c, v, "calendar", "noleap"),
             )
 
 
@@ -276,7 +276,7 @@ def standard_instead_of_gregorian(c: Context) -> Iterator[Hit]:
                 v,
                 "calendar",
                 f"calendar {text!r} is deprecated; write 'standard', which means the same",
-                fix=(Edit(v.path, "calendar", "standard"),),
+                fix=edits(c, v, "calendar", "standard"),
             )
 
 

@@ -104,17 +104,33 @@ def _name(c: Context, v: Variable, name: str) -> tuple[str, Severity | None] | N
     """Return what is wrong with what a method is applied to, `None` if nothing is."""
     if name in _COMMON or name in v.dims or coordinate_of(c, v, name) is not None or name in _selected(c, v):
         return None
-    from cfagg.checking.lookup import near, standard_names
+    from cfagg.checking.lookup import named_version, near, standard_names, standard_names_version
 
     table = standard_names(c)
     if name in table:
+        return None
+    if name in c.once(_gathered).get(v, ()):
         return None
     if any(r.name == name for r in c.references_of(v, "coordinates")):
         expected = "dimensions, scalar coordinates, standard names or 'area': name its dimensions"
         return f"{name!r} is an auxiliary coordinate; names are to be {expected}", "warning"
     like = near(name, frozenset({*v.dims, "area"})) or near(name, table)
     hint = f"; is {like!r} meant?" if like else ""
-    return f"{name!r} is no dimension or scalar coordinate of {v.path!r} and no standard name{hint}", None
+    named = named_version(v.group)
+    version = standard_names_version(c)
+    newer = named is not None and version.isdigit() and named > int(version)
+    return (
+        f"{name[:80]!r} is no dimension or scalar coordinate of {v.path!r} and no standard name{hint}",
+        "warning" if newer else None,
+    )
+
+
+def _gathered(c: Context) -> dict[Variable, set[str]]:
+    """Return, for variables that are compressed by gathering, the names of the dimensions that were gathered."""
+    lists = {v.dimensions[0]: v.words("compress") for v in c.with_attribute("compress") if v.is_coordinate}
+    if not lists:
+        return {}
+    return {v: {n for d in v.dimensions for n in lists.get(d, ())} for v in c.with_attribute("cell_methods")}
 
 
 def _selected(c: Context, v: Variable) -> set[str]:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from cfagg.checking.context import Context
 from cfagg.checking.datetimes import Datetime
-from cfagg.checking.findings import Edit, Hit, Severity
+from cfagg.checking.findings import Hit, Severity
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
-from cfagg.checking.times import TIME_NAMES, Time, time_like, times, unit_words
+from cfagg.checking.times import TIME_NAMES, Time, edits, time_like, times, unit_words
 from cfagg.checking.units import is_time, split_reference
 from cfagg.checking.versions import DRAFT, Version
 
@@ -190,7 +190,7 @@ def the_word_is_since(c: Context) -> Iterator[Hit]:
                 t.variable,
                 "units",
                 f"{t.word!r} stands before the reference datetime; expected 'since'",
-                fix=(Edit(t.variable.path, "units", new),),
+                fix=edits(c, t.variable, "units", new),
             )
 
 

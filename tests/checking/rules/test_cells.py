@@ -311,3 +311,17 @@ variables: double time(time) ; time:units = "days since 2000-01-01" ; time:calen
 def test_attributes_of_climatologies(time: str, bounds: str, expected: list[str]) -> None:
     text = CLIMATOLOGY.replace("TIME", time).replace("BOUNDS", bounds)
     assert [f"{f.code} {f.severity}" for f in findings(text, "CLM")] == expected
+
+
+def test_dimensions_that_were_gathered_may_be_named() -> None:
+    text = MEASURED.replace("MEASURES", "area: area").replace(
+        'd:long_name = "d" ;', 'd:long_name = "d" ; d:cell_methods = "y: x: mean" ;'
+    )
+    assert codes(text, "CEL003") == []
+
+
+def test_a_name_that_a_newer_table_may_have_is_a_warning() -> None:
+    text = METHODS.replace("WHAT", "name_of_tomorrow: mean").replace("TIME", "")
+    newer = text.replace(":Conventions", ':standard_name_vocabulary = "CF Standard Name Table v999" ; :Conventions')
+    assert [f.severity for f in findings(text, "CEL003", data=False)] == ["error"]
+    assert [f.severity for f in findings(newer, "CEL003", data=False)] == ["warning"]

@@ -211,3 +211,11 @@ def test_no_datetime_makes_a_rule_fail(text: str, calendar: str) -> None:
 @pytest.mark.parametrize("name", ["calendar", "month_lengths", "leap_year", "leap_month", "units"])
 def test_no_attribute_makes_a_rule_fail(name: str, value: str) -> None:
     assert "INT001" not in codes(cdl(attributes=f"t:{name} = {value} ;", calendar=""), "TIM")
+
+
+def test_a_new_calendar_is_given_to_the_bounds_too() -> None:
+    text = """netcdf b { dimensions: t = 1 ; nv = 2 ;
+variables: double t(t) ; t:units = "days after 2000-01-01" ; t:calendar = "gregorian" ; t:bounds = "b" ;
+ double b(t, nv) ; b:calendar = "gregorian" ; :Conventions = "CF-1.11" ; data: t = 1 ; b = 0, 1 ; }"""
+    fixes = {f.code: [(e.variable, e.value) for e in f.fix] for f in findings(text, "TIM")}
+    assert fixes == {"TIM007": [("t", "days since 2000-01-01")], "TIM015": [("t", "standard"), ("b", "standard")]}
