@@ -118,7 +118,8 @@ def _near(word: str, words: frozenset[str]) -> str:
 
     # Names that share neither length nor first letters are not worth the slow comparison.
     likely = sorted(w for w in words if abs(len(w) - len(word)) <= 6 and (w[:3] == word[:3] or w[-4:] == word[-4:]))
-    return next(iter(get_close_matches(word, likely[:400], 1, 0.82)), "")
+    likely.sort(key=lambda w: abs(len(w) - len(word)))
+    return next(iter(get_close_matches(word, likely[:300], 1, 0.82)), "")
 
 
 def _chosen(c: Context, kind: str) -> Path | None:

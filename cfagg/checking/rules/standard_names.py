@@ -26,6 +26,9 @@ _COMING = frozenset({"reduced_gaussian_index"})
 #: Modifiers that a standard name of its own has replaced.
 _REPLACED = ("status_flag", "number_of_observations")
 
+#: For as many unlisted names the nearest listed one is looked for; it takes some milliseconds each.
+_SUGGESTED = 50
+
 #: Attributes by which a coordinate is an index or identifier that needs no description.
 _INDEX = frozenset({"compress", "sample_dimension", "instance_dimension", "cf_role"})
 
@@ -108,11 +111,17 @@ def _unlisted(c: Context, v: Variable, name: str, rest: str) -> Hit:
             f"version {named}, which may have it: give that table to be sure"
         )
         return Hit(v, "standard_name", message, severity="warning")
-    close = near(name, names)
+    looked_for = c.once(_looked_for)
+    looked_for.add(name)
+    close = near(name, names) if len(looked_for) <= _SUGGESTED else ""
     hint = f"; {close!r} is spelled alike" if close else ""
     fix = (Edit(v.path, "standard_name", close + rest, safe=False),) if close else ()
     message = f"standard_name {shown!r} is not in version {version} of the standard name table{hint}"
     return Hit(v, "standard_name", message, fix=fix)
+
+
+def _looked_for(_: Context) -> set[str]:
+    return set()
 
 
 @rule("NAM004")
