@@ -246,4 +246,9 @@ def _instructions(variable: Variable, dialect: Literal["CF", "CFA"], c: Context)
         target, _ = c.resolver.variable(names[0], variable.group)
         if target is not None:
             made.targets[term] = target
+    if dialect == "CFA" and made.terms.keys() >= {"shape", "location"} and "file" not in made.terms:
+        made.problem = (
+            "shape, location and address are terms of a draft; in CF-1.13 they are called map, uris and identifiers"
+        )
+        made.targets.clear()
     return made

@@ -19,6 +19,9 @@ _FULL, _UNIQUE = {"map", "uris", "identifiers"}, {"map", "unique_values"}
 #: Other names for features, in drafts and in CFA.
 _OLD = {"location", "file", "address", "format", "variable", "unique_value", "shape"}
 
+#: What a draft of CF-1.13 called some of them.
+_DRAFT = {"location": "uris", "variable": "identifiers", "unique_value": "unique_values"}
+
 #: So many values are named in a message.
 _NAMED = 3
 
@@ -95,6 +98,10 @@ def features_are_complete(c: Context) -> Iterator[Hit]:
                 fix = (Edit(i.variable.path, "aggregated_data", value),)
             elif given & _OLD:
                 message += f"; {', '.join(sorted(given & _OLD))} stood in drafts and in CFA only"
+                new = [_DRAFT.get(k, k) for k in i.terms]
+                if set(new) in (_FULL, _UNIQUE) and len(new) == len(set(new)):
+                    value = " ".join(f"{k}: {name}" for k, name in zip(new, i.terms.values(), strict=True))
+                    fix = (Edit(i.variable.path, "aggregated_data", value, safe=False),)
             yield Hit(i.variable, "aggregated_data", message, fix=fix)
         for feature, name in i.terms.items():
             if feature not in i.targets:

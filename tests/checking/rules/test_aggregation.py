@@ -159,6 +159,15 @@ def test_features_in_upper_case_can_be_put_right() -> None:
     ]
 
 
+def test_terms_of_a_draft_can_be_put_right_by_those_who_know_them() -> None:
+    draft = GRID.replace("uris: files", "location: files").replace("identifiers: names", "variable: names")
+    (found,) = [f for f in findings(draft) if f.severity == "error"]
+    assert (found.code, [(e.value, e.safe) for e in found.fix]) == (
+        "AGG004",
+        [("map: sizes uris: files identifiers: names", False)],
+    )
+
+
 def test_a_size_of_zero_is_a_warning() -> None:
     text = GRID.replace("90, 45, 45", "90, 90, 0")
     assert codes(text) == []

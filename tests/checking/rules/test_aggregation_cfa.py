@@ -136,3 +136,8 @@ def test_where_all_fragments_are_missing_none_is_opened() -> None:
     with parse_cdl(text) as dataset:
         found = run(dataset, Options(select=("CFA", "REF"), references=True)).findings
     assert found == []
+
+
+def test_terms_of_another_draft_are_named_once() -> None:
+    text = BASE.replace("location: where", "shape: where").replace("file: files", "location: files")
+    assert codes(text.replace("format: formats", "")) == ["CFA013"]
