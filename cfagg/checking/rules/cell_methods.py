@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from cfagg.checking.cell_methods import METHODS, Entry, Parsed, parse
 from cfagg.checking.context import Context
@@ -13,6 +13,9 @@ from cfagg.checking.units import known
 
 #: Names that need no look at the table of standard names.
 _COMMON = frozenset({"area", "time", "latitude", "longitude"})
+
+#: For so many unknown words of one dataset words are searched that are spelled alike.
+_SEARCHES = 100
 
 #: What may be said of one climatological time, in order (section 7.4).
 _CLIMATOLOGIES = (
@@ -69,6 +72,21 @@ def is_scalar(v: Variable) -> bool:
     return not v.dimensions or (v.kind == "char" and len(v.dimensions) == 1)
 
 
+def _alike(c: Context, word: str, words: Mapping[str, object] | frozenset[str]) -> str:
+    """Return a word that is spelled alike, for some words only: the search is slow."""
+    from cfagg.checking.lookup import near
+
+    searched = c.once(_searched)
+    key = word, words if isinstance(words, frozenset) else None
+    if key not in searched:
+        searched[key] = near(word, words) if len(searched) < _SEARCHES else ""
+    return searched[key]
+
+
+def _searched(_: Context) -> dict[tuple[str, frozenset[str] | None], str]:
+    return {}
+
+
 @rule("CEL003")
 def cell_methods_follow_the_grammar(c: Context) -> Iterator[Hit]:
     """cell_methods follows its grammar, and names, methods and area types are those that CF knows."""
@@ -91,9 +109,7 @@ def cell_methods_follow_the_grammar(c: Context) -> Iterator[Hit]:
 def _method(c: Context, v: Variable, entry: Entry) -> Iterator[Hit]:
     since = METHODS.get(entry.method.lower())
     if since is None:
-        from cfagg.checking.lookup import near
-
-        like = near(entry.method.lower(), METHODS)
+        like = _alike(c, entry.method.lower(), frozenset(METHODS))
         hint = f"; is {like!r} meant?" if like else "; the methods are listed in Appendix E"
         yield Hit(v, "cell_methods", f"{entry.method!r} is no cell method{hint}")
     elif since > c.version.minor:
@@ -104,7 +120,7 @@ def _name(c: Context, v: Variable, name: str) -> tuple[str, Severity | None] | N
     """Return what is wrong with what a method is applied to, `None` if nothing is."""
     if name in _COMMON or name in v.dims or coordinate_of(c, v, name) is not None or name in _selected(c, v):
         return None
-    from cfagg.checking.lookup import named_version, near, standard_names, standard_names_version
+    from cfagg.checking.lookup import named_version, standard_names, standard_names_version
 
     table = standard_names(c)
     if name in table:
@@ -114,7 +130,7 @@ def _name(c: Context, v: Variable, name: str) -> tuple[str, Severity | None] | N
     if any(r.name == name for r in c.references_of(v, "coordinates")):
         expected = "dimensions, scalar coordinates, standard names or 'area': name its dimensions"
         return f"{name!r} is an auxiliary coordinate; names are to be {expected}", "warning"
-    like = near(name, frozenset({*v.dims, "area"})) or near(name, table)
+    like = _alike(c, name, frozenset({*v.dims, "area"})) or _alike(c, name, table)
     hint = f"; is {like!r} meant?" if like else ""
     named = named_version(v.group)
     version = standard_names_version(c)
@@ -151,14 +167,14 @@ def _areas(c: Context, v: Variable, entry: Entry) -> Iterator[Hit]:
 
 def _area(c: Context, v: Variable, keyword: str, name: str) -> tuple[str, Severity | None] | None:
     """Return what is wrong with an area type."""
-    from cfagg.checking.lookup import area_types, near
+    from cfagg.checking.lookup import area_types
 
     table = area_types(c)
     found, _ = c.resolver.variable(name, v.group)
     if found is None:
         if name in table:
             return None
-        like = near(name, table)
+        like = _alike(c, name, table)
         hint = f"; is {like!r} meant?" if like else ""
         return f"{name!r} after {keyword!r} is no area type and no variable of area types{hint}", None
     if (found.text("standard_name") or "").strip() != "area_type":
