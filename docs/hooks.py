@@ -19,7 +19,7 @@ for _folder in (HERE, HERE.parent):
         sys.path.insert(0, str(_folder))
 
 # MkDocs takes the folders off the path again once this file is loaded: all is imported here.
-from making import boxes, commands, costs, windows  # noqa: E402
+from making import boxes, commands, costs, coverage, windows  # noqa: E402
 
 from tests.benchmarks import numerics  # noqa: E402
 
@@ -28,7 +28,11 @@ RUN = ("accumulation.md", "observations.md")
 
 
 #: Name of a table -> what makes it.
-TABLES: dict[str, Callable[[], str]] = {"numerics": numerics.table, "costs": costs.table}
+TABLES: dict[str, Callable[[], str]] = {
+    "numerics": numerics.table,
+    "costs": costs.table,
+    "coverage": coverage.table,
+}
 
 
 @functools.cache
