@@ -36,10 +36,15 @@ def _axis(v: Variable) -> str | None:
 
 
 def _may_have_axis(c: Context) -> set[Variable]:
-    """Return the coordinates of all kinds, and the bounds, which may repeat the axis of their parents."""
+    """Return the coordinates of all kinds, and the bounds, which may repeat the axis of their parents.
+
+    Coordinates that belong to no data are often named by a ``coordinates`` attribute of the dataset.
+    """
     roles = c.roles
     others = ("node_coordinates", "nodes", "bounds", "climatology", "bounds_tie_points")
-    return roles.coordinates.union(*(roles.named_by(a) for a in others))
+    named = (c.resolver.variable(w, g)[0] for g in c.dataset.groups for w in (g.text("coordinates") or "").split())
+    idle = {v for v in named if v is not None}
+    return roles.coordinates.union(idle, roles.meshes, *(roles.named_by(a) for a in others))
 
 
 @rule("COO001")

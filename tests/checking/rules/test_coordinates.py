@@ -30,6 +30,7 @@ def grid(more: str) -> str:
         ("", []),
         ('t:coordinates = "h" ; float h ; h:axis = "Z" ; h:units = "m" ; h:positive = "up" ;', []),
         ('float h ; h:axis = "Z" ;', ["COO001"]),
+        ('float h ; h:axis = "Z" ; :coordinates = "h" ;', []),
         ('t:axis = "T" ;', ["COO001"]),
         ('lat:axis = "N" ;', ["COO002"]),
         ("lat:axis = 2 ;", ["COO002"]),
