@@ -203,8 +203,8 @@ def extent(v: Variable) -> tuple[float, float] | None:
     """Return the least and the greatest value, unpacked, of those that are not missing; `None` if there are none."""
     from cfagg.checking.missing import missing_mask, unpacked
 
-    if not v.is_numeric:
-        return None
+    if not v.is_numeric or v.dialect is not None:
+        return None  # the values of an aggregation stand in other files
     low, high = np.inf, -np.inf
     for block in v.blocks():
         real = np.asarray(unpacked(v, block), np.float64)[~missing_mask(v, block)]
