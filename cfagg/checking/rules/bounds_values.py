@@ -22,7 +22,8 @@ Floats = npt.NDArray[np.float64]
 def _shaped(v: Variable, b: Variable) -> bool:
     """Whether the dimensions are such that values can be compared."""
     usable = v.is_numeric and b.is_numeric and v.dialect is None and b.dialect is None
-    return usable and len(b.dimensions) > 0 and same_dimensions(b.dimensions[:-1], v.dimensions)
+    readable = v.read is not None and b.read is not None
+    return usable and readable and len(b.dimensions) > 0 and same_dimensions(b.dimensions[:-1], v.dimensions)
 
 
 def _real(v: Variable, raw: npt.NDArray[Any]) -> Floats:

@@ -325,3 +325,11 @@ def test_a_name_that_a_newer_table_may_have_is_a_warning() -> None:
     newer = text.replace(":Conventions", ':standard_name_vocabulary = "CF Standard Name Table v999" ; :Conventions')
     assert [f.severity for f in findings(text, "CEL003", data=False)] == ["error"]
     assert [f.severity for f in findings(newer, "CEL003", data=False)] == ["warning"]
+
+
+def test_headers_without_values_are_left_alone() -> None:
+    from cfagg.checking.sources.cdl import parse_cdl
+
+    dataset = parse_cdl(axis("0, 120, 240", "300, 60, 60, 180, 180, 300"))
+    dataset.root.variables["b"].read = None
+    assert codes(dataset, "BND") == []
