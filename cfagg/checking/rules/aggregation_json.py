@@ -126,12 +126,13 @@ def _problems(c: Context, dialect: str, kind: str) -> Iterator[Hit]:
 
 def _own(c: Context, dialect: str) -> Iterator[Hit]:
     """Yield what is wrong with the sub-arrays in the dataset itself."""
-    from cfagg.checking.described import is_private
-
     attribute = f"{dialect.lower()}_array"
     for d in _descriptions(c, dialect):
         if d.aggregation is None:
             continue
+        # What reads JSON is loaded only where there is some.
+        from cfagg.checking.described import is_private
+
         partitions = d.aggregation.partitions
         own = np.unique(partitions.address[(partitions.file < 0) & (partitions.address >= 0)])
         for name in (str(partitions.addresses[int(code)]) for code in own):
