@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.checking.model import Dataset, Dimension, Group, Variable
+from cfagg.checking.sources.foreign import too_long
 from cfagg.checking.sources.json_values import document, value_of_json
 from cfagg.checking.sources.nczarr import HIDDEN, Notes, notes_of
 from cfagg.checking.sources.stores import LocalStore, Store, joined
@@ -280,7 +281,8 @@ def _ordered(below: dict[str, _Node], notes: Notes) -> list[tuple[str, _Node]]:
 def _give_attributes(owner: Group | Variable, node: _Node, notes: Notes) -> None:
     hidden = HIDDEN if notes.found else ("_ARRAY_DIMENSIONS",)
     owner.attributes = {
-        name: value_of_json(value, notes.types.get(name))
+        name: (too_long(name, len(value)) if isinstance(value, str) else None)
+        or value_of_json(value, notes.types.get(name))
         for name, value in node.attributes.items()
         if name not in hidden
     }
