@@ -6,6 +6,7 @@ Both writings are read, that of ISO 19162 (``GEODCRS[...]``) and the older one (
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 __all__ = ["problems"]
 
@@ -27,7 +28,7 @@ _TOKEN = re.compile(
 )
 
 #: Keywords that a whole text may begin with -> what must stand in it, one word of each.
-_WHOLE: dict[str, tuple[tuple[str, ...], ...]] = (
+_WHOLE: Mapping[str, tuple[tuple[str, ...], ...]] = (
     dict.fromkeys(
         ("GEODCRS", "GEODETICCRS", "GEOGCRS", "GEOGRAPHICCRS"),
         (("DATUM", "ENSEMBLE", "GEODETICDATUM", "TRF", "BASEGEOGCRS", "BASEGEODCRS"), ("CS",)),
