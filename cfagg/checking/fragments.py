@@ -150,7 +150,10 @@ def _path(name: str, description: Description) -> str:
         return name
     scheme = scheme_of(name)
     if scheme == "file":
-        parts = urlsplit(name)
+        try:
+            parts = urlsplit(name)
+        except ValueError as error:
+            raise UnsupportedError(f"{name[:200]!r} is no URI: {error}") from error
         if parts.netloc in ("", "localhost"):
             return unquote(parts.path)
     if scheme is not None:

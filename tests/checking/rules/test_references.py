@@ -196,7 +196,7 @@ def test_a_file_elsewhere_needs_to_be_allowed(tmp_path: Path, way: str) -> None:
     assert found(path, allow=(str(other),)) == []
 
 
-@pytest.mark.parametrize("uri", ["https://example.org/a.nc", "s3://bucket/a.nc", "my_own:///a"])
+@pytest.mark.parametrize("uri", ["https://example.org/a.nc", "s3://bucket/a.nc", "my_own:///a", "file://[x/a.nc"])
 def test_what_is_far_away_is_not_opened(tmp_path: Path, uri: str) -> None:
     assert found(year(tmp_path, text=YEAR.replace('"a.nc"', f'"{uri}"'))) == [("REF002", "warning")]
 
