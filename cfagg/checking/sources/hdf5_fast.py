@@ -25,8 +25,8 @@ from cfagg.errors import SourceError
 __all__ = ["open_fast", "parsed"]
 
 #: Numbers of header messages.
-_SPACE, _LINKS, _TYPE, _LINK, _ATTRIBUTE, _CONTINUED, _ATTRIBUTES = 1, 2, 3, 6, 12, 16, 21
-_KNOWN = frozenset({_SPACE, _LINKS, _TYPE, _LINK, _ATTRIBUTE, _CONTINUED, _ATTRIBUTES})
+_SPACE, _LINKS, _TYPE, _LINK, _ATTRIBUTE, _CONTINUED, _SYMBOLS, _ATTRIBUTES = 1, 2, 3, 6, 12, 16, 17, 21
+_KNOWN = frozenset({_SPACE, _LINKS, _TYPE, _LINK, _ATTRIBUTE, _CONTINUED, _SYMBOLS, _ATTRIBUTES})
 #: Those that say nothing of interest here: nil, fill values, files of values, layout, group information, filters,
 #: comment, times, hints for B-trees, count of references.
 _IGNORED = frozenset({0, 4, 5, 7, 8, 10, 11, 13, 14, 18, 19, 22})
@@ -192,10 +192,12 @@ class _Reader:
         return int(root)
 
     def _object(self, at: int) -> _Object:
-        """Read an object header of version 2."""
+        """Read an object header."""
         space = self.space
-        prefix = space.take(at, 48)
-        if prefix[:5] != b"OHDR\2":
+        prefix = space.data[at : at + 32]
+        if prefix[:4] != b"OHDR":
+            return self._old_object(at)
+        if prefix[4] != 2:
             raise UnusualError
         flags = prefix[5]
         skip = 6 + (16 if flags & 32 else 0) + (4 if flags & 16 else 0)
@@ -237,6 +239,25 @@ class _Reader:
                 here = stop
         return found
 
+    def _old_object(self, at: int) -> _Object:
+        """Read an object header of version 1."""
+        from cfagg.checking.sources.hdf5_old import messages
+
+        found = _Object()
+        for kind, flags, data in messages(self.space, at):
+            if kind in _IGNORED:
+                continue
+            if kind not in _KNOWN:
+                raise UnusualError
+            message = self._shared(data, kind) if flags & 2 else data
+            if kind == _ATTRIBUTE:
+                found.attributes.append((0, message))
+            elif kind == _LINK:
+                found.links.append(message)
+            else:
+                found.messages[kind] = message
+        return found
+
     def _shared(self, data: bytes, kind: int) -> bytes:
         """Return the message that a shared one stands for: a type with a name."""
         if kind != _TYPE or data[0] not in (2, 3) or (data[0] == 3 and data[1] != 2):
@@ -250,6 +271,14 @@ class _Reader:
 
     def _links(self, group: _Object) -> list[tuple[bytes, int]]:
         """Return names and places of the objects of a group, in the order of their making or of their names."""
+        if _SYMBOLS in group.messages:
+            from cfagg.checking.sources.hdf5_old import symbols
+
+            members = list(symbols(self.space, group.messages[_SYMBOLS]))
+            self.objects += len(members)
+            if self.objects > MOST:
+                raise UnusualError
+            return members
         stored = [*group.links, *self._dense(group.messages.get(_LINKS), 5, 11, 4)]
         self.objects += len(stored)
         if self.objects > MOST:
@@ -328,8 +357,6 @@ class _Reader:
         info = found.messages.get(_ATTRIBUTES)
         if info is not None:
             stored = [*stored, *self._dense_attributes(info)]
-            if len(stored) > len(found.attributes) and not found.ordered:
-                raise UnusualError  # by the order of their names, which the library knows
         if found.ordered:
             stored.sort()
         shown: dict[str, AttributeValue] = {}
@@ -342,7 +369,12 @@ class _Reader:
                 begin = 9 + length
                 middle = begin + kind_size
                 end = middle + space_size
+            elif version == 2:
+                begin = 8 + length
+                middle = begin + kind_size
+                end = middle + space_size
             elif version == 1:
+                flags = 0
                 begin = 8 + length + (-length & 7)
                 middle = begin + kind_size + (-kind_size & 7)
                 end = middle + space_size + (-space_size & 7)

@@ -276,31 +276,32 @@ def records(space: Space, at: int, kind: int, size: int) -> Iterator[bytes]:
         here = max((node - 10 - pointer) // (size + pointer), 1)
         below = (here + 1) * below + here
         totals.append(_width(below))
-    left = total
-    waiting = [(root, count, depth)]
-    while waiting:
-        place, count, level = waiting.pop()
-        left -= count
-        if left < 0:
-            raise UnusualError
-        if level == 0:
-            leaf = space.structure(place, 6 + count * size + 4)
-            if leaf[:6] != b"BTLF\0" + bytes([kind]):
-                raise UnusualError
-            for i in range(count):
-                yield leaf[6 + i * size : 6 + (i + 1) * size]
-            continue
-        pointer = 8 + width + totals[level - 1]
-        inner = space.structure(place, 6 + count * size + (count + 1) * pointer + 4)
-        if inner[:6] != b"BTIN\0" + bytes([kind]):
+    yield from _below(space, root, count, depth, kind, size, (width, totals))
+
+
+def _below(
+    space: Space, place: int, count: int, level: int, kind: int, size: int, widths: tuple[int, list[int]]
+) -> Iterator[bytes]:
+    """Yield the records of a node and of all below it, in order; there are few levels."""
+    if level == 0:
+        leaf = space.structure(place, 6 + count * size + 4)
+        if leaf[:6] != b"BTLF\0" + bytes([kind]):
             raise UnusualError
         for i in range(count):
+            yield leaf[6 + i * size : 6 + (i + 1) * size]
+        return
+    width, totals = widths
+    pointer = 8 + width + totals[level - 1]
+    inner = space.structure(place, 6 + count * size + (count + 1) * pointer + 4)
+    if inner[:6] != b"BTIN\0" + bytes([kind]):
+        raise UnusualError
+    here = 6 + count * size
+    for i in range(count + 1):
+        child = inner[here + i * pointer : here + (i + 1) * pointer]
+        below = int.from_bytes(child[8 : 8 + width], "little")
+        yield from _below(space, int.from_bytes(child[:8], "little"), below, level - 1, kind, size, widths)
+        if i < count:
             yield inner[6 + i * size : 6 + (i + 1) * size]
-        here = 6 + count * size
-        for i in range(count + 1):
-            child = inner[here + i * pointer : here + (i + 1) * pointer]
-            here_count = int.from_bytes(child[8 : 8 + width], "little")
-            waiting.append((int.from_bytes(child[:8], "little"), here_count, level - 1))
 
 
 def _width(number: int) -> int:
