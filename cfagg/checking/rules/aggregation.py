@@ -342,16 +342,19 @@ def map_fills_the_dimensions(c: Context) -> Iterator[Hit]:
 @rule("AGG019")
 def containers_are_no_aggregations(c: Context) -> Iterator[Hit]:
     """Variables whose data mean nothing are not aggregations."""
+    found = list(_described(c))
+    if not found:
+        return
     kinds = (
         ("a grid mapping variable", c.roles.grid_mappings),
         ("a geometry container", c.roles.geometries),
         ("an interpolation variable", c.roles.interpolations),
         ("a quantization variable", c.roles.named_by("quantization")),
-        ("a mesh topology", {v for v in c.dataset.variables if v.text("cf_role") == "mesh_topology"}),
+        ("a mesh topology", {i.variable for i in found if i.variable.text("cf_role") == "mesh_topology"}),
         ("a domain variable", c.roles.domains),
     )
-    for i in _described(c):
-        kind = next((name for name, found in kinds if i.variable in found), None)
+    for i in found:
+        kind = next((name for name, members in kinds if i.variable in members), None)
         if kind is not None:
             message = f"it is {kind}, whose data mean nothing; store it as an ordinary variable"
             yield Hit(i.variable, "aggregated_data", message)
