@@ -82,10 +82,11 @@ def _user(told: list[list[str]], runs: int) -> list[float]:
 
 
 def _write(path: Path, variables: int) -> Path:
-    """Write a small grid of so many variables, each with ten attributes, and return its path."""
+    """Write a small grid of so many variables with ten attributes each, as models write them, and return its path."""
     with netCDF4.Dataset(path, "w") as file:
         file.Conventions = "CF-1.8"
         file.title = "grid"
+        file.createDimension("bnds", 2)
         for name, size, standard_name, units, axis in (
             ("time", 2, "time", "days since 2000-01-01", "T"),
             ("lat", 3, "latitude", "degrees_north", "Y"),
@@ -95,7 +96,16 @@ def _write(path: Path, variables: int) -> Path:
             axis_ = file.createVariable(name, "f8", (name,))
             axis_[:] = np.arange(size)
             axis_.setncatts({"standard_name": standard_name, "units": units, "axis": axis, "long_name": name})
+            axis_.bounds = f"{name}_bnds"
+            file.createVariable(f"{name}_bnds", "f8", (name, "bnds"))[:] = np.arange(size)[:, None] + [-0.5, 0.5]
         file["time"].calendar = "standard"
+        height = file.createVariable("height", "f8", ())
+        height.setncatts(
+            {"standard_name": "height", "long_name": "height", "units": "m", "positive": "up", "axis": "Z"}
+        )
+        height[...] = 2.0
+        area = file.createVariable("areacella", "f4", ("lat", "lon"))
+        area.setncatts({"standard_name": "cell_area", "long_name": "area", "units": "m2"})
         for n in range(variables):
             field = file.createVariable(f"tas_{n}", "f4", ("time", "lat", "lon"), fill_value=np.float32(1e20))
             field.setncatts(
@@ -103,10 +113,10 @@ def _write(path: Path, variables: int) -> Path:
                     "standard_name": "air_temperature",
                     "long_name": f"temperature {n}",
                     "units": "K",
-                    "cell_methods": "time: point",
+                    "cell_methods": "area: time: mean",
+                    "cell_measures": "area: areacella",
+                    "coordinates": "height",
                     "missing_value": np.float32(1e20),
-                    "valid_min": np.float32(0),
-                    "valid_max": np.float32(400),
                     "comment": "written for a benchmark",
                     "original_name": "t2m",
                 }
