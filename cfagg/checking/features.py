@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from cfagg.checking.axes import axis_of
 from cfagg.checking.context import Context
@@ -39,8 +39,7 @@ ROLES = {
 _IDENTIFIERS = frozenset({"timeseries_id", "profile_id", "trajectory_id"})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Placed:
+class Placed(NamedTuple):
     """A data variable with its coordinates by axis.
 
     Parameters
@@ -58,12 +57,13 @@ class Placed:
     axes: dict[str, list[Variable]]
 
 
-@dataclass(eq=False)
 class Features:
     """The features of a dataset.
 
-    Parameters
+    Attributes
     ----------
+    context : Context
+        The dataset.
     type : str or None
         The ``featureType`` in small letters, `None` where there is none that table 9.1 knows.
     counts : list of (Variable, Dimension or None)
@@ -74,11 +74,12 @@ class Features:
         Variables with a ``cf_role`` that identifies features.
     """
 
-    context: Context
-    type: str | None
-    counts: list[tuple[Variable, Dimension | None]] = field(default_factory=list)
-    indices: list[tuple[Variable, Dimension | None]] = field(default_factory=list)
-    identifiers: list[Variable] = field(default_factory=list)
+    def __init__(self, context: Context, type_: str | None) -> None:
+        self.context = context
+        self.type = type_
+        self.counts: list[tuple[Variable, Dimension | None]] = []
+        self.indices: list[tuple[Variable, Dimension | None]] = []
+        self.identifiers: list[Variable] = []
 
     @cached_property
     def instances(self) -> set[Dimension]:

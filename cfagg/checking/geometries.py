@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,7 @@ __all__ = ["LONGEST", "Geometry", "counts", "geometries", "several"]
 LONGEST = 1 << 24
 
 
-@dataclass(eq=False, slots=True)
-class Geometry:
+class Geometry(NamedTuple):
     """A geometry container with the variables that it names, `None` for one that is not there or not named.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cfagg.checking.context import Context
 from cfagg.checking.lists import interpolations, pairs
@@ -12,8 +12,7 @@ from cfagg.checking.spans import own_span
 __all__ = ["METHODS", "Mapped", "Method", "Use", "interpolation_variables", "mapping", "uses"]
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(NamedTuple):
     """An interpolation method of appendix J.
 
     Parameters
@@ -45,13 +44,12 @@ METHODS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Mapped:
+class Mapped(NamedTuple):
     """One interpolated dimension in a ``tie_point_mapping``; of each name also what it means, `None` for nothing.
 
     Parameters
     ----------
-    interpolated, index, subsampled, subarea : str
+    interpolated, indices, subsampled, subarea : str
         Names of the interpolated dimension, the tie point index variable, the subsampled dimension and the
         interpolation subarea dimension, the last one empty where there is none.
     interpolated_dimension, subsampled_dimension, subarea_dimension : Dimension or None
@@ -61,7 +59,7 @@ class Mapped:
     """
 
     interpolated: str
-    index: str
+    indices: str
     subsampled: str
     subarea: str
     interpolated_dimension: Dimension | None
@@ -70,8 +68,7 @@ class Mapped:
     subarea_dimension: Dimension | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Use:
+class Use(NamedTuple):
     """Tie point variables that a data variable has interpolated by one interpolation variable.
 
     Parameters

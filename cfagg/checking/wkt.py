@@ -13,8 +13,7 @@ __all__ = ["problems"]
 #: Deeper nesting and longer texts than these are no description of a coordinate reference system.
 _DEEPEST, _LONGEST = 40, 1 << 20
 
-_TOKEN = re.compile(
-    r"""
+_LEXEMES = r"""
     (?P<space>\s+)
   | (?P<text>"[^"]*"(?:"[^"]*")*|\u201c[^\u201d]*\u201d)
   | (?P<date>\d{4}-[-\d:.TZ+]{2,40}(?![\w.]))
@@ -23,9 +22,7 @@ _TOKEN = re.compile(
   | (?P<open>[\[(])
   | (?P<close>[\])])
   | (?P<comma>,)
-    """,
-    re.VERBOSE,
-)
+"""
 
 #: Keywords that a whole text may begin with -> what must stand in it, one word of each.
 _WHOLE: Mapping[str, tuple[tuple[str, ...], ...]] = (
@@ -104,9 +101,10 @@ def _read(text: str) -> str | None:
     open_: list[_Node] = []
     word: tuple[str, int] | None = None  # a keyword that an opening bracket must or may follow
     expect = "a keyword"
+    token = re.compile(_LEXEMES, re.VERBOSE)
     at = 0
     while at < len(text):
-        match = _TOKEN.match(text, at)
+        match = token.match(text, at)
         kind = match.lastgroup if match else None
         found = match[0] if match else text[at]
         here = at + 1

@@ -116,7 +116,7 @@ def _parents(c: Context) -> dict[int, set[frozenset[Dimension]]]:
 
 
 def _unsound(parts: list[Mapped], parents: set[frozenset[Dimension]]) -> Iterator[str]:
-    seen: dict[str, set[str]] = {"interpolated": set(), "subsampled": set(), "subarea": set(), "index": set()}
+    seen: dict[str, set[str]] = {"interpolated": set(), "subsampled": set(), "subarea": set(), "indices": set()}
     for part in parts:
         for kind, named in seen.items():
             name = getattr(part, kind)

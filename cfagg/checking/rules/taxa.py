@@ -13,7 +13,7 @@ from cfagg.checking.rule import rule
 _NAME, _IDENTIFIER = "biological_taxon_name", "biological_taxon_lsid"
 
 #: Authority, namespace, object and version, by the specification of life science identifiers.
-_LSID = re.compile(r"urn:lsid:[\w.-]+:[^\s:]+:[^\s:]+(:[^\s:]+)?", re.IGNORECASE)
+_LSID = r"(?i)urn:lsid:[\w.-]+:[^\s:]+:[^\s:]+(:[^\s:]+)?"
 
 
 def _name(v: Variable) -> str:
@@ -52,7 +52,7 @@ def identifiers_of_taxa_are_well_formed(c: Context) -> Iterator[Hit]:
         if _name(v) != _IDENTIFIER or not v.is_text or v.dialect is not None or v.read is None:
             continue
         for text in v.texts().ravel():
-            if text.strip() and len(text) < 1000 and not _LSID.fullmatch(text.strip()):
+            if text.strip() and len(text) < 1000 and not re.fullmatch(_LSID, text.strip()):
                 message = f"{text[:80]!r} is no life science identifier; expected urn:lsid:authority:namespace:object"
                 yield Hit(v, None, message)
                 break

@@ -59,7 +59,7 @@ def index_variables_exist(c: Context) -> Iterator[Hit]:
     """Each tie point index variable that a mapping names is there."""
     for v, part in _mapped(c):
         if part.index_variable is None:
-            yield Hit(v, "tie_point_mapping", f"there is no variable {part.index!r} with indices of tie points")
+            yield Hit(v, "tie_point_mapping", f"there is no variable {part.indices!r} with indices of tie points")
 
 
 def _indices(c: Context) -> Iterator[tuple[Variable, Mapped]]:
