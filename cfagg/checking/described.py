@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -12,13 +11,21 @@ from typing import Any
 import numpy as np
 
 from cfagg.checking.context import Context
-from cfagg.checking.instructions import Instructions, Masked, aggregations, instructions, values_of
+from cfagg.checking.instructions import (
+    Instructions,
+    Masked,
+    aggregations,
+    instructions,
+    substituted,
+    substitutions,
+    values_of,
+)
 from cfagg.checking.model import Variable
 from cfagg.conventions import cfa, nca
 from cfagg.errors import CfaggError, ConventionError, LimitError, ModelError, Problem
 from cfagg.model import Aggregation, Grid, Layout, Partitions, Strings
 
-__all__ = ["Description", "described", "is_private", "substituted", "substitutions"]
+__all__ = ["Description", "described", "is_private"]
 
 
 @dataclass(eq=False)
@@ -175,23 +182,3 @@ def _versions(found: Masked, ndim: int) -> Masked:
     if found.values.ndim <= ndim or found.values.ndim == 0 or not found.values.shape[-1]:
         return found
     return Masked(found.values[..., 0], found.valid[..., 0])
-
-
-def substitutions(variable: Variable) -> Mapping[str, str]:
-    """Return the substitutions of file names of CFA-0.6, as far as they are understood.
-
-    Source: CFA-0.6.2, "file": blank-separated ``${base}: text``.
-    """
-    words = variable.words("substitutions")
-    return {k[:-1]: t for k, t in zip(words[::2], words[1::2], strict=False) if k.startswith("${") and k.endswith("}:")}
-
-
-def substituted(text: str, changes: Mapping[str, str]) -> str:
-    """Return a file name with its substitutions made.
-
-    >>> substituted("${data}/a.nc", {"${data}": "/archive"})
-    '/archive/a.nc'
-    """
-    for base, by in changes.items():
-        text = text.replace(base, by)
-    return text

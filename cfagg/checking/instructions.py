@@ -6,6 +6,7 @@ Both CF-1.13 (``map``, ``uris``, ``identifiers``, ``unique_values``) and CFA-0.6
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -252,3 +253,23 @@ def _instructions(variable: Variable, dialect: Literal["CF", "CFA"], c: Context)
         )
         made.targets.clear()
     return made
+
+
+def substitutions(variable: Variable) -> Mapping[str, str]:
+    """Return the substitutions of file names of CFA-0.6, as far as they are understood.
+
+    Source: CFA-0.6.2, "file": blank-separated ``${base}: text``.
+    """
+    words = variable.words("substitutions")
+    return {k[:-1]: t for k, t in zip(words[::2], words[1::2], strict=False) if k.startswith("${") and k.endswith("}:")}
+
+
+def substituted(text: str, changes: Mapping[str, str]) -> str:
+    """Return a file name with its substitutions made.
+
+    >>> substituted("${data}/a.nc", {"${data}": "/archive"})
+    '/archive/a.nc'
+    """
+    for base, by in changes.items():
+        text = text.replace(base, by)
+    return text

@@ -10,7 +10,15 @@ import numpy as np
 
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
-from cfagg.checking.instructions import Instructions, has_free_dimensions, instructions, text_dimensions, values_of
+from cfagg.checking.instructions import (
+    Instructions,
+    has_free_dimensions,
+    instructions,
+    substituted,
+    substitutions,
+    text_dimensions,
+    values_of,
+)
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
 from cfagg.checking.uris import problem_of, scheme_of
@@ -159,8 +167,6 @@ def format_is_like_file(c: Context) -> Iterator[Hit]:
 @rule("CFA019")
 def files_are_uris_or_paths(c: Context) -> Iterator[Hit]:
     """With their substitutions made, names of files are URIs or relative paths."""
-    from cfagg.checking.described import substituted, substitutions
-
     for _, v in _targets(c, "file"):
         if "substitutions" in v.attributes:
             words = v.words("substitutions")
