@@ -177,9 +177,9 @@ def _split_prefix(name: str) -> tuple[str, str]:
             if base is not None:
                 return prefix, base
     for prefix in _SHORT:
-        rest = name[len(prefix) :]
-        if name.startswith(prefix) and (rest in _SYMBOLS or rest in ("sec", "second", "seconds")):
-            return prefix, rest
+        base = _base(name[len(prefix) :]) if name.startswith(prefix) else None
+        if base is not None:
+            return prefix, base
     return "", name
 
 

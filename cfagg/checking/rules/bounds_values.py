@@ -11,7 +11,7 @@ import numpy.typing as npt
 from cfagg.checking.axes import axis_of, is_longitude
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
-from cfagg.checking.missing import missing_mask, unpacked
+from cfagg.checking.missing import missing_mask, packing, unpacked
 from cfagg.checking.model import BLOCK, Variable
 from cfagg.checking.rule import rule
 from cfagg.checking.rules.bounds import bounded, same_dimensions
@@ -101,7 +101,7 @@ def points_are_in_their_cells(c: Context) -> Iterator[Hit]:
             continue
         count, first = 0, ""
         for before, points, edges in _paired(v, b):
-            wrong = _outside(c, v, points, edges)
+            wrong = _outside(c, v, b, points, edges)
             if wrong.any() and not count:
                 at = int(np.argmax(wrong.ravel()))
                 cell = ", ".join(f"{x:.9g}" for x in edges.reshape(-1, edges.shape[-1])[at][:8])
@@ -128,7 +128,7 @@ def _paired(v: Variable, b: Variable) -> Iterator[tuple[int, Floats, Floats]]:
         yield start * (v.size // v.shape[0]), _real(v, points), _real_bounds(v, b, edges)
 
 
-def _outside(c: Context, v: Variable, points: Floats, edges: Floats) -> npt.NDArray[np.bool_]:
+def _outside(c: Context, v: Variable, b: Variable, points: Floats, edges: Floats) -> npt.NDArray[np.bool_]:
     """Return which points are outside their cells, as far as one coordinate alone can tell."""
     away = edges - points[..., None]
     if is_longitude(c, v):
@@ -140,7 +140,7 @@ def _outside(c: Context, v: Variable, points: Floats, edges: Floats) -> npt.NDAr
     everything_missing = np.isnan(away).all(axis=-1)
     low = np.where(np.isnan(away), np.inf, np.where(half, -180.0, away)).min(axis=-1)
     high = np.where(np.isnan(away), -np.inf, np.where(half, 180.0, away)).max(axis=-1)
-    slack = _slack(v, points, edges)
+    slack = _slack(v, b, points, edges)
     if edges.shape[-1] > 2 and axis_of(c, v) in ("X", "Y", None):
         # Sides of polygons may be bent, and a cell may hold a pole: only what is far off is told.
         slack = slack + np.where(np.isfinite(high - low), high - low, 0.0)
@@ -161,9 +161,10 @@ def _within_turns(points: Floats, edges: Floats) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _slack(v: Variable, points: Floats, edges: Floats) -> Floats:
+def _slack(v: Variable, b: Variable, points: Floats, edges: Floats) -> Floats:
     """Return by how much round-off may move a point."""
-    step = 4e-7 if v.dtype.itemsize <= 4 else 1e-12
+    step = 4e-7 if min(v.dtype.itemsize, b.dtype.itemsize) <= 4 else 1e-12
+    packed = sum(abs(float(pair[0])) for pair in (packing(v), packing(b)) if pair is not None)
     size = np.abs(np.where(np.isnan(edges), 0.0, edges)).max(axis=-1)
-    found: Floats = step * np.maximum(np.abs(np.where(np.isnan(points), 0.0, points)), size)
+    found: Floats = packed + step * np.maximum(np.abs(np.where(np.isnan(points), 0.0, points)), size)
     return found

@@ -28,6 +28,8 @@ def test_the_words_of_a_unit_are_in_the_singular_and_without_prefix() -> None:
     assert unit_words("Minutes") == (("", "minute"),)
     assert unit_words("min") == (("", "min"),)
     assert unit_words("kd") == (("k", "d"),)
+    assert unit_words("mdays") == (("m", "day"),)
+    assert unit_words("msec") == (("m", "sec"),)
     assert unit_words("microseconds") == (("micro", "second"),)
 
 
