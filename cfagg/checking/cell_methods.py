@@ -119,7 +119,6 @@ class Parsed:
     comment_problems: tuple[str, ...]
 
 
-@lru_cache(maxsize=1024)
 def parse(text: str) -> Parsed:
     """Return what a ``cell_methods`` attribute says, as far as it follows the grammar.
 
@@ -131,7 +130,12 @@ def parse(text: str) -> Parsed:
     >>> parse("mean").problems
     ("'mean' where a name and a colon are expected",)
     """
-    return _Parser(text[:_LONGEST]).parsed()
+    return _parse(text[:_LONGEST])
+
+
+@lru_cache(maxsize=256)
+def _parse(text: str) -> Parsed:
+    return _Parser(text).parsed()
 
 
 def _tokens(text: str) -> tuple[list[str], str]:
