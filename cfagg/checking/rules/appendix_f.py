@@ -182,4 +182,4 @@ def _standard_names(c: Context, v: Variable) -> set[str]:
         if r.target is not None:
             nodes = c.references_of(r.target, "node_coordinates")
             found |= {n.target.text("standard_name") for n in nodes if n.target is not None}
-    return {n.split()[0] for n in found if n}
+    return {n.split()[0] for n in found if n and n.strip()}

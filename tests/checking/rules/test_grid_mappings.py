@@ -226,3 +226,8 @@ def test_an_auxiliary_index_with_repeated_values_may_stay() -> None:
     assert codes(text, "GMP016") == ["GMP016"]
     assert codes(text, "GMP016", data=False) == []
     assert codes(text.replace("0, 5, 191", "0, 5, 5"), "GMP016") == []
+
+
+def test_a_blank_standard_name_is_none() -> None:
+    text = projected().replace('"projection_x_coordinate"', '" "')
+    assert codes(text, "APF006") == ["APF006"]
