@@ -12,6 +12,7 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any, NamedTuple
 
+from cfagg.checking.common_units import COMMON
 from cfagg.checking.findings import NotApplicable
 
 __all__ = ["Meaning", "meaning"]
@@ -25,6 +26,13 @@ _LOCK = Lock()
 
 #: A base unit with its exponent in what UDUNITS prints, as in ``0.1 kg.s-3.K-1``; not the e of ``1e-06``.
 _BASE = re.compile(r"(?<!\w)([A-Za-z]+)(-?\d+)?")
+
+#: A plain reference time.
+_SINCE = re.compile(
+    r"(\w+) since \d{4}-(?:0?[1-9]|1[0-2])-(?:0?[1-9]|1\d|2[0-8])"
+    r"(?:[T ](?:[01]?\d|2[0-3]):[0-5]?\d(?::[0-5]?\d(?:\.\d{1,6})?)?Z?)?",
+    re.ASCII,
+)
 
 #: Raised digits and signs, which UDUNITS does not read everywhere that Unicode users write them.
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
@@ -66,7 +74,7 @@ def meaning(text: str) -> Meaning | None:
     text = text.replace("\n", " ").strip()
     if len(text) > LONGEST or "\0" in text:
         return None
-    definition = _definition(text)
+    definition = _common(text) or _definition(text)
     if definition is None and not text.isascii():
         definition = _definition(text.translate(_RAISED))
     if definition is None:
@@ -75,6 +83,17 @@ def meaning(text: str) -> Meaning | None:
     found = _BASE.findall(plain.partition("(re ")[2] if "(re " in plain else plain)
     dimension = frozenset((unit, int(power or 1)) for unit, power in found if unit != "rad")
     return Meaning(dimension, "(re " in plain, origin.endswith("UTC"))
+
+
+def _common(text: str) -> str | None:
+    """Return the definition of common units, and of times since a day that every calendar of UDUNITS has."""
+    if _XML in os.environ:
+        return None  # other units may be meant
+    if text in COMMON:
+        return COMMON[text]
+    since = _SINCE.fullmatch(text)
+    unit = COMMON.get(since[1], "") if since else ""
+    return f"({unit}) @ UTC" if re.fullmatch(r"(\d+ )?s", unit) else None
 
 
 def _definition(text: str) -> str | None:
