@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from cfagg.checking.findings import NotApplicable
 
@@ -32,6 +32,8 @@ __all__ = [
     "standard_names_version",
     "table_versions",
 ]
+
+V = TypeVar("V")
 
 _PACKED = {
     "standard_names": "standard_names_v94.csv.gz",
@@ -146,15 +148,33 @@ def _newest(kind: str, given: Path, version: int | None) -> Path:
     return found.get(str(version), found[max(found, key=int)])
 
 
+class _Cells(Mapping[str, V]):
+    """One cell of each row, taken out when it is asked for: a dataset has few of some thousand names."""
+
+    def __init__(self, rows: Mapping[str, str], cell: Callable[[str], V | None]) -> None:
+        self._rows, self._cell = rows, cell
+
+    def __getitem__(self, name: str) -> V:
+        found = self._cell(self._rows[name])
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, row in self._rows.items() if self._cell(row) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 @lru_cache(maxsize=4)
 def _units(given: Path | None) -> Mapping[str, str]:
-    return {name: row.partition(",")[0].strip() for name, row in _table("standard_names", given).rows.items()}
+    return _Cells(_table("standard_names", given).rows, lambda row: row.partition(",")[0].strip())
 
 
 @lru_cache(maxsize=4)
 def _aliases(given: Path | None) -> Mapping[str, tuple[str, ...]]:
-    rows = _table("standard_names", given).rows
-    return {name: tuple(meant.split()) for name, row in rows.items() if (meant := row.partition(",")[2].strip())}
+    return _Cells(_table("standard_names", given).rows, lambda row: tuple(row.partition(",")[2].split()) or None)
 
 
 @lru_cache(maxsize=16)
