@@ -86,7 +86,7 @@ def number_of_latitudes_is_even(c: Context) -> Iterator[Hit]:
             target = c.resolver.dimension(name, v.group)
             if target is not None and target.size % 2:
                 yield Hit(v, "latitude_dimension", f"dimension {name!r} has size {target.size}; expected an even one")
-        elif number is not None and number.size == 1:
+        elif number is not None and number.size == 1 and number.dtype.kind in "iuf":
             if float(number[0]) % 2:
                 yield Hit(v, "latitude_dimension", f"latitude_dimension is {number[0]}; expected an even number")
             else:
