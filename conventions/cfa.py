@@ -180,7 +180,7 @@ def _record(record: Any, reading: _Reading, base: Any, width: int, shape: list[i
         elif key == "part" and type(value) is str:
             made["part"] = _BRACKETS.sub(lambda m: _part(m[0], reading.swapped), value)
         else:
-            made[_PARTITION.get(key, key)] = value
+            made[_PARTITION.get(key) or key] = value
     return made
 
 
