@@ -95,7 +95,7 @@ def parse(data: mmap.mmap | bytes, size: int, source: str, pread: Pread) -> Grou
     header = _Header(data)
     try:
         return header.root(size, source, pread)
-    except (struct.error, IndexError) as error:
+    except (struct.error, IndexError, OverflowError) as error:
         if len(data) < size:
             return None
         raise SourceError(
@@ -156,6 +156,8 @@ class _Header:
             foreign = too_long(name, size)
             if foreign is not None:
                 self.at += size + (-size & 3)
+                if self.at > len(self.data):
+                    raise IndexError
                 found[name] = foreign
             elif type_ == 2:
                 found[name] = value_of(self._bytes(size))

@@ -34,7 +34,7 @@ _IGNORED = frozenset({0, 4, 5, 7, 8, 10, 11, 13, 14, 18, 19, 22})
 #: Classes of types.
 _FIXED, _FLOAT, _STRING, _REFERENCE, _SEQUENCE = 0, 1, 3, 7, 9
 
-_ERRORS = (UnusualError, struct.error, ValueError, IndexError, OverflowError)
+_ERRORS = (UnusualError, struct.error, ValueError, LookupError, OverflowError, MemoryError)
 
 #: What a type is, in a word, and its NumPy type or size.
 _Type = tuple[str, Any]
