@@ -132,8 +132,9 @@ def time_like(c: Context) -> set[Variable]:
             continue
         reference = split_reference(v.text("units") or "") is not None
         if v in coordinates:
-            # A coordinate in days, with a calendar, is a time whose units are incomplete.
-            if reference or _named(v) or ("calendar" in v.attributes and is_time(v.text("units") or "")):
+            # A coordinate in days, with a calendar and without a name, is a time whose units are incomplete.
+            nameless = "calendar" in v.attributes and "standard_name" not in v.attributes
+            if reference or _named(v) or (nameless and is_time(v.text("units") or "")):
                 found.add(v)
         elif reference and _named(v):
             found.add(v)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.checking.axes import axis_of, is_longitude
+from cfagg.checking.axes import axis_of, is_latitude, is_longitude
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
 from cfagg.checking.missing import missing_mask, packing, unpacked
@@ -142,8 +142,7 @@ def _outside(c: Context, v: Variable, b: Variable, points: Floats, edges: Floats
     high = np.where(np.isnan(away), -np.inf, np.where(half, 180.0, away)).max(axis=-1)
     slack = _slack(v, b, points, edges)
     if edges.shape[-1] > 2 and axis_of(c, v) in ("X", "Y", None):
-        # Sides of polygons may be bent, and a cell may hold a pole: only what is far off is told.
-        slack = slack + np.where(np.isfinite(high - low), high - low, 0.0)
+        slack = slack + _bulge(low, high, edges, is_latitude(c, v))
     missing: Any = np.isnan(points) | everything_missing
     outside: npt.NDArray[np.bool_] = ((low > slack) | (high < -slack)) & ~missing
     if is_longitude(c, v) and edges.shape[-1] == 2:
@@ -151,6 +150,18 @@ def _outside(c: Context, v: Variable, b: Variable, points: Floats, edges: Floats
         width = edges[..., 1] - edges[..., 0]
         outside = np.where(width >= 180.0, ~_within_turns(points, edges) & ~missing, outside & (width > -180.0))
     return outside
+
+
+def _bulge(low: Floats, high: Floats, edges: Floats, latitude: bool) -> Floats:
+    """Return by how much a polygon may go beyond its vertices in one coordinate.
+
+    Its sides may be great circles, and a large one, or one near a pole, may hold the pole.
+    """
+    with np.errstate(invalid="ignore"):
+        spread = np.where(np.isfinite(high - low), high - low, 0.0)
+    polar = latitude & (np.abs(np.where(np.isnan(edges), 0.0, edges)).max(axis=-1) > 85.0)
+    found: Floats = np.where((spread > 20.0) | polar, spread, 0.1 * spread)
+    return found
 
 
 def _within_turns(points: Floats, edges: Floats) -> npt.NDArray[np.bool_]:

@@ -333,3 +333,26 @@ def test_headers_without_values_are_left_alone() -> None:
     dataset = parse_cdl(axis("0, 120, 240", "300, 60, 60, 180, 180, 300"))
     dataset.root.variables["b"].read = None
     assert codes(dataset, "BND") == []
+
+
+POLYGON = """netcdf p { dimensions: i = 1 ; nv = 4 ;
+variables: double lat(i) ; lat:units = "degrees_north" ; lat:bounds = "latb" ; double latb(i, nv) ;
+ double lon(i) ; lon:units = "degrees_east" ; lon:bounds = "lonb" ; double lonb(i, nv) ;
+ float d(i) ; d:long_name = "d" ; d:coordinates = "lat lon" ; :Conventions = "CF-1.13" ;
+data: lat = LAT ; latb = 50, 50, 51, 51 ; lon = LON ; lonb = 359, 1, 1, 359 ; }"""
+
+
+@pytest.mark.parametrize(
+    ("lat", "lon", "expected"),
+    [("50.5", "0", []), ("51.05", "360.9", []), ("51.5", "0", ["lat"]), ("50.5", "2", ["lon"]), ("50.5", "-0.5", [])],
+)
+def test_points_are_within_their_polygons_by_each_coordinate(lat: str, lon: str, expected: list[str]) -> None:
+    text = POLYGON.replace("LAT", lat).replace("LON", lon)
+    assert [f.variable for f in findings(text, "BND009")] == expected
+
+
+def test_a_cell_over_the_pole_holds_it() -> None:
+    text = POLYGON.replace("LAT", "90").replace("LON", "0").replace("50, 50, 51, 51", "88, 88, 88.5, 88.5")
+    assert [f.variable for f in findings(text, "BND009")] == ["lat"]
+    text = text.replace("88, 88, 88.5, 88.5", "88, 88, 89, 89")
+    assert codes(text, "BND009") == []

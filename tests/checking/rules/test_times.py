@@ -221,3 +221,10 @@ variables: double t(t) ; t:units = "days after 2000-01-01" ; t:calendar = "grego
  double b(t, nv) ; b:calendar = "gregorian" ; :Conventions = "CF-1.11" ; data: t = 1 ; b = 0, 1 ; }"""
     fixes = {f.code: [(e.variable, e.value) for e in f.fix] for f in findings(text, "TIM")}
     assert fixes == {"TIM007": [("t", "days since 2000-01-01")], "TIM015": [("t", "standard"), ("b", "standard")]}
+
+
+def test_a_calendar_makes_a_nameless_coordinate_in_days_a_time() -> None:
+    text = """netcdf b { dimensions: t = 1 ;
+variables: double t(t) ; t:units = "days" ; t:calendar = "noleap" ; NAME :Conventions = "CF-1.8" ; data: t = 1 ; }"""
+    assert codes(text.replace("NAME", ""), "TIM") == ["TIM001"]
+    assert codes(text.replace("NAME", 't:standard_name = "forecast_period" ;'), "TIM") == ["TIM009"]
