@@ -7,8 +7,9 @@ from typing import Literal
 import numpy as np
 
 from cfagg.checking.model import AttributeValue, Variable
+from cfagg.checking.versions import Version
 
-__all__ = ["Holds", "holds", "said", "said_type", "same_type"]
+__all__ = ["Holds", "faulty_text", "holds", "said", "said_type", "same_type"]
 
 #: What an attribute holds: text, several texts, integers, reals, text that is not UTF-8, or what netCDF does not have.
 Holds = Literal["text", "texts", "integer", "real", "bytes", "other"]
@@ -33,6 +34,19 @@ def holds(value: AttributeValue) -> Holds:
             return "integer"
         return "real" if value.dtype.kind == "f" else "other"
     return "other"
+
+
+def faulty_text(value: AttributeValue, version: Version) -> bool:
+    """Return whether an attribute is several texts or no UTF-8, of which the rules on text tell in this version of CF.
+
+    The rules of single attributes leave these alone.
+
+    Examples
+    --------
+    >>> faulty_text(("a", "b"), Version(1, 13)), faulty_text(("a", "b"), Version(1, 11))
+    (True, False)
+    """
+    return isinstance(value, tuple | bytes) and version >= Version(1, 12)
 
 
 def said(value: AttributeValue, *, typed: bool = True) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.axes import axis_of
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit, Severity
@@ -48,7 +49,8 @@ def one_existing_name(c: Context, attribute: str) -> Iterator[Hit]:
     for v in c.with_attribute(attribute):
         text = v.text(attribute)
         if text is None:
-            yield Hit(v, attribute, f"{attribute} is not text; expected the name of a variable")
+            if not faulty_text(v.attributes[attribute], c.version):
+                yield Hit(v, attribute, f"{attribute} is not text; expected the name of a variable")
             continue
         targets = c.references_of(v, attribute)
         if len(targets) != 1:

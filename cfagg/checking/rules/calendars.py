@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
 from cfagg.checking.datetimes import Datetime, days_in_month, may_have_leap_second, seconds_between
 from cfagg.checking.findings import Hit
@@ -70,7 +71,8 @@ def calendar_is_listed(c: Context) -> Iterator[Hit]:
     """A calendar is one that CF lists, unless the lengths of the months define it."""
     like = c.once(time_like)
     for v in c.with_attribute("calendar"):
-        if v in like and v.text("calendar") is None:
+        value = v.attributes["calendar"]
+        if v in like and not isinstance(value, str) and not faulty_text(value, c.version):
             yield Hit(v, "calendar", "calendar is not text; expected the name of a calendar")
     listed = sorted(n for n, (_, minor) in STANDARDIZED.items() if minor <= c.version.minor and n != "no_leap")
     for v, text in _with_calendar(c):

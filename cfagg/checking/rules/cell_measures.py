@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
 from cfagg.checking.lists import pairs
@@ -19,7 +20,8 @@ _MEASURES = {"area": "m2", "volume": "m3"}
 def cell_measures_name_variables_of_cells(c: Context) -> Iterator[Hit]:
     """cell_measures is pairs of a measure and a variable, which has no dimensions beyond those of the data."""
     for v in c.with_attribute("cell_measures"):
-        yield from _grammar(v)
+        if not faulty_text(v.attributes["cell_measures"], c.version):
+            yield from _grammar(v)
         for reference in c.references_of(v, "cell_measures"):
             if reference.key not in _MEASURES:
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.model import Variable
@@ -83,7 +84,8 @@ def dimensions_are_there(c: Context) -> Iterator[Hit]:
     for v in domain_variables(c):
         text = v.text("dimensions")
         if text is None:
-            yield Hit(v, "dimensions", "dimensions is not text; expected names of dimensions separated by blanks")
+            if not faulty_text(v.attributes["dimensions"], c.version):
+                yield Hit(v, "dimensions", "dimensions is not text; expected names of dimensions separated by blanks")
             continue
         for name in text.split():
             if c.resolver.dimension(name, v.group) is None:

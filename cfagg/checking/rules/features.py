@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
 from cfagg.checking.features import ROLES, SPELLINGS, TYPES, features
 from cfagg.checking.findings import Edit, Hit
@@ -17,7 +18,8 @@ def feature_type_is_known(c: Context) -> Iterator[Hit]:
     if value is None or (isinstance(value, str) and value.lower() in TYPES):
         return
     if not isinstance(value, str):
-        yield Hit(None, "featureType", f"featureType is not text; expected one of {', '.join(SPELLINGS.values())}")
+        if not faulty_text(value, c.version):
+            yield Hit(None, "featureType", f"featureType is not text; expected one of {', '.join(SPELLINGS.values())}")
         return
     meant = SPELLINGS.get("".join(ch for ch in value.lower() if ch.isalpha()))
     fix = (Edit(None, "featureType", meant),) if meant else ()
@@ -55,6 +57,8 @@ def features_have_a_feature_type(c: Context) -> Iterator[Hit]:
 def _names_a_dimension(c: Context, attribute: str, what: str) -> Iterator[Hit]:
     for v in c.with_attribute(attribute):
         words = v.words(attribute)
+        if faulty_text(v.attributes[attribute], c.version):
+            continue
         if len(words) != 1:
             yield Hit(v, attribute, f"{attribute} is not one name; expected that of the {what}")
         elif c.resolver.dimension(words[0], v.group) is None:
@@ -107,7 +111,9 @@ def cf_role_is_known(c: Context) -> Iterator[Hit]:
     for v in c.with_attribute("cf_role"):
         value = v.attributes["cf_role"]
         known = ("timeseries_id", "profile_id", "trajectory_id", "mesh_topology", "location_index_set")
-        if isinstance(value, str) and (value in known or value.endswith("_connectivity")):
+        if (isinstance(value, str) and (value in known or value.endswith("_connectivity"))) or faulty_text(
+            value, c.version
+        ):
             continue
         meant = value.strip().lower() if isinstance(value, str) else ""
         fix = (Edit(v.path, "cf_role", meant),) if meant in known else ()

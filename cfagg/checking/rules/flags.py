@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.model import Variable
@@ -83,7 +84,7 @@ def flag_meanings_are_words(c: Context) -> Iterator[Hit]:
     for v in c.with_attribute("flag_meanings"):
         value = v.attributes["flag_meanings"]
         if not isinstance(value, str):
-            if not isinstance(value, bytes):
+            if not isinstance(value, bytes) and not faulty_text(value, c.version):
                 yield Hit(v, "flag_meanings", "flag_meanings is not one text; expected words separated by blanks")
             continue
         wrong = [w for w in value.split() if not _WORD.fullmatch(w)]

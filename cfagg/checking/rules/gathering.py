@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
 from cfagg.checking.model import Dimension, Variable
@@ -36,6 +37,8 @@ def compress_names_dimensions(c: Context) -> Iterator[Hit]:
     """A compress attribute is text that names dimensions which are there."""
     for v in c.with_attribute("compress"):
         text = v.text("compress")
+        if faulty_text(v.attributes["compress"], c.version):
+            continue
         if text is None or not text.split():
             found = "is not text" if text is None else "is empty"
             yield Hit(v, "compress", f"compress {found}; expected names of dimensions separated by blanks")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
 from cfagg.checking.geometries import Geometry, geometries, several
@@ -37,6 +38,8 @@ def geometry_names_one_variable(c: Context) -> Iterator[Hit]:
     """A geometry attribute is the name of one variable that is there."""
     for v in c.with_attribute("geometry"):
         names = c.references_of(v, "geometry")
+        if faulty_text(v.attributes["geometry"], c.version):
+            continue
         if v.text("geometry") is None or len(names) != 1:
             yield Hit(v, "geometry", "geometry is not one name; expected that of a geometry container")
         elif names[0].target is None:

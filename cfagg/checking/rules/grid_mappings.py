@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.grid_mapping_parameters import MAPPINGS, NAMED_TOGETHER, SINCE, TYPES
@@ -43,7 +44,8 @@ def grid_mapping_is_well_formed(c: Context) -> Iterator[Hit]:
     for v in c.with_attribute("grid_mapping"):
         text = v.text("grid_mapping")
         if text is None:
-            yield Hit(v, "grid_mapping", "grid_mapping is not text; expected the name of a grid mapping variable")
+            if not faulty_text(v.attributes["grid_mapping"], c.version):
+                yield Hit(v, "grid_mapping", "grid_mapping is not text; expected the name of a grid mapping variable")
             continue
         parsed = grid_mappings(text)
         if parsed is None:
@@ -144,7 +146,7 @@ def attributes_have_their_types(c: Context) -> Iterator[Hit]:
             numeric = isinstance(value, np.ndarray) and value.dtype.kind in "iuf" and value.size > 0
             if wanted == "N" and not numeric:
                 yield Hit(v, name, f"{name} is {_shown(value)}; expected a number")
-            elif wanted == "S" and not isinstance(value, str):
+            elif wanted == "S" and not isinstance(value, str) and not faulty_text(value, c.version):
                 yield Hit(v, name, f"{name} is {_shown(value)}; expected text")
 
 

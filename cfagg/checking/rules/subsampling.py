@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.lists import interpolations, pairs
@@ -20,6 +21,8 @@ def coordinate_interpolation_names_variables(c: Context) -> Iterator[Hit]:
     """A coordinate_interpolation lists tie point variables and interpolation variables that are there."""
     for v in c.with_attribute("coordinate_interpolation"):
         text = v.text("coordinate_interpolation")
+        if faulty_text(v.attributes["coordinate_interpolation"], c.version):
+            continue
         if text is None or interpolations(text) is None:
             yield Hit(
                 v,

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from cfagg.checking.attribute_table import attribute_table
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.grid_mapping_parameters import TYPES
 from cfagg.checking.model import AttributeValue, Group, Variable
 from cfagg.checking.rule import rule
 
@@ -105,7 +106,7 @@ def an_attribute_is_one_string(c: Context) -> Iterator[Hit]:
     for where, name, value in _attributes(c):
         if not isinstance(value, tuple) or len(value) == 1:
             continue
-        if name in attribute_table():
+        if name in attribute_table() or (name in TYPES and where in c.roles.grid_mappings):
             yield Hit(where, name, f"it is an array of {len(value)} strings; expected is one string")
         else:
             note = "section 2.2 allows one-dimensional arrays, the conformance document does not"
