@@ -9,24 +9,21 @@ Source: "NetCDF-4 file format" in the netCDF user guide; HDF5 dimension scales s
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cfagg.checking.model import AttributeValue, Dataset, Group, Kind
 from cfagg.checking.sources.foreign import Foreign, name_of, too_long
 from cfagg.checking.sources.hdf5_netcdf import DEEPEST, INTERNAL, MOST, Assembly, Found, texts_of
-from cfagg.errors import AccessError, FragmentReadError, LimitError, SourceError
+from cfagg.checking.sources.hdf5_values import ERRORS, Values, opened
+from cfagg.errors import LimitError, SourceError
 from cfagg.readers.locks import LIBRARY
 
-__all__ = ["Values", "open_file", "open_hdf5", "opened"]
+__all__ = ["open_file", "open_hdf5"]
 
 #: Texts of one attribute, and bytes that they could have together, when not more are surely looked at.
 _COUNT, _TEXTS = 256, 1 << 32
-
-_ERRORS = (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError, OverflowError)
 
 
 def open_hdf5(path: str, source: str) -> Dataset:
@@ -49,7 +46,7 @@ def open_hdf5(path: str, source: str) -> Dataset:
     with LIBRARY:
         try:
             file = opened(path)
-        except _ERRORS as error:
+        except ERRORS as error:
             raise SourceError(
                 f"{source} cannot be opened: it begins as HDF5, and the HDF5 library says: {error}; "
                 "copy or make it again"
@@ -85,23 +82,10 @@ def open_file(file: Any, source: str) -> Dataset:
             return Dataset(source, "netcdf", _Walk(file, source).root())
         except (SourceError, LimitError):
             raise
-        except _ERRORS as error:
+        except ERRORS as error:
             raise SourceError(
                 f"{source} is HDF5 and damaged: the HDF5 library says: {error}; copy or make it again"
             ) from error
-
-
-def opened(path: str) -> Any:
-    """Return a file that is only read; where it cannot be locked, or another program has, without a lock."""
-    import h5py
-
-    name = path.encode("utf-8", "surrogateescape")
-    try:
-        return h5py.h5f.open(name, h5py.h5f.ACC_RDONLY)
-    except OSError:
-        access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
-        access.set_file_locking(False, True)
-        return h5py.h5f.open(name, h5py.h5f.ACC_RDONLY, access)
 
 
 def _close(file: Any) -> None:
@@ -128,9 +112,9 @@ class _Walk:
         root = Group()
         top = self.h5.h5g.open(self.file, b"/")
         seen = {self._address(top)}
-        waiting = [(root, top, 0)]
+        waiting = [(root, top, b"", 0)]
         while waiting:
-            group, opened, depth = waiting.pop()
+            group, opened, path, depth = waiting.pop()
             if depth > DEEPEST:
                 raise LimitError(f"{self.source}: groups are nested more than {DEEPEST:,} deep")
             group.attributes = self._attributes(opened)[0]
@@ -141,9 +125,9 @@ class _Walk:
                     address = self._address(inner)
                     if address not in seen:
                         seen.add(address)
-                        below.append((group.child(name_of(name)), inner, depth + 1))
+                        below.append((group.child(name_of(name)), inner, path + b"/" + name, depth + 1))
                 elif isinstance(inner, self.h5.h5d.DatasetID):
-                    self._dataset(group, name_of(name), inner)
+                    self._dataset(group, path + b"/" + name, inner)
             waiting.extend(reversed(below))
         self.assembly.finish()
         return root
@@ -189,7 +173,7 @@ class _Walk:
                     "it again"
                 )
 
-    def _dataset(self, group: Group, name: str, dataset: Any) -> None:
+    def _dataset(self, group: Group, path: bytes, dataset: Any) -> None:
         """Add a dataset to its group."""
         address = self._address(dataset)
         found = self.known.get(address)
@@ -201,7 +185,10 @@ class _Walk:
             dtype, kind = _type(self.h5, dataset.get_type())
             scales = self._scales(internal.pop("DIMENSION_LIST", None))
             found = self.known[address] = Found(address, shape, grows, dtype, kind, attributes, internal, scales)
-        self.assembly.add(group, name, found, lambda v: Values(lambda: dataset, f"{self.source}: {v.path}"))
+        # Not the dataset is kept, which would keep the file open, but its path.
+        file, open_ = self.file, self.h5.h5d.open
+        name = name_of(path.rpartition(b"/")[2])
+        self.assembly.add(group, name, found, lambda v: Values(lambda: open_(file, path), f"{self.source}: {v.path}"))
 
     def _scales(self, lists: Any) -> list[int | None] | None:
         """Return the addresses of the datasets that are the dimensions."""
@@ -299,80 +286,3 @@ def _file_size(attribute: Any) -> int:
     import h5py
 
     return int(h5py.h5i.get_file_id(attribute).get_filesize())
-
-
-class Values:
-    """Reads hyperslabs of one dataset, as stored.
-
-    Parameters
-    ----------
-    find : callable
-        Returns the low-level dataset.
-    where : str
-        What messages call it.
-    """
-
-    def __init__(self, find: Callable[[], Any], where: str) -> None:
-        self.find, self.where = find, where
-        self.dataset: Any = None
-
-    def _open(self, h5: Any) -> None:
-        dataset = self.find()
-        plist = dataset.get_create_plist()
-        if plist.get_external_count() or plist.get_layout() == h5.h5d.VIRTUAL:
-            raise AccessError(f"{self.where}: its values stand in other files (HDF5 external storage); not read")
-        self.dataset = dataset
-
-    def __call__(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
-        """Return the values of a hyperslab."""
-        import h5py
-
-        with LIBRARY:
-            try:
-                if self.dataset is None:
-                    self._open(h5py)
-                return self._read(h5py, slices)
-            except AccessError:
-                raise
-            except _ERRORS as error:
-                raise FragmentReadError(
-                    f"{self.where}: its values cannot be read, the HDF5 library says: {error}; copy or make the "
-                    "file again"
-                ) from error
-
-    def _read(self, h5: Any, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
-        shape = self.dataset.shape
-        ranges = [range(s.start or 0, s.stop, s.step or 1) for s in slices]
-        counts = tuple(map(len, ranges))
-        dtype = self.dataset.dtype
-        text = isinstance(self.dataset.get_type(), h5.h5t.TypeStringID)
-        native = dtype if dtype.kind in "OSV" else dtype.newbyteorder("=")
-        if len(shape) != len(counts) or 0 in counts:
-            return np.empty(counts, object if native.kind in "OV" else native)
-        # A netCDF dimension that may grow can be longer than the dataset: what is behind its end was never written.
-        stored = tuple(len(range(*s.indices(n))) for s, n in zip(slices, shape, strict=True))
-        block = np.empty(stored, native)
-        if 0 not in stored:
-            space = self.dataset.get_space()
-            if stored:
-                space.select_hyperslab(tuple(r.start for r in ranges), stored, tuple(r.step for r in ranges))
-            memory = h5.h5s.create_simple(stored) if stored else h5.h5s.create(h5.h5s.SCALAR)
-            self.dataset.read(memory, space, block)
-        if stored != counts:
-            whole = np.full(counts, _fill(h5, self.dataset, native), native)
-            whole[tuple(slice(n) for n in stored)] = block
-            block = whole
-        if text and native.kind == "S" and native.itemsize > 1:
-            return block.astype(object)
-        return block
-
-
-def _fill(h5: Any, dataset: Any, dtype: np.dtype[Any]) -> Any:
-    """Return the value of what was never written."""
-    if dtype.kind not in "iufS":
-        return b""
-    value = np.zeros((), dtype)
-    plist = dataset.get_create_plist()
-    if plist.fill_value_defined() != h5.h5d.FILL_VALUE_UNDEFINED:
-        plist.get_fill_value(value)
-    return value[()]

@@ -95,7 +95,7 @@ class _File:
         """Return a low-level dataset."""
         import h5py
 
-        from cfagg.checking.sources.hdf5 import opened
+        from cfagg.checking.sources.hdf5_values import opened
 
         if self.opened is None:
             self.opened = opened(self.path) if isinstance(self.path, str) else h5py.File(self.path, "r").id
@@ -457,7 +457,7 @@ class _Late:
 
     def __call__(self, slices: tuple[slice, ...]) -> Any:
         if self.reader is None:
-            from cfagg.checking.sources.hdf5 import Values
+            from cfagg.checking.sources.hdf5_values import Values
 
             self.reader = Values(lambda: self.file.dataset(self.name), self.where)
         return self.reader(slices)

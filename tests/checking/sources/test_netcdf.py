@@ -468,3 +468,26 @@ def test_a_dataset_of_many_names_is_read_once(tmp_path: Path) -> None:
         assert len(dataset.variables) == 3001
         assert len(dataset.groups) == 2
     assert os.times().user - before < 5
+
+
+def open_files() -> set[str]:
+    return {os.path.realpath(n) for n in Path("/proc/self/fd").iterdir()}
+
+
+def test_a_closed_dataset_lets_go_of_its_file(tmp_path: Path) -> None:
+    for name, options in (("a.h5", {}), ("b.h5", {"track_order": True, "libver": "latest"})):
+        with h5py.File(tmp_path / name, "w", **options) as file:
+            file["v"] = np.arange(3)
+            file["link"] = h5py.SoftLink("/v")  # for the library to follow
+        with open_dataset(tmp_path / name) as dataset:
+            assert dataset.variables[0].values().tolist() == [0, 1, 2]
+            assert str(tmp_path / name) in open_files()
+        assert str(tmp_path / name) not in open_files()
+
+
+def test_a_file_that_the_process_has_open_can_be_checked(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["v"] = 1
+        file["link"] = h5py.SoftLink("/v")
+    with h5py.File(tmp_path / "a.h5"), open_dataset(tmp_path / "a.h5") as dataset:
+        assert dataset.variables[0].values() == 1

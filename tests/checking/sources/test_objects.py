@@ -115,6 +115,7 @@ def test_strange_attributes_and_names_are_taken_as_they_are() -> None:
         assert dataset.root.variables["v"].attributes["coordinates"] == "a"
 
 
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
 def test_open_files_of_other_libraries_are_what_the_file_is(tmp_path: Path) -> None:
     path = SAMPLES / "test1.nc"
     with open_dataset(path) as file:

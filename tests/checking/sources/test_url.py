@@ -45,6 +45,7 @@ def test_the_metadata_of_a_large_file_take_few_bytes(tmp_path: Path, format_: An
         assert all("range" in headers for _, _, headers in server.seen)
 
 
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_a_zarr_store_behind_a_url_is_read_by_its_consolidated_metadata(tmp_path: Path, zarr_format: Any) -> None:
     made = xr.Dataset({"v": (("y", "x"), np.arange(6.0).reshape(2, 3), {"units": "m"})}, attrs={"title": "t"})
