@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cfagg.checking.explaining import explanations
 from cfagg.checking.rule import Rule, about, registered
+from cfagg.checking.sections import older_sections
 from tests.checking.test_corpus import DEFECTS
 
 TESTS = Path(__file__).resolve().parents[2] / "tests"
@@ -68,7 +69,10 @@ def table() -> str:
 
 
 def _section(rule: Rule) -> str:
-    return f"{rule.section} {rule.title}" if not rule.title.startswith(rule.section) else rule.title
+    now = f"{rule.section} {rule.title}" if not rule.title.startswith(rule.section) else rule.title
+    other = [f"{section} to {until.major}.{until.minor}" for until, section, _ in older_sections().get(rule.code, ())]
+    other = [text for text in other if text.split()[0] != rule.section]
+    return f"{now} ({', '.join(other)})" if other else now
 
 
 def _list(told: object, kind: str) -> list[str]:
