@@ -15,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-__all__ = ["CLI", "checkers_python", "commands"]
+__all__ = ["CFCHECKS", "CLI", "checkers_python", "commands", "tables"]
 
 HERE = Path(__file__).resolve().parents[2] / ".bench" / "checkers"
 
@@ -29,7 +29,7 @@ CLI = (sys.executable, "-c", "import sys; from cfagg.cli.main import main; sys.e
 _NAMES = "compliance_checker/data/cf-standard-name-table.xml"
 
 #: cfchecker with the UDUNITS that cf-units brings along where the system has none.
-_CFCHECKS = """
+CFCHECKS = """
 import ctypes.util, os, sys
 from glob import glob
 from importlib.util import find_spec
@@ -74,18 +74,17 @@ def commands(python: Path, folder: Path, files: Sequence[Path]) -> dict[str, lis
     files : sequence of Path
         What to check.
     """
-    tables = _tables(python, folder)
     names = [str(f) for f in files]
-    options = ["-s", str(tables["standard"]), "-a", str(tables["area"]), "-r", str(tables["region"]), "-v", "auto"]
+    options = [*tables(python, folder), "-v", "auto"]
     return {
         "cfagg": [*CLI, *names],
         "compliance-checker": [str(python.with_name("compliance-checker")), "-t", "cf:1.11", *names],
-        "cfchecker": [str(python), "-c", _CFCHECKS, *options, *names],
+        "cfchecker": [str(python), "-c", CFCHECKS, *options, *names],
     }
 
 
-def _tables(python: Path, folder: Path) -> dict[str, Path]:
-    """Return the tables that cfchecker reads.
+def tables(python: Path, folder: Path) -> list[str]:
+    """Return the options of cfchecker that name its tables.
 
     Of standard names it is the published one, which compliance-checker brings along: what it costs to read belongs to
     cfchecker's time.  The two short ones are written from ours.
@@ -100,7 +99,7 @@ def _tables(python: Path, folder: Path) -> dict[str, Path]:
         found[kind].write_text(
             f"<table><version_number>0</version_number><date>today</date>\n{entries}</table>\n", encoding="utf-8"
         )
-    return found
+    return ["-s", str(found["standard"]), "-a", str(found["area"]), "-r", str(found["region"])]
 
 
 if __name__ == "__main__":
