@@ -82,18 +82,23 @@ def _numbers(v: Variable, name: str) -> npt.NDArray[Any]:
 def valid_limits(v: Variable) -> tuple[Any, Any]:
     """Return the smallest and the largest valid value as stored, `None` for one that is not given.
 
-    Real limits of packed integers are none: they may be meant for the unpacked values.
+    Real limits of packed integers are none: they may be meant for the unpacked values.  Those of real numbers have as
+    many digits as these.
     """
+
+    def end(value: Any) -> Any:
+        return value.astype(v.dtype) if v.kind == "float" and packing(v) is None else value
+
     kinds = "iu" if v.kind == "integer" and packing(v) is not None else "iuf"
     given = v.numbers("valid_range")
     if given is not None and given.ndim == 1 and given.size == 2 and given.dtype.kind in kinds:
         low, high = unsigned(v, given)
-        return low, high
+        return end(low), end(high)
     ends: list[Any] = []
     for name in ("valid_min", "valid_max"):
         given = v.numbers(name)
         usable = given is not None and given.ndim == 1 and given.size == 1 and given.dtype.kind in kinds
-        ends.append(unsigned(v, given)[0] if usable and given is not None else None)
+        ends.append(end(unsigned(v, given)[0]) if usable and given is not None else None)
     return ends[0], ends[1]
 
 

@@ -110,8 +110,8 @@ def actual_range_is_that_of_the_data(c: Context) -> Iterator[Hit]:
             yield Hit(v, "actual_range", f"{given[0]} is larger than {given[1]}; expected is the smallest value first")
             continue
         ends = c.once(_extremes).get(id(v)) if c.options.data else None
-        if ends is None:
-            continue
+        if ends is None or _invalid(v, given):
+            continue  # values beyond the valid range count as missing, of which DAT007 tells
         least, most = sorted(unpacked(v, np.array([ends.low, ends.high])).tolist())
         shown = unpacked(v, np.array([ends.low, ends.high]))
         real = shown.dtype.type
@@ -124,7 +124,9 @@ def actual_range_is_that_of_the_data(c: Context) -> Iterator[Hit]:
 def actual_range_is_of_something(c: Context) -> Iterator[Hit]:
     """There is no ``actual_range`` where all values are missing."""
     for v in c.with_attribute("actual_range"):
-        if c.once(_extremes).get(id(v), ...) is None:
+        given = _comparable(v)
+        beyond = given is not None and given.size == 2 and _invalid(v, given)
+        if c.once(_extremes).get(id(v), ...) is None and not beyond:
             yield Hit(v, "actual_range", "all values of the variable are missing: remove it")
 
 
@@ -133,15 +135,21 @@ def actual_range_is_valid(c: Context) -> Iterator[Hit]:
     """``actual_range`` lies within the valid range."""
     for v in c.with_attribute("actual_range"):
         given = _comparable(v)
-        if given is None or given.size != 2:
-            continue
-        ends = valid_limits(v)
-        low, high = ends if packing(v) is None else _unpacked_limits(v, *ends)
-        room = 0.0 if packing(v) is None else 1e-6 * max(abs(float(given[0])), abs(float(given[1])))
-        if low is not None and float(given[0]) < float(low) - room:
-            yield Hit(v, "actual_range", f"{given[0]} is less than {low}, the smallest valid value")
-        elif high is not None and float(given[1]) > float(high) + room:
-            yield Hit(v, "actual_range", f"{given[1]} is more than {high}, the largest valid value")
+        told = _invalid(v, given) if given is not None and given.size == 2 else ""
+        if told:
+            yield Hit(v, "actual_range", told)
+
+
+def _invalid(v: Variable, given: npt.NDArray[Any]) -> str:
+    """Return which end of an actual range is not valid, empty if both are."""
+    ends = valid_limits(v)
+    low, high = ends if packing(v) is None else _unpacked_limits(v, *ends)
+    room = 0.0 if packing(v) is None else 1e-6 * max(abs(float(given[0])), abs(float(given[1])))
+    if low is not None and float(given[0]) < float(low) - room:
+        return f"{given[0]} is less than {low}, the smallest valid value"
+    if high is not None and float(given[1]) > float(high) + room:
+        return f"{given[1]} is more than {high}, the largest valid value"
+    return ""
 
 
 def _unpacked_limits(v: Variable, low: Any, high: Any) -> tuple[Any, Any]:

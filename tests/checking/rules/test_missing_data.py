@@ -101,7 +101,7 @@ def test_widths_are_not_known_in_json(dataset: Dataset, expected: list[str]) -> 
         ("float", "v:actual_range = 1.f, 2.f ; v:_FillValue = 3.f ;", "1, 2, 3", []),
         ("float", "v:actual_range = 1.f, 2.f ;", "1, 2, NaN", []),
         ("float", "v:actual_range = 1.f, 2.f ; v:valid_max = 2.f ;", "1, 2, 3", []),
-        ("float", "v:actual_range = 1.f, 3.f ; v:valid_max = 2.f ;", "1, 2, 3", ["DAT005", "DAT007"]),
+        ("float", "v:actual_range = 1.f, 3.f ; v:valid_max = 2.f ;", "1, 2, 3", ["DAT007"]),
         ("float", "v:actual_range = 1., 3. ;", "1, 2, 3", ["DAT004"]),
         ("float", 'v:actual_range = "1 3" ;', "1, 2, 3", ["DAT004"]),
         ("float", "v:actual_range = 3.f, 1.f ;", "1, 2, 3", ["DAT005"]),
@@ -118,7 +118,7 @@ def test_widths_are_not_known_in_json(dataset: Dataset, expected: list[str]) -> 
             "short",
             "v:actual_range = 1., 3. ; v:scale_factor = 1. ; v:valid_range = 0s, 2s ;",
             "1, 2, 2",
-            ["DAT005", "DAT007"],
+            ["DAT007"],
         ),
         ("short", "v:actual_range = -3., -1. ; v:scale_factor = -1. ; v:valid_range = 0s, 3s ;", "1, 2, 3", []),
         ("short", "v:actual_range = 1., 3. ; v:scale_factor = 1. ; v:valid_min = 200. ;", "1, 2, 3", []),
@@ -218,3 +218,20 @@ def test_unpacking_is_scaling_and_adding(values: list[int], scale: float, offset
 def test_what_was_never_written_is_missing() -> None:
     v = parse_cdl("netcdf n { dimensions: x = 2 ; variables: float v(x) ; data: v = 1, _ ; }").root.variables["v"]
     assert missing_mask(v, v.values()).tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        "v:actual_range = 1.f, 3.f ; v:valid_range = 0.f, 2.f ;",
+        "v:actual_range = 1.f, 3.f ; v:valid_max = 2.5f ;",
+        "v:actual_range = 1.f, 3.f ; v:valid_min = 9.f ;",
+    ],
+)
+def test_an_actual_range_beyond_the_valid_one_is_told_of_once(attributes: str) -> None:
+    assert codes(cdl("float", attributes), "DAT") == ["DAT007"]
+
+
+def test_limits_of_other_precision_are_those_of_the_variable() -> None:
+    attributes = "v:actual_range = 0.1f, 0.3f ; v:valid_max = 0.3 ; v:valid_min = 0.1 ;"
+    assert codes(cdl("float", attributes, "0.1, 0.2, 0.3"), "DAT") == []
