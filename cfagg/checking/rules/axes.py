@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cfagg.checking.attribute_types import faulty_text
-from cfagg.checking.axes import axis_of, deduced_axis
+from cfagg.checking.axes import axis_of, deduced_axis, is_latitude, is_longitude, name_of
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit, Severity
 from cfagg.checking.model import Dimension, Variable
@@ -48,13 +48,44 @@ def _may_have_axis(c: Context) -> set[Variable]:
     return roles.coordinates.union(idle, roles.meshes, *(roles.named_by(a) for a in others))
 
 
+def unreferenced(c: Context) -> dict[Dimension, list[Variable]]:
+    """Return the variables of one dimension that are coordinates by what they say and that nothing refers to."""
+    found: dict[Dimension, list[Variable]] = {}
+    for v in c.dataset.variables:
+        if len(v.dimensions) != 1 or v.is_coordinate or not v.is_numeric or c.references_to(v):
+            continue
+        time = name_of(v) == "time" and is_reference_time(v.text("units") or "1")
+        if is_latitude(c, v) or is_longitude(c, v) or time or (_axis(v) is not None and deduced_axis(v) == _axis(v)):
+            found.setdefault(v.dimensions[0], []).append(v)
+    return found
+
+
+def along(c: Context, v: Variable, d: Dimension) -> list[Variable]:
+    """Return the coordinates that a variable names and that have one of its dimensions; labels by their elements."""
+    named = {r.target: None for r in c.references_of(v, "coordinates") if r.target is not None}
+    return [x for x in named if d in x.dimensions and not (x.is_text and x.dimensions[-1] is d)]
+
+
+def _misnamed(c: Context) -> set[Variable]:
+    """Return what would be a coordinate variable if its name were that of its dimension: COO006 tells of these."""
+    if c.once(is_sampled):
+        return set()
+    own, found = c.once(coordinate_variables), set()
+    sole = {d: idle[0] for d, idle in c.once(unreferenced).items() if len(idle) == 1 and d.size > 1 and d not in own}
+    for v in c.roles.data if sole else ():
+        for d in v.dimensions:
+            if d in sole and sole[d] is not v and "axis" in sole[d].attributes and not along(c, v, d):
+                found.add(sole[d])
+    return found
+
+
 @rule("COO001")
 def axis_is_for_coordinates(c: Context) -> Iterator[Hit]:
     """Only coordinates and the nodes of geometries have an ``axis``."""
     allowed = c.once(_may_have_axis)
     sampled = c.once(is_sampled)
     for v in c.with_attribute("axis"):
-        if v not in allowed:
+        if v not in allowed and v not in c.once(_misnamed):
             # Examples of Appendix H have such heights of stations that no coordinates attribute names.
             severity: Severity | None = "warning" if sampled and deduced_axis(v) == _axis(v) else None
             yield Hit(

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cfagg.checking.axes import axis_of, is_latitude, is_longitude, name_of
+from cfagg.checking.axes import axis_of, is_latitude, is_longitude
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.model import Dimension, Variable
 from cfagg.checking.rule import rule
-from cfagg.checking.rules.axes import coordinate_variables, is_sampled
-from cfagg.checking.spans import coordinate_span, replaced
-from cfagg.checking.units import is_reference_time
+from cfagg.checking.rules.axes import along, coordinate_variables, is_sampled, unreferenced
+from cfagg.checking.spans import coordinate_span, replaced, span_is_known
 from cfagg.checking.versions import Version
 
 _AXES = {"X": "longitude", "Y": "latitude", "Z": "vertical coordinate", "T": "time"}
+
+#: Names of dimensions that say what they are.
+_CALLED = {
+    "lat": "latitude", "latitude": "latitude", "lon": "longitude", "longitude": "longitude", "time": "time",
+    "depth": "depth", "height": "height", "altitude": "altitude", "plev": "pressure",
+}  # fmt: skip
 
 
 @rule("COO006")
@@ -35,25 +40,34 @@ def dimensions_of_space_and_time_have_coordinate_variables(c: Context) -> Iterat
         ]
         if not missing:
             continue
-        named = {r.target: None for r in c.references_of(v, "coordinates") if r.target is not None}
         for d in missing:
-            for hit in _without(c, v, d, list(named)):
+            for hit in _without(c, v, d):
                 told.add(d)
                 yield hit
 
 
-def _without(c: Context, v: Variable, d: Dimension, named: list[Variable]) -> Iterator[Hit]:
+def _without(c: Context, v: Variable, d: Dimension) -> Iterator[Hit]:
     """Yield a hit if one coordinate alone tells what a dimension without coordinate variable is."""
-    along = [x for x in named if d in x.dimensions and not (x.is_text and x.dimensions[-1] is d)]
-    spatial = [x for x in along if not x.is_text and axis_of(c, x) is not None]
-    if not along:
-        idle = [x for x in c.once(_idle).get(d, ()) if x is not v]
+    named = along(c, v, d)
+    spatial = [x for x in named if not x.is_text and axis_of(c, x) is not None]
+    if not named:
+        idle = [x for x in c.once(unreferenced).get(d, ()) if x is not v]
         if len(idle) == 1:
+            sure = "axis" in idle[0].attributes
             yield Hit(
                 v,
                 None,
-                f"dimension {d.name!r} has no coordinate variable; {idle[0].path!r} looks like its "
-                f"{_what(c, idle[0])}: call the variable and the dimension alike, or name it in coordinates",
+                f"dimension {d.name!r} has no coordinate variable; {idle[0].path!r} "
+                f"{'is' if sure else 'looks like'} its {_what(c, idle[0])}: call the variable and the dimension alike, "
+                "or name it in coordinates",
+                severity=None if sure else "warning",
+            )
+        elif not idle and d.name in _CALLED:
+            yield Hit(
+                v,
+                None,
+                f"dimension {d.name!r} has no coordinate variable, though its name says {_CALLED[d.name]}: add the "
+                f"variable {d.name!r}",
                 severity="warning",
             )
         return
@@ -64,7 +78,7 @@ def _without(c: Context, v: Variable, d: Dimension, named: list[Variable]) -> It
         f"dimension {d.name!r} has the {_what(c, found)} {found.path!r} as an auxiliary coordinate only; expected a "
         "coordinate variable of the dimension's name"
     )
-    if len(along) > 1:
+    if len(named) > 1:
         yield Hit(v, "coordinates", text + ", unless the dimension is a discrete axis", severity="warning")
     else:
         yield Hit(v, "coordinates", text)
@@ -72,18 +86,6 @@ def _without(c: Context, v: Variable, d: Dimension, named: list[Variable]) -> It
 
 def _what(c: Context, v: Variable) -> str:
     return _AXES[axis_of(c, v) or "T"]
-
-
-def _idle(c: Context) -> dict[Dimension, list[Variable]]:
-    """Return the variables of one dimension that are latitude, longitude or time and that nothing refers to."""
-    found: dict[Dimension, list[Variable]] = {}
-    for v in c.dataset.variables:
-        if len(v.dimensions) != 1 or v.is_coordinate or not v.is_numeric or c.references_to(v):
-            continue
-        time = name_of(v) == "time" and is_reference_time(v.text("units") or "1")
-        if is_latitude(c, v) or is_longitude(c, v) or time:
-            found.setdefault(v.dimensions[0], []).append(v)
-    return found
 
 
 @rule("COO008")
@@ -146,7 +148,7 @@ def auxiliary_coordinates_span_no_more(c: Context) -> Iterator[Hit]:
         span = None
         for reference in c.references_of(v, "coordinates"):
             target = reference.target
-            if target is None or target.is_text or not target.dimensions:
+            if target is None or target.is_text or not target.dimensions or not span_is_known(c):
                 continue
             span = coordinate_span(c, v) if span is None else span
             foreign = beyond(c, span, target.dimensions)

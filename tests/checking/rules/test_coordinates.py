@@ -246,3 +246,29 @@ def test_a_message_tells_what_is_found_and_what_is_expected() -> None:
 def test_many_variables_are_looked_at_once() -> None:
     many = "".join(f'float v{i}(time, lat, lon) ; v{i}:coordinates = "lat lon" ;' for i in range(2000))
     assert codes(grid(many), "COO") == []
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        # The dimension has a coordinate in all but name: its axis is not at fault.
+        ('float height(k) ; height:units = "m" ; height:positive = "up" ; height:axis = "Z" ;', "error"),
+        ('double t2(k) ; t2:units = "days since 2000-01-01" ; t2:standard_name = "time" ;', "warning"),
+        ('float a(k) ; a:units = "m" ; a:long_name = "a length along the dimension" ;', None),
+    ],
+)
+def test_a_coordinate_of_another_name_than_its_dimension_is_told_of_once(more: str, expected: str | None) -> None:
+    text = grid(f'{more} float q(time, k) ; q:units = "m" ; q:long_name = "q" ;')
+    found = [(f.code, f.severity) for f in findings(text, "COO") if f.code in ("COO001", "COO006")]
+    assert found == ([("COO006", expected)] if expected else [])
+
+
+def test_a_dimension_called_like_a_latitude_should_have_its_coordinate_variable() -> None:
+    text = "netcdf a { dimensions: latitude = 4 ; cell = 4 ; variables: float q(latitude, cell) ; }"
+    assert [(f.severity, f.variable) for f in findings(text, "COO006")] == [("warning", "q")]
+
+
+def test_a_dimension_called_like_a_latitude_may_have_auxiliary_coordinates() -> None:
+    text = """netcdf a { dimensions: lat = 4 ; lon = 4 ; variables: float q(lat, lon) ; q:coordinates = "y x" ;
+    float y(lat, lon) ; y:units = "degrees_north" ; float x(lat, lon) ; x:units = "degrees_east" ; }"""
+    assert codes(text, "COO006") == []
