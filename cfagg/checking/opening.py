@@ -17,6 +17,7 @@ _CDL = 1 << 26
 
 _CDL_START = re.compile(rb"(?:\s|//[^\n]*\n)*netcdf[\s{]")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_LOCAL = re.compile(r"file://(?:localhost)?/", re.IGNORECASE)
 
 
 def open_dataset(source: Any, *, options: Options | None = None) -> Dataset:
@@ -65,6 +66,8 @@ def _open(source: Any, options: Options) -> Dataset:
         return source
     if isinstance(source, bytes):
         source = os.fsdecode(source)
+    if isinstance(source, str) and _LOCAL.match(source):
+        return _path(_local(source))
     if isinstance(source, str) and _URL.match(source):
         from cfagg.checking.sources.url import open_url
 
@@ -74,6 +77,17 @@ def _open(source: Any, options: Options) -> Dataset:
     from cfagg.checking.sources.objects import open_object
 
     return open_object(source)
+
+
+def _local(url: str) -> str:
+    """Return the path of a URL of a file, without what the netCDF library wants to be told behind it.
+
+    >>> _local("file:///data/a%20b.zarr#mode=nczarr,file")
+    '/data/a b.zarr'
+    """
+    from urllib.parse import unquote
+
+    return unquote(_LOCAL.sub("/", url).partition("#")[0])
 
 
 def _path(path: str) -> Dataset:

@@ -180,7 +180,7 @@ class _Walk:
         if found is None:
             attributes, internal = self._attributes(dataset)
             space = dataset.get_space()
-            shape = tuple(map(int, space.get_simple_extent_dims()))
+            shape = tuple(map(int, space.get_simple_extent_dims() or ()))
             grows = tuple(n == self.h5.h5s.UNLIMITED for n in space.get_simple_extent_dims(True)) if shape else ()
             dtype, kind = _type(self.h5, dataset.get_type())
             scales = self._scales(internal.pop("DIMENSION_LIST", None))

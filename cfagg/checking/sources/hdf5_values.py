@@ -81,7 +81,7 @@ class Values:
 
 
 def _read(h5: Any, dataset: Any, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
-    shape = dataset.shape
+    shape = dataset.shape or ()  # of a space without any element there is none
     ranges = [range(s.start or 0, s.stop, s.step or 1) for s in slices]
     counts = tuple(map(len, ranges))
     dtype = dataset.dtype
@@ -89,6 +89,8 @@ def _read(h5: Any, dataset: Any, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
     native = dtype if dtype.kind in "OSV" else dtype.newbyteorder("=")
     if len(shape) != len(counts) or 0 in counts:
         return np.empty(counts, object if native.kind in "OV" else native)
+    if dataset.get_space().get_simple_extent_type() == h5.h5s.NULL:
+        return np.full(counts, _fill(h5, dataset, native), native)
     # A netCDF dimension that may grow can be longer than the dataset: what is behind its end was never written.
     stored = tuple(len(range(*s.indices(n))) for s, n in zip(slices, shape, strict=True))
     block = np.empty(stored, native)

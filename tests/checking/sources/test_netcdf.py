@@ -491,3 +491,37 @@ def test_a_file_that_the_process_has_open_can_be_checked(tmp_path: Path) -> None
         file["link"] = h5py.SoftLink("/v")
     with h5py.File(tmp_path / "a.h5"), open_dataset(tmp_path / "a.h5") as dataset:
         assert dataset.variables[0].values() == 1
+
+
+def test_odd_datasets_of_hdf5_can_be_read(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["nothing"] = h5py.Empty("f4")
+        file["half"] = np.ones(2, "f2")
+        file["flag"] = np.array([True, False])
+        file["complex"] = np.ones(2, "c8")
+        file["fixed"] = np.array([b"abc", b"d"])
+        file["letters"] = np.array([b"a", b"b"], "S1")
+        file["texts"] = ["x", "\u00fc"]
+        file["empty"] = np.zeros((0, 3))
+        file["half"].attrs["flag"] = True
+        file["half"].attrs["many"] = np.array([[1, 2], [3, 4]], ">i2")
+        file["half"].attrs["nothing"] = h5py.Empty("S1")
+        file["half"].attrs["texts"] = np.array([b"a", b"bc"])
+    with open_dataset(tmp_path / "a.h5") as dataset:
+        variables = dataset.root.variables
+        kinds = {n: v.kind for n, v in variables.items()}
+        assert kinds == {
+            "nothing": "float", "half": "float", "flag": "other", "complex": "other", "fixed": "string",
+            "letters": "char", "texts": "string", "empty": "float",
+        }  # fmt: skip
+        assert variables["nothing"].values().shape == ()
+        assert variables["half"].values().tolist() == [1, 1]
+        assert variables["fixed"].texts().tolist() == ["abc", "d"]
+        assert variables["texts"].texts().tolist() == ["x", "\u00fc"]
+        assert variables["letters"].texts().tolist() == "ab"
+        assert variables["empty"].values().shape == (0, 3)
+        assert next(iter(variables["flag"].blocks())).size == 2
+        half = variables["half"].attributes
+        assert isinstance(half["flag"], Foreign)
+        assert np.asarray(half["many"]).tolist() == [1, 2, 3, 4]
+        assert (half["nothing"], half["texts"]) == ("", ("a", "bc"))

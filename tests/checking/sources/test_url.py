@@ -94,7 +94,7 @@ def test_redirects_out_of_the_place_are_refused_unless_allowed(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "url", ["gopher://a/b.nc", "http://127.0.0.1:1/a.nc?token=x", "file:///etc/passwd", "http://", "s3://"]
+    "url", ["gopher://a/b.nc", "http://127.0.0.1:1/a.nc?token=x", "file://other.host/a.nc", "http://", "s3://"]
 )
 def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(CfaggError):
@@ -112,3 +112,9 @@ def test_a_cut_off_file_is_an_error(tmp_path: Path) -> None:
         (tmp_path / "cut.nc").write_bytes(path.read_bytes()[:size])
         with served(tmp_path) as server, pytest.raises(CfaggError, match="cut"):
             open_dataset(f"{server.url}/cut.nc")
+
+
+def test_a_url_of_a_file_is_its_path(tmp_path: Path) -> None:
+    write_cdl(CDL, tmp_path / "a b.nc")
+    with open_dataset(f"file://{tmp_path}/a%20b.nc#mode=bytes") as dataset:
+        assert len(dataset.variables) == 2
