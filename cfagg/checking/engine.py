@@ -73,6 +73,12 @@ def run(dataset: Dataset, options: Options) -> Result:
 
     A rule that crashes becomes a finding ``INT001``, and the others go on.
     """
+    # Values are whatever they are: an overflow is no news to the user.
+    with np.errstate(all="ignore"):
+        return _run(dataset, options)
+
+
+def _run(dataset: Dataset, options: Options) -> Result:
     version = version_of(dataset, options)
     context = Context(dataset, version, options)
     result = Result(dataset.source, version)
@@ -90,9 +96,7 @@ def run(dataset: Dataset, options: Options) -> Result:
         if rule.needs == "references" and not options.references:
             result.skipped[code] = "referenced files are opened only with --references"
             continue
-        # Values are whatever they are: an overflow is no news to the user.
-        with np.errstate(all="ignore"):
-            _run_one(rule, context, result)
+        _run_one(rule, context, result)
     return result
 
 
