@@ -10,6 +10,7 @@ from cfagg.checking.findings import Hit
 from cfagg.checking.lists import pairs
 from cfagg.checking.model import Dimension, Variable
 from cfagg.checking.rule import rule
+from cfagg.checking.rules.domains import undimensioned
 from cfagg.checking.units import convertible, known
 
 #: What CF measures cells by, with the units.
@@ -34,8 +35,8 @@ def cell_measures_name_variables_of_cells(c: Context) -> Iterator[Hit]:
                         "external_variables",
                     )
                 continue
-            if v in c.roles.domains:
-                continue  # DOM004
+            if v in c.roles.domains or v in c.once(undimensioned):
+                continue  # DOM004, DOM001
             beyond = _beyond(c, v, reference.target)
             if beyond:
                 yield Hit(

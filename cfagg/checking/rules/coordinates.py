@@ -10,6 +10,7 @@ from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.model import Dimension, Variable
 from cfagg.checking.rule import rule
 from cfagg.checking.rules.axes import along, coordinate_variables, is_sampled, unreferenced
+from cfagg.checking.rules.domains import undimensioned
 from cfagg.checking.spans import coordinate_span, replaced, span_is_known
 from cfagg.checking.versions import Version
 
@@ -121,13 +122,13 @@ def coordinates_exist(c: Context) -> Iterator[Hit]:
 def beyond(c: Context, span: set[Dimension], dimensions: tuple[Dimension, ...]) -> list[Dimension]:
     """Return those of some dimensions that do not belong to a span.
 
-    A dimension of the same name and length in another group is let pass: rules on groups tell of those.  So is one that
-    was gathered from the span, as coordinates that change seldom may be (Example H.5).
+    A dimension of the same name in another group is let pass: rules on groups tell of those.  So is one that was
+    gathered from the span, as coordinates that change seldom may be (Example H.5).
     """
-    own, alike = c.once(coordinate_variables), {(d.name, d.size) for d in span}
+    own, alike = c.once(coordinate_variables), {d.name for d in span}
     found = []
     for d in dimensions:
-        if d in span or (d.name, d.size) in alike:
+        if d in span or d.name in alike:
             continue
         listed = own.get(d)
         names = listed.words("compress") if listed is not None else []
@@ -143,7 +144,7 @@ def auxiliary_coordinates_span_no_more(c: Context) -> Iterator[Hit]:
     Labels and the coordinates of domain variables and geometry containers have rules of their own.
     """
     for v in c.with_attribute("coordinates"):
-        if v in c.roles.geometries or v in c.roles.domains or v in c.roles.meshes:
+        if v in c.roles.geometries or v in c.roles.domains or v in c.roles.meshes or v in c.once(undimensioned):
             continue
         span = None
         for reference in c.references_of(v, "coordinates"):

@@ -8,7 +8,7 @@ from cfagg.checking.attribute_types import holds, said
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit, NotApplicable
 from cfagg.checking.rule import rule
-from cfagg.checking.versions import Version, claimed, parse
+from cfagg.checking.versions import DRAFT, Version, claimed, parse
 
 _DESCRIPTIONS = ("title", "history", "institution", "source", "references", "comment")
 
@@ -48,6 +48,10 @@ def conventions_names_the_version(c: Context) -> Iterator[Hit]:
             "Conventions",
             f"{word} is no version of CF that is known (1.0 to 1.13, 1.14-draft); the rules of {c.version} were used",
         )
+    for word in words:
+        if parse(word) == DRAFT and not word.endswith("-draft"):
+            told = f"{word} is not published yet; the rules of a draft of it were used, which may change"
+            yield Hit(None, "Conventions", told, "warning")
     known = list(dict.fromkeys(w for w in words if parse(w) is not None))
     if len(known) > 1:
         told = f"{', '.join(known)} are named, which leaves open which one is followed: name one"

@@ -10,6 +10,7 @@ from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
 from cfagg.checking.spans import coordinate_span, own_span
+from cfagg.checking.versions import Version
 
 #: Attributes that appendix A has for data variables and not for domain variables.
 _OF_DATA = (
@@ -52,24 +53,32 @@ def _in_order(c: Context) -> list[Variable]:
     return [v for v in c.dataset.variables if v in c.roles.domains]
 
 
-@rule("DOM001")
-def domain_has_dimensions(c: Context) -> Iterator[Hit]:
-    """A domain variable has a dimensions attribute, and is a scalar."""
-    for v in c.with_attribute("coordinates", "cell_measures"):
+def undimensioned(c: Context) -> dict[Variable, str]:
+    """Return the scalars that describe a domain and lack ``dimensions``, each with the names of these."""
+    found = {}
+    for v in c.with_attribute("coordinates", "cell_measures") if c.version >= Version(1, 9) else ():
         if v.stored or v.dialect or not v.attributes.keys().isdisjoint(("dimensions", "geometry_type")):
             continue
-        if v.kind not in ("char", "integer") or not _DATA_SIGNS.isdisjoint(v.attributes) or v not in c.roles.data:
+        container = v.kind in ("char", "integer") or "domain" in f"{v.name} {v.text('long_name')}".lower()
+        if not container or not _DATA_SIGNS.isdisjoint(v.attributes) or v not in c.roles.data:
             continue
         # Coordinates of a scalar have no dimensions (or sizes of 1), so this one is the container of a domain.
         named = [r.target for a in ("coordinates", "cell_measures") for r in c.references_of(v, a)]
         spanned = {d.name: d for t in named if t is not None and not t.is_text for d in t.dimensions if d.size > 1}
         if spanned:
-            names = " ".join(spanned)
-            yield Hit(
-                v,
-                "dimensions",
-                f"it describes a domain and holds no data, but has no dimensions attribute; add one, such as {names!r}",
-            )
+            found[v] = " ".join(spanned)
+    return found
+
+
+@rule("DOM001")
+def domain_has_dimensions(c: Context) -> Iterator[Hit]:
+    """A domain variable has a dimensions attribute, and is a scalar."""
+    for v, names in c.once(undimensioned).items():
+        yield Hit(
+            v,
+            "dimensions",
+            f"it describes a domain and holds no data, but has no dimensions attribute; add one, such as {names!r}",
+        )
     for v in c.with_attribute("dimensions"):
         if v.stored and "coordinates" in v.attributes:
             message = (

@@ -9,6 +9,7 @@ from cfagg.checking.findings import Hit
 from cfagg.checking.model import Dimension, Variable
 from cfagg.checking.rule import rule
 from cfagg.checking.rules.coordinates import beyond
+from cfagg.checking.rules.domains import undimensioned
 from cfagg.checking.spans import coordinate_span, span_is_known
 
 
@@ -18,7 +19,7 @@ def labels_have_one_axis(c: Context) -> Iterator[Hit]:
     told: set[Variable] = set()
     for v in c.with_attribute("coordinates"):
         labels = [r.target for r in c.references_of(v, "coordinates") if r.target is not None and r.target.is_text]
-        if not labels or "geometry_type" in v.attributes or not span_is_known(c):
+        if not labels or "geometry_type" in v.attributes or v in c.once(undimensioned) or not span_is_known(c):
             continue
         span = coordinate_span(c, v)
         for label in labels:

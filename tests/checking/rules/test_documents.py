@@ -80,6 +80,11 @@ def test_an_unknown_version_is_an_error_that_tells_what_was_used_instead(value: 
     assert "CF-1.13 were used" in found.message
 
 
+def test_a_version_that_is_not_published_yet_is_a_warning() -> None:
+    (found,) = findings(dataset(Conventions="CF-1.14"), "DOC011")
+    assert (found.severity, "draft" in found.message) == ("warning", True)
+
+
 def test_several_versions_are_a_warning() -> None:
     result = run(dataset(Conventions="CF-1.6 CF-1.8"), Options(select=("DOC01",)))
     assert [(f.code, f.severity) for f in result.findings] == [("DOC011", "warning")]

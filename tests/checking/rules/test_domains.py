@@ -74,7 +74,7 @@ def test_a_container_without_dimensions_is_a_domain_that_lacks_them() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        [("char domain", "float domain")],
+        [("char domain", "float domain"), ("domain", "scene")],
         [("domain:long_name", 'domain:units = "K" ; domain:long_name')],
         [("lat(y, x)", "lat"), ("lon(y, x)", "lon"), ("cell_area(x, y)", "cell_area")],
     ],
@@ -165,3 +165,21 @@ def test_the_values_of_an_aggregated_list_stand_elsewhere() -> None:
       int map(one, one) ; string uris(one) ; string ids(one) ; :Conventions = "CF-1.13" ;
       data: land = -5 ; map = 3 ; uris = "a.nc" ; ids = "land" ; }"""
     assert codes(text, "GAT") == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [("domain:dimensions", "domain:comments")],
+        [("domain:dimensions", "domain:comments"), ("char domain", "double domain")],
+        [("domain:dimensions", "domain:comments"), ('domain:coordinates = "lat lon name"', "domain:size = 6")],
+    ],
+)
+def test_a_domain_that_lacks_dimensions_is_told_of_once(changes: list[tuple[str, str]]) -> None:
+    errors = [f.code for f in findings(changed(DOMAIN, *changes)) if f.severity == "error"]
+    assert errors == ["DOM001"]
+
+
+def test_a_domain_needs_no_units() -> None:
+    text = changed(DOMAIN, ('domain:long_name = "grid"', 'domain:standard_name = "air_temperature"'))
+    assert "UNI001" not in codes(text)
