@@ -82,6 +82,9 @@ class Assembly:
     def __init__(self) -> None:
         self._known: dict[int, Dimension] = {}
         self._numbered: dict[int, Dimension] = {}
+        #: Numbers of the dimensions, which tell their order, and the groups that they are in.
+        self._numbers: dict[int, int] = {}
+        self._groups: dict[str, Group] = {}
         self._variables: list[tuple[Variable, Found]] = []
         self._phony = 0
 
@@ -109,6 +112,8 @@ class Assembly:
             number = found.internal.get("_Netcdf4Dimid")
             if isinstance(number, np.ndarray) and number.size == 1:
                 self._numbered.setdefault(int(number[0]), dimension)
+                self._numbers[id(dimension)] = int(number[0])
+                self._groups[group.path] = group
             title = found.internal.get("NAME")
             if isinstance(title, str) and title.startswith(_BARE):
                 return
@@ -119,6 +124,9 @@ class Assembly:
 
     def finish(self) -> None:
         """Give all variables their dimensions, and dimensions that grow the length of the longest variable."""
+        for group in self._groups.values():
+            known = group.dimensions.items()
+            group.dimensions = dict(sorted(known, key=lambda item: self._numbers.get(id(item[1]), 1 << 62)))
         for variable, found in self._variables:
             variable.dimensions = self._dimensions(variable, found)
         for variable, found in self._variables:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.checking.model import AttributeValue, Dataset, Dimension, Group, Kind, Variable
-from cfagg.checking.sources.foreign import Foreign
+from cfagg.checking.sources.foreign import Foreign, value_of
 from cfagg.readers.locks import LIBRARY
 
 __all__ = ["open_netcdf4"]
@@ -85,6 +85,8 @@ def _attributes(owner: Any) -> dict[str, AttributeValue]:
             continue
         if isinstance(value, str):
             found[name] = value.rstrip("\0")
+        elif isinstance(value, bytes):
+            found[name] = value_of(value)
         elif isinstance(value, list):
             found[name] = tuple(map(str, value))
         else:

@@ -525,3 +525,20 @@ def test_odd_datasets_of_hdf5_can_be_read(tmp_path: Path) -> None:
         assert isinstance(half["flag"], Foreign)
         assert np.asarray(half["many"]).tolist() == [1, 2, 3, 4]
         assert (half["nothing"], half["texts"]) == ("", ("a", "bc"))
+
+
+def test_dimensions_come_in_the_order_in_which_they_were_made(tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("time", 3)
+        file.createVariable("bounds", "f8", ("time",))
+        for name in ("z", "b", "lat"):
+            file.createDimension(name, 2)
+        file.createVariable("lat", "f8", ("lat",))
+    with netCDF4.Dataset(path, "a") as file:
+        file.createVariable("z", "f8", ("z",))
+        file.createDimension("a", 4)
+        file.createVariable("time", "f8", ("time",))
+    assert fast(path) == slow(path) == library(path)
+    with open_dataset(path) as dataset:
+        assert list(dataset.root.dimensions) == ["time", "z", "b", "lat", "a"]
