@@ -38,10 +38,10 @@ def ours(path: Path) -> Verdict:
     ]
 
 
-def cfchecker(path: Path, python: Path, folder: Path) -> Verdict:
+def cfchecker(path: Path, python: Path, options: list[str]) -> Verdict:
     """Return the verdict of cfchecker against CF-1.8, the newest that it knows."""
     told = subprocess.run(
-        [str(python), "-c", CFCHECKS, *tables(python, folder), "-v", "1.8", str(path)],
+        [str(python), "-c", CFCHECKS, *options, "-v", "1.8", str(path)],
         capture_output=True,
         text=True,
         check=False,
@@ -79,11 +79,11 @@ def main() -> None:
     known = {code for code, rule in registered().items() if rule.since <= Version(1, 8)}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        tables(python, folder)
+        options = tables(python, folder)
         checkers: dict[str, Callable[[Path], Verdict]] = {
             "cfagg": ours,
             "compliance-checker": lambda path: compliance_checker(path, python),
-            "cfchecker": lambda path: cfchecker(path, python, folder),
+            "cfchecker": lambda path: cfchecker(path, python, options),
         }
         clean = {key: _written(text, folder / f"clean_{n}.nc") for n, (key, text) in enumerate(CLEAN.items())}
         bad = {
