@@ -162,11 +162,47 @@ def _plan(dataset: Dataset, found: list[Finding], fixed: Fixed, options: Options
         fixed.refused = list(dict.fromkeys([*fixed.refused, *refused]))
         if not changes:
             return
-        fixed.changes += changes
+        fixed.changes = _net([*fixed.changes, *changes])
         owners = _owners(dataset)
         for change in changes:
             _try(owners[change.path].attributes, change)
         now = run(dataset, options).findings
+
+
+def _net(changes: list[Change]) -> list[Change]:
+    """Return the changes that come to the same, each attribute changed once: the last value counts.
+
+    The netCDF library forgets a deletion of what it has changed before.
+    """
+    found: dict[tuple[str | None, str], Change] = {}
+    for change in changes:
+        for one in _merged(found, change):
+            found[one.path, one.attribute] = one
+    return list(found.values())
+
+
+def _merged(found: dict[tuple[str | None, str], Change], change: Change) -> list[Change]:
+    """Return what a change comes to after those found, and take away those that it takes the place of."""
+    path, name = change.path, change.attribute
+    deleted = found.get((path, name))
+    if deleted is not None and deleted.name is None:
+        return [replace(change, before=deleted.before)] if change.name == name else [change]
+    former = next((c for c in found.values() if c.path == path and c.name == name), None)
+    if former is None:
+        return [change]
+    del found[path, former.attribute]
+    code = former.code if change.code in former.code.split() else f"{former.code} {change.code}"
+    gone = [Change(path, former.attribute, former.before, None, None, code)] if former.before is not None else []
+    renamed = former.attribute != name
+    if change.name is None:
+        return gone
+    if change.name == name:
+        if renamed:
+            return [*gone, replace(change, before=None, code=code)]
+        return [replace(change, before=former.before, code=code)]
+    if renamed:
+        return [Change(path, former.attribute, former.before, change.name, former.after, code)]
+    return [*gone, Change(path, change.name, None, change.name, former.after, code)]
 
 
 def _try(attributes: dict[str, AttributeValue], change: Change) -> None:
@@ -311,7 +347,7 @@ def difference(changes: Iterable[Change], source: str, target: str) -> str:
     for change in changes:
         by_owner.setdefault(change.path, []).append(change)
     for path, group in by_owner.items():
-        codes = " ".join(dict.fromkeys(c.code for c in group))
+        codes = " ".join(dict.fromkeys(" ".join(c.code for c in group).split()))
         lines.append(f"@@ {path or 'global attributes'} @@ {codes}")
         for change in group:
             if change.before is not None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cfagg.checking.engine import run
 from cfagg.checking.findings import Edit, Finding
-from cfagg.checking.fixing import Change, difference, fix, planned
+from cfagg.checking.fixing import Change, _net, _try, difference, fix, planned
 from cfagg.checking.model import Dataset
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
@@ -262,3 +262,47 @@ def test_a_difference_shows_control_characters_and_cuts_what_is_long() -> None:
     assert "\x1b" not in text
     assert '\\"' in text
     assert len(text) < 400
+
+
+def changed(*steps: tuple[str, str | None, Any]) -> list[tuple[str, str | None, Any]]:
+    """Make changes one after another of attributes ``a`` and ``b``, and return what they come to."""
+    attributes: dict[str, Any] = {"a": "1", "b": "2"}
+    changes = []
+    for name, new, value in steps:
+        change = Change("v", name, attributes.get(name), new, value if value or new is None else attributes[name], "X")
+        changes.append(change)
+        _try(attributes, change)
+    net = _net(changes)
+    again: dict[str, Any] = {"a": "1", "b": "2"}
+    for change in net:
+        _try(again, change)
+    assert again == attributes
+    assert len({c.attribute for c in net}) == len(net)
+    return [(c.attribute, c.name, c.after) for c in net]
+
+
+def test_changes_of_one_attribute_come_to_one() -> None:
+    assert changed(("a", "a", "3"), ("a", "a", "4")) == [("a", "a", "4")]
+    assert changed(("a", "a", "3"), ("a", None, None)) == [("a", None, None)]
+    assert changed(("c", "c", "3"), ("c", None, None)) == []
+    assert changed(("a", "c", None), ("c", None, None)) == [("a", None, None)]
+    assert changed(("a", "c", None), ("c", "d", None)) == [("a", "d", "1")]
+    assert changed(("a", "c", None), ("c", "c", "9")) == [("a", None, None), ("c", "c", "9")]
+    assert changed(("a", "a", "3"), ("a", "c", None)) == [("a", None, None), ("c", "c", "3")]
+    assert changed(("a", None, None), ("a", "a", "5")) == [("a", "a", "5")]
+    assert changed(("a", None, None), ("b", "a", None)) == [("a", None, None), ("b", "a", "2")]
+
+
+def test_what_is_changed_and_then_deleted_is_gone(tmp_path: Path) -> None:
+    text = """netcdf a { dimensions: time = 3 ; nv = 2 ; variables:
+      double time(time) ; time:units = "days since 2000-01-01" ; time:calendar = "gregorian" ;
+        time:standard_name = "time" ; time:axis = "T" ; time:bounds = "tb" ;
+      double tb(time, nv) ; tb:units = "days since 2000-01-01" ; tb:calendar = "gregorian" ;
+      float tas(time) ; tas:standard_name = "air_pressure" ; tas:units = "Pa" ;
+    :conventions = "CF-1.13" ; data: time = 1, 2, 3 ; tb = 0.5, 1.5, 1.5, 2.5, 2.5, 3.5 ; tas = 1, 2, 3 ; }"""
+    path = write_cdl(text, tmp_path / "a.nc")
+    fixed = fix(path, output=tmp_path / "b.nc", unsafe=True)
+    assert fixed.refused == []
+    with open_dataset(tmp_path / "b.nc") as dataset:
+        assert dataset.root.variables["tb"].attributes == {}
+        assert dataset.root.attributes == {"Conventions": "CF-1.13"}
