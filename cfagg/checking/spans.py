@@ -63,7 +63,7 @@ def coordinate_span(c: Context, variable: Variable) -> set[Dimension]:
 
 
 def span_is_known(c: Context) -> bool:
-    """Whether all dimensions that gathering and ragged arrays name are there; cached.
+    """Whether all lists, counts and indices of gathering and ragged arrays are as they should be; cached.
 
     Where one is not, that is a finding of its own, and what coordinates may span cannot be told.
     """
@@ -72,8 +72,15 @@ def span_is_known(c: Context) -> bool:
 
 def _span_is_known(c: Context) -> bool:
     return all(
-        c.resolver.dimension(name, v.group) is not None
+        _is_sound(c, v, attribute)
         for attribute in ("compress", "sample_dimension", "instance_dimension")
         for v in c.with_attribute(attribute)
-        for name in v.words(attribute)
     )
+
+
+def _is_sound(c: Context, v: Variable, attribute: str) -> bool:
+    """Whether a variable has one dimension, and the attribute names dimensions that are there and others."""
+    if len(v.dimensions) != 1:
+        return False
+    named = [c.resolver.dimension(name, v.group) for name in v.words(attribute)]
+    return bool(named) and None not in named and v.dimensions[0] not in named

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from cfagg.checking.context import Context
@@ -9,7 +10,7 @@ from cfagg.checking.lists import interpolations, pairs
 from cfagg.checking.model import Dimension, Variable
 from cfagg.checking.spans import own_span
 
-__all__ = ["METHODS", "Mapped", "Method", "Use", "interpolation_variables", "mapping", "uses"]
+__all__ = ["METHODS", "Mapped", "Method", "Use", "interpolation_variables", "mapping", "sound", "unsound", "uses"]
 
 
 class Method(NamedTuple):
@@ -151,3 +152,44 @@ def _mapping(c: Context, v: Variable) -> list[Mapped] | None:
             )
         )
     return found
+
+
+def _parents(c: Context) -> dict[int, set[frozenset[Dimension]]]:
+    """Return by interpolation variable the dimensions of the variables that use it."""
+    found: dict[int, set[frozenset[Dimension]]] = {}
+    for use in uses(c):
+        found.setdefault(id(use.interpolation), set()).add(frozenset(use.span))
+    return found
+
+
+def unsound(c: Context, v: Variable, parts: list[Mapped]) -> Iterator[str]:
+    """Yield what is wrong with the parts of the ``tie_point_mapping`` of an interpolation variable."""
+    parents = c.once(_parents).get(id(v), set())
+    seen: dict[str, set[str]] = {"interpolated": set(), "subsampled": set(), "subarea": set(), "indices": set()}
+    for part in parts:
+        for kind, named in seen.items():
+            name = getattr(part, kind)
+            if name and name in named:
+                yield f"{name!r} is mapped twice; each {kind} name stands once"
+            named.add(name)
+        for kind in ("interpolated", "subsampled", "subarea"):
+            name, dimension = getattr(part, kind), getattr(part, f"{kind}_dimension")
+            if name and dimension is None:
+                yield f"there is no dimension {name!r}; expected the {kind} dimension"
+            elif name and kind == "interpolated" and any(dimension not in p for p in parents):
+                yield f"{name!r} is no dimension of the data variable that is interpolated"
+            elif name and kind != "interpolated" and any(dimension in p for p in parents):
+                yield f"the {kind} dimension {name!r} is one of the data variable; expected one of its own"
+
+
+def sound(c: Context, v: Variable) -> list[Mapped] | None:
+    """Return the parts of a ``tie_point_mapping`` if nothing is wrong with them, `None` if there is; cached."""
+    known = c.once(_sound)
+    if v not in known:
+        parts = mapping(c, v)
+        known[v] = parts if parts is not None and next(unsound(c, v, parts), None) is None else None
+    return known[v]
+
+
+def _sound(_: Context) -> dict[Variable, list[Mapped] | None]:
+    return {}

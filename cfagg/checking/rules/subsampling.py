@@ -8,9 +8,8 @@ from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.lists import interpolations, pairs
-from cfagg.checking.model import Dimension
 from cfagg.checking.rule import rule
-from cfagg.checking.subsampling import METHODS, Mapped, interpolation_variables, mapping, uses
+from cfagg.checking.subsampling import METHODS, interpolation_variables, mapping, unsound
 
 #: The term of which a flag tells how a method works, and that flag.
 _FLAGS, _MEANING = ("interpolation_subarea_flags",), "location_use_3d_cartesian"
@@ -83,7 +82,6 @@ def computational_precision_is_32_or_64(c: Context) -> Iterator[Hit]:
 @rule("SUB004")
 def tie_point_mapping_is_sound(c: Context) -> Iterator[Hit]:
     """A tie_point_mapping maps dimensions of the data variable to dimensions that it has not, each once."""
-    parents = _parents(c)
     for v in interpolation_variables(c):
         parts = mapping(c, v)
         if parts is None:
@@ -98,7 +96,7 @@ def tie_point_mapping_is_sound(c: Context) -> Iterator[Hit]:
                 "subsampled_dimension [interpolation_subarea_dimension]'",
             )
             continue
-        for message in _unsound(parts, parents.get(id(v), set())):
+        for message in unsound(c, v, parts):
             yield Hit(v, "tie_point_mapping", message)
         method = METHODS.get(v.text("interpolation_name") or "")
         if method is not None and method.dimensions != len(parts):
@@ -108,32 +106,6 @@ def tie_point_mapping_is_sound(c: Context) -> Iterator[Hit]:
                 f"{v.text('interpolation_name')} interpolates {method.dimensions} dimensions, {len(parts)} are mapped",
                 "warning",
             )
-
-
-def _parents(c: Context) -> dict[int, set[frozenset[Dimension]]]:
-    """Return by interpolation variable the dimensions of the variables that use it."""
-    found: dict[int, set[frozenset[Dimension]]] = {}
-    for use in uses(c):
-        found.setdefault(id(use.interpolation), set()).add(frozenset(use.span))
-    return found
-
-
-def _unsound(parts: list[Mapped], parents: set[frozenset[Dimension]]) -> Iterator[str]:
-    seen: dict[str, set[str]] = {"interpolated": set(), "subsampled": set(), "subarea": set(), "indices": set()}
-    for part in parts:
-        for kind, named in seen.items():
-            name = getattr(part, kind)
-            if name and name in named:
-                yield f"{name!r} is mapped twice; each {kind} name stands once"
-            named.add(name)
-        for kind in ("interpolated", "subsampled", "subarea"):
-            name, dimension = getattr(part, kind), getattr(part, f"{kind}_dimension")
-            if name and dimension is None:
-                yield f"there is no dimension {name!r}; expected the {kind} dimension"
-            elif name and kind == "interpolated" and any(dimension not in p for p in parents):
-                yield f"{name!r} is no dimension of the data variable that is interpolated"
-            elif name and kind != "interpolated" and any(dimension in p for p in parents):
-                yield f"the {kind} dimension {name!r} is one of the data variable; expected one of its own"
 
 
 @rule("SUB011")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from cfagg.checking.lists import pairs
 from cfagg.checking.model import AttributeValue, Variable
 from cfagg.checking.rule import rule
 from cfagg.checking.rules.bounds import INHERITED
-from cfagg.checking.subsampling import Mapped, interpolation_variables, mapping, uses
+from cfagg.checking.subsampling import Mapped, interpolation_variables, mapping, sound, uses
 
 
 def _names(dimensions: object) -> str:
@@ -25,8 +25,8 @@ def tie_points_have_the_mapped_dimensions(c: Context) -> Iterator[Hit]:
     """The tie points of an interpolation variable have the subsampled dimensions, and others of the data variable."""
     told: set[tuple[int, int]] = set()
     for use in uses(c):
-        parts = mapping(c, use.interpolation)
-        if parts is None or any(p.subsampled_dimension is None or p.interpolated_dimension is None for p in parts):
+        parts = sound(c, use.interpolation)
+        if parts is None:
             continue  # SUB004
         subsampled = {p.subsampled_dimension for p in parts}
         allowed = {*subsampled, *use.span} - {p.interpolated_dimension for p in parts}
@@ -48,24 +48,24 @@ def tie_points_have_the_mapped_dimensions(c: Context) -> Iterator[Hit]:
                 yield Hit(t, None, f"{message} ({', '.join(t.dims)})")
 
 
-def _mapped(c: Context) -> Iterator[tuple[Variable, Mapped]]:
+def _mapped(c: Context, parts: Callable[[Context, Variable], list[Mapped] | None]) -> Iterator[tuple[Variable, Mapped]]:
     for v in interpolation_variables(c):
-        for part in mapping(c, v) or ():
+        for part in parts(c, v) or ():
             yield v, part
 
 
 @rule("SUB006")
 def index_variables_exist(c: Context) -> Iterator[Hit]:
     """Each tie point index variable that a mapping names is there."""
-    for v, part in _mapped(c):
+    for v, part in _mapped(c, mapping):
         if part.index_variable is None:
             yield Hit(v, "tie_point_mapping", f"there is no variable {part.indices!r} with indices of tie points")
 
 
 def _indices(c: Context) -> Iterator[tuple[Variable, Mapped]]:
-    """Yield each index variable once for each mapped dimension."""
+    """Yield each index variable once for each dimension of a mapping in which nothing else is wrong."""
     seen = set()
-    for _, part in _mapped(c):
+    for _, part in _mapped(c, sound):
         v = part.index_variable
         if v is not None and (id(v), part.subsampled, part.interpolated) not in seen:
             seen.add((id(v), part.subsampled, part.interpolated))
@@ -86,7 +86,7 @@ def index_variables_are_lists_of_integers(c: Context) -> Iterator[Hit]:
 def index_variables_have_the_subsampled_dimension(c: Context) -> Iterator[Hit]:
     """The dimension of a tie point index variable is the subsampled dimension that the mapping names with it."""
     for v, part in _indices(c):
-        if len(v.dimensions) == 1 and part.subsampled_dimension not in (None, v.dimensions[0]):
+        if len(v.dimensions) == 1 and part.subsampled_dimension is not v.dimensions[0]:
             yield Hit(v, None, f"its dimension is {v.dims[0]!r}; expected {part.subsampled!r} as in tie_point_mapping")
 
 
@@ -95,8 +95,8 @@ def indices_of_tie_points_grow(c: Context) -> Iterator[Hit]:
     """Indices of tie points begin at 0 and grow, by 1 only where a continuous area ends."""
     for v, part in _indices(c):
         values = _values(v)
-        if values is None or not values.size:
-            continue
+        if values is None or not values.size or part.subsampled_dimension is not v.dimensions[0]:
+            continue  # SUB007, SUB008
         message = _disorder(values)
         if message is not None:
             yield Hit(v, None, message)
@@ -132,7 +132,7 @@ def _disorder(values: npt.NDArray[np.int64]) -> str | None:
 @rule("SUB010")
 def subarea_dimension_has_its_size(c: Context) -> Iterator[Hit]:
     """An interpolation subarea dimension has a size less than the subsampled one by the continuous areas."""
-    for v, part in _mapped(c):
+    for v, part in _mapped(c, sound):
         subsampled, subarea, index = part.subsampled_dimension, part.subarea_dimension, part.index_variable
         if subsampled is None or subarea is None:
             continue
@@ -159,8 +159,8 @@ def parameters_have_dimensions_of_the_tie_points(c: Context) -> Iterator[Hit]:
     """Interpolation parameters have dimensions of the tie points, or subarea dimensions in their place."""
     told: set[int] = set()
     for use in uses(c):
-        parts = mapping(c, use.interpolation)
-        if parts is None or not use.ties or any(p.subarea_dimension in use.span for p in parts):
+        parts = sound(c, use.interpolation)
+        if parts is None or not use.ties:
             continue  # SUB004
         allowed = {d for t in use.ties for d in t.dimensions} | {p.subarea_dimension for p in parts}
         for _, names in pairs(use.interpolation.text("interpolation_parameters") or "") or ():

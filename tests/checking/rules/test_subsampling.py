@@ -139,3 +139,20 @@ def test_indices_of_continuous_areas_pass_whatever_their_sizes(areas: list[list[
       q:computational_precision = "64" ; q:tie_point_mapping = "x: i tp part" ; q:interpolation_parameters = "w: w" ;
       int i(tp) ; double lat(tp) ; lat:units = "degrees_north" ; double w(part) ; data: i = {values} ; }}"""
     assert codes(text, "SUB") == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [("scan: scan_index tp_scan part_scan", "scan: scan_index tp_track part_scan")],
+        [("scan: scan_index tp_scan part_scan", "scan: scan_index tp_scan part_track")],
+        [("scan: scan_index tp_scan part_scan", "scan: scan_index track part_scan")],
+        [("scan: scan_index tp_scan part_scan", "tp_scan: scan_index tp_scan part_scan")],
+    ],
+)
+def test_what_follows_from_a_wrong_mapping_is_not_told(changes: list[tuple[str, str]]) -> None:
+    assert set(codes(changed(*changes), "SUB")) == {"SUB004"}
+
+
+def test_the_values_of_an_index_variable_of_another_dimension_are_not_looked_at() -> None:
+    assert codes(changed(("short scan_index(tp_scan)", "short scan_index(track)")), "SUB") == ["SUB008"]
