@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
-from cfagg.checking.features import ROLES, SPELLINGS, TYPES, features
+from cfagg.checking.features import ROLES, SPELLINGS, TYPES, Features, features
 from cfagg.checking.findings import Edit, Hit
+from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
 
 
@@ -35,19 +36,38 @@ def feature_type_is_known(c: Context) -> Iterator[Hit]:
 
 @rule("DSG002")
 def ragged_arrays_have_a_feature_type(c: Context) -> Iterator[Hit]:
-    """A dataset with ragged arrays has a featureType."""
+    """A dataset with ragged or incomplete arrays of features has a featureType."""
+    if "featureType" in c.dataset.root.attributes:
+        return
     f = features(c)
     ragged = [v for v, _ in f.counts + f.indices]
-    if ragged and "featureType" not in c.dataset.root.attributes:
+    if ragged:
         message = f"{ragged[0].path!r} is of a ragged array, but there is no featureType; add the global attribute"
         yield Hit(None, "featureType", message)
+        return
+    own = _of_each_feature(f)
+    if own is not None:
+        message = f"each feature has its own {own.path!r}, so there must be a featureType; add the global attribute"
+        yield Hit(None, "featureType", message)
+
+
+def _of_each_feature(f: Features) -> Variable | None:
+    """Return a time or height of elements that differ among features, which orthogonal arrays do not have."""
+    for placed in f.data if f.identifiers else ():
+        for t in placed.axes["T"] + placed.axes["Z"]:
+            own = set(t.dimensions)
+            if own & f.instances and own - f.instances and own <= set(placed.variable.dimensions):
+                return t
+    return None
 
 
 @rule("DSG003")
 def features_have_a_feature_type(c: Context) -> Iterator[Hit]:
     """A dataset whose features are identified by cf_role has a featureType."""
     f = features(c)
-    if f.identifiers and not f.counts and not f.indices and "featureType" not in c.dataset.root.attributes:
+    if "featureType" in c.dataset.root.attributes or f.counts or f.indices:
+        return
+    if f.identifiers and _of_each_feature(f) is None:
         message = (
             f"{f.identifiers[0].path!r} identifies features, but there is no featureType; add the global attribute"
         )
@@ -156,8 +176,8 @@ def profiles_in_ragged_arrays_are_both_counted_and_indexed(c: Context) -> Iterat
     f = features(c)
     if f.type not in ("timeseriesprofile", "trajectoryprofile") or not f.counts or not f.indices:
         return
-    counted = {d for v, _ in f.counts for d in v.dimensions}
-    for v, _ in f.indices:
+    counted = {v.dimensions[0] for v, sample in f.counts if len(v.dimensions) == 1 and v.dimensions[0] is not sample}
+    for v, _ in f.indices if counted else ():
         if len(v.dimensions) == 1 and v.dimensions[0] not in counted:
             names = ", ".join(sorted(d.name for d in counted))
             yield Hit(

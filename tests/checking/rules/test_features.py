@@ -295,3 +295,42 @@ def test_ragged_arrays_of_any_sizes_pass(rows: list[int], indexed: bool) -> None
 
 def test_features_are_no_matter_before_version_1_6() -> None:
     assert codes(dataset("station", shape="o", t="o", xy="o"), "DSG", cf_version="1.5") == []
+
+
+IDENTIFIED = 'int id(s) ; id:cf_role = "timeseries_id" ;'
+
+
+@pytest.mark.parametrize(
+    ("shape", "t", "z", "expected"),
+    [("s, o", "o", "s", "DSG003"), ("s, o", "s, o", "", "DSG002"), ("s, o", "s", "s, o", "DSG002")],
+)
+def test_features_with_elements_of_their_own_need_a_type(shape: str, t: str, z: str, expected: str) -> None:
+    text = dataset("X", shape=shape, t=t, xy="s", z=z, variables=IDENTIFIED, values="id = 1, 2 ;")
+    assert codes(text.replace(':featureType = "X" ;', ""), "DSG") == [expected]
+
+
+@pytest.mark.parametrize(
+    "count",
+    ["int rows(s) ; rows:sample_dimension = 3 ;", 'int rows ; rows:sample_dimension = "o" ;',
+     'int rows(s, p) ; rows:sample_dimension = "o" ;', 'int rows(o) ; rows:sample_dimension = "o" ;',
+     'int rows(s) ; rows:sample_dimension = "samples" ;'],
+)  # fmt: skip
+def test_coordinates_are_not_wrong_because_a_count_is(count: str) -> None:
+    text = dataset("timeSeries", shape="o", t="o", xy="s", names="time lat lon", variables=count)
+    found = {f.code for f in findings(text) if f.severity == "error"}
+    assert found & {"DSG004", "DSG005"}
+    assert not found & {"COO010", "COO014"}
+
+
+def test_profiles_may_be_numbered_for_each_station_but_not_twice() -> None:
+    text = dataset(
+        "timeSeriesProfile",
+        shape="s, p, o",
+        t="s, p",
+        xy="s",
+        z="s, p, o",
+        variables='int id(s, p) ; id:cf_role = "profile_id" ;',
+        values="id = 1, 2, 3, IDS ;",
+    )
+    assert codes(text.replace("IDS", "1, 2, 3"), "DSG013") == []
+    assert codes(text.replace("IDS", "1, 1, 3"), "DSG013") == ["DSG013"]
