@@ -149,7 +149,9 @@ def rings_have_their_direction(c: Context) -> Iterator[Hit]:
         sizes = counts(g.part_node_count) if g.part_node_count is not None else _per_geometry(g)
         if x is None or y is None or sizes is None or not (x.is_numeric and y.is_numeric):
             continue
-        if x.dimensions != y.dimensions or x.size > LONGEST or sizes.sum() != x.size or (sizes < 0).any():
+        if len(x.dimensions) != 1 or x.dimensions != y.dimensions:
+            continue  # GEO013
+        if x.size > LONGEST or sizes.sum() != x.size or (sizes < 0).any():
             continue
         if g.part_node_count is not None and any(h.severity is None for h in _whole_parts(g, g.part_node_count)):
             continue  # GEO015
@@ -159,7 +161,9 @@ def rings_have_their_direction(c: Context) -> Iterator[Hit]:
             continue
         inner = counts(g.interior_ring) if g.interior_ring is not None else np.zeros(sizes.size, np.int64)
         if inner is None or inner.shape != sizes.shape:
-            continue
+            continue  # GEO020
+        if g.interior_ring is not None and not np.isin(g.interior_ring.values(), (0, 1)).all():
+            continue  # GEO019
         area = _areas(x.values().astype(float), y.values().astype(float), sizes, angular=_is_longitude(x))
         wrong = np.flatnonzero(np.where(inner == 1, area > 0, area < 0))
         if wrong.size:

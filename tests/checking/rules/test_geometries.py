@@ -197,3 +197,23 @@ def test_the_sign_of_an_area_is_the_direction_of_its_ring(
 def test_a_ring_around_a_pole_has_no_direction_in_the_plane() -> None:
     x, y = np.array([0.0, 90.0, 180.0, 270.0]), np.array([80.0, 80.0, 80.0, 80.0])
     assert _areas(x, y, np.array([4]), angular=True).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("ring", ["0, 2, 0", "0, -1, 0"])
+def test_a_ring_of_unknown_kind_has_no_direction(ring: str) -> None:
+    assert codes(changed(("ring = 0, 1, 0", f"ring = {ring}")), "GEO") == ["GEO019"]
+
+
+def test_kinds_of_rings_that_are_fractions_are_not_rounded() -> None:
+    text = changed(("byte ring", "float ring"), ("ring = 0, 1, 0", "ring = 0, 0.5, 0"))
+    assert codes(text, "GEO") == ["GEO019"]
+
+
+def test_nodes_of_two_dimensions_are_told_by_their_own_rule() -> None:
+    text = changed(("node = 10", "node = 5 ; two = 2"), ("x(node)", "x(two, node)"), ("y(node)", "y(two, node)"))
+    assert set(codes(text)) & {"GEO013", "GEO014", "INT001"} == {"GEO013"}
+
+
+def test_nodes_that_are_not_there_are_told_once() -> None:
+    text = changed(('"x y"', '"nodes_x y"'), ('lon:nodes = "x"', 'lon:nodes = "nodes_x"'))
+    assert codes(text, "GEO") == ["GEO007"]
