@@ -8,7 +8,7 @@ import numpy as np
 
 from cfagg.checking.attribute_types import holds, said, said_type
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
+from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
 
@@ -46,7 +46,13 @@ def algorithm_is_known(c: Context) -> Iterator[Hit]:
     """``algorithm`` is one of the four that are standardized."""
     for v in _containers(c):
         name = v.text("algorithm")
-        if name is not None and name.strip().lower() not in _ALGORITHMS:
+        if name is None or name.strip() in _ALGORITHMS:
+            continue
+        meant = name.strip().lower()
+        if meant in _ALGORITHMS:
+            fix = (Edit(v.path, "algorithm", meant),)
+            yield Hit(v, "algorithm", f"{name[:60]!r} has capital letters; expected is {meant!r}", None, fix)
+        else:
             yield Hit(v, "algorithm", f"{name[:60]!r} is not known; expected is one of {', '.join(_ALGORITHMS)}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.checking.rules.asking import codes
+from tests.checking.rules.asking import codes, findings
 
 BASE = """
 netcdf n {{ dimensions: x = 2 ;
@@ -25,10 +25,14 @@ def text(
     return BASE.format_map(locals())
 
 
-@pytest.mark.parametrize("algorithm", ["bitround", "BitRound"])
-def test_bits_are_told_for_rounding_of_bits(algorithm: str) -> None:
-    assert codes(text(algorithm=algorithm), "QNT") == []
-    assert codes(text("v:quantization_nsd = 3 ;", algorithm=algorithm), "QNT") == ["QNT005"]
+def test_bits_are_told_for_rounding_of_bits() -> None:
+    assert codes(text(), "QNT") == []
+    assert codes(text("v:quantization_nsd = 3 ;"), "QNT") == ["QNT005"]
+
+
+def test_an_algorithm_is_written_as_listed() -> None:
+    (found,) = findings(text(algorithm="BitRound"), "QNT")
+    assert (found.code, found.severity, found.fix[0].value) == ("QNT002", "error", "bitround")
 
 
 @pytest.mark.parametrize("algorithm", ["bitgroom", "digitround", "granular_bitround"])
