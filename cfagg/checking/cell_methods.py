@@ -112,11 +112,14 @@ class Parsed:
         Where the words do not follow the grammar.
     comment_problems : tuple of str
         Where comments do not follow theirs.
+    comment_doubts : tuple of str
+        Where comments look as if they were meant to follow theirs, and may hold other text as well.
     """
 
     entries: tuple[Entry, ...]
     problems: tuple[str, ...]
     comment_problems: tuple[str, ...]
+    comment_doubts: tuple[str, ...] = ()
 
 
 def parse(text: str) -> Parsed:
@@ -168,6 +171,7 @@ class _Parser:
         self._at = 0
         self._problems: list[str] = []
         self._comment_problems: list[str] = [unbalanced] if unbalanced else []
+        self._comment_doubts: list[str] = []
 
     def parsed(self) -> Parsed:
         entries: list[Entry] = []
@@ -179,11 +183,15 @@ class _Parser:
                 entries.append(entry)
             else:
                 self._skip()
-        return Parsed(tuple(entries), tuple(self._problems), tuple(self._comment_problems))
+        return Parsed(tuple(entries), tuple(self._problems), tuple(self._comment_problems), tuple(self._comment_doubts))
 
     @property
     def _ahead(self) -> str:
         return self._words[self._at] if self._at < len(self._words) else ""
+
+    @property
+    def _after(self) -> str:
+        return self._words[self._at + 1] if self._at + 1 < len(self._words) else ""
 
     def _next(self) -> str:
         word = self._ahead
@@ -223,6 +231,11 @@ class _Parser:
         comment = None
         if self._ahead.startswith("("):
             intervals, comment = self._comment(self._next(), names)
+        elif self._ahead == "interval:" and _NUMBER.fullmatch(self._after):
+            self._comment_problems.append(f"'interval: {self._after}' stands outside of parentheses; put it into them")
+            while self._ahead and (not _is_name(self._ahead) or self._ahead in ("interval:", "comment:")):
+                self._at += 1
+            return Entry(tuple(names), method, where, over, within, period, norm)
         if self._ahead and not _is_name(self._ahead):
             self._problems.append(_unexpected(self._ahead, method))
             self._skip()
@@ -248,8 +261,7 @@ class _Parser:
         return where, over
 
     def _period_follows(self) -> bool:
-        after = self._words[self._at + 1] if self._at + 1 < len(self._words) else ""
-        return after in ("days", "years")
+        return self._after in ("days", "years")
 
     def _climatology(self) -> tuple[str | None, str | None]:
         if self._ahead not in ("within", "over"):
@@ -266,6 +278,7 @@ class _Parser:
     def _comment(self, text: str, names: Sequence[str]) -> tuple[tuple[Interval, ...], str]:
         words = text[1:-1].split()
         if not words or words[0] != "interval:":
+            self._doubt(words)
             return (), " ".join(words)
         intervals = []
         at = 0
@@ -288,6 +301,16 @@ class _Parser:
                 f"there are {count} intervals for {len(names)} name(s); expected one, or one for each name"
             )
         return tuple(intervals), " ".join(words[at + 1 :])
+
+    def _doubt(self, words: list[str]) -> None:
+        """Note what a free comment says in the words of the grammar."""
+        if words and words[0] == "comment:":
+            self._comment_doubts.append("a comment without intervals begins with 'comment:'; leave that word out")
+        near = next((w for w in words if w.lower().startswith("interval:")), None)
+        if near is not None:
+            self._comment_doubts.append(
+                f"{near!r} is read as free text; intervals stand first in the parentheses, as in '(interval: 1 day)'"
+            )
 
 
 def _hint(word: str) -> str:

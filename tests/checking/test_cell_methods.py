@@ -102,7 +102,8 @@ def test_what_breaks_the_grammar_is_told_once(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["time: mean (interval: day)", "time: mean (interval: 1)", "time: mean (interval: nan day)",
-     "time: mean (interval: 1 d",     "lat: lon: t: mean (interval: 1 m interval: 2 m)", "time: mean)"],
+     "time: mean (interval: 1 d", "time: mean interval: 1 day comment: of rain",
+     "lat: lon: t: mean (interval: 1 m interval: 2 m)", "time: mean)"],
 )  # fmt: skip
 def test_what_breaks_the_grammar_of_comments_is_told_once(text: str) -> None:
     parsed = parse(text)

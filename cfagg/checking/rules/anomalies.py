@@ -97,7 +97,7 @@ def norm_has_not_the_anomaly_axes(c: Context) -> Iterator[Hit]:
 def norm_has_coordinates_of_one_of_three_kinds(c: Context) -> Iterator[Hit]:
     """A norm has all other coordinates of the data, or none, or only the time of the data."""
     for a in c.once(anomalies):
-        if a.case == 0:
+        if a.case == 0 and not unnamed(c, a):
             yield Hit(
                 a.norm, None, f"the coordinates of the norm of {a.data.path!r} fit none of three cases: {_why(a)}"
             )
@@ -129,7 +129,7 @@ def _list(variables: list[Variable]) -> str:
 def norm_data_have_all_other_coordinates(c: Context) -> Iterator[Hit]:
     """A norm that is data has all coordinates of the anomalies but those along which these were taken."""
     for a in c.once(anomalies):
-        if a.case == 0 and not a.selecting and a.is_data:
+        if a.case == 0 and not a.selecting and a.is_data and not unnamed(c, a):
             yield Hit(a.norm, None, f"the norm of {a.data.path!r} lacks its coordinates {_list(a.lacking)}; add them")
 
 
@@ -137,7 +137,7 @@ def norm_data_have_all_other_coordinates(c: Context) -> Iterator[Hit]:
 def norm_description_has_no_other_coordinates(c: Context) -> Iterator[Hit]:
     """A norm that is only described has none of the coordinates of the anomalies."""
     for a in c.once(anomalies):
-        if a.case == 0 and not a.selecting and not a.is_data:
+        if a.case == 0 and not a.selecting and not a.is_data and not unnamed(c, a):
             yield Hit(a.norm, None, f"the norm of {a.data.path!r} has its coordinates {_list(a.shared)}; remove them")
 
 
@@ -209,7 +209,9 @@ def norm_of_a_climatology_says_within_and_over(c: Context) -> Iterator[Hit]:
         if not a.selecting:
             continue
         said = _said(a.norm)
-        entries = [e for e in said.entries if _climatological(c, a, e.names)] if said is not None else []
+        entries = list(said.entries) if said is not None else []
+        if _selects(c, a):
+            entries = [e for e in entries if _climatological(c, a, e.names)]
         if not {"within", "over"} <= {e.within for e in entries}:
             yield Hit(
                 a.norm,
@@ -217,6 +219,19 @@ def norm_of_a_climatology_says_within_and_over(c: Context) -> Iterator[Hit]:
                 "cell_methods has no entries with within and over for the time of the climatology; expected for "
                 "instance 'time: mean within years time: mean over years'",
             )
+
+
+def _selects(c: Context, a: Anomaly) -> bool:
+    """Whether it is known what times a norm selects from; if not, ANO013 tells."""
+    found = [_selected(c, s) for s in selectors(c, a.norm)]
+    return bool(found) and None not in found
+
+
+def _selected(c: Context, s: Variable) -> Variable | None:
+    """Return the time coordinate variable that a coordinate selects from."""
+    words = s.words("select")
+    target = c.resolver.variable(words[0], s.group)[0] if len(words) == 1 else None
+    return target if target is not None and target.is_coordinate and target in c.once(time_like) else None
 
 
 def _climatological(c: Context, a: Anomaly, names: tuple[str, ...]) -> bool:
@@ -233,7 +248,7 @@ def described_norm_says_nothing_else(c: Context) -> Iterator[Hit]:
         if said is None or said.problems or a.case not in (2, 3):
             continue
         if a.case == 3:
-            if not selectors(c, a.norm):
+            if not _selects(c, a):
                 continue  # ANO013
             both = {"within", "over"} <= {e.within for e in said.entries}
             further = [e for e in said.entries if not _climatological(c, a, e.names) or (both and e.within is None)]
@@ -275,9 +290,8 @@ def _selector(c: Context, s: Variable) -> Iterator[Hit]:
     if s.kind != "integer":
         yield Hit(s, None, f"a coordinate with select is of type {s.dtype.name}; expected integers")
         return
-    words = s.words("select")
-    target = c.resolver.variable(words[0], s.group)[0] if len(words) == 1 else None
-    if target is None or not target.is_coordinate or target not in c.once(time_like):
+    target = _selected(c, s)
+    if target is None:
         yield Hit(
             s, "select", f"select is {s.attributes['select']!r:.80}; expected the name of a time coordinate variable"
         )

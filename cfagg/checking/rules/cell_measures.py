@@ -105,8 +105,7 @@ def measures_have_units_of_measures(c: Context) -> Iterator[Hit]:
             told.add((target, wanted))
             units = target.text("units")
             if units is None:
-                # With a standard name, missing units are a matter of that.
-                if not {"units", "standard_name"} & target.attributes.keys():
+                if "units" not in target.attributes:
                     yield Hit(target, "units", f"a measure of {reference.key} has no units; expected {wanted}")
             elif known(units) and not convertible(units, wanted):
                 yield Hit(

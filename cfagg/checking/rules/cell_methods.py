@@ -10,6 +10,8 @@ from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit, Severity
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
+from cfagg.checking.spans import span_is_known
+from cfagg.checking.times import time_like
 from cfagg.checking.units import known
 
 #: Names that need no look at the table of standard names.
@@ -115,7 +117,9 @@ def _method(c: Context, v: Variable, entry: Entry) -> Iterator[Hit]:
         hint = f"; is {like!r} meant?" if like else "; the methods are listed in Appendix E"
         yield Hit(v, "cell_methods", f"{entry.method!r} is no cell method{hint}")
     elif since > c.version.minor:
-        yield Hit(v, "cell_methods", f"the method {entry.method!r} is known since CF-1.{since} only", "warning")
+        yield Hit(
+            v, "cell_methods", f"the method {entry.method!r} came with CF-1.{since}; {c.version} does not know it"
+        )
 
 
 def _name(c: Context, v: Variable, name: str) -> tuple[str, Severity | None] | None:
@@ -129,6 +133,10 @@ def _name(c: Context, v: Variable, name: str) -> tuple[str, Severity | None] | N
         return None
     if name in c.once(_gathered).get(v, ()):
         return None
+    if not span_is_known(c) and c.resolver.dimension(name, v.group) is not None:
+        return None  # GAT001, GAT002: it may be one of the gathered dimensions
+    if v in c.once(norms) and _is_time(c, v, name):
+        return None  # ANO013 tells where it is not the one that the norm selects from
     if any(r.name == name for r in c.references_of(v, "coordinates")):
         expected = "dimensions, scalar coordinates, standard names or 'area': name its dimensions"
         return f"{name!r} is an auxiliary coordinate; names are to be {expected}", "warning"
@@ -145,10 +153,15 @@ def _name(c: Context, v: Variable, name: str) -> tuple[str, Severity | None] | N
 
 def _gathered(c: Context) -> dict[Variable, set[str]]:
     """Return, for variables that are compressed by gathering, the names of the dimensions that were gathered."""
-    lists = {v.dimensions[0]: v.words("compress") for v in c.with_attribute("compress") if v.is_coordinate}
+    lists = {v.dimensions[0]: v.words("compress") for v in c.with_attribute("compress") if len(v.dimensions) == 1}
     if not lists:
         return {}
     return {v: {n for d in v.dimensions for n in lists.get(d, ())} for v in c.with_attribute("cell_methods")}
+
+
+def _is_time(c: Context, v: Variable, name: str) -> bool:
+    found, _ = c.resolver.variable(name, v.group)
+    return found is not None and found.is_coordinate and found in c.once(time_like)
 
 
 def _selected(c: Context, v: Variable) -> set[str]:
@@ -264,6 +277,8 @@ def comments_follow_the_grammar(c: Context) -> Iterator[Hit]:
     for v, parsed in c.once(methods):
         for problem in parsed.comment_problems:
             yield Hit(v, "cell_methods", problem)
+        for doubt in parsed.comment_doubts:
+            yield Hit(v, "cell_methods", doubt, "warning")
         for entry in parsed.entries:
             for interval in entry.intervals:
                 if not known(interval.unit):

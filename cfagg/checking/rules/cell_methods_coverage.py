@@ -63,7 +63,7 @@ def cells_have_bounds(c: Context) -> Iterator[Hit]:
             if entry.is_point or entry.is_anomaly:
                 continue
             for name in entry.names:
-                coordinate = coordinate_of(c, v, name)
+                coordinate = coordinate_of(c, v, name) or _of_standard_name(c, v, name)
                 if coordinate is None or coordinate in told or not coordinate.is_numeric:
                     continue
                 if not {"bounds", "climatology", "nodes"} & coordinate.attributes.keys():
@@ -74,3 +74,10 @@ def cells_have_bounds(c: Context) -> Iterator[Hit]:
                         f"the method {entry.method!r} of {v.path!r} was applied to cells of {name!r}, which has no "
                         "bounds; add a boundary variable",
                     )
+
+
+def _of_standard_name(c: Context, v: Variable, name: str) -> Variable | None:
+    """Return the coordinate variable or scalar coordinate of `v` that has this standard name, if it is only one."""
+    own = (coordinate_of(c, v, n) for n in dict.fromkeys([*v.dims, *scalars(c, v)]))
+    found = [x for x in own if x is not None and (x.text("standard_name") or "").strip() == name]
+    return found[0] if len(found) == 1 else None

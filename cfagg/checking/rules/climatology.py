@@ -41,9 +41,10 @@ def climatology_names_a_variable(c: Context) -> Iterator[Hit]:
 @rule("CLM003")
 def climatology_bounds_are_pairs(c: Context) -> Iterator[Hit]:
     """A boundary variable of a climatology has the dimensions of its time and one of size 2 behind them."""
+    like = c.once(time_like)
     for v, b in c.once(climatological):
-        if not b.is_numeric:
-            continue
+        if not b.is_numeric or v not in like:
+            continue  # CLM004, CLM001
         if not b.dimensions or not same_dimensions(b.dimensions[:-1], v.dimensions) or b.dimensions[-1].size != 2:
             first = ", ".join(v.dims) + ", " if v.dims else ""
             yield Hit(b, None, f"the dimensions are {shown(b.dimensions)}; expected ({first}and one of size 2)")

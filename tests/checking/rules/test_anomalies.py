@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cfagg.checking.explaining import explanations
-from tests.checking.rules.asking import codes
+from tests.checking.rules.asking import codes, findings
 
 AREA = """netcdf relief {
 dimensions: y = 2 ; x = 2 ; two = 2 ;
@@ -58,7 +58,17 @@ def test_a_norm_without_a_coordinate_of_its_own() -> None:
 
 
 def test_a_name_that_is_no_coordinate() -> None:
-    assert codes(ZONAL.replace("NAME", "height"), "ANO", data=False)[0] == "ANO002"
+    assert codes(ZONAL.replace("NAME", "height"), "ANO", data=False) == ["ANO002"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [('select = "month"', 'select = "nothing"'), ('select = "month"', 'select = "lat"'), ("select =", "chosen =")],
+)
+def test_a_norm_that_selects_nothing_is_told_once(change: tuple[str, str]) -> None:
+    text = explanations()["ANO013"]["passes"].replace(*change)
+    assert text != explanations()["ANO013"]["passes"]
+    assert {f.code for f in findings(text) if f.severity == "error"} == {"ANO013"}
 
 
 def test_the_climatology_may_have_bounds_as_in_the_example_of_the_text() -> None:

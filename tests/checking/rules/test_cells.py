@@ -244,7 +244,7 @@ def test_what_may_be_read_in_two_ways_is_a_warning(what: str) -> None:
 
 
 def test_methods_are_those_of_the_version() -> None:
-    assert said("y: range", cf_version="1.6") == ["warning"]
+    assert said("y: range", cf_version="1.6") == ["error"]
     assert said("y: range", cf_version="1.7") == []
 
 
@@ -274,6 +274,9 @@ def test_a_climatological_time_may_occur_more_than_once() -> None:
         ("interval: 1 hr comment: of rain", []),
         ("interval: 1 day of rain", ["error"]),
         ("of rain", []),
+        ("interval:1 day", ["warning"]),
+        ("Interval: 1 day", ["warning"]),
+        ("comment: of rain", ["warning"]),
     ],
 )
 def test_units_of_intervals_are_known_to_udunits(inside: str, expected: list[str]) -> None:
@@ -289,6 +292,14 @@ def test_the_dimensions_without_a_method_are_named_together() -> None:
 def test_only_cells_need_bounds() -> None:
     assert said("time: mean height: point area: mean", "CEL007") == []
     assert said("height: mean", "CEL007") == ["warning"]
+
+
+def test_cells_of_a_standard_name_need_bounds() -> None:
+    text = """netcdf a { dimensions: x = 2 ; variables:
+    double x(x) ; x:standard_name = "longitude" ; x:units = "degrees_east" ;
+    float d(x) ; d:long_name = "d" ; d:cell_methods = "longitude: mean" ; :Conventions = "CF-1.13" ; }"""
+    assert [f.variable for f in findings(text, "CEL007", data=False)] == ["x"]
+    assert codes(text.replace("longitude: mean", "longitude: point"), "CEL007", data=False) == []
 
 
 CLIMATOLOGY = """netcdf c { dimensions: time = 2 ; nv = 2 ;
@@ -311,6 +322,30 @@ variables: double time(time) ; time:units = "days since 2000-01-01" ; time:calen
 def test_attributes_of_climatologies(time: str, bounds: str, expected: list[str]) -> None:
     text = CLIMATOLOGY.replace("TIME", time).replace("BOUNDS", bounds)
     assert [f"{f.code} {f.severity}" for f in findings(text, "CLM")] == expected
+
+
+def test_cells_on_what_is_no_time_are_told_once() -> None:
+    text = """netcdf c { dimensions: y = 2 ; nv = 2 ; variables: float d(y) ; d:long_name = "d" ; d:units = "m" ;
+    d:climatology = "c" ; double c(nv) ; :Conventions = "CF-1.13" ; }"""
+    assert codes(text, "CLM") == ["CLM001"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ('list:compress = "y x"', 'list:compress = "y z"'),
+        ('list:compress = "y x"', "list:compress = 2"),
+        ("list", "points"),
+    ],
+)
+def test_a_list_that_is_wrong_does_not_make_names_of_cell_methods_wrong(change: tuple[str, str]) -> None:
+    text = """netcdf g { dimensions: y = 2 ; x = 2 ; list = 3 ; variables:
+    int list(list) ; list:compress = "y x" ;
+    float d(list) ; d:long_name = "d" ; d:cell_methods = "y: x: mean" ; :Conventions = "CF-1.13" ; }"""
+    assert codes(text, "CEL003") == []
+    wrong = text.replace(*change).replace("points = 3", "list = 3").replace("(points)", "(list)")
+    assert codes(wrong, "CEL003") == []
+    assert any(code.startswith("GAT") for code in codes(wrong, "GAT"))
 
 
 def test_dimensions_that_were_gathered_may_be_named() -> None:
