@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from random import Random
 from typing import Any
 
@@ -39,6 +40,9 @@ TEXTS = (
     *("latitude_longitude", "healpix", "nested", "timeSeries", "profile_id", "region", "area_type", "healpix_index"),
     *("ocean_sigma_z_coordinate", "atmosphere_sigma_coordinate", "map: m uris: u identifiers: i"),
 )  # fmt: skip
+
+#: Variables that would be larger have no values.
+LARGEST = 1 << 16
 
 _TYPES = ("i1", "u1", "i2", "i4", "u4", "i8", "u8", "f4", "f8", "S1")
 
@@ -147,6 +151,9 @@ def _replace(variable: Variable, dimensions: tuple[Dimension, ...], dtype: np.dt
     variable.kind = kinds[dtype.kind]
     variable.__dict__.pop("dims", None)
     shape = tuple(d.size for d in dimensions)
+    variable.read = None
+    if prod(shape) > LARGEST:
+        return
     if dtype.kind == "O":
         values = np.full(shape, random.choice(TEXTS), object)
     elif dtype.kind == "S":
