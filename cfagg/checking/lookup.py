@@ -193,9 +193,7 @@ def _table(kind: str, given: Path | None) -> _Table:
 
 
 def _packed(name: str) -> bytes:
-    from importlib import resources
-
-    return resources.files("cfagg.checking").joinpath("tables", name).read_bytes()
+    return Path(__file__).with_name("tables").joinpath(name).read_bytes()
 
 
 def _unpacked(raw: bytes) -> bytes:

@@ -17,7 +17,8 @@ import csv
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from importlib import import_module, resources
+from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -104,14 +105,18 @@ def rule(
     return register
 
 
+def _rows(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+
+
 @lru_cache(maxsize=1)
 def about() -> Mapping[str, Rule]:
     """Return what ``tables/rules*.csv`` tell of every rule, without functions; nothing else is imported."""
     found = {}
-    tables = resources.files("cfagg.checking").joinpath("tables")
+    # Plain files beside this module: importlib.resources would take longer to import than all tables to read.
+    folder = Path(__file__).with_name("tables")
     # rules.csv holds the rules of the CF conventions; each further table those of another document.
-    names = sorted(t.name for t in tables.iterdir() if t.name.startswith("rules") and t.name.endswith(".csv"))
-    for row in (r for n in names for r in csv.DictReader(tables.joinpath(n).read_text(encoding="utf-8").splitlines())):
+    for row in (r for path in sorted(folder.glob("rules*.csv")) for r in _rows(path)):
         major, _, minor = row["since"].partition(".")
         since = Version(int(major), int(minor)) if row["since"] != "draft" else DRAFT
         severity: Severity = {"REQ": "error", "REC": "warning"}.get(row["kind"], "info")  # type: ignore[assignment]
