@@ -542,3 +542,32 @@ def test_dimensions_come_in_the_order_in_which_they_were_made(tmp_path: Path) ->
     assert fast(path) == slow(path) == library(path)
     with open_dataset(path) as dataset:
         assert list(dataset.root.dimensions) == ["time", "z", "b", "lat", "a"]
+
+
+def test_many_variables_of_one_named_type_are_seen(tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("x", 2)
+        names = {f"a long name of a member that takes room {i}": i for i in range(200)}
+        cloud = file.createEnumType("u1", "cloud", names)
+        for i in range(300):
+            file.createVariable(f"v{i}", cloud, ("x",))
+    assert fast(path) == slow(path) == library(path)
+
+
+def test_a_named_type_that_refers_to_itself_is_left_to_the_library(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file["kind"] = np.dtype("i4")
+        file.create_dataset("v", (1,), file["kind"])
+        at = h5py.h5o.get_info(file["kind"].id).addr
+    raw = path.read_bytes()
+    place = at.to_bytes(8, "little")
+    # A message of a type: its number, size and flags; then version and kind of a reference, and the place.
+    reference = raw.index(place, raw.index(b"\3\x0a\0\3")) - 2
+    own = raw.index(b"\3\x0c\0")
+    changed = bytearray(raw)
+    changed[own + 3] |= 2
+    changed[own + 4 : own + 14] = raw[reference : reference + 10]
+    assert parsed(bytes(changed), str(path), "a.h5") is None
+    assert parsed(raw, str(path), "a.h5") is not None

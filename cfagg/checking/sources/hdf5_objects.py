@@ -1,0 +1,215 @@
+"""The object headers of HDF5: what stands in them, and the members and attributes that they lead to.
+
+Source: HDF5 File Format Specification, version 3.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from cfagg.checking.sources.hdf5_netcdf import MOST
+from cfagg.checking.sources.hdf5_space import UNDEFINED, Heap, Space, UnusualError, records
+
+__all__ = ["ATTRIBUTES", "SPACE", "TYPE", "Object", "Objects"]
+
+#: Numbers of header messages.
+SPACE, LINKS, TYPE, LINK, ATTRIBUTE, CONTINUED, SYMBOLS, ATTRIBUTES = 1, 2, 3, 6, 12, 16, 17, 21
+_KNOWN = frozenset({SPACE, LINKS, TYPE, LINK, ATTRIBUTE, CONTINUED, SYMBOLS, ATTRIBUTES})
+#: Those that say nothing of interest here: nil, fill values, files of values, layout, group information, filters,
+#: comment, times, hints for B-trees, count of references.
+_IGNORED = frozenset({0, 4, 5, 7, 8, 10, 11, 13, 14, 18, 19, 22})
+
+
+class Object:
+    """An object header: messages by number, attributes and links."""
+
+    __slots__ = ("attributes", "links", "messages", "ordered")
+
+    def __init__(self) -> None:
+        self.messages: dict[int, bytes] = {}
+        self.attributes: list[tuple[int, bytes]] = []
+        self.links: list[bytes] = []
+        self.ordered = False
+
+
+class Objects:
+    """Reads the object headers of a file.
+
+    Parameters
+    ----------
+    space : Space
+        The file's bytes.
+    """
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self._named: dict[int, bytes | None] = {}
+        self._count = 0
+
+    def top(self) -> int:
+        """Return where the root group's header stands."""
+        head = self.space.take(0, 96)
+        version = head[8]
+        if version in (0, 1):
+            if head[13:15] != b"\x08\x08":
+                raise UnusualError
+            at = 24 if version == 0 else 28
+            base, _, end, _ = struct.unpack_from("<4Q", head, at)
+            (root,) = struct.unpack_from("<Q", head, at + 40)
+        elif version in (2, 3):
+            offsets, lengths, flags = head[9:12]
+            base, extension, end, root = struct.unpack_from("<4Q", head, 12)
+            self.space.structure(0, 48)
+            # Flags tell of a writer that is or was at work; an extension may change anything.
+            if (offsets, lengths, flags, extension) != (8, 8, 0, UNDEFINED):
+                raise UnusualError
+        else:
+            raise UnusualError
+        if base or end > self.space.size:
+            raise UnusualError
+        return int(root)
+
+    def read(self, at: int) -> Object:
+        """Read an object header."""
+        space = self.space
+        prefix = space.data[at : at + 32]
+        if prefix[:4] != b"OHDR":
+            return self._read_old(at)
+        if prefix[4] != 2:
+            raise UnusualError
+        flags = prefix[5]
+        skip = 6 + (16 if flags & 32 else 0) + (4 if flags & 16 else 0)
+        width = 1 << (flags & 3)
+        size = int.from_bytes(prefix[skip : skip + width], "little")
+        found = Object()
+        found.ordered = bool(flags & 4)
+        begin = skip + width
+        parts = [(space.structure(at, begin + size + 4), begin)]
+        left = space.size
+        step = 6 if found.ordered else 4
+        for body, first in parts:
+            here, end = first, len(body) - 4
+            while here + step <= end:
+                kind = body[here]
+                start = here + step
+                stop = start + body[here + 1] + (body[here + 2] << 8)
+                if stop > end:
+                    raise UnusualError
+                if kind not in _IGNORED:
+                    if kind not in _KNOWN:
+                        raise UnusualError
+                    data = body[start:stop]
+                    if body[here + 3] & 2:
+                        data = self.named(data, kind)
+                    if kind == ATTRIBUTE:
+                        found.attributes.append((body[start - 2] | body[start - 1] << 8 if step == 6 else 0, data))
+                    elif kind == LINK:
+                        found.links.append(data)
+                    elif kind == CONTINUED:
+                        place, length = struct.unpack_from("<QQ", data)
+                        left -= length
+                        more = space.structure(place, length)
+                        if more[:4] != b"OCHK" or left < 0:
+                            raise UnusualError
+                        parts.append((more, 4))
+                    else:
+                        found.messages[kind] = data
+                here = stop
+        return found
+
+    def _read_old(self, at: int) -> Object:
+        """Read an object header of version 1."""
+        from cfagg.checking.sources.hdf5_old import messages
+
+        found = Object()
+        for kind, flags, data in messages(self.space, at):
+            if kind in _IGNORED:
+                continue
+            if kind not in _KNOWN:
+                raise UnusualError
+            message = self.named(data, kind) if flags & 2 else data
+            if kind == ATTRIBUTE:
+                found.attributes.append((0, message))
+            elif kind == LINK:
+                found.links.append(message)
+            else:
+                found.messages[kind] = message
+        return found
+
+    def named(self, data: bytes, kind: int = TYPE) -> bytes:
+        """Return the type that a message refers to by its place: a type with a name.
+
+        Raises
+        ------
+        UnusualError
+            If it refers to something else, or the type to another one.
+        """
+        if kind != TYPE or data[0] not in (2, 3) or (data[0] == 3 and data[1] != 2):
+            raise UnusualError
+        (at,) = struct.unpack_from("<Q", data, 2)
+        if at not in self._named:
+            # Until it is read, for one that refers to itself.
+            self._named[at] = None
+            self._named[at] = self.read(at).messages.get(TYPE)
+        found = self._named[at]
+        if found is None:
+            raise UnusualError
+        return found
+
+    def links(self, group: Object) -> list[tuple[bytes, int]]:
+        """Return names and places of the objects of a group, in the order of their making or of their names."""
+        if SYMBOLS in group.messages:
+            from cfagg.checking.sources.hdf5_old import symbols
+
+            members = list(symbols(self.space, group.messages[SYMBOLS]))
+            self._count += len(members)
+            if self._count > MOST:
+                raise UnusualError
+            return members
+        stored = [*group.links, *self._dense_links(group.messages.get(LINKS), 5, 11, 4)]
+        self._count += len(stored)
+        if self._count > MOST:
+            raise UnusualError
+        found = []
+        for data in stored:
+            flags = data[1]
+            at = 3 if flags & 8 else 2
+            kind = data[2] if flags & 8 else 0
+            order = -1
+            if flags & 4:
+                order = int.from_bytes(data[at : at + 8], "little")
+                at += 8
+            at += 1 if flags & 16 else 0
+            begin = at + (1 << (flags & 3))
+            end = begin + int.from_bytes(data[at:begin], "little")
+            name = data[begin:end]
+            if data[0] != 1 or end > len(data) or kind == 1:
+                raise UnusualError  # links by name are the library's to follow
+            if kind == 0:
+                (place,) = struct.unpack_from("<Q", data, end)
+                found.append((order, name, place))
+        found.sort()
+        return [(name, place) for _, name, place in found]
+
+    def _dense_links(self, info: bytes | None, kind: int, size: int, skip: int) -> Iterator[bytes]:
+        """Yield the links of a group that has many."""
+        if info is None:
+            return
+        heap, names = struct.unpack_from("<QQ", info, 10 if info[1] & 1 else 2)
+        if heap != UNDEFINED:
+            space = Heap(self.space, heap)
+            for record in records(self.space, names, kind, size):
+                yield space.get(record[skip:])
+
+    def dense_attributes(self, info: bytes | None) -> Iterator[tuple[int, bytes]]:
+        """Yield order and message of the attributes of an object that has many."""
+        if info is None:
+            return
+        heap, names = struct.unpack_from("<QQ", info, 4 if info[1] & 1 else 2)
+        if heap != UNDEFINED:
+            space = Heap(self.space, heap)
+            for record in records(self.space, names, 8, 17):
+                if record[8] & 2:
+                    raise UnusualError
+                yield int.from_bytes(record[9:13], "little"), space.get(record[:8])

@@ -1,0 +1,66 @@
+"""How HDF5 encodes types and shapes.
+
+Source: HDF5 File Format Specification, version 3.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from cfagg.checking.sources.hdf5_space import UNDEFINED, UnusualError
+
+__all__ = ["Type", "shape_of", "type_of"]
+
+#: Classes of types.
+_FIXED, _FLOAT, _STRING, _REFERENCE, _SEQUENCE = 0, 1, 3, 7, 9
+
+#: What a type is, in a word, and its NumPy type or size.
+Type = tuple[str, Any]
+
+
+def shape_of(data: bytes) -> tuple[tuple[int, ...], tuple[bool, ...], bool]:
+    """Return sizes, which of them may grow, and whether there is no element at all."""
+    version, rank, flags, kind = data[:4]
+    if version not in (1, 2) or rank > 32 or flags & ~1:
+        raise UnusualError
+    at = 8 if version == 1 else 4
+    shape = struct.unpack_from(f"<{rank}Q", data, at)
+    most = struct.unpack_from(f"<{rank}Q", data, at + 8 * rank) if flags else shape
+    if max(shape, default=0) >= 2**63:
+        raise UnusualError
+    return shape, tuple(n == UNDEFINED for n in most), version == 2 and kind == 2
+
+
+#: Encodings of the IEEE types: bytes, highest bit of the sign, bits and places of exponent and mantissa, bias.
+_REALS = {4: (31, 23, 8, 0, 23, 127), 8: (63, 52, 11, 0, 52, 1023)}
+
+
+def type_of(data: bytes) -> Type:
+    """Return what an encoded type is."""
+    class_, bits = data[0] & 15, data[1]
+    (size,) = struct.unpack_from("<I", data, 4)
+    order = ">" if bits & 1 else "<"
+    if class_ == _FIXED:
+        offset, precision = struct.unpack_from("<HH", data, 8)
+        if size not in (1, 2, 4, 8) or offset or precision != 8 * size:
+            raise UnusualError
+        return "number", np.dtype(f"{order}{'i' if bits & 8 else 'u'}{size}")
+    if class_ == _FLOAT:
+        found = struct.unpack_from("<HHBBBBI", data, 8)
+        top, place, exponent, start, mantissa, bias = _REALS.get(size, (0,) * 6)
+        if found != (0, 8 * size, place, exponent, start, mantissa, bias) or data[2] != top or bits & 0x4E:
+            raise UnusualError
+        return "number", np.dtype(f"{order}f{size}")
+    if class_ == _STRING:
+        if not size:
+            raise UnusualError
+        return "terminated" if bits & 15 == 0 else "fixed", size
+    if class_ == _SEQUENCE:
+        if bits & 15 == 1:
+            return "text", None
+        if len(data) >= 16 and data[8] & 15 == _REFERENCE and data[9] & 15 == 0:
+            return "references", None
+    return "other", None
