@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -90,6 +89,8 @@ def aside(target: str) -> Iterator[str]:
     # Through a link, so that the file is replaced and not the link.
     path = path.resolve()
     try:
+        import tempfile
+
         handle, name = tempfile.mkstemp(prefix=".cfagg-", suffix=path.suffix, dir=path.parent)
     except OSError as error:
         raise TargetError(f"{target} cannot be written: {error.strerror}") from error
