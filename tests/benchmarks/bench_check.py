@@ -64,13 +64,15 @@ def _against(folder: Path, files: Sequence[Path], job: str, bar: int, runs: int)
 def _user(told: list[list[str]], runs: int) -> list[float]:
     """Return the median user CPU of each command, run in turn; that of the processes it starts is counted."""
     seen: list[list[float]] = [[] for _ in told]
+    # Not in a project whose settings are looked for and read.
+    cwd, nowhere = tempfile.gettempdir(), subprocess.DEVNULL
     # Installed packages have byte code: all of them write it on the first round.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     for n in range(runs + 1):
         for command, found in zip(told, seen, strict=True):
             before = os.times()
             # Each tells what it found with its exit status.  A time limit keeps one from stopping the rest.
-            with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            with subprocess.Popen(command, env=env, cwd=cwd, stdout=nowhere, stderr=nowhere) as process:
                 try:
                     process.wait(timeout=600)
                 except subprocess.TimeoutExpired:
