@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.checking.context import Context
-from cfagg.checking.missing import missing_mask, unsigned
+from cfagg.checking.missing import missing_mask, unsigned, unwritten
 from cfagg.checking.model import Variable
 from cfagg.checking.spans import coordinate_span
 
@@ -92,7 +92,7 @@ def counts(v: Variable) -> npt.NDArray[np.int64] | None:
     if not v.is_numeric or v.size > LONGEST or v.dialect is not None:
         return None
     values = unsigned(v, v.values().ravel())
-    if values.size != v.size:
+    if values.size != v.size or unwritten(v):
         return None  # a header without values
     missing = missing_mask(v, values)
     if values.dtype.kind == "f":

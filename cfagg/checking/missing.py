@@ -12,13 +12,29 @@ import numpy.typing as npt
 
 from cfagg.checking.model import Variable
 
-__all__ = ["missing_mask", "packing", "unpacked", "unsigned", "valid_limits"]
+__all__ = ["missing_mask", "packing", "unpacked", "unsigned", "unwritten", "valid_limits"]
 
 #: What netCDF writes where nothing was written, by type; single bytes have no such value.
 _DEFAULT_FILLS: dict[str, Any] = {
     "i2": -32767, "u2": 65535, "i4": -2147483647, "u4": 4294967295, "i8": -9223372036854775806,
     "u8": 18446744073709551614, "f4": 9.969209968386869e36, "f8": 9.969209968386869e36,
 }  # fmt: skip
+
+
+#: What it writes in place of single bytes where nothing was written: they may as well be meant.
+_BYTES = {"i1": -127, "u1": 255}
+
+
+def unwritten(v: Variable) -> bool:
+    """Whether all values are those that netCDF writes where nothing was written."""
+    fill = {**_DEFAULT_FILLS, **_BYTES}.get(v.dtype.str.lstrip("<>|="))
+    own = v.numbers("_FillValue")
+    if own is not None and own.size:
+        fill = own[0]
+    if fill is None or v.dialect is not None:
+        return False
+    value = np.array(fill).astype(v.dtype)
+    return all(bool((np.asarray(block) == value).all()) for block in v.blocks())
 
 
 def unsigned(v: Variable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -8,6 +8,7 @@ from math import prod
 from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
+from cfagg.checking.missing import unwritten
 from cfagg.checking.model import Dimension, Variable
 from cfagg.checking.rule import rule
 
@@ -59,7 +60,7 @@ def list_is_within_the_gathered_dimensions(c: Context) -> Iterator[Hit]:
         if len(sizes) < len(dimensions):
             continue
         points = prod(sizes)
-        for block in v.blocks():
+        for block in v.blocks() if not unwritten(v) else ():
             if not block.size:
                 continue
             least, greatest = int(block.min()), int(block.max())

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
 from cfagg.checking.geometries import LONGEST, Geometry, counts, geometries
+from cfagg.checking.missing import unwritten
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
 
@@ -131,7 +132,7 @@ def interior_ring_is_zero_or_one(c: Context) -> Iterator[Hit]:
         if not v.is_numeric:
             yield Hit(v, None, f"it is of type {v.dtype}; expected 0 for exterior and 1 for interior rings")
             continue
-        for block in v.blocks():
+        for block in v.blocks() if not unwritten(v) else ():
             other = block[(block != 0) & (block != 1)]
             if other.size:
                 yield Hit(v, None, f"it holds {other.ravel()[0]}; expected 0 for exterior and 1 for interior rings")

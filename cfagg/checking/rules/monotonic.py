@@ -11,14 +11,9 @@ import numpy.typing as npt
 
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
+from cfagg.checking.missing import unwritten
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
-
-#: Values of netCDF where none were written.
-_FILLS = {
-    "i1": -127, "u1": 255, "i2": -32767, "u2": 65535, "i4": -2147483647, "u4": 4294967295,
-    "i8": -9223372036854775806, "u8": 18446744073709551614, "f4": 9.969209968386869e36, "f8": 9.969209968386869e36,
-}  # fmt: skip
 
 
 @rule("COO007", needs="data")
@@ -30,7 +25,12 @@ def coordinate_variables_are_monotonic(c: Context) -> Iterator[Hit]:
         if len(v.stored) != 1 or v.stored[0].size < 2:
             continue
         at = _turn(v)
-        if at is None or (c.dataset.format == "cdl" and _unwritten(v)):
+        if at is None:
+            continue
+        if unwritten(v):
+            if c.dataset.format != "cdl":  # a header in CDL has no values
+                message = "no values were written; expected a number for each point of the dimension"
+                yield Hit(v, None, message, "warning")
             continue
         before, value = (x.item() for x in _raw(v, at - 1, at + 1))
         lost = [n for n, x in ((at - 1, before), (at, value)) if isinstance(x, float) and isnan(x)]
@@ -74,12 +74,3 @@ def _unsigned(v: Variable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if values.dtype.kind == "i" and (v.text("_Unsigned") or "").lower() == "true":
         return values.view(values.dtype.str.replace("i", "u"))
     return values
-
-
-def _unwritten(v: Variable) -> bool:
-    """Whether all values are those that netCDF puts where none were written: CDL of a header has no values."""
-    fill = v.dtype.type(_FILLS[name]) if (name := v.dtype.str.lstrip("<>|=")) in _FILLS else None
-    own = v.numbers("_FillValue")
-    if own is not None and own.size:
-        fill = own[0]
-    return fill is not None and all(bool((block == fill).all()) for block in v.blocks())

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.lists import pairs
+from cfagg.checking.missing import unwritten
 from cfagg.checking.model import AttributeValue, Variable
 from cfagg.checking.rule import rule
 from cfagg.checking.rules.bounds import INHERITED
@@ -110,8 +111,9 @@ def indices_of_tie_points_grow(c: Context) -> Iterator[Hit]:
 
 
 def _values(v: Variable) -> npt.NDArray[np.int64] | None:
-    """Return indices of tie points, `None` where they are no list of integers."""
-    return v.values().astype(np.int64) if len(v.stored) == 1 and v.kind == "integer" else None
+    """Return indices of tie points, `None` where they are no list of integers, or were not written."""
+    usable = len(v.stored) == 1 and v.kind == "integer" and not unwritten(v)
+    return v.values().astype(np.int64) if usable else None
 
 
 def _disorder(values: npt.NDArray[np.int64]) -> str | None:
