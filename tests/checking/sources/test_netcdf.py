@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -571,3 +573,15 @@ def test_a_named_type_that_refers_to_itself_is_left_to_the_library(tmp_path: Pat
     changed[own + 4 : own + 14] = raw[reference : reference + 10]
     assert parsed(bytes(changed), str(path), "a.h5") is None
     assert parsed(raw, str(path), "a.h5") is not None
+
+
+@pytest.mark.parametrize("name", ["test1.nc", "sst.nca"])
+def test_opening_netcdf_loads_no_other_library(name: str) -> None:
+    code = (
+        "import sys; from cfagg.checking.opening import open_dataset\n"
+        f"open_dataset({str(SAMPLES / name)!r})\n"
+        "heavy = ('numba', 'zarr', 'pandas', 'xarray', 'dask', 'netCDF4', 'h5py')\n"
+        "print([m for m in heavy if m in sys.modules])"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
