@@ -10,6 +10,7 @@ from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit, Severity
 from cfagg.checking.model import Dimension, Variable
 from cfagg.checking.rule import rule
+from cfagg.checking.times import TIME_NAMES
 from cfagg.checking.units import is_pressure, is_reference_time, is_time, known
 
 
@@ -130,6 +131,8 @@ def axis_agrees_with_units_and_positive(c: Context) -> Iterator[Hit]:
                     f"axis is {v.text('axis')!r}, but {why} tells that it is {deduced}",
                     fix=(Edit(v.path, "axis", deduced, safe=False),),
                 )
+        elif name_of(v) in TIME_NAMES:
+            continue  # its units are a matter of its name
         elif axis == "T" and units and known(units) and not (is_time(units) or is_reference_time(units)):
             yield Hit(v, "axis", f"axis is {v.text('axis')!r}, but units {units!r} are no time")
 

@@ -99,16 +99,21 @@ def _unlisted(c: Context, v: Variable, name: str, rest: str) -> Hit:
     """Return what is told of a name that is not in the table."""
     names = standard_names(c)
     version = standard_names_version(c)
+    if rest and rest.rsplit(maxsplit=1)[-1] not in modifiers and not _may_be_newer(c, v):
+        name, rest = name + rest, ""  # a name written with a blank, of which `modifier_is_listed` says nothing
+        joined = "_".join(name.lower().split())
+        if joined in names:
+            message = f"standard_name {name!r} holds a blank; {joined!r} is listed"
+            return Hit(v, "standard_name", message, fix=(Edit(v.path, "standard_name", joined, safe=False),))
     shown = name if len(name) <= 120 else name[:117] + "..."
     lower = name.lower()
     if lower in names:
         message = f"standard_name {shown!r} has capital letters; {lower!r} is listed"
         return Hit(v, "standard_name", message, fix=(Edit(v.path, "standard_name", lower + rest),))
-    named = named_version(v.group)
-    if named is not None and version.isdigit() and named > int(version):
+    if _may_be_newer(c, v):
         message = (
             f"standard_name {shown!r} is not in version {version} of the standard name table; the dataset names "
-            f"version {named}, which may have it: give that table to be sure"
+            f"version {named_version(v.group)}, which may have it: give that table to be sure"
         )
         return Hit(v, "standard_name", message, severity="warning")
     looked_for = c.once(_looked_for)
@@ -118,6 +123,12 @@ def _unlisted(c: Context, v: Variable, name: str, rest: str) -> Hit:
     fix = (Edit(v.path, "standard_name", close + rest, safe=False),) if close else ()
     message = f"standard_name {shown!r} is not in version {version} of the standard name table{hint}"
     return Hit(v, "standard_name", message, fix=fix)
+
+
+def _may_be_newer(c: Context, v: Variable) -> bool:
+    """Whether the dataset names a newer table of standard names than the one at hand."""
+    version, named = standard_names_version(c), named_version(v.group)
+    return named is not None and version.isdigit() and named > int(version)
 
 
 def _looked_for(_: Context) -> set[str]:
@@ -130,6 +141,8 @@ def modifier_is_listed(c: Context) -> Iterator[Hit]:
     for v in c.with_attribute("standard_name"):
         words = v.words("standard_name")
         if len(words) == 2 and words[1] not in modifiers:
+            if words[0] not in standard_names(c) and words[0] not in _COMING and not _may_be_newer(c, v):
+                continue  # the name is wrong as a whole
             joined = "_".join(words)
             known = joined in standard_names(c)
             hint = f"; {joined!r} would be a standard name" if known else f"; expected one of {', '.join(modifiers)}"
