@@ -11,6 +11,7 @@ from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.instructions import Instructions, has_free_dimensions, instructions, text_dimensions, values_of
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
+from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.uris import problem_of
 
 #: Features that belong together.
@@ -58,7 +59,7 @@ def dimensions_exist(c: Context) -> Iterator[Hit]:
     for i in _described(c):
         v = i.variable
         for name in v.words("aggregated_dimensions"):
-            if c.resolver.dimension(name, v.group) is None:
+            if c.resolver.dimension(name, v.group) is None and not left_to_search(c, v, name):
                 message = f"there is no dimension {name!r}; define it, or name the dimension that is meant"
                 # Elsewhere than in netCDF a dimension that no variable has cannot be there.
                 yield Hit(v, "aggregated_dimensions", message, None if has_free_dimensions(c) else "warning")
@@ -104,7 +105,7 @@ def features_are_complete(c: Context) -> Iterator[Hit]:
                     fix = (Edit(i.variable.path, "aggregated_data", value, safe=False),)
             yield Hit(i.variable, "aggregated_data", message, fix=fix)
         for feature, name in i.terms.items():
-            if feature not in i.targets:
+            if feature not in i.targets and not left_to_search(c, i.variable, name):
                 message = f"{feature} names the variable {name!r}, which is not in the dataset; add it, or name another"
                 yield Hit(i.variable, "aggregated_data", message)
 

@@ -13,6 +13,7 @@ from cfagg.checking.findings import Hit
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
 from cfagg.checking.rules.coordinates import beyond
+from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.spans import coordinate_span
 from cfagg.checking.versions import Version
 
@@ -28,7 +29,8 @@ def ancillary_variables_exist(c: Context) -> Iterator[Hit]:
             continue
         norms = _norms(v)
         for reference in c.references_of(v, "ancillary_variables"):
-            if reference.target is None and reference.name not in c.external and reference.name not in norms:
+            lost = reference.target is None and not left_to_search(c, v, reference.name)
+            if lost and reference.name not in c.external and reference.name not in norms:
                 hint = "; names are separated by blanks" if "," in reference.name else ""
                 yield Hit(v, "ancillary_variables", f"there is no variable {reference.name[:80]!r}{hint}")
 

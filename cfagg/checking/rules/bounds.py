@@ -12,6 +12,7 @@ from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit, Severity
 from cfagg.checking.model import Dimension, Variable
 from cfagg.checking.rule import rule
+from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.versions import Version
 
 #: Attributes that a boundary variable inherits: "BI" in Appendix A, since CF-1.11.
@@ -57,6 +58,8 @@ def one_existing_name(c: Context, attribute: str) -> Iterator[Hit]:
             count = f"names {len(targets)} variables" if targets else "is empty"
             yield Hit(v, attribute, f"{attribute} {count}; expected the name of one variable")
         elif targets[0].target is None:
+            if left_to_search(c, v, targets[0].name):
+                continue
             yield Hit(v, attribute, f"there is no variable {targets[0].name!r}; correct the name or add the variable")
         elif targets[0].target is v:
             yield Hit(v, attribute, f"{v.name!r} names itself; expected the name of another variable")

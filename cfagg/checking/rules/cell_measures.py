@@ -11,7 +11,9 @@ from cfagg.checking.lists import pairs
 from cfagg.checking.model import Dimension, Variable
 from cfagg.checking.rule import rule
 from cfagg.checking.rules.domains import undimensioned
+from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.units import convertible, known
+from cfagg.checking.versions import Version
 
 #: What CF measures cells by, with the units.
 _MEASURES = {"area": "m2", "volume": "m3"}
@@ -27,13 +29,10 @@ def cell_measures_name_variables_of_cells(c: Context) -> Iterator[Hit]:
             if reference.key not in _MEASURES:
                 continue
             if reference.target is None:
-                if reference.name not in c.external:
-                    yield Hit(
-                        v,
-                        "cell_measures",
-                        f"there is no variable {reference.name!r}; correct the name, add the variable, or list it in "
-                        "external_variables",
-                    )
+                if reference.name not in c.external and not left_to_search(c, v, reference.name):
+                    or_else = ", or list it in external_variables" if c.version >= Version(1, 7) else ""
+                    told = f"there is no variable {reference.name!r}; correct the name or add the variable{or_else}"
+                    yield Hit(v, "cell_measures", told)
                 continue
             if v in c.roles.domains or v in c.once(undimensioned):
                 continue  # DOM004, DOM001

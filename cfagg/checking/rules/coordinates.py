@@ -11,6 +11,7 @@ from cfagg.checking.model import Dimension, Variable
 from cfagg.checking.rule import rule
 from cfagg.checking.rules.axes import along, coordinate_variables, is_sampled, unreferenced
 from cfagg.checking.rules.domains import undimensioned
+from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.spans import coordinate_span, replaced, span_is_known
 from cfagg.checking.versions import Version
 
@@ -112,7 +113,7 @@ def coordinates_exist(c: Context) -> Iterator[Hit]:
         clean = " ".join(value.replace(",", " ").replace(";", " ").split())
         fix = (Edit(v.path, "coordinates", clean, safe=False),)
         for reference in c.references_of(v, "coordinates"):
-            if reference.target is None:
+            if reference.target is None and not left_to_search(c, v, reference.name):
                 commas = "," in reference.name or ";" in reference.name
                 hint = "; names are separated by blanks" if commas else ""
                 message = f"there is no variable {reference.name[:80]!r}{hint}"

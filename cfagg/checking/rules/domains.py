@@ -9,6 +9,7 @@ from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
+from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.spans import coordinate_span, own_span
 from cfagg.checking.versions import Version
 
@@ -97,7 +98,7 @@ def dimensions_are_there(c: Context) -> Iterator[Hit]:
                 yield Hit(v, "dimensions", "dimensions is not text; expected names of dimensions separated by blanks")
             continue
         for name in text.split():
-            if c.resolver.dimension(name, v.group) is None:
+            if c.resolver.dimension(name, v.group) is None and not left_to_search(c, v, name):
                 yield Hit(v, "dimensions", f"there is no dimension {name!r}; declare it or correct the name")
 
 

@@ -10,6 +10,7 @@ from cfagg.checking.features import ROLES, SPELLINGS, TYPES, Features, features
 from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
+from cfagg.checking.rules.groups import left_to_search
 
 
 @rule("DSG001")
@@ -81,7 +82,7 @@ def _names_a_dimension(c: Context, attribute: str, what: str) -> Iterator[Hit]:
             continue
         if len(words) != 1:
             yield Hit(v, attribute, f"{attribute} is not one name; expected that of the {what}")
-        elif c.resolver.dimension(words[0], v.group) is None:
+        elif c.resolver.dimension(words[0], v.group) is None and not left_to_search(c, v, words[0]):
             yield Hit(v, attribute, f"there is no dimension {words[0]!r}; expected the {what}")
 
 

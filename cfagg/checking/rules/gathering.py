@@ -11,6 +11,7 @@ from cfagg.checking.findings import Hit
 from cfagg.checking.missing import unwritten
 from cfagg.checking.model import Dimension, Variable
 from cfagg.checking.rule import rule
+from cfagg.checking.rules.groups import left_to_search
 
 
 def _gathered(c: Context, v: Variable) -> list[Dimension | None]:
@@ -45,7 +46,7 @@ def compress_names_dimensions(c: Context) -> Iterator[Hit]:
             yield Hit(v, "compress", f"compress {found}; expected names of dimensions separated by blanks")
             continue
         for name, dimension in zip(v.words("compress"), _gathered(c, v), strict=True):
-            if dimension is None:
+            if dimension is None and not left_to_search(c, v, name):
                 yield Hit(v, "compress", f"there is no dimension {name!r}; declare it or correct the name")
 
 

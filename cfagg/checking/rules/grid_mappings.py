@@ -14,6 +14,7 @@ from cfagg.checking.lists import grid_mappings
 from cfagg.checking.model import Dimension, Variable
 from cfagg.checking.references import Reference
 from cfagg.checking.rule import rule
+from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.spans import coordinate_span
 from cfagg.checking.versions import Version
 
@@ -72,7 +73,7 @@ def grid_mapping_variables_exist(c: Context) -> Iterator[Hit]:
     """Each grid mapping variable that is named is there."""
     for v in c.with_attribute("grid_mapping"):
         for r in c.references_of(v, "grid_mapping"):
-            if r.key is None and r.target is None:
+            if r.key is None and r.target is None and not left_to_search(c, v, r.name):
                 yield Hit(v, "grid_mapping", f"there is no variable {r.name!r}; expected a grid mapping variable")
 
 
@@ -96,6 +97,8 @@ def coordinates_of_grid_mappings_exist(c: Context) -> Iterator[Hit]:
             continue
         known, span = _known_coordinates(c, v), coordinate_span(c, v)
         for r in named:
+            if r.target is None and left_to_search(c, v, r.name):
+                continue
             yield from _coordinate(v, r, known, span)
 
 

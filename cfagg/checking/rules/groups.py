@@ -11,6 +11,7 @@ from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.model import Variable
 from cfagg.checking.references import DIMENSION_LISTS, Reference
 from cfagg.checking.rule import rule
+from cfagg.checking.versions import Version
 
 #: Attributes with a rule of their own that says that what they name must exist.
 _OWN_RULES = frozenset(
@@ -76,6 +77,20 @@ def _dimension_names(c: Context) -> Iterator[tuple[Variable, str, str]]:
                 yield from ((v, attribute, name) for name in v.words(attribute))
 
 
+def left_to_search(c: Context, v: Variable, name: str) -> bool:
+    """Return whether the rules on groups tell of a name in an attribute of a variable that leads nowhere.
+
+    They do of paths that are not written as such, and, where there are groups, of all paths and of what a variable
+    below the root refers to.  Of other names the rules of the attributes tell.
+    """
+    if c.version < Version(1, 8):
+        return False
+    path = "/" in name or "\\" in name
+    if len(c.dataset.groups) > 1:
+        return path or v.group.parent is not None
+    return path and not _well_formed(name)
+
+
 @rule("GRP003")
 def paths_are_words_and_slashes(c: Context) -> Iterator[Hit]:
     """Paths are written as in UNIX: words of letters, digits and underscores, with slashes between."""
@@ -98,14 +113,15 @@ def references_lead_somewhere(c: Context) -> Iterator[Hit]:
         if r.attribute in attribute_table() and not uses(r.attribute, c.version):
             continue  # in this version of CF it is anybody's word
         # A flat dataset has no groups to search: the rule of the attribute itself tells.
-        if not grouped and r.attribute in _OWN_RULES:
+        if r.attribute in _OWN_RULES and not (grouped and left_to_search(c, r.source, r.name)):
             continue
         if ("/" in r.name or "\\" in r.name) and not _well_formed(r.name):
             continue
         yield Hit(r.source, r.attribute, f"variable {r.name!r} is not in the dataset{_searched(r)}")
     if grouped:
         for v, attribute, name in _dimension_names(c):
-            if c.resolver.dimension(name, v.group) is None and ("/" not in name or _well_formed(name)):
+            lost = c.resolver.dimension(name, v.group) is None and left_to_search(c, v, name)
+            if lost and ("/" not in name or _well_formed(name)):
                 yield Hit(v, attribute, f"dimension {name!r} is not in the dataset")
 
 

@@ -13,6 +13,7 @@ from cfagg.checking.lists import pairs
 from cfagg.checking.lookup import aliases
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
+from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.units import convertible, is_dimensionless, is_pressure, known
 from cfagg.checking.versions import Version
 
@@ -105,7 +106,7 @@ def formula_terms_names_terms_and_variables(c: Context) -> Iterator[Hit]:
                 told = f"{term!r} is not a term of {formula.name}; those are {', '.join(formula.terms)}"
                 yield Hit(v, "formula_terms", told)
         for r in c.references_of(v, "formula_terms"):
-            if r.target is None:
+            if r.target is None and not left_to_search(c, v, r.name):
                 yield Hit(v, "formula_terms", f"variable {r.name!r} of term {r.key!r} is not in the dataset")
 
 

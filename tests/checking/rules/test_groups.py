@@ -127,3 +127,38 @@ def test_words_that_a_version_of_cf_does_not_know_refer_to_nothing() -> None:
     text = """netcdf n { :Conventions = "CF-1.8" ; group: g { dimensions: x = 2 ; variables: float t(x) ;
       t:quantization = "rounded to 3 digits" ; t:dimensions = "lat lon" ; } }"""
     assert codes(text, "GRP") == []
+
+
+_REFERENCES = [
+    ("ancillary_variables", "{}", "ANC001"),
+    ("bounds", "{}", "BND001"),
+    ("cell_measures", "area: {}", "CEL001"),
+    ("coordinates", "{}", "COO009"),
+    ("grid_mapping", "{}", "GMP003"),
+    ("grid_mapping", "crs: {}", "GMP004"),
+]
+
+
+def _referring(attribute: str, value: str, *, group: bool) -> str:
+    q = f'float q(x) ; q:long_name = "q" ; q:units = "1" ; q:{attribute} = "{value}" ;'
+    return f"""netcdf a {{ dimensions: x = 2 ;
+    variables: int crs ; crs:grid_mapping_name = "latitude_longitude" ; {"" if group else q}
+    :Conventions = "CF-1.13" ;
+    group: forecast {{ variables: int i ; i:long_name = "i" ; {q if group else ""} }} }}"""
+
+
+@pytest.mark.parametrize(("attribute", "text", "code"), _REFERENCES)
+@pytest.mark.parametrize(
+    ("name", "group", "expected"),
+    [
+        ("nothing", False, ""),
+        ("nothing", True, "GRP004"),
+        ("forecast/nothing", False, "GRP004"),
+        ("/forecast/nothing/", False, "GRP003"),
+    ],
+)
+def test_a_name_that_leads_nowhere_is_told_of_once(
+    attribute: str, text: str, code: str, name: str, group: bool, expected: str
+) -> None:
+    found = findings(_referring(attribute, text.format(name), group=group), data=False)
+    assert [f.code for f in found if f.severity == "error"] == [expected or code]
