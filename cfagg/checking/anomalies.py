@@ -158,5 +158,5 @@ def _anomaly(c: Context, v: Variable, norm: Variable, entry: Entry) -> Anomaly:
         [x for x in others if x not in aside and x not in own],
         selecting,
         bool({"standard_name", "units"} & norm.attributes.keys()),
-        list(scalars(c, norm).values()),
+        list(dict.fromkeys(scalars(c, norm).values())),
     )

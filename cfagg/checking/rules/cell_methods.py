@@ -61,8 +61,12 @@ def scalars(c: Context, v: Variable) -> dict[str, Variable]:
     """Return the scalar coordinates of a variable by the names that it gives them."""
     known_already = c.once(_scalars)
     if v not in known_already:
-        named = [(r.name, r.target) for r in c.references_of(v, "coordinates")]
-        known_already[v] = {name: target for name, target in named if target is not None and is_scalar(target)}
+        found = [(r.name, r.target) for r in c.references_of(v, "coordinates")]
+        named = {name: target for name, target in found if target is not None and is_scalar(target)}
+        # Cell methods may name those of other groups with their path or without.
+        for target in list(named.values()):
+            named.setdefault(target.name, target)
+        known_already[v] = named
     return known_already[v]
 
 

@@ -42,8 +42,8 @@ def dimensions_have_cell_methods(c: Context) -> Iterator[Hit]:
 
 def _spatiotemporal(c: Context, v: Variable) -> Iterator[tuple[Variable, str]]:
     """Yield the coordinate variables and scalar coordinates of space and time, with their axes."""
-    for name in dict.fromkeys([*v.dims, *scalars(c, v)]):
-        coordinate = coordinate_of(c, v, name)
+    named = (coordinate_of(c, v, name) for name in dict.fromkeys([*v.dims, *scalars(c, v)]))
+    for coordinate in dict.fromkeys(named):
         axis = axis_of(c, coordinate) if coordinate is not None and coordinate.is_numeric else None
         if coordinate is not None and axis is not None:
             yield coordinate, axis
@@ -79,5 +79,5 @@ def cells_have_bounds(c: Context) -> Iterator[Hit]:
 def _of_standard_name(c: Context, v: Variable, name: str) -> Variable | None:
     """Return the coordinate variable or scalar coordinate of `v` that has this standard name, if it is only one."""
     own = (coordinate_of(c, v, n) for n in dict.fromkeys([*v.dims, *scalars(c, v)]))
-    found = [x for x in own if x is not None and (x.text("standard_name") or "").strip() == name]
+    found = [x for x in dict.fromkeys(own) if x is not None and (x.text("standard_name") or "").strip() == name]
     return found[0] if len(found) == 1 else None

@@ -355,6 +355,21 @@ def test_dimensions_that_were_gathered_may_be_named() -> None:
     assert codes(text, "CEL003") == []
 
 
+@pytest.mark.parametrize("name", ["level", "/shared/level", "/shared/absent"])
+def test_scalar_coordinates_of_other_groups_may_be_named(name: str) -> None:
+    text = """netcdf g { dimensions: x = 2 ; :Conventions = "CF-1.13" ;
+    group: shared { variables: double level ; level:units = "m" ; level:positive = "up" ; }
+    group: data { variables: float d(x) ; d:long_name = "d" ; d:coordinates = "/shared/level" ;
+      d:cell_methods = "NAME: mean" ; } }""".replace("NAME", name)
+    assert codes(text, "CEL003") == (["CEL003"] if name.endswith("absent") else [])
+
+
+def test_only_versions_that_know_external_variables_speak_of_them() -> None:
+    text = MEASURED.replace("MEASURES", "area: none")
+    assert "external_variables" in told(text, "CEL001", cf_version="1.7")[0]
+    assert "external_variables" not in told(text, "CEL001", cf_version="1.6")[0]
+
+
 def test_a_name_that_a_newer_table_may_have_is_a_warning() -> None:
     text = METHODS.replace("WHAT", "name_of_tomorrow: mean").replace("TIME", "")
     newer = text.replace(":Conventions", ':standard_name_vocabulary = "CF Standard Name Table v999" ; :Conventions')
