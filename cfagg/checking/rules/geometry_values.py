@@ -137,6 +137,22 @@ def interior_ring_is_zero_or_one(c: Context) -> Iterator[Hit]:
             if other.size:
                 yield Hit(v, None, f"it holds {other.ravel()[0]}; expected 0 for exterior and 1 for interior rings")
                 break
+        else:
+            yield from _exterior_first(g, v)
+
+
+def _exterior_first(g: Geometry, v: Variable) -> Iterator[Hit]:
+    """The first ring of each polygon is an exterior one (not in the conformance document)."""
+    if g.part_node_count is None or g.node_count is None:
+        return
+    inner, parts, numbers = counts(v), counts(g.part_node_count), counts(g.node_count)
+    if inner is None or parts is None or numbers is None or inner.shape != parts.shape:
+        return
+    starts = np.isin(np.cumsum(parts) - parts, np.cumsum(numbers) - numbers) & (parts > 0)
+    bad = np.flatnonzero(starts & (inner == 1))
+    if bad.size:
+        message = f"ring {bad[0]} is the first of its polygon and interior; exterior rings stand before their holes"
+        yield Hit(v, None, message, "warning")
 
 
 @rule("GEO014", needs="data")

@@ -217,3 +217,13 @@ def test_nodes_of_two_dimensions_are_told_by_their_own_rule() -> None:
 def test_nodes_that_are_not_there_are_told_once() -> None:
     text = changed(('"x y"', '"nodes_x y"'), ('lon:nodes = "x"', 'lon:nodes = "nodes_x"'))
     assert codes(text, "GEO") == ["GEO007"]
+
+
+def test_a_polygon_begins_with_an_exterior_ring() -> None:
+    text = changed(
+        ("ring = 0, 1, 0", "ring = 1, 0, 0"),
+        ("parts = 4, 3, 3", "parts = 3, 4, 3"),
+        ("x = 0, 4, 4, 0, 1, 2, 3,", "x = 1, 2, 3, 0, 4, 4, 0,"),
+        ("y = 0, 0, 4, 4, 1, 3, 1,", "y = 1, 3, 1, 0, 0, 4, 4,"),
+    )
+    assert [(f.code, f.severity) for f in findings(text, "GEO")] == [("GEO019", "warning")]
