@@ -60,7 +60,8 @@ def dimensions_exist(c: Context) -> Iterator[Hit]:
         v = i.variable
         for name in v.words("aggregated_dimensions"):
             if c.resolver.dimension(name, v.group) is None and not left_to_search(c, v, name):
-                message = f"there is no dimension {name!r}; define it, or name the dimension that is meant"
+                remedy = "names are separated by blanks" if "," in name else "define it, or name the one that is meant"
+                message = f"there is no dimension {name!r}; {remedy}"
                 # Elsewhere than in netCDF a dimension that no variable has cannot be there.
                 yield Hit(v, "aggregated_dimensions", message, None if has_free_dimensions(c) else "warning")
 
@@ -206,9 +207,9 @@ def _missing(c: Context, feature: str, what: str) -> Iterator[Hit]:
         found = values_of(c, v)
         if found is not None and not found.valid.all():
             at = np.argwhere(~found.valid)
-            where = f" at {list(map(int, at[0]))}" if found.values.ndim else ""
+            where = f", the first at {list(map(int, at[0]))}" if found.values.ndim else ""
             count = _plural(len(at), f"missing {what}")
-            yield Hit(v, None, f"it has {count}, the first{where}: every fragment needs one")
+            yield Hit(v, None, f"it has {count}{where}: every fragment needs one")
 
 
 @rule("AGG008")

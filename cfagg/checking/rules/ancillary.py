@@ -31,8 +31,10 @@ def ancillary_variables_exist(c: Context) -> Iterator[Hit]:
         for reference in c.references_of(v, "ancillary_variables"):
             lost = reference.target is None and not left_to_search(c, v, reference.name)
             if lost and reference.name not in c.external and reference.name not in norms:
-                hint = "; names are separated by blanks" if "," in reference.name else ""
-                yield Hit(v, "ancillary_variables", f"there is no variable {reference.name[:80]!r}{hint}")
+                hint = (
+                    "names are separated by blanks" if "," in reference.name else "correct the name or add the variable"
+                )
+                yield Hit(v, "ancillary_variables", f"there is no variable {reference.name[:80]!r}; {hint}")
 
 
 @rule("ANC002")

@@ -115,9 +115,17 @@ def coordinates_exist(c: Context) -> Iterator[Hit]:
         for reference in c.references_of(v, "coordinates"):
             if reference.target is None and not left_to_search(c, v, reference.name):
                 commas = "," in reference.name or ";" in reference.name
-                hint = "; names are separated by blanks" if commas else ""
-                message = f"there is no variable {reference.name[:80]!r}{hint}"
+                other = c.once(_in_lower_case).get(reference.name.lower())
+                hint = "names are separated by blanks" if commas else "correct the name or add the variable"
+                if other is not None:
+                    hint = f"{other!r} is there: letters in capitals and small ones differ"
+                message = f"there is no variable {reference.name[:80]!r}; {hint}"
                 yield Hit(v, "coordinates", message, fix=fix if commas else ())
+
+
+def _in_lower_case(c: Context) -> dict[str, str]:
+    """Return the names of all variables by their names in lower case."""
+    return {v.name.lower(): v.name for v in c.dataset.variables}
 
 
 def beyond(c: Context, span: set[Dimension], dimensions: tuple[Dimension, ...]) -> list[Dimension]:

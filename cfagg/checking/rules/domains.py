@@ -99,7 +99,8 @@ def dimensions_are_there(c: Context) -> Iterator[Hit]:
             continue
         for name in text.split():
             if c.resolver.dimension(name, v.group) is None and not left_to_search(c, v, name):
-                yield Hit(v, "dimensions", f"there is no dimension {name!r}; declare it or correct the name")
+                remedy = "names are separated by blanks" if "," in name else "declare it or correct the name"
+                yield Hit(v, "dimensions", f"there is no dimension {name!r}; {remedy}")
 
 
 def _outside(c: Context, v: Variable, attribute: str) -> Iterator[tuple[Variable, list[str]]]:

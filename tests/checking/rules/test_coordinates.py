@@ -273,3 +273,8 @@ def test_a_dimension_called_like_a_latitude_may_have_auxiliary_coordinates() -> 
     text = """netcdf a { dimensions: lat = 4 ; lon = 4 ; variables: float q(lat, lon) ; q:coordinates = "y x" ;
     float y(lat, lon) ; y:units = "degrees_north" ; float x(lat, lon) ; x:units = "degrees_east" ; }"""
     assert codes(text, "COO006") == []
+
+
+def test_a_name_in_other_letters_is_told_what_is_there() -> None:
+    (found,) = findings(grid('t:coordinates = "LAT" ;'), "COO009")
+    assert "'lat' is there" in found.message
