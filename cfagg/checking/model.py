@@ -209,9 +209,10 @@ class Variable:
             if values.ndim == 0:
                 values = values.reshape(1)
             width = values.shape[-1]
-            joined = np.ascontiguousarray(values.astype("S1")).view(f"S{max(width, 1)}")[..., 0] if width else values
-            out = np.empty(joined.shape, object)
-            out[...] = [] if not joined.size else np.reshape([_decode(b) for b in joined.ravel()], joined.shape)
+            out = np.full(values.shape[:-1], "", object)
+            if out.size and width:
+                joined = np.ascontiguousarray(values.astype("S1")).view(f"S{width}")[..., 0]
+                out[...] = np.reshape(np.array([_decode(b) for b in joined.ravel()], object), joined.shape)
             return out
         out = np.empty(values.shape, object)
         flat = [_decode(v) if isinstance(v, bytes) else str(v) for v in values.ravel()]

@@ -123,3 +123,13 @@ def test_time_grows_with_the_number_of_variables_and_not_with_its_square() -> No
     few = min(seconds(grid(200)) for _ in range(2))
     many = min(seconds(grid(1600)) for _ in range(2))
     assert many < 8 * few * 2.5
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0), (0,), (0, 0, 2)])
+def test_texts_of_no_characters_are_empty(shape: tuple[int, ...]) -> None:
+    root = Group()
+    dimensions = tuple(Dimension(f"d{n}", size) for n, size in enumerate(shape))
+    values = np.zeros(shape, "S1")
+    texts = Variable("t", root, dimensions, values.dtype, "char", read=values.__getitem__).texts()
+    assert texts.shape == shape[:-1]
+    assert set(texts.ravel()) <= {""}
