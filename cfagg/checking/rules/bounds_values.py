@@ -73,7 +73,10 @@ def _index(v: Variable, flat: int) -> str:
 def bounds_are_ordered_as_the_coordinate(c: Context) -> Iterator[Hit]:
     """Bounds of a coordinate variable rise where it rises and fall where it falls."""
     for v, b in c.once(bounded):
-        if not v.is_coordinate or v.size < 2 or not _shaped(v, b) or b.dimensions[-1].size != 2:
+        if len(v.dimensions) != 1 or v.size < 2 or not _shaped(v, b) or b.dimensions[-1].size != 2:
+            continue
+        # The text speaks of coordinate variables; of others those that rise and fall along their axis are meant too.
+        if not v.is_coordinate and axis_of(c, v) not in ("Z", "T"):
             continue
         steps = np.diff(_real(v, v.values()))
         rising = bool(np.all(steps > 0))
@@ -90,6 +93,7 @@ def bounds_are_ordered_as_the_coordinate(c: Context) -> Iterator[Hit]:
                 f"{v.path!r} {'rises' if rising else 'falls'}, and {int(wrong.sum())} of its cells have bounds the "
                 f"other way, first cell {at}: {edges[at, 0]:.9g}, {edges[at, 1]:.9g}; swap them"
                 + (" or add 360 degrees" if is_longitude(c, v) else ""),
+                None if v.is_coordinate else "warning",
             )
 
 

@@ -52,6 +52,23 @@ def test_cells_without_size_and_cells_of_a_falling_coordinate_are_in_order() -> 
     assert codes(axis("3, 2, 1", "3, 3, 2.5, 1.5, 1.5, 0.5", units="m"), "BND") == []
 
 
+@pytest.mark.parametrize(
+    ("named", "units", "expected"),
+    [
+        ("x", "days since 2000-01-01", ["error"]),
+        ("k", "days since 2000-01-01", ["warning"]),
+        ("k", "degrees_east", []),
+    ],
+)
+def test_times_that_are_no_coordinate_variable_may_be_in_another_order(
+    named: str, units: str, expected: list[str]
+) -> None:
+    text = axis("1, 2, 3", "1.5, 0.5, 2.5, 1.5, 3.5, 2.5", units=units)
+    if named != "x":
+        text = text.replace("x = 3", f"{named} = 3").replace("x(x)", f"x({named})").replace("b(x", f"b({named}")
+    assert [f.severity for f in findings(text, "BND005")] == expected
+
+
 def test_one_cell_may_be_written_either_way() -> None:
     assert codes(axis("5", "10, 0", units="m", size=1), "BND") == []
 
