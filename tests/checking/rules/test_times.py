@@ -228,3 +228,11 @@ def test_a_calendar_makes_a_nameless_coordinate_in_days_a_time() -> None:
 variables: double t(t) ; t:units = "days" ; t:calendar = "noleap" ; NAME :Conventions = "CF-1.8" ; data: t = 1 ; }"""
     assert codes(text.replace("NAME", ""), "TIM") == ["TIM001"]
     assert codes(text.replace("NAME", 't:standard_name = "forecast_period" ;'), "TIM") == ["TIM009"]
+
+
+@pytest.mark.parametrize(("version", "expected"), [("1.13", ["TIM012"]), ("1.9", ["TIM012"]), ("1.8", ["UNI002"])])
+def test_an_hour_that_no_day_has_is_told_of_once(version: str, expected: list[str]) -> None:
+    text = f"""netcdf a {{ dimensions: time = 2 ; variables: double time(time) ; time:standard_name = "time" ;
+    time:units = "days since 2000-01-01 25:00:00" ; time:calendar = "noleap" ; :Conventions = "CF-{version}" ;
+    data: time = 0, 1 ; }}"""
+    assert [f.code for f in findings(text) if f.severity == "error"] == expected
