@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cfagg.checking.anomalies import Anomaly, anomalies, covered, selectors, standard_name, unnamed
+from cfagg.checking.anomalies import Anomaly, anomalies, coordinates_of, covered, selectors, standard_name, unnamed
 from cfagg.checking.cell_methods import Parsed, parse
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
@@ -139,6 +139,14 @@ def norm_description_has_no_other_coordinates(c: Context) -> Iterator[Hit]:
     for a in c.once(anomalies):
         if a.case == 0 and not a.selecting and not a.is_data and not unnamed(c, a):
             yield Hit(a.norm, None, f"the norm of {a.data.path!r} has its coordinates {_list(a.shared)}; remove them")
+        elif a.case == 2 and "_FillValue" not in a.norm.attributes:
+            yield Hit(
+                a.norm,
+                "_FillValue",
+                f"the norm of {a.data.path!r} only describes how that was taken, and has no _FillValue; add it, and "
+                "let its value be missing (section 7.5.2, not in the conformance document)",
+                "warning",
+            )
 
 
 @rule("ANO008")
@@ -174,6 +182,30 @@ def norm_has_cells_of_its_own(c: Context) -> Iterator[Hit]:
                     f"the norm {a.norm.path!r} was taken over this coordinate, which has no bounds and no climatology; "
                     "add one of them",
                 )
+            else:
+                yield from _doubts(c, a, partner)
+
+
+def _doubts(c: Context, a: Anomaly, partner: Variable) -> Iterator[Hit]:
+    """Yield what section 7.5 asks of a coordinate of the norm, and the conformance document does not."""
+    if partner not in coordinates_of(c, a.data):
+        yield Hit(
+            a.data,
+            "coordinates",
+            f"{partner.name!r}, over which the norm {a.norm.path!r} was taken, is no coordinate of the anomalies too; "
+            "add it (section 7.5, not in the conformance document)",
+            "warning",
+        )
+    said = _said(a.norm)
+    within = said is not None and any(e.within and partner in covered(c, a.norm, [e]) for e in said.entries)
+    if within and "climatology" not in partner.attributes:
+        yield Hit(
+            partner,
+            "climatology",
+            f"the norm {a.norm.path!r} is a climatology by its cell_methods, and this time has bounds; rename the "
+            "attribute to climatology (section 7.5, not in the conformance document)",
+            "warning",
+        )
 
 
 def _said(v: Variable) -> Parsed | None:

@@ -20,6 +20,13 @@ _ALGORITHMS = {
     "granular_bitround": "quantization_nsd",
 }
 
+#: How the attributes of the netCDF library begin, by which it tells what it has done.
+_BY_LIBRARY = {
+    "_QuantizeBitRound": "bitround",
+    "_QuantizeBitGroom": "bitgroom",
+    "_QuantizeGranularBitRound": "granular_bitround",
+}
+
 #: The largest number of bits or digits by the size of the type in bytes.
 _LARGEST = {"quantization_nsb": {4: 23, 8: 52}, "quantization_nsd": {4: 7, 8: 15}}
 
@@ -113,11 +120,33 @@ def parameter_of_the_quantization_is_there(c: Context) -> Iterator[Hit]:
                 kept = f", but {other}" if other else ""
                 yield Hit(v, name, f"the algorithm needs it, and it is not there{kept}: add it")
             names = [name] if name in v.attributes else []
+        yield from _otherwise(c, v, names)
         for one in names:
             value = v.attributes[one]
             if holds(value) != "integer" or not isinstance(value, np.ndarray) or value.size != 1:
                 told = said(value, typed=c.dataset.typed)
                 yield Hit(v, one, f"it holds {told}; expected is one integer")
+
+
+def _otherwise(c: Context, v: Variable, names: list[str]) -> Iterator[Hit]:
+    """Yield where the attribute that the netCDF library gives to what it quantizes tells something else."""
+    system = next((n for n in v.attributes if n.startswith("_Quantize")), None)
+    kept = v.numbers(system) if system is not None else None
+    if system is None or kept is None or kept.size != 1:
+        return
+    meant = next((a for n, a in _BY_LIBRARY.items() if system.startswith(n)), None)
+    found = c.references_of(v, "quantization")
+    target = found[0].target if len(found) == 1 else None
+    algorithm = (target.text("algorithm") or "").strip() if target is not None else ""
+    if meant is not None and algorithm in _ALGORITHMS and algorithm != meant:
+        told = f"the algorithm is {algorithm!r}, and by {system} the library has used {meant!r}"
+        yield Hit(v, "quantization", told, "warning")
+        return
+    for name in names:
+        own = v.numbers(name)
+        if own is not None and own.size == 1 and own[0] != kept[0]:
+            told = f"it is {own[0]}, and by {system} the library has kept {kept[0]}; both tell the same"
+            yield Hit(v, name, told, "warning")
 
 
 def _out_of_range(c: Context, name: str) -> Iterator[Hit]:

@@ -15,7 +15,7 @@ variables:
   float relief(y, x) ; relief:standard_name = "surface_altitude" ; relief:units = "m" ;
     relief:cell_methods = "NAMES anomaly_wrt lowest" ; relief:coordinates = "xrange yrange" ;
     relief:ancillary_variables = "lowest" ;
-  float lowest ; lowest:coordinates = "xrange yrange" ; lowest:cell_methods = "OWN minimum" ;
+  float lowest ; lowest:_FillValue = -9.f ; lowest:coordinates = "xrange yrange" ; lowest:cell_methods = "OWN minimum" ;
   float xrange ; xrange:standard_name = "projection_x_coordinate" ; xrange:units = "km" ; xrange:bounds = "xb" ;
   float xb(two) ;
   float yrange ; yrange:standard_name = "projection_y_coordinate" ; yrange:units = "km" ; yrange:bounds = "yb" ;
@@ -30,7 +30,7 @@ variables:
   double time(time) ; time:standard_name = "time" ; time:units = "days since 2000-01-01" ;
   float lat(lat) ; lat:standard_name = "latitude" ; lat:units = "degrees_N" ;
   float lon(lon) ; lon:standard_name = "longitude" ; lon:units = "degrees_E" ;
-  int norm(zm) ; norm:cell_methods = "zm: mean" ;
+  int norm(zm) ; norm:_FillValue = -9 ; norm:cell_methods = "zm: mean" ;
   float zm(zm) ; zm:standard_name = "longitude" ; zm:units = "degrees_E" ; zm:bounds = "zb" ;
   float zb(zm, two) ;
 :Conventions = "CF-1.13" ; }"""
@@ -50,6 +50,21 @@ def test_methods_one_by_one_are_not_those_of_an_area() -> None:
 @pytest.mark.parametrize("name", ["lon", "longitude"])
 def test_a_zonal_norm_with_a_dimension_of_size_one(name: str) -> None:
     assert codes(ZONAL.replace("NAME", name), "ANO", data=False) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "where"),
+    [
+        (("lon, zm) ; r:", "lon) ; r:"), "ANO009", "r"),
+        (('"zm: mean"', '"zm: mean within years zm: mean over years"'), "ANO009", "zm"),
+        (("norm:_FillValue = -9 ;", ""), "ANO007", "norm"),
+    ],
+)
+def test_what_the_chapter_alone_asks_of_a_norm_is_a_warning(change: tuple[str, str], code: str, where: str) -> None:
+    text = ZONAL.replace("NAME", "lon")
+    assert codes(text, "ANO", data=False) == []
+    found = findings(text.replace(*change), "ANO", data=False)
+    assert [(f.code, f.severity, f.variable) for f in found] == [(code, "warning", where)]
 
 
 def test_a_norm_without_a_coordinate_of_its_own() -> None:

@@ -41,6 +41,20 @@ def test_digits_are_told_for_the_others(algorithm: str) -> None:
     assert codes(text(algorithm=algorithm), "QNT") == ["QNT005"]
 
 
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ("v:quantization_nsb = 9 ; v:_QuantizeBitRoundNumberOfSignificantBits = 9 ;", []),
+        ("v:quantization_nsb = 9 ; v:_QuantizeBitRoundNumberOfSignificantBits = 7 ;", ["quantization_nsb"]),
+        ("v:quantization_nsb = 9 ; v:_QuantizeBitGroomNumberOfSignificantDigits = 9 ;", ["quantization"]),
+    ],
+)
+def test_what_the_library_tells_is_the_same(attributes: str, expected: list[str]) -> None:
+    found = findings(text(attributes), "QNT")
+    assert [f.attribute for f in found] == expected
+    assert all((f.code, f.severity) == ("QNT005", "warning") for f in found)
+
+
 def test_an_unknown_algorithm_is_one_finding() -> None:
     assert codes(text(algorithm="shave"), "QNT") == ["QNT002"]
     assert codes(text("", algorithm="shave"), "QNT") == ["QNT002", "QNT005"]
