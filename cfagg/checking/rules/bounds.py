@@ -35,6 +35,10 @@ INHERITED = (
 _AGREEING = ("units", "standard_name", "axis", "positive", "calendar", "leap_month", "leap_year", "month_lengths")
 
 
+#: Those that CLM005 looks at.
+_OF_CLIMATOLOGIES = ("units", "standard_name", "calendar")
+
+
 def bounded(c: Context) -> list[tuple[Variable, Variable]]:
     """Return each variable that names one existing boundary variable, with that."""
     found = []
@@ -134,6 +138,11 @@ def _vertices(c: Context, v: Variable, size: int) -> tuple[str, Severity | None]
     return message, None
 
 
+def _inheriting(c: Context) -> list[tuple[Variable, Variable]]:
+    """Return the variables whose boundary variables inherit attributes: since CF-1.13 those of climatologies too."""
+    return c.once(bounded) + (c.once(climatological) if c.version >= Version(1, 13) else [])
+
+
 def _same(c: Context, one: object, other: object) -> bool:
     """Whether two attributes are the same in type and value, as far as types are known."""
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
@@ -147,7 +156,7 @@ def _same(c: Context, one: object, other: object) -> bool:
 @rule("BND006")
 def inherited_attributes_are_on_the_parent(c: Context) -> Iterator[Hit]:
     """A boundary variable has an attribute that it would inherit only if its parent has it."""
-    for v, b in c.once(bounded) + c.once(climatological):
+    for v, b in _inheriting(c):
         for name in INHERITED:
             if name in b.attributes and name not in v.attributes:
                 yield Hit(
@@ -162,8 +171,10 @@ def inherited_attributes_are_on_the_parent(c: Context) -> Iterator[Hit]:
 def inherited_attributes_are_the_parents(c: Context) -> Iterator[Hit]:
     """An inherited attribute on a boundary variable is that of its parent in type and value."""
     exact = c.version >= Version(1, 11)
-    for v, b in c.once(bounded):
+    for v, b in _inheriting(c):
         for name in INHERITED if exact else _AGREEING:
+            if "bounds" not in v.attributes and name in _OF_CLIMATOLOGIES:
+                continue  # CLM005
             if name not in b.attributes or name not in v.attributes:
                 continue
             if not _same(c, b.attributes[name], v.attributes[name]):
@@ -198,7 +209,7 @@ def _value(v: Variable, name: str) -> str:
 @rule("BND010")
 def no_inherited_attributes(c: Context) -> Iterator[Hit]:
     """A boundary variable does not repeat attributes of its parent."""
-    for v, b in c.once(bounded) + c.once(climatological):
+    for v, b in _inheriting(c):
         for name in INHERITED:
             if name in b.attributes and name in v.attributes and _same(c, b.attributes[name], v.attributes[name]):
                 yield Hit(

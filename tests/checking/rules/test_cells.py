@@ -341,6 +341,14 @@ def test_attributes_of_climatologies(time: str, bounds: str, expected: list[str]
     assert [f"{f.code} {f.severity}" for f in findings(text, "CLM")] == expected
 
 
+@pytest.mark.parametrize(("version", "expected"), [("1.13", ["BND007"]), ("1.12", [])])
+def test_boundaries_of_climatologies_inherit_as_others_do(version: str, expected: list[str]) -> None:
+    text = CLIMATOLOGY.replace("TIME", 'time:long_name = "month" ;').replace("BOUNDS", 'c:long_name = "years" ;')
+    assert codes(text, "BND007", cf_version=version) == expected
+    alone = text.replace('time:long_name = "month" ;', "")
+    assert codes(alone, "BND006", cf_version=version) == [code.replace("7", "6") for code in expected]
+
+
 def test_cells_on_what_is_no_time_are_told_once() -> None:
     text = """netcdf c { dimensions: y = 2 ; nv = 2 ; variables: float d(y) ; d:long_name = "d" ; d:units = "m" ;
     d:climatology = "c" ; double c(nv) ; :Conventions = "CF-1.13" ; }"""
