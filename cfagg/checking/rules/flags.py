@@ -13,7 +13,7 @@ import numpy.typing as npt
 from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit
-from cfagg.checking.model import Variable
+from cfagg.checking.model import LONGEST, Variable
 from cfagg.checking.rule import rule
 
 _WORD = re.compile(r"[A-Za-z0-9_.+@-]+")
@@ -87,7 +87,8 @@ def flag_meanings_are_words(c: Context) -> Iterator[Hit]:
             if not isinstance(value, bytes) and not faulty_text(value, c.version):
                 yield Hit(v, "flag_meanings", "flag_meanings is not one text; expected words separated by blanks")
             continue
-        wrong = [w for w in value.split() if not _WORD.fullmatch(w)]
+        words = v.words("flag_meanings")
+        wrong = [w for w in words if not _WORD.fullmatch(w)]
         if not wrong:
             continue
         if all(_WIDE_WORD.fullmatch(w) for w in wrong):
@@ -96,19 +97,20 @@ def flag_meanings_are_words(c: Context) -> Iterator[Hit]:
             continue
         bad = next(w for w in wrong if not _WIDE_WORD.fullmatch(w))
         signs = "".join(sorted({ch for ch in bad if not _WIDE_WORD.fullmatch(ch)}))
-        plain = " ".join(re.sub(r"[^\w.+@-]+", "_", w.strip(",;")) for w in value.split())
+        plain = " ".join(re.sub(r"[^\w.+@-]+", "_", w.strip(",;")) for w in words)
+        whole = len(value) <= LONGEST
         yield Hit(
             v,
             "flag_meanings",
             f"{bad[:80]!r} in flag_meanings has {signs[:20]!r}; words are of letters, digits and _ - . + @, with "
             "blanks between them",
-            fix=(Edit(v.path, "flag_meanings", plain, safe=False),),
+            fix=(Edit(v.path, "flag_meanings", plain, safe=False),) if whole else (),
         )
 
 
 def _counts_differ(v: Variable, attribute: str) -> Iterator[Hit]:
     meanings = v.text("flag_meanings")
-    if meanings is None or not all(_WIDE_WORD.fullmatch(w) for w in meanings.split()):
+    if meanings is None or not all(_WIDE_WORD.fullmatch(w) for w in v.words("flag_meanings")):
         return  # told by the rule on their words
     words = len(meanings.split())
     count = _count(v, attribute, words)

@@ -103,3 +103,11 @@ def test_attributes_of_any_kind_make_no_rule_fail(value: object) -> None:
         for name in ("flag_values", "flag_masks", "flag_meanings"):
             dataset.variables[0].attributes[name] = value
             assert "INT001" not in codes(dataset, "FLG")
+
+
+def test_of_very_many_words_the_beginning_is_looked_at() -> None:
+    dataset = parse_cdl(one('flag_values = 0b, 1b\nflag_meanings = "a b"'))
+    dataset.variables[0].attributes["flag_meanings"] = "a: " * 1_000_000
+    (found,) = findings(dataset, "FLG003")
+    assert found.severity == "error"
+    assert found.fix == ()
