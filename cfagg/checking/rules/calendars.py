@@ -160,6 +160,11 @@ def _seconds(unit: str) -> float | None:
     return float(scale) if scale > 0 else None
 
 
+def invalid_references(c: Context) -> set[Variable]:
+    """Return the time coordinates whose reference datetime does not exist in their calendar."""
+    return {t.variable for t in c.once(times) if _invalid(t, c.version)}
+
+
 @rule("TIM012")
 def reference_is_a_date_of_the_calendar(c: Context) -> Iterator[Hit]:
     """The reference datetime exists in the calendar."""

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from cfagg.checking.axes import level_units
 from cfagg.checking.canonical import expected_units, is_cell
 from cfagg.checking.context import Context
-from cfagg.checking.datetimes import parse_datetime
 from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule
+from cfagg.checking.rules.calendars import invalid_references
 from cfagg.checking.times import time_like
 from cfagg.checking.units import convertible, is_dimensionless, is_logarithmic, known, split_reference
 from cfagg.checking.versions import Version
@@ -98,10 +98,11 @@ def _unknown(c: Context, v: Variable, units: str) -> str | None:
     reference = split_reference(text)
     if reference is not None and c.version >= Version(1, 13):
         return None  # the rules on reference times say more
-    if reference is not None and c.version >= Version(1, 9) and v in c.once(time_like):
-        datetime = parse_datetime(reference[2])
-        if datetime is not None and datetime.complete:
-            return None  # a date that its calendar does not have, of which TIM012 tells
+    if reference is not None and v in c.once(time_like):
+        if not reference[2]:
+            return None  # TIM001
+        if c.version >= Version(1, 9) and v in c.once(invalid_references):
+            return None  # TIM012
     if is_cell(c, v) and any(r.source.text("units") == units for r in c.references_to(v, "bounds", "climatology")):
         return None  # told once, of the parent
     if text and text == expected_units(c, v):

@@ -230,9 +230,22 @@ variables: double t(t) ; t:units = "days" ; t:calendar = "noleap" ; NAME :Conven
     assert codes(text.replace("NAME", 't:standard_name = "forecast_period" ;'), "TIM") == ["TIM009"]
 
 
-@pytest.mark.parametrize(("version", "expected"), [("1.13", ["TIM012"]), ("1.9", ["TIM012"]), ("1.8", ["UNI002"])])
-def test_an_hour_that_no_day_has_is_told_of_once(version: str, expected: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("reference", "version", "expected"),
+    [
+        (" 2000-01-01 25:00:00", "1.13", ["TIM012"]),
+        (" 2000-01-01 25:00:00", "1.9", ["TIM012"]),
+        (" 2000-01-01 25:00:00", "1.8", ["UNI002"]),
+        (" 2000-01-01 00:00:00 EST", "1.13", ["TIM003"]),
+        (" 2000-01-01 00:00:00 EST", "1.9", ["UNI002"]),
+        (" 2000-01-01 12h", "1.9", ["UNI002"]),
+        (" 01/01/2000", "1.9", ["UNI002"]),
+        ("", "1.13", ["TIM001"]),
+        ("", "1.6", ["TIM001"]),
+    ],
+)
+def test_a_reference_that_is_none_is_told_of_once(reference: str, version: str, expected: list[str]) -> None:
     text = f"""netcdf a {{ dimensions: time = 2 ; variables: double time(time) ; time:standard_name = "time" ;
-    time:units = "days since 2000-01-01 25:00:00" ; time:calendar = "noleap" ; :Conventions = "CF-{version}" ;
+    time:units = "days since{reference}" ; time:calendar = "noleap" ; :Conventions = "CF-{version}" ;
     data: time = 0, 1 ; }}"""
     assert [f.code for f in findings(text) if f.severity == "error"] == expected
