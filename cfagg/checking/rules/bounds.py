@@ -186,8 +186,8 @@ def _differs(c: Context, v: Variable, b: Variable, name: str) -> Hit:
 
     mine, theirs = b.text(name), v.text(name)
     severity: Severity | None = None
-    if c.version < Version(1, 11) and mine is not None and theirs is not None:
-        # Older versions ask for agreement: other spellings may well agree.
+    if c.version < Version(1, 7) and mine is not None and theirs is not None:
+        # Before CF-1.7 they are to agree, not to agree exactly: other spellings may well agree.
         alike = mine.strip().lower() == theirs.strip().lower() or (name == "units" and convertible(mine, theirs))
         severity = "warning" if alike else None
     return Hit(

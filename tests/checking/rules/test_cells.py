@@ -124,7 +124,8 @@ variables: double h ; h:units = "m" ; h:positive = "up" ; h:bounds = "b" ; doubl
     [
         ('b:units = "degrees_east" ;', "1.13", ["BND010 warning"]),
         ('b:units = "degree_east" ;', "1.13", ["BND007 error"]),
-        ('b:units = "degree_east" ;', "1.8", ["BND007 warning"]),
+        ('b:units = "degree_east" ;', "1.7", ["BND007 error"]),
+        ('b:units = "degree_east" ;', "1.6", ["BND007 warning"]),
         ('b:units = "m" ;', "1.8", ["BND007 error"]),
         ('b:long_name = "edges" ;', "1.13", ["BND006 error"]),
         ('b:long_name = "edges" ;', "1.8", []),
