@@ -125,6 +125,9 @@ def run(args: argparse.Namespace) -> int:
         return fix_sources(args, Chosen(args))
     if args.output is not None:
         output.check(args.output, overwrite=args.overwrite)
+    if "numpy" not in sys.modules:
+        # No rule does linear algebra; starting threads for it would cost as much as the check of a small file.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     return _check(args)
 
 

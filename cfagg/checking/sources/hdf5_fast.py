@@ -25,6 +25,9 @@ from cfagg.errors import SourceError
 
 __all__ = ["open_fast", "parsed"]
 
+#: Attributes are remembered up to this size, and this many.
+_SHORT, _MOST_ALIKE = 512, 1 << 16
+
 _ERRORS = (UnusualError, struct.error, ValueError, LookupError, OverflowError, MemoryError)
 
 
@@ -107,6 +110,8 @@ class _Reader:
         self.assembly = Assembly()
         self.known: dict[int, Found] = {}
         self.types: dict[bytes, Type] = {}
+        #: Attributes that many variables have alike, by their bytes: name, value, whether it is the library's own.
+        self.alike: dict[bytes, tuple[str, AttributeValue, bool]] = {}
 
     def root(self) -> Group:
         """Return the whole."""
@@ -180,7 +185,12 @@ class _Reader:
         shown: dict[str, AttributeValue] = {}
         internal: dict[str, AttributeValue] = {}
         scales: list[int | None] | None = None
+        alike = self.alike
         for _, data in stored:
+            again = alike.get(data)
+            if again is not None:
+                (internal if again[2] else shown)[again[0]] = again[1]
+                continue
             version, flags = data[0], data[1]
             length, kind_size, space_size = struct.unpack_from("<HHH", data, 2)
             if version == 3:
@@ -212,11 +222,11 @@ class _Reader:
                 if self._type(kind)[0] == "references" and shape == (rank,):
                     scales = [self._scale(data, end + 16 * i) for i in range(rank)]
                 continue
-            value = self._value(name, self._type(kind), shape, empty, data, end)
-            if name in INTERNAL:
-                internal[name] = value
-            else:
-                shown[name] = value
+            type_ = self._type(kind)
+            value = self._value(name, type_, shape, empty, data, end)
+            (internal if name in INTERNAL else shown)[name] = value
+            if len(data) <= _SHORT and len(alike) < _MOST_ALIKE and type_[0] in ("number", "fixed", "terminated"):
+                alike[data] = name, value, name in INTERNAL
         return shown, internal, scales
 
     def _scale(self, data: bytes, at: int) -> int | None:
@@ -236,8 +246,9 @@ class _Reader:
             foreign = too_long(name, count * detail.itemsize)
             if foreign is not None:
                 return foreign
-            values = np.frombuffer(data, detail, count, at)
-            return values.astype(detail.newbyteorder("="))
+            values = np.frombuffer(data, detail, count, at).astype(detail.newbyteorder("="))
+            values.flags.writeable = False  # variables with the same attribute share it
+            return values
         if what in ("fixed", "terminated"):
             if empty:
                 return ""

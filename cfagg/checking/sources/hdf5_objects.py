@@ -202,14 +202,15 @@ class Objects:
             for record in records(self.space, names, kind, size):
                 yield space.get(record[skip:])
 
-    def dense_attributes(self, info: bytes | None) -> Iterator[tuple[int, bytes]]:
-        """Yield order and message of the attributes of an object that has many."""
+    def dense_attributes(self, info: bytes | None) -> list[tuple[int, bytes]]:
+        """Return order and message of the attributes of an object that has many."""
         if info is None:
-            return
+            return []
         heap, names = struct.unpack_from("<QQ", info, 4 if info[1] & 1 else 2)
-        if heap != UNDEFINED:
-            space = Heap(self.space, heap)
-            for record in records(self.space, names, 8, 17):
-                if record[8] & 2:
-                    raise UnusualError
-                yield int.from_bytes(record[9:13], "little"), space.get(record[:8])
+        if heap == UNDEFINED:
+            return []
+        found = list(records(self.space, names, 8, 17))
+        if any(record[8] & 2 for record in found):
+            raise UnusualError
+        messages = Heap(self.space, heap).messages([record[:8] for record in found])
+        return [(int.from_bytes(r[9:13], "little"), m) for r, m in zip(found, messages, strict=True)]

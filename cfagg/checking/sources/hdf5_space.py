@@ -8,7 +8,7 @@ Source: HDF5 File Format Specification, version 3.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 __all__ = ["UNDEFINED", "Heap", "OverlapError", "Slices", "Space", "UnusualError", "records"]
@@ -185,6 +185,31 @@ class Heap:
         if kind == 2 and self.id_size <= 18:
             return identifier[1 : 2 + (identifier[0] & 15)]
         raise UnusualError
+
+    def messages(self, identifiers: Sequence[bytes]) -> list[bytes]:
+        """Return several objects; of a heap of one block they are cut out of it at once.
+
+        Raises
+        ------
+        UnusualError
+            If there is one that is not there.
+        """
+        if self.rows or self.root == UNDEFINED or not identifiers:
+            return [self.get(identifier) for identifier in identifiers]
+        self._managed(0, 1)  # that the block is one
+        block = self.space.take(self.root, self.start)
+        middle = 1 + self.offset_size
+        end, known = middle + self.length_size, int.from_bytes
+        found = []
+        for identifier in identifiers:
+            if identifier[0] >> 4:
+                found.append(self.get(identifier))
+                continue
+            begin, length = known(identifier[1:middle], "little"), known(identifier[middle:end], "little")
+            if begin + length > self.start:
+                raise UnusualError
+            found.append(block[begin : begin + length])
+        return found
 
     def _managed(self, offset: int, length: int) -> bytes:
         at, begin, size = self.root, 0, self.start

@@ -71,10 +71,7 @@ def lookup3(parts: Sequence[bytes]) -> list[int]:
         else:
             _mix_each(state, parts, blocks, begin, end)
         begin = end
-    return [
-        _rest(part[12 * n :], *(int(w) for w in state[:, i]))
-        for i, (part, n) in enumerate(zip(parts, blocks, strict=True))
-    ]
+    return _ended(state, [part[12 * n :] for part, n in zip(parts, blocks, strict=True)])
 
 
 def _mix_many(state: npt.NDArray[Any], parts: Sequence[bytes], blocks: Sequence[int]) -> None:
@@ -117,13 +114,12 @@ def _mix_each(state: npt.NDArray[Any], parts: Sequence[bytes], blocks: Sequence[
         state[:, i] = a, b, c
 
 
-def _rest(last: bytes, a: int, b: int, c: int) -> int:
-    """Return the checksum of a piece from its state before its last block."""
-    if not last:
-        return c
-    whole = struct.unpack("<III", last.ljust(12, b"\0"))
-    numbers = [n + w & _MASK for n, w in zip((a, b, c), whole, strict=True)]
+def _ended(state: npt.NDArray[Any], last: Sequence[bytes]) -> list[int]:
+    """Return the checksums of pieces from their states before their last blocks; an empty piece ends as it begins."""
+    words = np.frombuffer(b"".join(block.ljust(12, b"\0") for block in last), "<u4").reshape(-1, 3).T
+    mixed = state + words
     for x, y, bits in _FINAL:
-        turned = (numbers[y] << bits & _MASK) | numbers[y] >> (32 - bits)
-        numbers[x] = (numbers[x] ^ numbers[y]) - turned & _MASK
-    return int(numbers[2])
+        mixed[x] ^= mixed[y]
+        mixed[x] -= (mixed[y] << np.uint32(bits)) | (mixed[y] >> np.uint32(32 - bits))
+    ended: list[int] = np.where([bool(block) for block in last], mixed[2], state[2]).tolist()
+    return ended
