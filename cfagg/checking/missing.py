@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cfagg.checking.model import Variable
 
-__all__ = ["missing_mask", "packing", "unpacked", "unsigned", "unwritten", "valid_limits"]
+__all__ = ["is_default_fill", "missing_mask", "packing", "unpacked", "unsigned", "unwritten", "valid_limits"]
 
 #: What netCDF writes where nothing was written, by type; single bytes have no such value.
 _DEFAULT_FILLS: dict[str, Any] = {
@@ -23,6 +23,12 @@ _DEFAULT_FILLS: dict[str, Any] = {
 
 #: What it writes in place of single bytes where nothing was written: they may as well be meant.
 _BYTES = {"i1": -127, "u1": 255}
+
+
+def is_default_fill(dtype: np.dtype[Any], value: npt.NDArray[Any]) -> bool:
+    """Whether a value is what netCDF writes where nothing was written in variables of a type."""
+    default = _DEFAULT_FILLS.get(dtype.str.lstrip("<>|="))
+    return default is not None and value.size == 1 and bool(np.isclose(float(value[0]), default, rtol=1e-6))
 
 
 def unwritten(v: Variable) -> bool:

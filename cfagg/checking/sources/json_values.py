@@ -53,9 +53,14 @@ def value_of_json(given: Any, type_: str | None = None) -> AttributeValue:
     --------
     >>> value_of_json([1, 2], "<i2"), value_of_json(["a", "b"]), value_of_json(0.5)
     (array([1, 2], dtype=int16), ('a', 'b'), array([0.5]))
+    >>> value_of_json(1, ">S1")
+    '1'
     """
     if isinstance(given, str):
         return given if _is_text(given) else given.encode("utf-8", "surrogatepass")
+    if type_ is not None and type_.endswith("S1") and not _holds_text(given):
+        # The netCDF library writes characters that happen to be JSON, such as units of "1", as what they mean there.
+        return json.dumps(given, ensure_ascii=False)
     if isinstance(given, bool) or given is None or isinstance(given, dict):
         other: object = given
         return other
@@ -68,6 +73,10 @@ def value_of_json(given: Any, type_: str | None = None) -> AttributeValue:
             return values
         values = named
     return _numbers(values, type_)
+
+
+def _holds_text(given: Any) -> bool:
+    return isinstance(given, list) and any(isinstance(one, str) for one in given)
 
 
 def _is_text(text: str) -> bool:

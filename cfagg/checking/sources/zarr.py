@@ -221,8 +221,8 @@ class _Builder:
             raise SourceError(f"{where} has the shape {str(shape)[:60]}, expected a list of sizes; write it again")
         dtype, kind = kind_of(found, node.format)
         variable = Variable(name, group, (), dtype, kind)
-        if notes.scalar:
-            shape = []
+        if notes.scalar or (shape == [1] and node.attributes.get("_ARRAY_DIMENSIONS") == ["_scalar_"]):
+            shape = []  # the netCDF library writes a scalar as an array of one element
         variable.dimensions = self._dimensions(group, node, notes, shape)
         _give_attributes(variable, node, notes)
         fill_attribute(variable, found, node.format, nczarr=notes.found)

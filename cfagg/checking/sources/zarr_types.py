@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cfagg.checking.missing import is_default_fill
 from cfagg.checking.model import Kind, Variable
 from cfagg.checking.sources.json_values import value_of_json
 
@@ -65,8 +66,9 @@ def kind_of(document: Mapping[str, Any], format_: int) -> tuple[np.dtype[Any], K
 def fill_attribute(variable: Variable, document: Mapping[str, Any], format_: int, *, nczarr: bool) -> None:
     """Give a variable the attribute ``_FillValue`` in its own type, where the store tells one.
 
-    Zarr v2 has no other place for it than the fill value of unwritten chunks, which is 0 where nobody has chosen one:
-    so that is not taken for a missing value.  xarray writes reals in base 64 in Zarr v3.
+    Zarr v2 has no other place for it than the fill value of unwritten chunks, which is 0 where nobody has chosen one,
+    or that of the netCDF library: so these are not taken for a missing value.  xarray writes reals in base 64 in
+    Zarr v3.
     """
     given = variable.attributes.pop("_FillValue", None)
     if given is None and format_ == 2 and not nczarr:
@@ -77,6 +79,8 @@ def fill_attribute(variable: Variable, document: Mapping[str, Any], format_: int
             given = np.array([named[given]]) if given in named else None
         elif isinstance(given, str) and variable.is_text:
             given = _decoded(given)
+        if isinstance(given, np.ndarray) and variable.is_numeric and is_default_fill(variable.dtype, given):
+            given = None
     elif isinstance(given, str) and variable.is_numeric:
         given = _from_base64(given, variable) if format_ == 3 else given
     if given is None:

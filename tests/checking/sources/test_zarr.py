@@ -240,3 +240,23 @@ def test_checking_metadata_does_not_load_zarr(tmp_path: Path, store: Path) -> No
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("mode", ["nczarr", "zarr"])
+def test_what_the_netcdf_library_writes_is_what_it_was_given(tmp_path: Path, mode: str) -> None:
+    store = tmp_path / "a.zarr"
+    with netCDF4.Dataset(f"file://{store}#mode={mode},file", "w") as file:
+        file.createDimension("x", 2)
+        x = file.createVariable("x", "f8", ("x",))
+        x[:] = [1, 2]
+        height = file.createVariable("height", "i4", ())
+        height[...] = 2
+        height.setncatts({"units": "1", "note": "[1, 2]", "n": np.int32(1)})
+    with open_dataset(store) as dataset:
+        found = {v.name: v for v in dataset.variables}
+        assert "_FillValue" not in found["x"].attributes
+        assert found["height"].dimensions == ()
+        assert int(found["height"].values()) == 2
+        if mode == "nczarr":  # without its notes types are not known
+            assert (found["height"].text("units"), found["height"].text("note")) == ("1", "[1, 2]")
+            assert found["height"].attributes["n"].tolist() == [1]
