@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from textwrap import wrap
 
-from cfagg.checking.findings import Finding
+from cfagg.checking.findings import Finding, Severity
 from cfagg.checking.formats import Style
 from cfagg.checking.report import ORDER, Checked, counted
 from cfagg.checking.rule import registered
@@ -25,6 +25,7 @@ def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
     """Yield the lines of each source, then a line for all."""
     total: Counter[str] = Counter()
     codes: Counter[str] = Counter()
+    gravest: dict[str, Severity] = {}
     unchecked = sources = suppressed = 0
     for result in results:
         sources += 1
@@ -32,11 +33,14 @@ def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
         suppressed += sum(result.suppressed.values())
         total.update(f.severity for f in result.findings)
         codes.update(f.code for f in result.findings)
+        for finding in result.findings:
+            # Of a rule whose findings differ, the gravest is told.
+            gravest[finding.code] = min(gravest.get(finding.code, finding.severity), finding.severity, key=ORDER.index)
         codes.update(result.dropped)
         if not style.statistics or result.failure is not None:
             yield from (f"{line}\n" for line in _source(result, style))
     if style.statistics:
-        yield from (f"{line}\n" for line in _statistics(codes))
+        yield from (f"{line}\n" for line in _statistics(codes, gravest))
     parts = [counted(total[s], s) if s != "info" else f"{total[s]:,} info" for s in ORDER if total[s] or s == "error"]
     if suppressed:
         parts.append(f"{suppressed:,} suppressed")
@@ -87,11 +91,11 @@ def _message(text: str, style: Style, hang: int = 0) -> list[str]:
     return wrap(whole, style.width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False) or [indent]
 
 
-def _statistics(codes: Counter[str]) -> Iterator[str]:
+def _statistics(codes: Counter[str], gravest: Mapping[str, Severity]) -> Iterator[str]:
     known = registered()
     for code, number in sorted(codes.items(), key=lambda pair: (-pair[1], pair[0])):
         rule = known.get(code)
-        told = f"{rule.severity:<7}  {printable(rule.summary)}" if rule is not None else ""
+        told = f"{gravest.get(code, rule.severity):<7}  {printable(rule.summary)}" if rule is not None else ""
         yield f"{number:>7,}  {code}  {told}".rstrip()
 
 

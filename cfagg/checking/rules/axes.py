@@ -159,9 +159,14 @@ def one_coordinate_for_each_axis(c: Context) -> Iterator[Hit]:
     """No two coordinates of a data variable have the same ``axis``."""
     own = c.once(coordinate_variables)
     told: set[frozenset[Variable]] = set()
+    seen: set[object] = set()
+    data = c.roles.data
     for v in c.dataset.variables:
-        if v not in c.roles.data:
+        # Variables with the same dimensions and coordinates tell nothing more.
+        alike = id(v.group), v.dimensions, v.text("coordinates")
+        if alike in seen or v not in data:
             continue
+        seen.add(alike)
         found: dict[str, dict[Variable, None]] = {}
         named = [r.target for r in c.references_of(v, "coordinates")] if "coordinates" in v.attributes else []
         for coordinate in [*(own.get(d) for d in v.dimensions), *named]:

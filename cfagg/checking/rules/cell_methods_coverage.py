@@ -8,7 +8,7 @@ from cfagg.checking.axes import axis_of
 from cfagg.checking.cell_methods import Parsed
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
-from cfagg.checking.model import Variable
+from cfagg.checking.model import Dimension, Variable
 from cfagg.checking.rule import rule
 from cfagg.checking.rules.cell_methods import coordinate_of, methods, norms, scalars
 
@@ -40,13 +40,26 @@ def dimensions_have_cell_methods(c: Context) -> Iterator[Hit]:
             yield Hit(v, "cell_methods", f"{found} {', '.join(lacking)}; say how the values stand for their cells")
 
 
-def _spatiotemporal(c: Context, v: Variable) -> Iterator[tuple[Variable, str]]:
-    """Yield the coordinate variables and scalar coordinates of space and time, with their axes."""
-    named = (coordinate_of(c, v, name) for name in dict.fromkeys([*v.dims, *scalars(c, v)]))
-    for coordinate in dict.fromkeys(named):
-        axis = axis_of(c, coordinate) if coordinate is not None and coordinate.is_numeric else None
-        if coordinate is not None and axis is not None:
-            yield coordinate, axis
+#: What variables with the same coordinates have in common: their group, dimensions and ``coordinates``.
+_Frame = tuple[int, tuple[Dimension, ...], str | None]
+
+
+def _frame(v: Variable) -> _Frame:
+    return id(v.group), v.dimensions, v.text("coordinates")
+
+
+def _known(_: Context) -> dict[_Frame, list[tuple[Variable, str]]]:
+    return {}
+
+
+def _spatiotemporal(c: Context, v: Variable) -> list[tuple[Variable, str]]:
+    """Return the coordinate variables and scalar coordinates of space and time, with their axes."""
+    known, frame = c.once(_known), _frame(v)
+    if frame not in known:
+        named = (coordinate_of(c, v, name) for name in dict.fromkeys([*v.dims, *scalars(c, v)]))
+        numeric = [x for x in dict.fromkeys(named) if x is not None and x.is_numeric]
+        known[frame] = [(x, axis) for x in numeric if (axis := axis_of(c, x)) is not None]
+    return known[frame]
 
 
 def _covers(names: set[str], coordinate: Variable, axis: str) -> bool:
@@ -58,7 +71,13 @@ def _covers(names: set[str], coordinate: Variable, axis: str) -> bool:
 def cells_have_bounds(c: Context) -> Iterator[Hit]:
     """Coordinates to which a method other than point was applied have bounds or climatology."""
     told: set[Variable] = set()
+    seen: set[tuple[_Frame, int]] = set()
     for v, parsed in c.once(methods):
+        # The same cell methods of the same coordinates tell nothing more.
+        alike = _frame(v), id(parsed)
+        if alike in seen:
+            continue
+        seen.add(alike)
         for entry in parsed.entries:
             if entry.is_point or entry.is_anomaly:
                 continue
