@@ -227,3 +227,12 @@ def test_a_polygon_begins_with_an_exterior_ring() -> None:
         ("y = 0, 0, 4, 4, 1, 3, 1,", "y = 1, 3, 1, 0, 0, 4, 4,"),
     )
     assert [(f.code, f.severity) for f in findings(text, "GEO")] == [("GEO019", "warning")]
+
+
+def test_data_of_a_single_geometry_may_do_without_its_dimension() -> None:
+    text = """netcdf a { dimensions: lake = 1 ; node = 3 ; time = 2 ; variables:
+    int shape ; shape:geometry_type = "polygon" ; shape:node_coordinates = "x y" ; shape:node_count = "count" ;
+    int count(lake) ; double x(node) ; x:units = "m" ; x:axis = "X" ; double y(node) ; y:units = "m" ; y:axis = "Y" ;
+    float depth(time) ; depth:units = "m" ; depth:geometry = "shape" ; :Conventions = "CF-1.13" ;
+    data: count = 3 ; x = 0, 1, 1 ; y = 0, 0, 1 ; }"""
+    assert [f"{f.code} {f.severity}" for f in findings(text, "GEO")] == ["GEO001 warning"]
