@@ -27,6 +27,9 @@ _FEW, _WORDS = 8, 1 << 20
 _MIX = ((0, 2, 1, 4), (1, 0, 2, 6), (2, 1, 0, 8), (0, 2, 1, 16), (1, 0, 2, 19), (2, 1, 0, 4))
 _FINAL = ((2, 1, 14), (0, 2, 11), (1, 0, 25), (2, 1, 16), (0, 2, 4), (1, 0, 14), (2, 1, 24))
 
+#: Each number of bits and its rest to 32, as NumPy takes them without a look.
+_SHIFTS = {bits: (np.uint32(bits), np.uint32(32 - bits)) for *_, bits in (*_MIX, *_FINAL)}
+
 
 def damaged(data: Slices, structures: Sequence[tuple[int, int, int]]) -> bool:
     """Return whether the checksum in any structure is not that of its bytes.
@@ -81,14 +84,23 @@ def _mix_many(state: npt.NDArray[Any], parts: Sequence[bytes], blocks: Sequence[
     for i, part in enumerate(parts):
         words[i, : blocks[i] * 3] = np.frombuffer(part, "<u4", blocks[i] * 3)
     words = np.ascontiguousarray(words.T)
-    actives = np.searchsorted(-counts, -np.arange(blocks[0]), side="left")
-    for turn, active in enumerate(actives.tolist()):
-        now = state[:, :active]
-        now += words[3 * turn : 3 * turn + 3, :active]
-        for x, y, z, bits in _MIX:
-            now[x] -= now[y]
-            now[x] ^= (now[y] << np.uint32(bits)) | (now[y] >> np.uint32(32 - bits))
-            now[y] += now[z]
+    actives = np.searchsorted(-counts, -np.arange(blocks[0]), side="left").tolist()
+    left, right = np.empty((2, len(parts)), np.uint32)
+    subtract, add, turn_left, turn_right = np.subtract, np.add, np.left_shift, np.right_shift
+    before, now, one, other = 0, [], left, right
+    for turn, active in enumerate(actives):
+        if active != before:  # those that go on stand first
+            before, now, one, other = active, [row[:active] for row in state], left[:active], right[:active]
+            steps = [(now[x], now[y], now[z], *_SHIFTS[bits]) for x, y, z, bits in _MIX]
+        for row, word in zip(now, words[3 * turn : 3 * turn + 3, :active], strict=True):
+            add(row, word, row)
+        for x, y, z, bits, rest in steps:
+            subtract(x, y, x)
+            turn_left(y, bits, one)
+            turn_right(y, rest, other)
+            np.bitwise_or(one, other, one)
+            np.bitwise_xor(x, one, x)
+            add(y, z, y)
 
 
 def _mix_each(state: npt.NDArray[Any], parts: Sequence[bytes], blocks: Sequence[int], begin: int, end: int) -> None:
