@@ -139,8 +139,12 @@ def _vertices(c: Context, v: Variable, size: int) -> tuple[str, Severity | None]
 
 
 def _inheriting(c: Context) -> list[tuple[Variable, Variable]]:
-    """Return the variables whose boundary variables inherit attributes: since CF-1.13 those of climatologies too."""
-    return c.once(bounded) + (c.once(climatological) if c.version >= Version(1, 13) else [])
+    """Return the variables whose boundary variables inherit attributes: since CF-1.13 those of climatologies too.
+
+    A variable of another shape is another variable named in error, and its attributes are not compared.
+    """
+    pairs = c.once(bounded) + (c.once(climatological) if c.version >= Version(1, 13) else [])
+    return [(v, b) for v, b in pairs if b.dimensions and same_dimensions(b.dimensions[:-1], v.dimensions)]
 
 
 def _same(c: Context, one: object, other: object) -> bool:

@@ -149,6 +149,13 @@ def test_repeated_attributes_are_deleted_safely_and_others_are_not() -> None:
     assert not other.fix[0].safe
 
 
+def test_attributes_of_another_variable_named_in_error_are_not_compared() -> None:
+    text = """netcdf a { dimensions: y = 2 ; x = 3 ; variables:
+    double y(y) ; y:units = "m" ; y:axis = "Y" ; y:bounds = "x" ;
+    double x(x) ; x:units = "km" ; x:axis = "X" ; x:long_name = "eastward" ; :Conventions = "CF-1.13" ; }"""
+    assert codes(text, "BND", data=False) == ["BND003"]
+
+
 def test_types_of_attributes_count_where_they_are_known() -> None:
     from cfagg.checking.sources.cdl import parse_cdl
 
