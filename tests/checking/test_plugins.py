@@ -142,6 +142,7 @@ def test_a_package_that_cannot_be_imported_is_a_finding_of_the_check(tmp_path):
     assert done.returncode == 2
     assert done.stderr == ""
 
+
 CRASHING = """
 from cfagg.checking.rule import Rule
 from cfagg.checking.versions import Version
