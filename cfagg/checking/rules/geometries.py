@@ -22,7 +22,7 @@ def data_have_the_dimension_of_the_geometries(c: Context) -> Iterator[Hit]:
         wanted = g.node_count.dimensions[0]
         for v in g.users:
             span = coordinate_span(c, v)
-            if wanted not in span:
+            if wanted not in span and v not in c.roles.coordinates:
                 same = [d.name for d in span if d.size == wanted.size]
                 hint = f"; {same[0]!r} has its size, but is another dimension" if same else ""
                 yield Hit(
@@ -112,6 +112,8 @@ def data_carry_what_the_container_carries(c: Context) -> Iterator[Hit]:
         named = set(g.container.words("coordinates"))
         for attribute in ("grid_mapping", "coordinates"):
             for v in g.users if g.has(attribute) else ():
+                if v in c.roles.coordinates:
+                    continue  # it may have a geometry too, and the rule is on data
                 if attribute not in v.attributes:
                     yield Hit(v, attribute, f"{g.container.name!r} has {attribute}, the variable has not; add it here")
                 elif attribute == "coordinates":

@@ -236,3 +236,12 @@ def test_data_of_a_single_geometry_may_do_without_its_dimension() -> None:
     float depth(time) ; depth:units = "m" ; depth:geometry = "shape" ; :Conventions = "CF-1.13" ;
     data: count = 3 ; x = 0, 1, 1 ; y = 0, 0, 1 ; }"""
     assert [f"{f.code} {f.severity}" for f in findings(text, "GEO")] == ["GEO001 warning"]
+
+
+def test_coordinates_may_have_a_geometry_too() -> None:
+    text = changed(
+        ("depth:geometry", 'depth:grid_mapping = "crs" ; shape:grid_mapping = "crs" ; depth:geometry'),
+        ('lon:nodes = "x"', 'lon:nodes = "x" ; lon:geometry = "shape"'),
+    )
+    assert codes(text, "GEO") == []
+    assert codes(text.replace('depth:grid_mapping = "crs" ;', ""), "GEO") == ["GEO010"]
