@@ -8,12 +8,24 @@ from importlib import resources
 
 from cfagg.checking.rule import Rule
 
-__all__ = ["document", "link"]
+__all__ = ["document", "link", "place"]
 
 
 def document() -> str:
     """Return the address of the newest version of the CF conventions that is known here."""
     return "https://cfconventions.org/Data/cf-conventions/cf-conventions-1.13/cf-conventions.html"
+
+
+def place(rule: Rule) -> str:
+    """Return where a rule comes from, in short.
+
+    Examples
+    --------
+    >>> from cfagg.checking.rule import about
+    >>> place(about()["NAM001"])
+    'CF 3.2'
+    """
+    return f"CF {rule.section}" if rule.section[:1].isdigit() or len(rule.section) == 1 else rule.section
 
 
 def link(rule: Rule) -> str:

@@ -65,8 +65,10 @@ def run(args: argparse.Namespace) -> int:
 
         print(json.dumps([_as_dict(r) for r in rules], indent=1))
     elif args.list or not wanted:
+        from cfagg.checking.links import place
+
         for r in rules:
-            print(f"{r.code}  {r.severity:<7}  {_place(r):<10}  {r.summary}")
+            print(f"{r.code}  {r.severity:<7}  {place(r):<10}  {r.summary}")
     else:
         width = min(_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDTH
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
@@ -80,20 +82,19 @@ def _explanation(rule: Rule) -> Any:
     return rule.explanation or explanations().get(rule.code, {})
 
 
-def _place(rule: Rule) -> str:
-    """Return where a rule comes from, in short."""
-    return f"CF {rule.section}" if rule.section[:1].isdigit() or len(rule.section) == 1 else rule.section
-
-
 def _told(rule: Rule, width: int, colour: bool) -> Iterator[str]:
     """Yield the lines about one rule."""
-    from cfagg.checking.links import link
+    from cfagg.checking.links import link, place
+    from cfagg.checking.sections import older_sections
 
     told = _explanation(rule)
     yield _bold(f"{rule.code}: {rule.summary}", colour)
     since = f", since {rule.since}" if rule.since > (1, 0) else ""
     until = f", until {rule.until}" if rule.until is not None else ""
-    yield f"{rule.severity}, {_place(rule)} {rule.title}{since}{until}"
+    yield f"{rule.severity}, {place(rule)} {rule.title}{since}{until}"
+    older = [f"{number} to {last}" for last, number, _ in older_sections().get(rule.code, ())]
+    if older:
+        yield f"in older versions: {', '.join(older)}"
     address = link(rule)
     if address:
         yield address
@@ -123,6 +124,7 @@ def _bold(text: str, colour: bool) -> str:
 
 def _as_dict(rule: Rule) -> dict[str, Any]:
     from cfagg.checking.links import link
+    from cfagg.checking.sections import older_sections
 
     told = _explanation(rule)
     return {
@@ -130,6 +132,7 @@ def _as_dict(rule: Rule) -> dict[str, Any]:
         "severity": rule.severity,
         "section": rule.section,
         "title": rule.title,
+        "older_sections": {str(last): number for last, number, _ in older_sections().get(rule.code, ())},
         "since": str(rule.since),
         "until": None if rule.until is None else str(rule.until),
         "needs": rule.needs,

@@ -440,6 +440,12 @@ def test_the_beginning_of_codes_and_small_letters_are_understood(capsys):
     assert [r["code"] for r in found] == [c for c in registered() if c.startswith("GRP") or c == "INT001"]
 
 
+def test_the_sections_of_older_versions_are_told(capsys):
+    assert "in older versions: 4.4.1 to CF-1.11, 4.4.2 to CF-1.12" in explain(capsys, "TIM010")[1]
+    (told,) = json.loads(explain(capsys, "TIM010", "--json")[1])
+    assert told["older_sections"] == {"CF-1.11": "4.4.1", "CF-1.12": "4.4.2"}
+
+
 def test_every_rule_can_be_explained(capsys):
     status, out, _ = explain(capsys, *registered())
     assert status == 0

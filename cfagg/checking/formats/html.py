@@ -19,7 +19,7 @@ from typing import IO
 from cfagg import __version__
 from cfagg.checking.findings import Finding
 from cfagg.checking.formats import Style
-from cfagg.checking.links import link
+from cfagg.checking.links import link, place
 from cfagg.checking.report import ORDER, Checked, counted
 from cfagg.checking.rule import Rule, registered
 from cfagg.display.escape import printable
@@ -229,7 +229,7 @@ def _block(code: str, severity: str, findings: Sequence[Finding]) -> str:
 
 def _reference(rule: Rule) -> str:
     """Return the link to the section that a rule comes from."""
-    name = f"CF {rule.section}" if rule.section[:1].isdigit() or len(rule.section) == 1 else rule.section
+    name = place(rule)
     address = link(rule)
     if not address.startswith("https://"):
         return f" · {_safe(name)}"
