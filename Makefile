@@ -51,6 +51,7 @@ bench-large: $(VENV)/.installed-bench
 
 soak: $(VENV)/.installed-test
 	$(BIN)/python -m tests.benchmarks.published
+	$(BIN)/python -m tests.checking.real.packages
 	$(BIN)/python -m pytest -n $(JOBS) -m soak $(ARGS)
 
 clean:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
 from cfagg.checking.sources.cdl import parse_cdl
 from cfagg.demo import sample
+from tests.checking.real.packages import PACKAGES, files, install
 
 HEADERS = sorted(Path(__file__).parent.joinpath("real").glob("*.cdl"))
 
@@ -65,15 +65,13 @@ def test_the_samples_have_no_error(name: str) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("package", ["iris_sample_data", "esmvaltool_sample_data"])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_errors_of_whole_real_files_are_judged(package: str) -> None:
-    found = importlib.util.find_spec(package)
-    if found is None or found.origin is None:
-        pytest.fail(f"install {package.replace('_', '-')} from PyPI first")
-    files = sorted(Path(found.origin).parent.rglob("*.nc"))
-    assert len(files) >= 15
+    install()
+    found = files(package)
+    assert len(found) >= 15
     wrong = []
-    for path in files:
+    for path in found:
         with open_dataset(str(path), options=Options(data=True)) as dataset:
             result = run(dataset, Options(data=True))
         wrong += [(path.name, text) for text in judged(path.stem, result.findings)]
