@@ -18,28 +18,12 @@ from cfagg.readers import counters
 from cfagg.readers.files import Context, FileKey
 from cfagg.readers.located import Chunked, Contiguous, Library, Located
 from cfagg.readers.locks import LIBRARY
+from cfagg.readers.netcdf4_names import INTERNAL, NO_VARIABLE, NON_COORDINATE
 from cfagg.readers.pool import Pool
 
 __all__ = ["ERRORS", "dataset", "fill", "find", "read"]
 
-#: Attributes that are the netCDF library's own.
-_INTERNAL = frozenset(
-    {
-        b"CLASS",
-        b"NAME",
-        b"REFERENCE_LIST",
-        b"DIMENSION_LIST",
-        b"DIMENSION_LABELS",
-        b"_Netcdf4Dimid",
-        b"_Netcdf4Coordinates",
-        b"_NCProperties",
-        b"_nc3_strict",
-        b"_NCCOPY",
-        b"_NoFill",
-    }
-)
-_NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
-_NON_COORDINATE = "_nc4_non_coord_"
+_INTERNAL = frozenset(name.encode() for name in INTERNAL)
 
 #: What h5py raises about a damaged file.
 ERRORS = (OSError, RuntimeError, ValueError, KeyError, TypeError)
@@ -142,7 +126,7 @@ def _dataset(file: Any, address: str, group: str) -> tuple[str, Any] | None:
         return None
     for depth in range(len(start), -1, -1):
         parent = "/".join([*start[:depth], *inner])
-        for candidate in (f"{parent}/{name}", f"{parent}/{_NON_COORDINATE}{name}"):
+        for candidate in (f"{parent}/{name}", f"{parent}/{NON_COORDINATE}{name}"):
             path = candidate.lstrip("/")
             try:
                 found = h5py.h5o.open(file, path.encode())
@@ -159,7 +143,7 @@ def _is_bare_dimension(dataset: Any) -> bool:
     if not h5py.h5a.exists(dataset, b"NAME") or not h5py.h5a.exists(dataset, b"CLASS"):
         return False
     value = _attribute(h5py.h5a.open(dataset, b"NAME"))
-    return isinstance(value, str) and value.encode().startswith(_NO_VARIABLE)
+    return isinstance(value, str) and value.startswith(NO_VARIABLE)
 
 
 def _check_inside(dataset: Any, plist: Any, key: FileKey, address: str, context: Context) -> None:

@@ -21,26 +21,10 @@ from cfagg.readers import hdf5_heap
 from cfagg.readers.files import FileKey
 from cfagg.readers.hdf5_bytes import UNDEFINED, Bytes, UnusualError
 from cfagg.readers.located import Chunked, Contiguous, Located
+from cfagg.readers.netcdf4_names import INTERNAL, NO_VARIABLE
 
 __all__ = ["find"]
 
-#: Attributes that are the netCDF library's own.
-_INTERNAL = frozenset(
-    {
-        "CLASS",
-        "NAME",
-        "REFERENCE_LIST",
-        "DIMENSION_LIST",
-        "DIMENSION_LABELS",
-        "_Netcdf4Dimid",
-        "_Netcdf4Coordinates",
-        "_NCProperties",
-        "_nc3_strict",
-        "_NCCOPY",
-        "_NoFill",
-    }
-)
-_NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 
 #: Numbers of header messages.
 _SPACE, _LINKS, _TYPE, _LINK, _LAYOUT, _FILTERS, _ATTRIBUTE, _CONTINUED, _ATTRIBUTES = 1, 2, 3, 6, 8, 11, 12, 16, 21
@@ -133,13 +117,13 @@ def _located(file: Bytes, links: dict[bytes, int], key: FileKey, name: str, addr
     messages, attributes = found.messages, _attributes(file, found)
     if not messages.keys() >= {_SPACE, _TYPE, _LAYOUT}:
         raise UnusualError
-    if "CLASS" in attributes and "NAME" in attributes and attributes["NAME"].data.startswith(_NO_VARIABLE):
+    if "CLASS" in attributes and "NAME" in attributes and attributes["NAME"].data.startswith(NO_VARIABLE.encode()):
         raise UnusualError
     dtype = _dtype(messages[_TYPE])
     shape, most = _space(messages[_SPACE])
     dims = _dimensions(file, links, name, attributes, shape, most, at)
     storage = _storage(messages, shape, dtype, name)
-    values = {n: _value(file, a) for n, a in attributes.items() if n not in _INTERNAL}
+    values = {n: _value(file, a) for n, a in attributes.items() if n not in INTERNAL}
     header = Header(key.path, address, dims, shape, dtype.newbyteorder("="), values)
     return Located(key, address, group, header, storage)
 

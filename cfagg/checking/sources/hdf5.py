@@ -15,10 +15,11 @@ import numpy as np
 
 from cfagg.checking.model import AttributeValue, Dataset, Group, Kind
 from cfagg.checking.sources.foreign import Foreign, name_of, too_long
-from cfagg.checking.sources.hdf5_netcdf import DEEPEST, INTERNAL, MOST, Assembly, Found, texts_of
+from cfagg.checking.sources.hdf5_netcdf import DEEPEST, MOST, Assembly, Found, texts_of
 from cfagg.checking.sources.hdf5_values import ERRORS, Values, opened
 from cfagg.errors import LimitError, SourceError
 from cfagg.readers.locks import LIBRARY
+from cfagg.readers.netcdf4_names import INTERNAL
 
 __all__ = ["open_file", "open_hdf5"]
 

@@ -16,12 +16,13 @@ import numpy as np
 
 from cfagg.checking.model import AttributeValue, Dataset, Group, Kind
 from cfagg.checking.sources.foreign import Foreign, name_of, too_long
-from cfagg.checking.sources.hdf5_netcdf import DEEPEST, INTERNAL, Assembly, Found, texts_of
+from cfagg.checking.sources.hdf5_netcdf import DEEPEST, Assembly, Found, texts_of
 from cfagg.checking.sources.hdf5_objects import ATTRIBUTES, SPACE, TYPE, Object, Objects
 from cfagg.checking.sources.hdf5_space import OverlapError, Slices, Space, UnusualError
 from cfagg.checking.sources.hdf5_types import Type, shape_of, type_of
 from cfagg.checking.sources.lookup3 import damaged
 from cfagg.errors import SourceError
+from cfagg.readers.netcdf4_names import INTERNAL
 
 __all__ = ["open_fast", "parsed"]
 

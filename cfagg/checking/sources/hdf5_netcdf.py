@@ -16,27 +16,10 @@ import numpy.typing as npt
 
 from cfagg.checking.model import AttributeValue, Dimension, Group, Kind, Variable
 from cfagg.checking.sources.foreign import name_of, too_long, value_of
+from cfagg.readers.netcdf4_names import NO_VARIABLE, NON_COORDINATE
 
-__all__ = ["DEEPEST", "INTERNAL", "MOST", "Assembly", "Found", "texts_of"]
+__all__ = ["DEEPEST", "MOST", "Assembly", "Found", "texts_of"]
 
-#: Attributes that are the netCDF library's own.
-INTERNAL = frozenset(
-    {
-        "CLASS",
-        "NAME",
-        "REFERENCE_LIST",
-        "DIMENSION_LIST",
-        "DIMENSION_LABELS",
-        "_Netcdf4Dimid",
-        "_Netcdf4Coordinates",
-        "_NCProperties",
-        "_nc3_strict",
-        "_NCCOPY",
-        "_NoFill",
-    }
-)
-_BARE = "This is a netCDF dimension but not a netCDF variable"
-_NON_COORDINATE = "_nc4_non_coord_"
 
 #: Groups within groups, and objects of a file.
 DEEPEST, MOST = 4096, 1 << 22
@@ -104,7 +87,7 @@ class Assembly:
         read : callable
             Returns what reads the values of the variable that is made of it.
         """
-        name = name.removeprefix(_NON_COORDINATE)
+        name = name.removeprefix(NON_COORDINATE)
         if found.internal.get("CLASS") == "DIMENSION_SCALE":
             size, grows = (found.shape[0], found.grows[0]) if found.shape else (1, False)
             dimension = group.add_dimension(name, size, unlimited=grows)
@@ -115,7 +98,7 @@ class Assembly:
                 self._numbers[id(dimension)] = int(number[0])
                 self._groups[group.path] = group
             title = found.internal.get("NAME")
-            if isinstance(title, str) and title.startswith(_BARE):
+            if isinstance(title, str) and title.startswith(NO_VARIABLE):
                 return
         variable = Variable(name, group, (), found.dtype, found.kind, found.attributes)
         variable.read = read(variable)

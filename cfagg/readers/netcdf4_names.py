@@ -1,0 +1,28 @@
+"""What the netCDF library writes into HDF5 files for itself."""
+
+from __future__ import annotations
+
+__all__ = ["INTERNAL", "NON_COORDINATE", "NO_VARIABLE"]
+
+#: Attributes that are the library's own.
+INTERNAL = frozenset(
+    {
+        "CLASS",
+        "NAME",
+        "REFERENCE_LIST",
+        "DIMENSION_LIST",
+        "DIMENSION_LABELS",
+        "_Netcdf4Dimid",
+        "_Netcdf4Coordinates",
+        "_NCProperties",
+        "_nc3_strict",
+        "_NCCOPY",
+        "_NoFill",
+    }
+)
+
+#: How the name of a scale begins that is a dimension without a variable.
+NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
+
+#: How the name of a variable begins that is named like a dimension but is not its coordinate variable.
+NON_COORDINATE = "_nc4_non_coord_"
