@@ -51,6 +51,8 @@ def _turn(v: Variable) -> int | None:
     start, last, rises = 0, None, None
     for block in v.blocks():
         values = _unsigned(v, np.asarray(block).ravel())
+        if values.dtype.kind not in "iuf":  # whatever the header says
+            return None
         if last is not None:
             values = np.concatenate([last, values])
         if values.size > 1:
