@@ -34,8 +34,8 @@ def is_default_fill(dtype: np.dtype[Any], value: npt.NDArray[Any]) -> bool:
 def unwritten(v: Variable) -> bool:
     """Whether all values are those that netCDF writes where nothing was written."""
     fill = {**_DEFAULT_FILLS, **_BYTES}.get(v.dtype.str.lstrip("<>|="))
-    own = v.numbers("_FillValue")
-    if own is not None and own.size:
+    own = _numbers(v, "_FillValue")
+    if own.size:
         fill = own[0]
     if fill is None or v.dialect is not None:
         return False

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cfagg.checking.engine import run
 from cfagg.checking.missing import missing_mask, unpacked
 from cfagg.checking.model import Dataset, Group, Variable
+from cfagg.checking.options import Options
 from cfagg.checking.sources.cdl import parse_cdl
 from tests.checking.rules.asking import codes, findings, told
 
@@ -235,3 +237,12 @@ def test_an_actual_range_beyond_the_valid_one_is_told_of_once(attributes: str) -
 def test_limits_of_other_precision_are_those_of_the_variable() -> None:
     attributes = "v:actual_range = 0.1f, 0.3f ; v:valid_max = 0.3 ; v:valid_min = 0.1 ;"
     assert codes(cdl("float", attributes, "0.1, 0.2, 0.3"), "DAT") == []
+
+
+def test_a_fill_value_that_is_no_number_is_passed_over() -> None:
+    text = """netcdf x { dimensions: x = 3 ; variables: int x(x) ; x:units = "m" ; data: x = 3, 3, 3 ; }"""
+    with parse_cdl(text) as dataset:
+        dataset.variables[0].attributes["_FillValue"] = np.array([b"x"])
+        found = run(dataset, Options(data=True)).findings
+    assert "COO007" in {f.code for f in found}
+    assert "INT001" not in {f.code for f in found}
