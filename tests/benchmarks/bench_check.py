@@ -21,6 +21,9 @@ BARS = {"cfchecker": (0.8, 0.25, 0.2), "compliance-checker": (1 / 3, 0.25, 0.2)}
 #: Seconds of CPU after which a command is not run again.
 _LONG = 60
 
+#: Seconds after which it is stopped; its time is at least this.
+_LONGEST = 150
+
 
 def rows(small: bool) -> list[Row]:
     """Measure one small file, one with many variables and many files, and the growth with their numbers."""
@@ -77,7 +80,7 @@ def _user(told: list[list[str]], runs: int) -> list[float]:
             # Each tells what it found with its exit status.  A time limit keeps one from stopping the rest.
             with subprocess.Popen(command, env=env, cwd=cwd, stdout=nowhere, stderr=nowhere) as process:
                 try:
-                    process.wait(timeout=600)
+                    process.wait(timeout=_LONGEST)
                 except subprocess.TimeoutExpired:
                     process.kill()
             spent = os.times().children_user - before.children_user
