@@ -68,7 +68,10 @@ def _against(python: Path | None, folder: Path, files: Sequence[Path], job: str,
 
 
 def _user(told: list[list[str]], runs: int) -> list[float]:
-    """Return the median user CPU of each command, run in turn; that of the processes it starts is counted."""
+    """Return the median user CPU of each command, run in turn; that of the processes it starts is counted.
+
+    What takes longer than `_LONG` seconds is run once.
+    """
     seen: list[list[float]] = [[] for _ in told]
     # Not in a project whose settings are looked for and read.
     cwd, nowhere = tempfile.gettempdir(), subprocess.DEVNULL
@@ -76,6 +79,8 @@ def _user(told: list[list[str]], runs: int) -> list[float]:
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     for n in range(runs + (runs > 1)):
         for command, found in zip(told, seen, strict=True):
+            if found and found[0] > _LONG:
+                continue
             before = os.times()
             # Each tells what it found with its exit status.  A time limit keeps one from stopping the rest.
             with subprocess.Popen(command, env=env, cwd=cwd, stdout=nowhere, stderr=nowhere) as process:
