@@ -123,13 +123,19 @@ def _open(
 ) -> dict[str, Dataset]:
     """Open some groups of a file, or all from `top` downwards."""
     from cfagg.access import Access
-    from cfagg.source import open_source
+    from cfagg.source import open_source, refuse_unreadable
     from cfagg.store import AggregationStore
 
     source = open_source(path)
     access = Access(path, allow)
     if groups is None:
         groups = [g.path for g in source.group(top).walk()]
+    dropped = decoding.get("drop_variables") or ()
+    dropped = {dropped} if isinstance(dropped, str) else set(dropped)
+    refuse_unreadable(
+        (error for name in groups for n, error in source.group(name).unreadable.items() if n not in dropped),
+        "name the variables to read instead with variables=[…]",
+    )
     found = {}
     for name in groups:
         store = AggregationStore(source, source.group(name), access, missing, workers)

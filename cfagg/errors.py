@@ -4,6 +4,7 @@
 
     CfaggError
     ├── ConventionError        (ValueError)           attributes or JSON that break their convention
+    │   └── UnreadableAggregationError (ValueError)   an aggregation that cannot be read
     ├── ModelError             (ValueError)           a grid, layout or aggregation that cannot exist
     ├── OptionError            (ValueError)           an option that is not understood
     ├── LimitError             (ValueError)           a size, depth or count above a cap
@@ -61,6 +62,7 @@ __all__ = [
     "TargetExistsError",
     "UnitsError",
     "UnknownConventionWarning",
+    "UnreadableAggregationError",
     "UnsupportedError",
 ]
 
@@ -112,6 +114,25 @@ class CfaggError(Exception):
 
 class ConventionError(CfaggError, ValueError):
     """Attributes or JSON that break the convention they follow."""
+
+
+class UnreadableAggregationError(ConventionError):
+    """A variable that is an aggregation, or looks like one, and cannot be read.
+
+    Parameters
+    ----------
+    message, problems
+        As `CfaggError`.
+    variables : iterable of str
+        Paths of the variables.
+    """
+
+    def __init__(self, message: str, problems: Iterable[Problem] = (), variables: Iterable[str] = ()) -> None:
+        super().__init__(message, problems)
+        self.variables = tuple(variables)
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.message, self.problems, self.variables)
 
 
 class ModelError(CfaggError, ValueError):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
-from cfagg.errors import SourceError
+from cfagg.errors import SourceError, UnknownConventionWarning, UnreadableAggregationError
 from cfagg.model import Aggregation
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ def read(
     ------
     SourceError
         If there is no such file, or it is neither netCDF nor Zarr.
-    ConventionError
-        If an aggregation breaks its convention.
+    UnreadableAggregationError
+        If a variable is an aggregation that cannot be read, and `variables` does not choose others.
     FragmentNotFoundError, FragmentReadError, FragmentMismatchError, AccessError, ConformError
         When values are read whose partition is missing, damaged, different from what the aggregation says, outside the
         allowed places, or cannot be expressed in the master array.
@@ -87,10 +88,19 @@ def read(
         # A store without a consolidated table is legal, and no reason for xarray's warning.
         known: dict[str, Any] = {"consolidated": _is_consolidated(name)} if engine == "zarr" else {}
         options = {"engine": engine, **known, **options}
-    dataset: Dataset = xarray.open_dataset(name, chunks=chunks, group=group, **options)
-    if variables is None:
+    kept = None if variables is None else _listed(variables)
+    try:
+        dataset: Dataset = xarray.open_dataset(name, chunks=chunks, group=group, **options)
+    except UnreadableAggregationError as error:
+        if kept is None or any(name.rpartition("/")[2] in kept for name in error.variables):
+            raise
+        # Others were asked for; what cannot be read is left out by that choice.
+        lost = [path.rpartition("/")[2] for path in error.variables]
+        options["drop_variables"] = [*_listed(options.get("drop_variables")), *lost]
+        dataset = xarray.open_dataset(name, chunks=chunks, group=group, **options)
+        _warn_of_missing_coordinates(dataset, kept, lost, name)
+    if kept is None:
         return dataset
-    kept = [variables] if isinstance(variables, str) else list(variables)
     unknown = [v for v in kept if v not in dataset.variables]
     if unknown:
         dataset.close()
@@ -137,6 +147,26 @@ def open_aggregation(path: str | os.PathLike[str], variable: str) -> Aggregation
         f"variable {variable!r} of {source.path} is not an aggregation; those in the file are: "
         f"{', '.join(known) or 'none'}"
     )
+
+
+def _listed(names: str | Iterable[str] | None) -> list[str]:
+    """Return one name, several or none as a list."""
+    return [names] if isinstance(names, str) else list(names or ())
+
+
+def _warn_of_missing_coordinates(dataset: Dataset, kept: list[str], lost: list[str], path: str) -> None:
+    """Warn where variables that are read lose a coordinate that cannot be read."""
+    wanted = [dataset[v] for v in kept if v in dataset.variables]
+    words = {w for v in wanted for w in str({**v.attrs, **v.encoding}.get("coordinates", "")).split()}
+    words.update(str(d) for v in wanted for d in v.dims)
+    missing = [name for name in lost if name in words]
+    if missing:
+        warnings.warn(
+            f"{path}: {', '.join(map(repr, missing))} cannot be read and is left out of the coordinates of "
+            f"{', '.join(map(repr, kept))}",
+            UnknownConventionWarning,
+            stacklevel=3,
+        )
 
 
 def _is_consolidated(path: str) -> bool | None:

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.errors import ConventionError, SourceError, UnknownConventionWarning
+from cfagg.errors import CfaggError, ConventionError, Problem, SourceError, UnreadableAggregationError
 from cfagg.model import Aggregation
 
 if TYPE_CHECKING:
     import netCDF4
 
-__all__ = ["BOUNDS", "Group", "Source", "Variable", "open_source"]
+__all__ = ["BOUNDS", "Group", "Source", "Variable", "open_source", "refuse_unreadable"]
 
 #: Attributes by which a coordinate variable names the variable with the bounds of its cells.
 BOUNDS = ("bounds", "climatology")
@@ -76,6 +75,8 @@ class Group:
         Variables that only hold the values of partitions.
     groups : dict of str to Group
         Sub-groups by name.
+    unreadable : dict of str to UnreadableAggregationError
+        Variables that are aggregations, or look like them, and cannot be read; each with the reason.
     """
 
     path: str
@@ -85,6 +86,7 @@ class Group:
     variables: dict[str, Variable | Aggregation] = field(default_factory=dict)
     private: dict[str, Variable] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
+    unreadable: dict[str, UnreadableAggregationError] = field(default_factory=dict)
 
     def walk(self) -> Iterator[Group]:
         """Yield this group and all below it, parents first."""
@@ -173,6 +175,9 @@ class Source:
         where, _, name = variable.rpartition("/")
         group = self.group(where)
         found = group.variables.get(name) or group.private.get(name)
+        if found is None and name in group.unreadable:
+            error = group.unreadable[name]
+            raise UnreadableAggregationError(error.message, error.problems, error.variables)
         if found is None:
             known = ", ".join(group.variables) or "none"
             raise SourceError(
@@ -199,6 +204,33 @@ class Source:
         return self.find(variable)
 
 
+def refuse_unreadable(errors: Iterable[UnreadableAggregationError], remedy: str) -> None:
+    """Raise one error about all aggregations that cannot be read, if there are any.
+
+    Parameters
+    ----------
+    errors : iterable of UnreadableAggregationError
+        From `Group.unreadable`.
+    remedy : str
+        What the user can do instead.
+
+    Raises
+    ------
+    UnreadableAggregationError
+        With the names of all.
+    """
+    found = list(errors)
+    if not found:
+        return
+    names = [name for error in found for name in error.variables]
+    if len(found) == 1:
+        raise UnreadableAggregationError(f"{found[0].message}; {remedy}", found[0].problems, names)
+    problems = [Problem(name, error.message) for error in found for name in error.variables]
+    raise UnreadableAggregationError(
+        f"{len(found)} aggregations cannot be read: {', '.join(map(repr, names[:20]))}; {remedy}", problems, names
+    )
+
+
 def open_source(path: str | os.PathLike[str]) -> Source:
     """Read the metadata of one netCDF file; no partition is opened.
 
@@ -210,14 +242,13 @@ def open_source(path: str | os.PathLike[str]) -> Source:
     Returns
     -------
     Source
-        Its groups; variables that carry an aggregation are `Aggregation`.
+        Its groups; variables that carry an aggregation are `Aggregation`.  Those that break their convention are in
+        `Group.unreadable`, each with every problem listed.
 
     Raises
     ------
     SourceError
         If the file is not there, is not a regular file, or is not netCDF.
-    ConventionError
-        If an aggregation breaks its convention; every problem is listed.
 
     Examples
     --------
@@ -248,23 +279,33 @@ def _group(
     found: dict[str, Variable] = {}
     for name, v in group.variables.items():
         found[name] = Variable(name, tuple(v.dimensions), tuple(map(int, v.shape)), dtype_of(v), attributes_of(v))
-    private = {name: v for name, v in found.items() if _is_private(v, file)}
+    unreadable: dict[str, UnreadableAggregationError] = {}
+    private: dict[str, Variable] = {}
+    for name, ordinary in found.items():
+        try:
+            if nca.is_private(ordinary.attributes):
+                private[name] = ordinary
+        except ConventionError as error:
+            unreadable[name] = _unreadable(group.path, name, f"{file}: variable {name!r}: {error.message}")
     reachable = {**private_above, **{name: (v.dims, v.shape) for name, v in private.items()}}
     variables: dict[str, Variable | Aggregation] = {}
     for name, ordinary in found.items():
-        if name in private:
+        if name in private or name in unreadable:
             continue
         if nca.is_aggregation(ordinary.attributes):
-            variables[name] = nca.parse(
-                name, ordinary.attributes, ordinary.dtype, sizes, private=reachable, source=file
-            )
+            try:
+                variables[name] = nca.parse(
+                    name, ordinary.attributes, ordinary.dtype, sizes, private=reachable, source=file
+                )
+            except CfaggError as error:
+                unreadable[name] = _unreadable(group.path, name, error.message, error.problems)
         elif (mark := None if ordinary.dims else nca.foreign_mark(ordinary.attributes)) is not None:
-            # Its one value stands for an array, and means nothing.
-            warnings.warn(
-                f"{file}: variable {name!r} is left out: its attribute {mark!r} marks an aggregation, but it has no "
-                "'nca_array'; only NCA 0.1 is read",
-                UnknownConventionWarning,
-                stacklevel=2,
+            # Its one value represents an array, and means nothing.
+            unreadable[name] = _unreadable(
+                group.path,
+                name,
+                f"{file}: variable {name!r} is an aggregation that cannot be read: its attribute {mark!r} marks one, "
+                "but it has no 'nca_array'; only NCA 0.1 is read",
             )
         else:
             variables[name] = ordinary
@@ -277,17 +318,13 @@ def _group(
         variables=variables,
         private=private,
         groups={n: _group(g, file, sizes, reachable) for n, g in group.groups.items()},
+        unreadable=unreadable,
     )
 
 
-def _is_private(variable: Variable, file: str) -> bool:
-    """Return whether a variable only holds values of partitions."""
-    from cfagg.conventions import nca
-
-    try:
-        return nca.is_private(variable.attributes)
-    except ConventionError as error:
-        raise ConventionError(f"{file}: variable {variable.name!r}: {error.message}") from None
+def _unreadable(group: str, name: str, message: str, problems: Iterable[Problem] = ()) -> UnreadableAggregationError:
+    """Return why an aggregation cannot be read, with its path in the file."""
+    return UnreadableAggregationError(message, problems, [f"{group.rstrip('/')}/{name}".lstrip("/")])
 
 
 def _give_units_to_bounds(variables: dict[str, Variable | Aggregation]) -> None:

@@ -1,6 +1,7 @@
 """The two functions of analysis code."""
 
 import os
+import pickle
 
 import netCDF4
 import numpy as np
@@ -8,7 +9,15 @@ import pytest
 import xarray as xr
 
 import cfagg
-from cfagg.errors import AccessError, FragmentNotFoundError, SourceError, UnitsError, UnknownConventionWarning
+from cfagg.errors import (
+    AccessError,
+    ConventionError,
+    FragmentNotFoundError,
+    SourceError,
+    UnitsError,
+    UnknownConventionWarning,
+    UnreadableAggregationError,
+)
 from tests import nca_files
 
 MASTER = np.arange(20, dtype="f4").reshape(5, 4)
@@ -191,14 +200,62 @@ def test_a_path_may_be_bytes(path):
     assert cfagg.open_aggregation(os.fsencode(path), "tas").shape == (5, 4)
 
 
-@pytest.mark.parametrize("mark", ["aggregated_dimensions", "cfa_dimensions", "nca_dimensions"])
-def test_an_aggregation_of_another_convention_is_left_out_with_a_warning_and_never_read_as_a_scalar(tmp_path, mark):
-    with netCDF4.Dataset(tmp_path / "a.nc", "w") as ds:
+MARKS = ["aggregated_dimensions", "cfa_dimensions", "nca_dimensions"]
+
+
+def foreign(path, mark, **attributes):
+    with netCDF4.Dataset(path, "w") as ds:
         ds.createDimension("t", 2)
         ds.createVariable("tas", "f4", ()).setncattr(mark, "t")
-        ds.createVariable("t", "f4", ("t",)).setncattr(mark, "t")
-    with pytest.warns(UnknownConventionWarning, match=f"a.nc: variable 'tas' .*{mark}"):
-        assert list(cfagg.read(tmp_path / "a.nc").variables) == ["t"]
+        t = ds.createVariable("t", "f4", ("t",))
+        t.setncattr(mark, "t")
+        t[:] = [1, 2]
+        ds.createVariable("pr", "f4", ("t",))[:] = [3, 4]
+    return path
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_an_aggregation_of_another_convention_is_refused_and_never_read_as_a_scalar(tmp_path, mark):
+    path = foreign(tmp_path / "a.nc", mark)
+    with pytest.raises(ConventionError, match=f"a.nc: variable 'tas' .*{mark}.*variables=") as caught:
+        cfagg.read(path)
+    assert isinstance(caught.value, UnreadableAggregationError)
+    assert caught.value.variables == ("tas",)
+    with pytest.raises(ConventionError, match="variable 'tas'"):
+        cfagg.read(path, variables=["tas", "pr"])
+    with pytest.raises(ConventionError, match="variable 'tas'"):
+        xr.open_dataset(path, engine="cfagg")
+    with pytest.raises(ConventionError, match="variable 'tas'"):
+        cfagg.open_aggregation(path, "tas")
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_variables_beside_an_aggregation_that_cannot_be_read_are_read_by_name(tmp_path, mark):
+    path = foreign(tmp_path / "a.nc", mark)
+    assert cfagg.read(path, variables="pr").pr.values.tolist() == [3, 4]
+    assert cfagg.read(path, variables=["pr"], drop_variables="t").pr.values.tolist() == [3, 4]
+    assert list(xr.open_dataset(path, engine="cfagg", drop_variables=["tas"]).data_vars) == ["pr"]
+
+
+def test_a_coordinate_that_cannot_be_read_is_missed_with_a_warning(tmp_path):
+    path = foreign(tmp_path / "a.nc", "cfa_dimensions")
+    with netCDF4.Dataset(path, "a") as ds:
+        ds["pr"].coordinates = "tas"
+    with pytest.warns(UnknownConventionWarning, match="'tas' .* left out of the coordinates of 'pr'"):
+        assert cfagg.read(path, variables="pr").pr.values.tolist() == [3, 4]
+
+
+def test_all_aggregations_that_cannot_be_read_are_in_one_error(tmp_path):
+    path = foreign(tmp_path / "a.nc", "cfa_dimensions")
+    with netCDF4.Dataset(path, "a") as ds:
+        ds.createVariable("bad", "f4", ()).nca_array = "{"
+        ds.createVariable("odd", "f4", ()).nca_private = "yes"
+    with pytest.raises(UnreadableAggregationError, match="3 aggregations cannot be read") as caught:
+        cfagg.read(path)
+    assert sorted(caught.value.variables) == ["bad", "odd", "tas"]
+    assert len(caught.value.problems) == 3
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (again.variables, str(again)) == (caught.value.variables, str(caught.value))
 
 
 @pytest.mark.parametrize(("units", "factor"), [(np.int32(1), 1), (np.int32(5), None), ("5", 5)])

@@ -31,7 +31,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("source", metavar="SOURCE", help="a netCDF file, with aggregations or without")
-    parser.add_argument("target", metavar="TARGET", help="directory of the Zarr store")
+    parser.add_argument("target", metavar="TARGET", nargs="?", help="directory of the Zarr store")
+    parser.add_argument("-o", "--output", metavar="TARGET", help="the same as TARGET")
     what = parser.add_argument_group("what is written")
     what.add_argument(
         "--variable",
@@ -65,6 +66,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="what to do about a partition whose file is not there (default: error)",
     )
     what.add_argument(
+        "--on-loss",
+        choices=("error", "drop"),
+        default="error",
+        help="what to do about an aggregation that cannot be read: refuse, or leave it out and list it (error)",
+    )
+    what.add_argument(
         "--allow",
         metavar="PATH",
         action="append",
@@ -82,11 +89,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=None,
         help="memory for values in flight, such as 512MiB; the libraries come on top (default: 128MiB)",
     )
-    how.add_argument("--quiet", action="store_true", help="no progress bar, notes or summary")
+    how.add_argument("-q", "--quiet", action="store_true", help="no progress bar, notes or summary")
+    how.add_argument("--json", action="store_true", help="print the report as strict JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Convert; the target's name goes to stdout, notes to stderr."""
+    target = _target(args)
     from cfagg.conversion.converting import convert
     from cfagg.conversion.options import DEFAULT_MEMORY
 
@@ -94,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     with _progress(show_bar) as progress:
         report = convert(
             args.source,
-            args.target,
+            target,
             variables=args.variables,
             zarr_format=args.zarr_format,
             chunks=args.chunks,
@@ -103,6 +112,7 @@ def run(args: argparse.Namespace) -> int:
             level=args.level,
             allow=args.allow,
             missing=args.missing,
+            on_loss=args.on_loss,
             overwrite=args.overwrite,
             resume=args.resume,
             verify=args.verify,
@@ -110,15 +120,36 @@ def run(args: argparse.Namespace) -> int:
             memory=DEFAULT_MEMORY if args.memory is None else args.memory,
             progress=progress,
         )
-    if not args.quiet:
-        from cfagg.display.escape import printable
+    from cfagg.display.escape import printable
 
+    for loss in report.losses:
+        print(f"lost: {printable(str(loss))}", file=sys.stderr)
+    if args.json:
+        from cfagg.display.as_json import dump
+
+        print(dump({"form": "cfagg convert", "form_version": 1, **report.as_dict()}))
+        return 0
+    if not args.quiet:
         for note in report.notes:
             print(f"note: {printable(note)}", file=sys.stderr)
         if report.resumed:
             print(f"note: {report.resumed:,} chunks were there from an earlier run", file=sys.stderr)
         print(printable(str(report)) + (", verified" if report.verified else ""))
     return 0
+
+
+def _target(args: argparse.Namespace) -> str:
+    """Return the target, which is named once and is a Zarr store by its name."""
+    from cfagg.errors import OptionError
+
+    names = [name for name in (args.target, args.output) if name is not None]
+    if len(names) != 1:
+        raise OptionError(
+            "name the store once: cfagg convert SOURCE TARGET, or cfagg convert SOURCE -o TARGET"
+            if names
+            else "the store to write is missing: cfagg convert SOURCE TARGET"
+        )
+    return str(names[0])
 
 
 def _chunks(text: str) -> str | dict[str, int]:

@@ -123,7 +123,9 @@ def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace)
         if args.debug:
             raise
         _say(_message(error))
-        return 2
+        from cfagg.errors import UnreadableAggregationError
+
+        return 1 if isinstance(error, UnreadableAggregationError) else 2
     return status
 
 

@@ -6,20 +6,24 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cfagg import __version__
 from cfagg.access import Access
-from cfagg.conversion.options import DEFAULT_MEMORY, Options, parse_size, worker_count
+from cfagg.conversion.options import DEFAULT_MEMORY, Options, check_target_name, parse_size, worker_count
 from cfagg.conversion.workplace import Workplace
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
 from cfagg.model import Aggregation
 from cfagg.readers.pool import close_files
 from cfagg.source import Source, open_source
 from cfagg.workdir import reason
+
+if TYPE_CHECKING:
+    from cfagg.conversion.plan import Loss
 
 __all__ = ["Report", "convert"]
 
@@ -46,6 +50,8 @@ class Report:
         Whether all were read back and compared.
     notes : tuple of str
         What a user should know about the store.
+    losses : tuple of Loss
+        What the source has and the store does not, each with ``where``, ``what``, ``found`` and ``why``.
     """
 
     target: str
@@ -56,6 +62,11 @@ class Report:
     resumed: int = 0
     verified: bool = False
     notes: tuple[str, ...] = ()
+    losses: tuple[Loss, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all of it as plain data for JSON."""
+        return asdict(self)
 
     def __str__(self) -> str:
         return (
@@ -76,6 +87,7 @@ def convert(
     level: int | None = None,
     allow: Sequence[str | os.PathLike[str]] = (),
     missing: str = "error",
+    on_loss: str = "error",
     overwrite: bool = False,
     resume: bool = False,
     verify: bool = False,
@@ -113,6 +125,9 @@ def convert(
         Directories outside that of `source` in which partitions may lie.
     missing : {"error", "fill"}
         What to do about partitions whose file is not there.
+    on_loss : {"error", "drop"}
+        What to do about an aggregation that cannot be read: raise, or leave it out and list it in the report's
+        ``losses``.
     overwrite : bool
         Replace an existing Zarr store, or give up an unfinished conversion.  The old store stays until the new one is
         complete.
@@ -134,8 +149,10 @@ def convert(
 
     Raises
     ------
-    SourceError, ConventionError
+    SourceError
         If the source cannot be understood.
+    UnreadableAggregationError
+        If an aggregation cannot be read, unless `on_loss` says to leave it out or `variables` chooses others.
     TargetExistsError, TargetError
         If the target is in the way or cannot be written (disk full, read-only, interrupted).
     FragmentNotFoundError, FragmentReadError, FragmentMismatchError, ConformError
@@ -164,9 +181,11 @@ def convert(
         codec=codec,
         level=level,
         missing=missing,
+        on_loss=on_loss,
     )
     threads, budget = worker_count(workers), parse_size(memory)
     path = os.fspath(source)
+    check_target_name(os.fsdecode(target))
     place = Workplace(target, overwrite=overwrite, resume=resume)
     if Path(os.path.realpath(path)).is_relative_to(place.target):
         raise TargetError(f"{path} lies within {place.target}, which would replace it; choose another target")
@@ -270,6 +289,7 @@ def _convert(
         resumed=resumed,
         verified=check,
         notes=plan.notes,
+        losses=plan.losses,
     )
 
 

@@ -22,9 +22,9 @@ from cfagg.conversion.selection import select
 from cfagg.conversion.storage import cell_edges, stored_chunks
 from cfagg.errors import UnsupportedError
 from cfagg.model import Aggregation, Grid, Layout
-from cfagg.source import Group, Source, Variable
+from cfagg.source import Group, Source, Variable, refuse_unreadable
 
-__all__ = ["Array", "Plan", "Values", "build_plan"]
+__all__ = ["Array", "Loss", "Plan", "Values", "build_plan"]
 
 
 class Values(Protocol):
@@ -105,6 +105,31 @@ class Array:
         return "/".join([self.path, "c", *map(str, index)])
 
 
+@dataclass(frozen=True)
+class Loss:
+    """Something of the source that the target does not hold.
+
+    Parameters
+    ----------
+    where : str
+        Variable, and partition where there is one.
+    what : str
+        What is lost.
+    found : str
+        What the source has there.
+    why : str
+        The reason.
+    """
+
+    where: str
+    what: str
+    found: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what} is lost: {self.why}"
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """All that is written.
@@ -117,11 +142,14 @@ class Plan:
         In the order in which they are written.
     notes : tuple of str
         What a user should know.
+    losses : tuple of Loss
+        What is left out.
     """
 
     groups: dict[str, dict[str, Any]]
     arrays: tuple[Array, ...]
     notes: tuple[str, ...]
+    losses: tuple[Loss, ...] = ()
 
 
 def build_plan(source: Source, access: Access, options: Options, workers: int) -> Plan:
@@ -131,12 +159,15 @@ def build_plan(source: Source, access: Access, options: Options, workers: int) -
     ------
     SelectionError
         If a variable or dimension is asked for that is not there.
+    UnreadableAggregationError
+        If an aggregation cannot be read, and losses are not accepted.
     UnsupportedError
         If something has no form in Zarr.
     CfaggError
         Whatever is wrong with the partitions' headers.
     """
     chosen = select(source.root, options.variables)
+    losses = _losses(source, chosen, options)
     groups: dict[str, dict[str, Any]] = {"": group_attributes(source.root.attributes)}
     arrays: list[Array] = []
     notes: list[str] = []
@@ -157,7 +188,19 @@ def build_plan(source: Source, access: Access, options: Options, workers: int) -
     if not isinstance(options.chunks, str):
         check_dimensions(dict(options.chunks), known)
     notes.extend(_readers(groups, arrays, options.zarr_format))
-    return Plan(groups, tuple(arrays), tuple(notes))
+    return Plan(groups, tuple(arrays), tuple(notes), losses)
+
+
+def _losses(source: Source, chosen: set[str], options: Options) -> tuple[Loss, ...]:
+    """Return the aggregations among those chosen that cannot be read; raise where a loss is not accepted."""
+    found = [e for g in source.root.walk() for e in g.unreadable.values() if chosen.issuperset(e.variables)]
+    if options.on_loss == "error":
+        refuse_unreadable(
+            found,
+            "choose other variables with variables=[…] (--variable NAME), or leave it out with on_loss='drop' "
+            "(--on-loss drop)",
+        )
+    return tuple(Loss(path, "the variable", "an aggregation", e.message) for e in found for path in e.variables)
 
 
 def _readers(groups: Mapping[str, Mapping[str, Any]], arrays: list[Array], zarr_format: int) -> Iterator[str]:

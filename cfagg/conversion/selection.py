@@ -19,7 +19,7 @@ _REFERENCES = (
 
 
 def select(root: Group, wanted: Sequence[str] | None) -> set[str]:
-    """Return the paths of the variables to convert.
+    """Return the paths of the variables to convert, aggregations that cannot be read among them.
 
     Parameters
     ----------
@@ -50,6 +50,8 @@ def select(root: Group, wanted: Sequence[str] | None) -> set[str]:
             continue
         chosen.add(path)
         group, name = known[path]
+        if name in group.unreadable:
+            continue
         variable = group.variables[name]
         for other in [*variable.dims, *_referenced(variable.attributes)]:
             found = _nearest(known, group.path.strip("/"), other)
@@ -60,7 +62,7 @@ def select(root: Group, wanted: Sequence[str] | None) -> set[str]:
 
 def _paths(group: Group) -> Iterator[tuple[str, str]]:
     """Yield path and name of each variable of a group."""
-    for name in group.variables:
+    for name in (*group.variables, *group.unreadable):
         yield f"{group.path.strip('/')}/{name}".lstrip("/"), name
 
 

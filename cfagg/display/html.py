@@ -127,6 +127,11 @@ def _group(group: GroupSummary, aggregations: Mapping[str, Aggregation]) -> str:
         parts.append(_fold(count_text(len(ordinary), "variable"), table))
     if group.attributes:
         parts.append(_attributes(group.attributes))
+    for u in group.unreadable:
+        rows = [[problem] for problem in u.problems]
+        more = _fold(count_text(len(rows), "problem"), _table(["problem"], rows)) if rows else ""
+        head = f'<span class="cfagg-name">{escape(u.name)}</span> cannot be read: {escape(u.reason)}'
+        parts.append(f'<div class="cfagg-card"><div class="cfagg-head">{head}</div>{more}</div>')
     cards = (v for v in group.variables if v.aggregation is not None)
     parts += [_variable(v, aggregations.get(variable_path(group.path, v.name))) for v in cards]
     return "".join(parts)

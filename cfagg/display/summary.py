@@ -31,6 +31,7 @@ __all__ = [
     "Listing",
     "PartitionSummary",
     "ReferenceSummary",
+    "UnreadableSummary",
     "VariableSummary",
     "aggregations",
     "dtype_name",
@@ -174,6 +175,15 @@ class VariableSummary:
 
 
 @dataclass(frozen=True)
+class UnreadableSummary:
+    """One variable that is an aggregation, or looks like one, and cannot be read, with everything that is wrong."""
+
+    name: str
+    reason: str
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class GroupSummary:
     """One group; `private` names the variables that only hold values of partitions."""
 
@@ -182,6 +192,7 @@ class GroupSummary:
     dimensions: tuple[DimensionSummary, ...]
     variables: tuple[VariableSummary, ...]
     private: tuple[str, ...]
+    unreadable: tuple[UnreadableSummary, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -354,6 +365,11 @@ def _group(group: Group, access: Access, rows: int | None, chosen: set[tuple[str
         ),
         variables=variables,
         private=tuple(group.private),
+        unreadable=tuple(
+            UnreadableSummary(name, error.message, tuple(map(str, error.problems)))
+            for name, error in group.unreadable.items()
+            if not chosen
+        ),
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from cfagg.display.escape import printable
 from cfagg.display.summary import (
+    ROWS,
     AggregationSummary,
     AxisSummary,
     FileSummary,
@@ -231,6 +232,11 @@ def _group_lines(group: GroupSummary, *, attributes: bool) -> Iterator[str]:
             lines = variable_lines(v, attributes=attributes)
             yield "aggregation " + next(lines)
             yield from lines
+    for u in group.unreadable:
+        yield ""
+        yield f"aggregation {printable(u.name)} cannot be read: {printable(u.reason)}"
+        cells = [[printable(problem)] for problem in u.problems]
+        yield from _listing(Listing.of(len(cells), cells.__getitem__, ROWS), "  ")
     if attributes and group.attributes:
         yield ""
         yield "attributes:"

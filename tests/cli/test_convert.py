@@ -1,10 +1,12 @@
 """The `cfagg convert` command."""
 
+import json
 import os
 import pty
 import subprocess
 import sys
 
+import netCDF4
 import pytest
 import zarr
 
@@ -76,3 +78,71 @@ def test_the_bar_is_drawn_on_a_terminal_only(floats, tmp_path):  # noqa: F811
     assert b"\x1b[" in drawn
     quiet = subprocess.run([*command, "--overwrite"], capture_output=True)
     assert quiet.stderr == b""
+
+
+def foreign(path):
+    """Write a file with an aggregation of another convention beside an ordinary variable."""
+    with netCDF4.Dataset(path, "w") as ds:
+        ds.createDimension("t", 2)
+        ds.createVariable("tas", "f4", ()).aggregated_dimensions = "t"
+        ds.createVariable("pr", "f4", ("t",))[:] = [3, 4]
+    return str(path)
+
+
+def test_an_aggregation_that_cannot_be_read_is_a_refused_loss(tmp_path, capsys):
+    path = foreign(tmp_path / "a.nc")
+    assert main(["convert", path, str(tmp_path / "a.zarr")]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "'tas' is an aggregation that cannot be read" in said.err
+    assert "--on-loss drop" in said.err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.nc"]
+
+
+def test_a_loss_that_is_accepted_is_listed_even_if_quiet(tmp_path, capsys):
+    path = foreign(tmp_path / "a.nc")
+    assert main(["convert", path, "-o", str(tmp_path / "a.zarr"), "--on-loss", "drop", "-q"]) == 0
+    said = capsys.readouterr()
+    assert said.err.startswith("lost: tas: the variable is lost: ")
+    assert list(zarr.open_group(tmp_path / "a.zarr", mode="r").array_keys()) == ["pr"]
+
+
+def test_the_report_of_a_conversion_can_be_json(tmp_path, capsys):
+    path = foreign(tmp_path / "a.nc")
+    assert main(["convert", path, str(tmp_path / "a.zarr"), "--on-loss", "drop", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["variables"] == ["pr"]
+    assert [(loss["where"], loss["what"]) for loss in found["losses"]] == [("tas", "the variable")]
+
+
+def test_other_variables_are_converted_without_a_loss(tmp_path, capsys):
+    path = foreign(tmp_path / "a.nc")
+    assert main(["convert", path, str(tmp_path / "a.zarr"), "--variable", "pr"]) == 0
+    assert "lost" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["out.nc", "out.NC4", "out.nca", "out.icechunk", "out.zip"])
+def test_a_target_named_like_another_format_is_a_usage_error_and_no_directory(tmp_path, capsys, name):
+    path = foreign(tmp_path / "a.nc")
+    assert main(["convert", path, str(tmp_path / name), "--variable", "pr"]) == 2
+    assert "only Zarr stores can be written" in capsys.readouterr().err
+    assert not (tmp_path / name).exists()
+
+
+def test_the_target_is_named_once(tmp_path, capsys):
+    path = foreign(tmp_path / "a.nc")
+    assert main(["convert", path]) == 2
+    assert "the store to write is missing" in capsys.readouterr().err
+    assert main(["convert", path, str(tmp_path / "a.zarr"), "-o", str(tmp_path / "b.zarr")]) == 2
+    assert "name the store once" in capsys.readouterr().err
+
+
+def test_show_lists_an_aggregation_that_cannot_be_read_and_goes_on(tmp_path, capsys):
+    path = foreign(tmp_path / "a.nc")
+    assert main(["show", path]) == 0
+    shown = capsys.readouterr().out
+    assert "pr" in shown
+    assert "aggregation tas cannot be read: " in shown
+    assert main(["show", path, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [u["name"] for u in found["groups"][0]["unreadable"]] == ["tas"]

@@ -63,7 +63,7 @@ def test_the_form_is_the_one_documented():
     variable = found["groups"][0]["variables"][0]
     a = variable["aggregation"]
     assert list(found) == ["form", "form_version", "path", "format", "groups"]
-    assert list(found["groups"][0]) == ["path", "attributes", "dimensions", "variables", "private"]
+    assert list(found["groups"][0]) == ["path", "attributes", "dimensions", "variables", "private", "unreadable"]
     assert list(variable) == ["name", "dimensions", "shape", "dtype", "attributes", "aggregation"]
     assert list(a) == [
         "partition_count", "missing_count", "matrix_shape", "axes", "partitions", "layouts", "references",
