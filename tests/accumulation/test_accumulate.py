@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import zarr
 
+import cfagg
 from cfagg.accumulation import freshness
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.arrays import read_whole
@@ -406,3 +407,22 @@ def test_a_scale_of_zero_or_a_fill_value_in_words_is_refused(tmp_path):
         reference.write_source(tmp_path / "a.zarr", f"v{i}", field(), DIMS, CHUNKS, attributes=attributes)
         with pytest.raises(ConformError, match=next(iter(attributes))):
             accumulate(tmp_path / "a.zarr", f"v{i}")
+
+
+# ---- shards that do not hold all of their chunks ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("absent", [[(0, 0)], [(0, 0), (0, 1)], [(0, 0), (0, 1), (1, 0), (1, 1)]])
+def test_a_shard_whose_inner_chunks_are_partly_or_all_absent_is_summed_as_fill_values(tmp_path, absent):
+    raw = np.arange(64, dtype="f4").reshape(8, 8)
+    for i, j in absent:
+        raw[4 * i : 4 * i + 4, 4 * j : 4 * j + 4] = np.nan
+    made = zarr.create_array(tmp_path / "a.zarr", name="tas", shape=(8, 8), chunks=(4, 4), shards=(8, 8), dtype="f4",
+                             fill_value=np.nan, dimension_names=["y", "x"])  # fmt: skip
+    made[...] = raw
+    accumulate(tmp_path / "a.zarr", "tas")
+    acc = cfagg.open_accumulated(tmp_path / "a.zarr", "tas")
+    assert acc.count().item() == np.isfinite(raw).sum()
+    np.testing.assert_array_equal(acc.sum("y", isel={"y": slice(1, 6)}).values, np.nansum(raw[1:6], axis=0))
+    np.testing.assert_array_equal(acc.mean("x").values, np.array([np.nanmean(r) if np.isfinite(r).any() else np.nan
+                                                                   for r in raw]))  # fmt: skip
