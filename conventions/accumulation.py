@@ -20,7 +20,7 @@ from cfagg.conventions import limits
 from cfagg.conventions.accumulation_extra import parse_extra, write_extra
 from cfagg.conventions.accumulation_model import ArrayAttributes, Combinations, Dims, Names
 from cfagg.conventions.accumulation_record import Extra
-from cfagg.conventions.accumulation_schema import ARRAY, GROUP, validate
+from cfagg.conventions.accumulation_schema import ARRAY, GROUP, inspect, is_integer, validate
 from cfagg.conventions.accumulation_tree import KEY, read_tree, write_tree
 from cfagg.conventions.findings import Findings, shorten
 from cfagg.errors import LimitError, NotAccumulatedError
@@ -106,7 +106,7 @@ def parse_group(attributes: Mapping[str, Any], dims: Sequence[str], *, source: s
 
 def _read_group(attributes: Mapping[str, Any], dims: Dims | None, findings: Findings) -> Combinations:
     """Return what a group names, or raise with every problem."""
-    validate(attributes, GROUP, findings)
+    inspect(attributes, GROUP, findings)
     combinations = read_tree(_object(attributes).get(KEY), dims, findings)
     findings.check("the group attribute of the accumulation breaks its convention")
     return combinations
@@ -149,7 +149,9 @@ def write_group(combinations: Mapping[Dims, Names], dims: Sequence[str]) -> dict
     if len(sets) < len(combinations):
         findings.problem("", "the same dimensions stand twice, in different order")
     attributes = {KEY: write_tree(sets, order)}
-    validate(attributes, GROUP, findings)
+    inspect(attributes, GROUP, findings)
+    if not findings.problems:
+        validate(attributes, GROUP, findings)
     read_tree(attributes[KEY], order, findings)
     findings.check("no group attribute can be written")
     return attributes
@@ -202,19 +204,19 @@ def parse_array(
     named = None if dimension_names is None else list(dimension_names)
     if named is not None and "_ARRAY_DIMENSIONS" not in attributes:
         attributes = {**attributes, "_ARRAY_DIMENSIONS": named}
-    validate(attributes, ARRAY, findings)
+    inspect(attributes, ARRAY, findings)
     found = _object(attributes).get("_ARRAY_DIMENSIONS")
     strides = _object(attributes).get("_ACCUMULATION_STRIDE")
     if isinstance(found, list):
         _check_dims(found, ndim, dims, named, findings)
     if isinstance(strides, list):
         for i, stride in enumerate(strides):
-            if _is_integer(stride) and not 0 <= stride < 2**63:
+            if is_integer(stride) and not 0 <= stride < 2**63:
                 expected = "0 where the dimension is not accumulated, else the number of chunks between two sums"
                 findings.problem(f"_ACCUMULATION_STRIDE[{i}]", f"{expected}; found {shorten(stride)}")
         if isinstance(found, list) and len(strides) != len(found):
             findings.problem("_ACCUMULATION_STRIDE", f"{len(strides)} strides for {len(found)} dimensions")
-        elif isinstance(found, list) and combination is not None and all(map(_is_integer, strides)):
+        elif isinstance(found, list) and combination is not None and all(map(is_integer, strides)):
             expect, have = (
                 set(combination),
                 {d for d, n in zip(found, strides, strict=True) if n and isinstance(d, str)},
@@ -258,11 +260,6 @@ def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _is_integer(value: Any) -> bool:
-    """Return whether a JSON value is an integer as the schema has it: 2.0 is one, true is not."""
-    return type(value) is int or (type(value) is float and value.is_integer())
-
-
 def write_array(dims: Sequence[str], stride: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes of an accumulation array.
 
@@ -293,7 +290,11 @@ def write_array(dims: Sequence[str], stride: Sequence[Any] | Mapping[str, Any]) 
     # Integers of NumPy are written as Python's own; JSON has no others.
     numbers = [n.item() if isinstance(n, np.generic) else n for n in stride]
     attributes = {"_ARRAY_DIMENSIONS": list(dims), "_ACCUMULATION_STRIDE": numbers}
-    return parse_array(attributes).as_dict()
+    written = parse_array(attributes).as_dict()
+    findings = Findings("accumulation array")
+    validate(written, ARRAY, findings)
+    findings.check("no attributes can be written")
+    return written
 
 
 def find_array(attributes: Mapping[str, Any], dims: Iterable[str], kind: Kind = "_DATA_WEIGHTED") -> str:

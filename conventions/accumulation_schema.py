@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -17,10 +17,23 @@ from cfagg.conventions import limits
 from cfagg.conventions.findings import Findings, shorten
 from cfagg.errors import LimitError
 
-__all__ = ["ARRAY", "GROUP", "KINDS", "is_dimension", "path_text", "schema", "validate"]
+__all__ = [
+    "ARRAY",
+    "GROUP",
+    "KINDS",
+    "inspect",
+    "is_dimension",
+    "is_integer",
+    "path_text",
+    "schema",
+    "validate",
+]
 
 #: Names of the two schemas.
 GROUP, ARRAY = "accumulation_group", "accumulation_array"
+
+#: The attributes that they speak of.
+_KEYS = {GROUP: ("_ACCUMULATION_GROUP",), ARRAY: ("_ARRAY_DIMENSIONS", "_ACCUMULATION_STRIDE")}
 
 #: The keys that name arrays; every other key of the group attribute is a dimension.
 KINDS = ("_DATA_UNWEIGHTED", "_DATA_WEIGHTED", "_WEIGHTS")
@@ -56,6 +69,21 @@ def _validator(name: str) -> Any:
 
 
 def validate(document: Any, name: str, findings: Findings) -> None:
+    """Note whether a document that is to be written breaks its schema, by the schema itself.
+
+    Reading goes without it (`inspect`): loading the library takes longer than any question to an accumulation.
+
+    Parameters
+    ----------
+    document, name, findings
+        As of `inspect`.
+    """
+    document = _part(document, name, findings)
+    for error in _validator(name).iter_errors(document):
+        findings.problem(path_text(error.absolute_path), f"breaks the rule {error.validator!r} of its JSON schema")
+
+
+def inspect(document: Any, name: str, findings: Findings) -> None:
     """Note everything that breaks a schema.
 
     Parameters
@@ -75,18 +103,77 @@ def validate(document: Any, name: str, findings: Findings) -> None:
     Examples
     --------
     >>> findings = Findings("tas")
-    >>> validate({"_ARRAY_DIMENSIONS": ["time"], "_ACCUMULATION_STRIDE": [0.5]}, "accumulation_array", findings)
+    >>> inspect({"_ARRAY_DIMENSIONS": ["time"], "_ACCUMULATION_STRIDE": [0.5]}, "accumulation_array", findings)
     >>> print(*findings.problems)
     _ACCUMULATION_STRIDE[0]: integer expected, found 0.5
     """
-    loaded = _validator(name)
+    document = _part(document, name, findings)
+    if not isinstance(document, dict):
+        findings.problem("", f"object expected, found {shorten(document)}")
+        return
+    found = _in_group(document) if name == GROUP else _in_array(document)
+    for steps, place, message in sorted(found, key=lambda f: [str(step) for step in f[0]]):
+        findings.problem(path_text([*steps, *place]), message)
+
+
+def _part(document: Any, name: str, findings: Findings) -> Any:
+    """Return the part of a document that its schema speaks of, if it is of a true one's size."""
     if isinstance(document, Mapping):
-        document = {key: document[key] for key in loaded.schema["properties"] if key in document}
+        document = {key: document[key] for key in _KEYS[name] if key in document}
     _bound(document, findings.subject)
-    for error in sorted(loaded.iter_errors(document), key=lambda e: [str(step) for step in e.absolute_path]):
-        where = path_text(error.absolute_path)
-        for place, message in _told(error, where):
-            findings.problem(place, message)
+    return document
+
+
+#: What is wrong: the key path of the object concerned, what follows it in messages, and the message.
+_Wrong = tuple[tuple[str | int, ...], tuple[str | int, ...], str]
+
+
+def _in_array(document: dict[str, Any]) -> Iterator[_Wrong]:
+    """Yield what is wrong with the attributes of an array."""
+    for key, kind, fits in (
+        ("_ARRAY_DIMENSIONS", "string", lambda v: isinstance(v, str)),
+        ("_ACCUMULATION_STRIDE", "integer", is_integer),
+    ):
+        if key not in document:
+            yield (), (key,), "missing"
+        elif not isinstance(document[key], list):
+            yield (key,), (), f"array expected, found {shorten(document[key])}"
+        else:
+            for i, value in enumerate(document[key]):
+                if not fits(value):
+                    yield (key, i), (), f"{kind} expected, found {shorten(value)}"
+
+
+def _in_group(document: dict[str, Any]) -> Iterator[_Wrong]:
+    """Yield what is wrong with the attribute of a group."""
+    (key,) = _KEYS[GROUP]
+    if key not in document:
+        yield (), (key,), "missing"
+        return
+    waiting: list[tuple[tuple[str, ...], Any]] = [((key,), document[key])]
+    while waiting:
+        steps, node = waiting.pop()
+        if not isinstance(node, dict):
+            yield steps, (), f"object expected, found {shorten(node)}"
+            continue
+        # No array is named outside of a dimension.
+        kinds = KINDS if len(steps) > 1 else ()
+        for name, value in node.items():
+            if is_dimension(name):
+                waiting.append(((*steps, name), value))
+            elif name not in kinds:
+                yield steps, (name,), _not_a_dimension(name)
+            elif not isinstance(value, str):
+                yield (*steps, name), (), f"string expected, found {shorten(value)}"
+
+
+def is_integer(value: Any) -> bool:
+    """Return whether a JSON value is an integer as JSON schema has it: 2.0 is one, true is not.
+
+    >>> is_integer(2.0), is_integer(True), is_integer(0.5)
+    (True, False, False)
+    """
+    return type(value) is int or (type(value) is float and value.is_integer())
 
 
 def _bound(document: Any, subject: str) -> None:
@@ -106,25 +193,6 @@ def _bound(document: Any, subject: str) -> None:
                 )
         count += len(below)
         level, depth = below, depth + 1
-
-
-def _told(error: Any, where: str) -> Iterable[tuple[str, str]]:
-    """Yield place and message of one error of the validator, in words of ours; its own quote whole documents."""
-    if error.validator == "type":
-        yield where, f"{error.validator_value} expected, found {shorten(error.instance)}"
-    elif error.validator == "required":
-        for key in error.validator_value:
-            # The validator gives one error per key; each says its own.
-            if key not in error.instance and error.message.startswith(repr(key)):
-                yield key, "missing"
-    elif error.validator == "additionalProperties":
-        for key in error.instance:
-            if key not in error.schema.get("properties", {}) and not any(
-                re.search(pattern, key) for pattern in error.schema.get("patternProperties", {})
-            ):
-                yield path_text([*error.absolute_path, key]), _not_a_dimension(key)
-    else:  # a keyword that today's schemas do not use
-        yield where, f"breaks the rule {error.validator!r} of its JSON schema"
 
 
 def is_dimension(key: str) -> bool:
