@@ -31,8 +31,11 @@ INHERITED = (
     "units_metadata",
 )
 
-#: Those that had to agree before.
+#: Those that had to agree from CF-1.7 to CF-1.10; before, only the first two.
 _AGREEING = ("units", "standard_name", "axis", "positive", "calendar", "leap_month", "leap_year", "month_lengths")
+
+#: Those that bounds should not have before CF-1.11.
+_UNWANTED = ("_FillValue", "missing_value")
 
 
 #: Those that CLM005 looks at.
@@ -174,9 +177,9 @@ def inherited_attributes_are_on_the_parent(c: Context) -> Iterator[Hit]:
 @rule("BND007")
 def inherited_attributes_are_the_parents(c: Context) -> Iterator[Hit]:
     """An inherited attribute on a boundary variable is that of its parent in type and value."""
-    exact = c.version >= Version(1, 11)
+    names = INHERITED if c.version >= Version(1, 11) else _AGREEING if c.version >= Version(1, 7) else _AGREEING[:2]
     for v, b in _inheriting(c):
-        for name in INHERITED if exact else _AGREEING:
+        for name in names:
             if "bounds" not in v.attributes and name in _OF_CLIMATOLOGIES:
                 continue  # CLM005
             if name not in b.attributes or name not in v.attributes:
@@ -212,9 +215,10 @@ def _value(v: Variable, name: str) -> str:
 
 @rule("BND010")
 def no_inherited_attributes(c: Context) -> Iterator[Hit]:
-    """A boundary variable does not repeat attributes of its parent."""
+    """A boundary variable does not repeat attributes of its parent, and before CF-1.11 declares no missing data."""
+    names = INHERITED if c.version >= Version(1, 11) else _AGREEING if c.version >= Version(1, 7) else ()
     for v, b in _inheriting(c):
-        for name in INHERITED:
+        for name in names:
             if name in b.attributes and name in v.attributes and _same(c, b.attributes[name], v.attributes[name]):
                 yield Hit(
                     b,
@@ -222,6 +226,16 @@ def no_inherited_attributes(c: Context) -> Iterator[Hit]:
                     f"{name} repeats what the boundary variable inherits from {v.path!r}; delete it",
                     fix=(Edit(b.path, name),),
                 )
+            elif name in b.attributes and name not in v.attributes and c.version < Version(1, 11):
+                yield Hit(
+                    b,
+                    name,
+                    f"{name} belongs on the coordinate {v.path!r}, not on its bounds; move it there",
+                    fix=(Edit(b.path, name, safe=False),),
+                )
+        for name in _UNWANTED if c.version < Version(1, 11) else ():
+            if name in b.attributes:
+                yield Hit(b, name, f"before CF-1.11 bounds should not have {name}; delete it")
 
 
 def climatological(c: Context) -> list[tuple[Variable, Variable]]:

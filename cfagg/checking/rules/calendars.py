@@ -18,6 +18,8 @@ from cfagg.checking.versions import Version
 #: First and last days of the standard calendar around its gap.
 _OLD, _NEW = (1582, 10, 4), (1582, 10, 15)
 
+_GAP = "the standard calendar goes from 1582-10-04 to 1582-10-15"
+
 
 @rule("TIM009")
 def calendar_only_on_times(c: Context) -> Iterator[Hit]:
@@ -171,7 +173,10 @@ def reference_is_a_date_of_the_calendar(c: Context) -> Iterator[Hit]:
     for t in c.once(times):
         wrong = _invalid(t, c.version)
         if wrong:
-            yield Hit(t.variable, "units", f"the reference datetime {t.text!r} is not valid: {wrong}")
+            # Up to CF-1.11 dates in the gap of October 1582 are discouraged, not ruled out.
+            gap = wrong == _GAP and c.version < Version(1, 12)
+            told = f"the reference datetime {t.text!r} is not valid: {wrong}"
+            yield Hit(t.variable, "units", told, "warning" if gap else None)
 
 
 def _invalid(t: Time, version: Version) -> str:
@@ -192,7 +197,8 @@ def _invalid(t: Time, version: Version) -> str:
         return f"there is no hour {hour}"
     if minute > 59:
         return f"there is no minute {minute}"
-    if second >= 60:
+    # Only since CF-1.9 do calendars other than utc have no leap seconds.
+    if second >= (60 if version >= Version(1, 9) else 61):
         if t.calendar != "utc":
             return f"seconds of 60 and more are leap seconds, which {_called(t)} does not have"
         if second >= 61 or (hour, minute) != (23, 59) or not may_have_leap_second(year, month, day):
@@ -203,8 +209,8 @@ def _invalid(t: Time, version: Version) -> str:
 def _outside(t: Time, date: tuple[int, int, int], version: Version) -> str:
     """Return why a date is beyond the span of the calendar, empty if it is not."""
     if t.calendar == "standard" and _OLD < date < _NEW:
-        return "the standard calendar goes from 1582-10-04 to 1582-10-15"
-    if t.calendar in ("standard", "julian") and date[0] < 0:
+        return _GAP
+    if t.calendar in ("standard", "julian") and date[0] < 0 and version >= Version(1, 9):
         return f"the {t.calendar} calendar has no negative years"
     first = {"tai": 1958, "utc": 1972 if version >= Version(1, 13) else 1958}.get(t.calendar or "")
     if first is not None and date[0] < first:
@@ -250,9 +256,13 @@ def times_have_a_calendar(c: Context) -> Iterator[Hit]:
 @rule("TIM014")
 def no_year_zero(c: Context) -> Iterator[Hit]:
     """Year 0 is not used in the standard and the julian calendar."""
+    # Before CF-1.9 only references were meant, and only in the calendar of the real world.
+    old = c.version < Version(1, 9)
     for t in c.once(times):
         d = t.datetime
-        if t.calendar not in ("standard", "julian") or d is None or not d.complete or _invalid(t, c.version):
+        if t.calendar not in (("standard",) if old else ("standard", "julian")):
+            continue
+        if d is None or not d.complete or _invalid(t, c.version):
             continue
         if int(d.year) == 0:
             yield Hit(
@@ -261,7 +271,7 @@ def no_year_zero(c: Context) -> Iterator[Hit]:
                 f"the reference datetime {t.text!r} is in year 0, a deprecated way to mark a climatology; use the "
                 "attribute climatology",
             )
-        elif c.options.data:
+        elif c.options.data and not old:
             yield from _values_in_year_zero(c, t, d)
 
 
@@ -289,7 +299,7 @@ def standard_instead_of_gregorian(c: Context) -> Iterator[Hit]:
 
 @rule("TIM016", needs="data")
 def times_stay_on_one_side_of_1582(c: Context) -> Iterator[Hit]:
-    """In the standard calendar, reference and times are not on different sides of October 1582."""
+    """In the standard calendar, reference and times (before CF-1.13, the times) are on one side of October 1582."""
     for t in c.once(times):
         d = t.datetime
         if t.calendar != "standard" or d is None:
@@ -299,6 +309,15 @@ def times_stay_on_one_side_of_1582(c: Context) -> Iterator[Hit]:
             continue
         change = seconds_between("standard", d, _NEW)
         before, after = span[0] < change, span[1] >= change
+        if c.version < Version(1, 13):
+            if before and after:
+                yield Hit(
+                    t.variable,
+                    None,
+                    "the times are partly before and partly after October 1582, across the change of the calendar; use "
+                    "the calendar proleptic_gregorian",
+                )
+            continue
         old = d.date <= _OLD
         if (old and after) or (not old and before):
             yield Hit(

@@ -15,6 +15,7 @@ from cfagg.checking.context import Context
 from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.model import LONGEST, Variable
 from cfagg.checking.rule import rule
+from cfagg.checking.versions import Version
 
 _WORD = re.compile(r"[A-Za-z0-9_.+@-]+")
 _WIDE_WORD = re.compile(r"[\w.+@-]+")
@@ -104,6 +105,8 @@ def flag_meanings_are_words(c: Context) -> Iterator[Hit]:
             "flag_meanings",
             f"{bad[:80]!r} in flag_meanings has {signs[:20]!r}; words are of letters, digits and _ - . + @, with "
             "blanks between them",
+            # CF-1.4 says that they are words, not yet of which characters.
+            None if c.version >= Version(1, 5) else "warning",
             fix=(Edit(v.path, "flag_meanings", plain, safe=False),) if whole else (),
         )
 

@@ -101,7 +101,7 @@ def _unknown(c: Context, v: Variable, units: str) -> str | None:
     if reference is not None and v in c.once(time_like):
         if not reference[2]:
             return None  # TIM001
-        if c.version >= Version(1, 9) and v in c.once(invalid_references):
+        if v in c.once(invalid_references):
             return None  # TIM012
     if is_cell(c, v) and any(r.source.text("units") == units for r in c.references_to(v, "bounds", "climatology")):
         return None  # told once, of the parent

@@ -63,8 +63,9 @@ def test_a_range_that_is_open_at_one_side_is_only_mentioned() -> None:
     assert [f.severity for f in found] == ["info"]
 
 
-def test_two_attributes_were_not_compared_before_cf_1_5() -> None:
-    assert codes(cdl("float", "v:missing_value = -1.f ; v:_FillValue = -2.f ;", version="1.4"), "DAT") == []
+@pytest.mark.parametrize("version", ["1.0", "1.4", "1.5"])
+def test_both_ways_to_mark_missing_data_agree_in_all_versions(version: str) -> None:
+    assert codes(cdl("float", "v:missing_value = -1.f ; v:_FillValue = -2.f ;", version=version), "DAT") == ["DAT009"]
 
 
 def json(dtype: str, **attributes: object) -> Dataset:
