@@ -30,6 +30,9 @@ _HOMES = {
     "show": "cfagg.display.shown",
 }
 
+#: Public modules that are attributes after ``import cfagg`` too.
+_MODULES = frozenset({"conventions", "demo", "errors", "kernels", "model"})
+
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
 
 if TYPE_CHECKING:
@@ -64,6 +67,8 @@ def __getattr__(name: str) -> Any:
             sys.modules["cfagg.model"].html_hook = _aggregation_html  # type: ignore[attr-defined]
         globals()[name] = value
         return value
+    if name in _MODULES:
+        return import_module(f"cfagg.{name}")
     raise AttributeError(f"module 'cfagg' has no attribute {name!r}")
 
 
@@ -73,4 +78,4 @@ if "xarray" in sys.modules:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -20,9 +20,11 @@
     ├── NotAccumulatedError    (LookupError)          an array without the accumulation that is asked for
     ├── StaleError             (RuntimeError)         an accumulation of data that have changed since
     ├── SourceError            (OSError)              an input file that cannot be opened as asked
+    │   └── SourceNotFoundError (FileNotFoundError)   an input that is not there
     ├── TargetExistsError      (FileExistsError)      an output that would be replaced
     ├── TargetError            (OSError)              an output that cannot be written
     └── UnsupportedError       (NotImplementedError)  legal input that this version cannot honour
+        └── MissingExtraError  (ModuleNotFoundError)  an optional library that is not installed
 
     CfaggWarning               (UserWarning)
     ├── RepairWarning                                 text that was read after a repair
@@ -48,6 +50,7 @@ __all__ = [
     "FragmentNotFoundError",
     "FragmentReadError",
     "LimitError",
+    "MissingExtraError",
     "ModelError",
     "NotAccumulatedError",
     "OptionError",
@@ -55,6 +58,7 @@ __all__ = [
     "RepairWarning",
     "SelectionError",
     "SourceError",
+    "SourceNotFoundError",
     "StaleAccumulationWarning",
     "StaleError",
     "StaleIndexWarning",
@@ -195,6 +199,10 @@ class SourceError(CfaggError, OSError):
     """An input that is not there, or not in a format that cfagg reads."""
 
 
+class SourceNotFoundError(SourceError, FileNotFoundError):
+    """An input file or directory that is not there."""
+
+
 class TargetExistsError(CfaggError, FileExistsError):
     """An output exists and replacing it was not asked for."""
 
@@ -205,6 +213,25 @@ class TargetError(CfaggError, OSError):
 
 class UnsupportedError(CfaggError, NotImplementedError):
     """Legal input that this version of cfagg cannot honour."""
+
+
+class MissingExtraError(UnsupportedError, ModuleNotFoundError):
+    """A library that belongs to an extra of cfagg and is not installed.
+
+    Parameters
+    ----------
+    message, problems
+        As `CfaggError`.
+    name : str, optional
+        Import name of the library.
+    """
+
+    def __init__(self, message: str, problems: Iterable[Problem] = (), name: str | None = None) -> None:
+        super().__init__(message, problems)
+        self.name = name
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.message, self.problems, self.name)
 
 
 class CfaggWarning(UserWarning):

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from cfagg.errors import SourceError, UnknownConventionWarning, UnreadableAggregationError
+from cfagg.extras import require
 from cfagg.model import Aggregation
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ def read(
     >>> ds = cfagg.read("temperature.nca")  # doctest: +SKIP
     >>> ds.tas.sel(time="2000-01").mean("time")  # doctest: +SKIP
     """
+    if chunks is not None:
+        require("arrays in chunks (chunks=)", "dask")
     import xarray
 
     import cfagg.accessor  # noqa: F401  registers ds["tas"].cfagg

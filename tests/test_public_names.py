@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,35 @@ import cfagg
 def test_a_public_name_is_found_and_listed(name: str) -> None:
     assert getattr(cfagg, name) is not None
     assert name in dir(cfagg)
+
+
+@pytest.mark.parametrize("name", ["conventions", "demo", "errors", "kernels", "model"])
+def test_a_public_module_is_an_attribute_of_the_package(name: str) -> None:
+    program = f"import cfagg; print(cfagg.{name}.__name__, {name!r} in dir(cfagg))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == [f"cfagg.{name}", "True"], done.stderr
+
+
+#: Every function that takes the name of an input.
+READERS = {
+    "read": lambda name: cfagg.read(name),
+    "show": lambda name: cfagg.show(name),
+    "check": lambda name: cfagg.check(name),
+    "convert": lambda name: cfagg.convert(name, f"{name}.out"),
+    "accumulate": lambda name: cfagg.accumulate(name, "tas"),
+    "open_accumulated": lambda name: cfagg.open_accumulated(name, "tas"),
+    "open_aggregation": lambda name: cfagg.open_aggregation(name, "tas"),
+    "open_observations": lambda name: cfagg.open_observations(name),
+    "create_observations": lambda name: cfagg.create_observations(f"{name}.yaml", f"{name}.zarr"),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_an_input_that_is_not_there_is_a_file_not_found_error_everywhere(reader: str, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nothing") as caught:
+        READERS[reader](str(tmp_path / "nothing"))
+    assert isinstance(caught.value, cfagg.errors.SourceNotFoundError)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from cfagg.accumulation.journal import Journal
 from cfagg.accumulation.partials import Found, Recipe, compute
 from cfagg.accumulation.scratch import Scratch
-from cfagg.errors import LimitError, UnsupportedError
+from cfagg.errors import LimitError
+from cfagg.extras import require
 
 __all__ = ["Progress", "map_by_dask", "map_by_threads", "threads_that_fit"]
 
@@ -146,12 +147,9 @@ def map_by_dask(
     client : distributed.Client or str
         The cluster, or the address of its scheduler.
     """
-    try:
-        from distributed import Client, as_completed
-    except ImportError as error:
-        raise UnsupportedError(
-            "client= needs dask.distributed, which is not installed: pip install 'cfagg[dask]'"
-        ) from error
+    require("accumulations on a Dask cluster (client=)", "distributed")
+    from distributed import Client, as_completed
+
     own = isinstance(client, str)
     client = Client(client) if own else client
     tally = _Tally(recipe, todo, progress)

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from cfagg.checking.suppressions import Suppression
-from cfagg.errors import SourceError
+from cfagg.errors import SourceError, SourceNotFoundError
 
 __all__ = ["KEYS", "Finder", "Reader", "Settings", "load"]
 
@@ -161,7 +161,8 @@ def _read(path: Path) -> Settings | None:
         with path.open("rb") as file:
             raw = file.read(_LARGEST + 1)
     except OSError as error:
-        raise SourceError(f"{path}: {error.strerror or error}") from error
+        absent = SourceNotFoundError if isinstance(error, FileNotFoundError) else SourceError
+        raise absent(f"{path}: {error.strerror or error}") from error
     own = path.name != "pyproject.toml"
     if not own and b"cfagg" not in raw:
         return None

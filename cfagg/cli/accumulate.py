@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from cfagg.cli import selecting
-from cfagg.errors import SelectionError, SourceError, UnsupportedError
+from cfagg.errors import SelectionError, SourceError
+from cfagg.extras import require
 
 __all__ = ["add_parser", "run"]
 
@@ -195,10 +196,9 @@ def _cluster(address: str | None) -> Iterator[Any]:
     if address is None:
         yield None
         return
-    try:
-        from distributed import Client
-    except ModuleNotFoundError as error:
-        raise UnsupportedError("--dask needs dask.distributed: pip install 'cfagg[dask]'") from error
+    require("clusters (--dask)", "distributed")
+    from distributed import Client
+
     try:
         client = Client(address, timeout="10s")
     except (OSError, ValueError) as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cfagg.cli import obs_common, output, selecting
 from cfagg.errors import UnsupportedError
+from cfagg.extras import require
 
 if TYPE_CHECKING:
     from cfagg.observations.sample import Sample
@@ -119,15 +120,13 @@ def run(args: argparse.Namespace) -> int:
 def _export(sample: Sample, name: str) -> None:
     """Write the rows of a sample."""
     ending = Path(name).suffix.lower()
-    try:
-        if ending == ".csv":
-            frame: Any = sample.to_pandas()
-            frame.to_csv(name, index=False, date_format="%Y-%m-%dT%H:%M:%S")
-        elif ending == ".parquet":
-            from pyarrow import parquet
+    if ending == ".csv":
+        frame: Any = sample.to_pandas()
+        frame.to_csv(name, index=False, date_format="%Y-%m-%dT%H:%M:%S")
+    elif ending == ".parquet":
+        require(".parquet files", "pyarrow")
+        from pyarrow import parquet
 
-            parquet.write_table(sample.to_arrow(), name)
-        else:
-            sample.to_xarray().to_netcdf(name, engine="netcdf4")
-    except ModuleNotFoundError as error:
-        raise UnsupportedError(f"{ending} files need {error.name}: pip install 'cfagg[observations]'") from error
+        parquet.write_table(sample.to_arrow(), name)
+    else:
+        sample.to_xarray().to_netcdf(name, engine="netcdf4")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cfagg.errors import UnsupportedError
+from cfagg.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,11 +58,10 @@ def check_library() -> None:
 
     Raises
     ------
-    UnsupportedError
+    MissingExtraError
         If it is not.
     """
-    if find_spec("matplotlib") is None:
-        raise UnsupportedError("pictures need matplotlib: pip install 'cfagg[plot]'")
+    require("pictures", "matplotlib")
 
 
 @contextmanager

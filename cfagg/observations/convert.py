@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfagg.errors import SelectionError
+from cfagg.extras import require
 from cfagg.observations.metadata import as_json
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def to_arrow(sample: Sample) -> Any:
     SelectionError
         Where a variable has the name of one of the first columns.
     """
+    require("Arrow tables", "pyarrow")
     import pyarrow as pa
 
     arrays, fields = [], []

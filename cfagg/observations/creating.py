@@ -13,6 +13,7 @@ from typing import Any
 
 from cfagg.conversion.options import parse_size, worker_count
 from cfagg.errors import CfaggError, ConventionError, TargetError, TargetExistsError
+from cfagg.extras import require
 from cfagg.observations.appending import Base, open_base
 from cfagg.observations.building import Budget, Built, build
 from cfagg.observations.layouts import write_document
@@ -172,6 +173,7 @@ def create_observations(
     began = time.perf_counter()
     if overwrite and append:
         raise ConventionError("overwrite excludes append; give one of them")
+    require("builds of observations", "pandas", "pyarrow")
     given = load_recipe(recipe)
     budget = Budget(parse_size(memory), worker_count(given.build.max_workers if workers is None else workers))
     place = Place(path, overwrite=overwrite or append, resume=resume)

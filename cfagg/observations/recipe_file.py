@@ -12,7 +12,8 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from cfagg.errors import ConventionError, LimitError, SourceError, UnsupportedError
+from cfagg.errors import ConventionError, LimitError, SourceError, SourceNotFoundError
+from cfagg.extras import require
 
 __all__ = ["plain", "read_yaml"]
 
@@ -38,6 +39,8 @@ def read_yaml(path: Path) -> Any:
     try:
         with path.open("rb") as file:
             text = file.read(MOST_BYTES + 1)
+    except FileNotFoundError as error:
+        raise SourceNotFoundError(f"recipe {path} is not there: there is no such file") from error
     except OSError as error:
         raise SourceError(f"recipe {path} cannot be read: {error.strerror or error}") from error
     if len(text) > MOST_BYTES:
@@ -47,10 +50,8 @@ def read_yaml(path: Path) -> Any:
 
 def parse_yaml(text: bytes | str, where: str) -> Any:
     """Return what YAML text says; see `read_yaml`."""
-    try:
-        import yaml
-    except ImportError as error:
-        raise UnsupportedError("recipes in YAML need the package pyyaml: install cfagg[observations]") from error
+    require("recipes in YAML", "yaml")
+    import yaml
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml has no types
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from cfagg.errors import FragmentReadError, LimitError, SourceError, StaleError
+from cfagg.errors import FragmentReadError, LimitError, SourceError, SourceNotFoundError, StaleError
 
 __all__ = ["MAX_OBJECT", "LocalSource", "Source", "check_key", "make_source"]
 
@@ -135,7 +135,8 @@ class LocalSource:
         name = os.fspath(path)
         self.path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")
         if not name or not Path(self.path).is_dir():
-            raise SourceError(f"{name or 'the empty name'} is no observation store: there is no such directory")
+            absent = SourceError if os.path.lexists(name) else SourceNotFoundError
+            raise absent(f"{name or 'the empty name'} is no observation store: there is no such directory")
         self._files: dict[str, _File] = {}
         self._known: dict[str, tuple[int, int, int]] = {}
 

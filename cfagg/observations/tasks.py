@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from cfagg.errors import CfaggError, SourceError, UnsupportedError
+from cfagg.extras import require
 
 __all__ = ["Pool"]
 
@@ -34,12 +35,9 @@ class Pool:
             self._threads = ThreadPoolExecutor(workers, thread_name_prefix="cfagg-build")
             self._ahead = 2 * workers
             return
-        try:
-            from distributed import Client
-        except ImportError as error:
-            raise UnsupportedError(
-                "client= needs dask.distributed, which is not installed: pip install 'cfagg[dask]'"
-            ) from error
+        require("builds on a Dask cluster (client=)", "distributed")
+        from distributed import Client
+
         if self._own:
             self._client = Client(client)
         self._ahead = 2 * max(1, sum(self._client.nthreads().values()))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import CfaggError, FragmentNotFoundError, FragmentReadError, SourceError
+from cfagg.errors import CfaggError, FragmentNotFoundError, FragmentReadError, SourceError, SourceNotFoundError
 from cfagg.readers import counters
 
 __all__ = [
@@ -62,7 +62,7 @@ class Context:
 
 
 #: Context of files that a user names, not a partition.
-CONTEXT_SOURCE = Context("", SourceError, SourceError, "check the path")
+CONTEXT_SOURCE = Context("", SourceNotFoundError, SourceError, "check the path")
 
 _KINDS = (
     (stat.S_ISDIR, "a directory"),

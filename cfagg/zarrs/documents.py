@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cfagg.errors import LimitError, SourceError
+from cfagg.errors import LimitError, SourceError, SourceNotFoundError
 
 __all__ = [
     "MAX_DOCUMENT",
@@ -46,7 +46,8 @@ def store_path(store: str | os.PathLike[str]) -> str:
         raise SourceError(f"{name} is a URL; chunks are read from local stores only: copy the store to this machine")
     path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")
     if not name or not Path(path).is_dir():
-        raise SourceError(f"{name or 'the empty name'} is no Zarr store: there is no such directory")
+        absent = SourceError if os.path.lexists(name) else SourceNotFoundError
+        raise absent(f"{name or 'the empty name'} is no Zarr store: there is no such directory")
     return path
 
 

@@ -7,7 +7,7 @@ import stat
 
 from cfagg.checking.model import Dataset
 from cfagg.checking.sources import classic
-from cfagg.errors import SourceError
+from cfagg.errors import SourceError, SourceNotFoundError
 
 __all__ = ["MAGIC_HDF5", "open_netcdf"]
 
@@ -78,7 +78,7 @@ def first_bytes(path: str, source: str, count: int = 512) -> bytes:
             with open(path, "rb") as file:  # noqa: PTH123
                 return file.read(count)
     except FileNotFoundError as error:
-        raise SourceError(f"{source} is not there: there is no file or directory of that name") from error
+        raise SourceNotFoundError(f"{source} is not there: there is no file or directory of that name") from error
     except (OSError, ValueError) as error:
         raise SourceError(f"{source} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     raise SourceError(f"{source} is neither a file nor a directory: it cannot be checked")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.errors import ConventionError
+from cfagg.extras import require
 from cfagg.observations.exchange.aside import written_aside
 from cfagg.observations.exchange.kept import KEPT, kept_of, plain
 from cfagg.observations.exchange.table import COLUMNS, META, Table, epochs_of
@@ -70,6 +71,7 @@ def export_parquet(
     >>> found.column_names, found.schema.field("t2m").metadata
     (['date', 'latitude', 'longitude', 't2m'], {b'units': b'degC'})
     """
+    require("Parquet files", "pyarrow")
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cfagg.errors import ConventionError, Problem, SourceError
+from cfagg.errors import ConventionError, Problem, SourceError, SourceNotFoundError
+from cfagg.extras import require
 from cfagg.observations.exchange.assembling import assemble
 from cfagg.observations.exchange.kept import KEPT, Kept, parse_kept
 from cfagg.observations.exchange.table import BLOCK_ROWS, COLUMNS
@@ -70,6 +71,7 @@ def import_parquet(
     ...     print(cfagg.open_observations(store, "2020-01-01", "2020-01-01", "[0,24)", "24h")[0].tolist())
     [[281.5]]
     """
+    require("Parquet files", "pyarrow")
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -77,7 +79,7 @@ def import_parquet(
     try:
         file = pq.ParquetFile(where)
     except FileNotFoundError:
-        raise SourceError(f"{where} is not there") from None
+        raise SourceNotFoundError(f"{where} is not there") from None
     except (OSError, pa.ArrowException) as error:
         raise SourceError(f"{where} cannot be read as Parquet: {error}") from error
     with file:

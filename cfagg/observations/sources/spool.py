@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.errors import CfaggError, SourceError, TargetError
+from cfagg.errors import CfaggError, SourceNotFoundError, TargetError
 from cfagg.observations.frames import attributes_of, with_attributes
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def expand(paths: Iterable[str]) -> list[str]:
         matches = sorted(glob(path, recursive=True)) if several else [path]  # noqa: PTH207  # absolute patterns
         missing = [m for m in matches if not Path(m).is_file()]
         if not matches or missing:
-            raise SourceError(f"{path}: no such file" if not several else f"{path}: no file has such a name")
+            raise SourceNotFoundError(f"{path}: no such file" if not several else f"{path}: no file has such a name")
         found += matches
     return found
 

@@ -1,0 +1,51 @@
+"""Libraries that come with an extra: whether they are installed, before work begins that needs them."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+from cfagg.errors import MissingExtraError
+
+__all__ = ["require"]
+
+#: Library -> extra of cfagg that installs it.
+_EXTRAS = {
+    "dask": "dask",
+    "distributed": "dask",
+    "matplotlib": "plot",
+    "pandas": "observations",
+    "pyarrow": "observations",
+    "torch": "torch",
+    "yaml": "observations",
+}
+
+
+def require(what: str, *libraries: str) -> None:
+    """Raise where one of these libraries is not installed; none of them is loaded.
+
+    Parameters
+    ----------
+    what : str
+        What needs them, as the subject of a sentence with a plural verb.
+    *libraries : str
+        Their import names.
+
+    Raises
+    ------
+    MissingExtraError
+        With the command that installs them.
+
+    Examples
+    --------
+    >>> require("tables", "pandas")
+    """
+    for name in libraries:
+        if not _is_there(name):
+            raise MissingExtraError(f"{what} need {name}: pip install 'cfagg[{_EXTRAS[name]}]'", name=name)
+
+
+def _is_there(name: str) -> bool:
+    if name in sys.modules:
+        return sys.modules[name] is not None
+    return find_spec(name) is not None
