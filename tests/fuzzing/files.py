@@ -1,0 +1,284 @@
+"""Parsers of whole files: classic netCDF, HDF5, CDL, by each way that leads to them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.fuzzing.target import target
+
+
+@cache
+def _folder() -> Path:
+    shared = Path("/dev/shm")
+    return Path(tempfile.mkdtemp(prefix="cfagg-fuzz", dir=shared if shared.is_dir() else None))
+
+
+def stored(data: bytes, suffix: str = ".nc") -> str:
+    """Return the path of a file with these bytes; the same for all inputs, but never the same file."""
+    path = _folder() / f"input{suffix}"
+    aside = _folder() / "aside"
+    aside.write_bytes(data)
+    aside.replace(path)
+    return str(path)
+
+
+def _written(fill: Any, **options: Any) -> bytes:
+    import netCDF4
+
+    path = _folder() / "seed.nc"
+    with netCDF4.Dataset(path, "w", **options) as dataset:
+        fill(dataset)
+    return path.read_bytes()
+
+
+def _grid(dataset: Any) -> None:
+    """A time, two axes and a field, with attributes of several types."""
+    dataset.Conventions = "CF-1.8"
+    dataset.title = "A grid"
+    dataset.createDimension("time", None)
+    dataset.createDimension("lat", 3)
+    time = dataset.createVariable("time", "f8", ("time",))
+    time.setncatts({"units": "days since 2000-01-01", "standard_name": "time"})
+    lat = dataset.createVariable("lat", "f4", ("lat",))
+    lat.setncatts({"units": "degrees_north", "valid_range": np.array([-90, 90], "f4")})
+    field = dataset.createVariable("tas", "i2", ("time", "lat"), fill_value=-999)
+    field.setncatts({"units": "K", "scale_factor": 0.01, "standard_name": "air_temperature"})
+    word = dataset.createVariable("word", "S1", ("lat",))
+    time[:], lat[:], word[:] = [0.5, 1.5], [-30, 0, 30], [b"a", b"b", b"c"]
+    field.set_auto_maskandscale(False)
+    field[:] = [[1, 2, 3], [4, 5, -999]]
+
+
+@cache
+def classic_seeds() -> list[bytes]:
+    formats = ("NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA")
+    return [_written(_grid, format=name) for name in formats]
+
+
+def _deep(dataset: Any) -> None:
+    """What only netCDF-4 has: groups, texts, compressed chunks, an enumeration."""
+    _grid(dataset)
+    inner = dataset.createGroup("inner")
+    inner.createDimension("x", 4)
+    names = inner.createVariable("names", str, ("x",))
+    names[:] = np.array(["a", "bc", "", "é"], object)
+    packed = inner.createVariable("packed", "f4", ("lat", "x"), compression="zlib", shuffle=True, fletcher32=True)
+    packed[:] = np.arange(12).reshape(3, 4)
+    packed.setncattr_string("flags", ["one", "two"])
+
+
+def _aggregation(dataset: Any) -> None:
+    dataset.Conventions = "CF-1.5 NCA-0.1"
+    dataset.createDimension("time", 4)
+    one = dataset.createVariable("tas", "f4", ())
+    one.nca_dimensions = "time"
+    one.nca_array = (
+        '{"directions": {"time": true}, "pdimensions": ["time"], "pshape": [2], "Partitions": ['
+        '{"index": [0], "location": [[0, 2]], "data": {"shape": [2], "ncvar": "part"}},'
+        '{"index": [1], "location": [[2, 4]], "data": {"shape": [2], "ncvar": "part", "part": "[(0, 2, 1)]"}}]}'
+    )
+    dataset.createDimension("two", 2)
+    part = dataset.createVariable("part", "f4", ("two",))
+    part.nca_private = np.int32(1)
+    part[:] = [1, 2]
+
+
+@cache
+def hdf5_seeds() -> list[bytes]:
+    import h5py
+
+    found = [_written(_grid, format="NETCDF4"), _written(_deep, format="NETCDF4")]
+    for version in ("earliest", "latest"):
+        path = _folder() / "seed.h5"
+        with h5py.File(path, "w", libver=version) as file:
+            x = file.create_dataset("x", data=np.arange(4.0))
+            x.make_scale("x")
+            data = file.create_dataset("data", (4, 6), "i4", chunks=(2, 3), compression="gzip", maxshape=(None, 6))
+            data[:] = np.arange(24).reshape(4, 6)
+            data.dims[0].attach_scale(x)
+            data.attrs["units"] = "m"
+            data.attrs["words"] = ["a", "bcd"]
+            group = file.create_group("group")
+            group["compact"] = np.arange(3, dtype="u1")
+            group.attrs["long"] = np.arange(20)
+            file["again"] = h5py.SoftLink("/group/compact")
+        found.append(path.read_bytes())
+    return [*found, _written(_aggregation, format="NETCDF4")]
+
+
+CDL = [
+    """netcdf a {
+dimensions:
+    time = UNLIMITED ; // (2 currently)
+    lat = 3 ;
+variables:
+    double time(time) ;
+        time:units = "days since 2000-01-01" ;
+    float lat(lat), lat_bnds(lat) ;
+        lat:valid_range = -90.f, 90.f ;
+    short tas(time, lat) ;
+        tas:_FillValue = -999s ;
+        tas:scale_factor = 0.01 ;
+        string tas:flags = "one", "two" ;
+    char word(lat) ;
+    byte b ;
+    uint64 big ;
+// global attributes:
+    :Conventions = "CF-1.8" ;
+    :count = 1b, 2UB, 3s, 4US, 5, 6U, 7LL, 8ULL, 1.f, 1e3, 0x1F, NaN, -Infinityf ;
+data:
+    time = 0.5, 1.5 ;
+    lat = -30, 0, 30 ;
+    tas = 1, 2, 3, 4, 5, _ ;
+    word = "abc" ;
+    b = 97 ;
+}
+""",
+    """netcdf deep {
+dimensions: x = 2 ;
+variables: string names(x) ; names:long_name = "a \\"quoted\\" name\\n", "second" ;
+data: names = "a", NIL ;
+group: inner {
+  dimensions: y = 4 ;
+  variables: int64 i(x, y) ; ubyte u(y) ;
+  data: i = 1, 2, 3, 4, 5, 6, 7, 8 ; u = 255, 1UB, 'c', 0 ;
+  group: below { :a = "text" ; }
+}
+}
+""",
+    """netcdf dates { dimensions: time = 2 ; variables: int time(time) ; time:units = "hours since 2000-01-01" ;
+data: time = "2000-01-01 06", "2000-01-02" ; }""",
+]
+
+_TOKENS = [
+    *("netcdf", "{", "}", "(", ")", ";", ":", "=", ",", "dimensions:", "variables:", "data:", "group:", "types:", "_"),
+    *("UNLIMITED", "char", "string", "float", "double", "int64", "ubyte", "NIL", "NaN", "-inf", "1e999", "1b", "300UB"),
+    *("9223372036854775808", "-5", '"', "'", "\\", "'\\x41'", "//", "$", "x", "/inner/x", "tas:", "_FillValue", "0x"),
+]
+
+
+def check(path: str, *, data: bool) -> None:
+    """Run all rules, none of which may crash."""
+    from cfagg.checking.engine import run
+    from cfagg.checking.opening import open_dataset
+    from cfagg.checking.options import Options
+
+    options = Options(data=data)
+    with open_dataset(path, options=options) as dataset:
+        crashed = [f for f in run(dataset, options).findings if f.code in ("INT001", "INT002")]
+    if crashed:
+        raise AssertionError(str(crashed[0]))
+
+
+def values(path: str) -> None:
+    """Read every value that the checker can read."""
+    from cfagg.checking.opening import open_dataset
+
+    with open_dataset(path) as dataset:
+        for group in dataset.groups:
+            for variable in group.variables.values():
+                if variable.read is not None and np.prod(variable.shape, dtype=float) <= 1 << 20:
+                    variable.read(tuple(slice(0, n, 1) for n in variable.shape))
+
+
+def show(path: str) -> None:
+    """Print what is in it."""
+    from cfagg.display import summary, text
+    from cfagg.source import open_source
+
+    list(text.file_lines(summary.summarise(open_source(path)), attributes=True))
+
+
+def read(path: str) -> None:
+    """Read all values, as a user of xarray."""
+    from cfagg.reading import read as opened
+
+    with opened(path, decode_times=False) as dataset:
+        for variable in dataset.variables.values():
+            if variable.size <= 1 << 20:
+                _ = variable.values
+
+
+def locate(path: str) -> None:
+    """Find variables as partitions, and read them."""
+    from cfagg.errors import CfaggError
+    from cfagg.readers import find
+    from cfagg.readers.files import Context
+
+    for name in ("tas", "time", "data", "inner/packed", "word", "again"):
+        try:
+            context = Context()
+            found = find.locate(path, name, context)
+            if np.prod(found.header.shape, dtype=float) <= 1 << 20:
+                find.read(found, tuple(slice(0, n, 1) for n in found.header.shape), context)
+        except CfaggError:
+            continue
+
+
+def convert(path: str) -> None:
+    """Make a Zarr store of it."""
+    import shutil
+
+    from cfagg.conversion import convert as converted
+
+    made = _folder() / "made.zarr"
+    shutil.rmtree(made, ignore_errors=True)
+    converted(path, made)
+
+
+#: Ways that lead to the parsers of whole files, with their shares.
+WAYS: dict[str, tuple[Callable[[str], None], float]] = {
+    "check": (lambda path: check(path, data=False), 1),
+    "check --data": (lambda path: check(path, data=True), 0.2),
+    "values": (values, 1),
+    "locate": (locate, 1),
+    "show": (show, 1),
+    "read": (read, 0.2),
+    "convert": (convert, 0.05),
+}
+
+
+def _register(way: str, kind: str, seeds: Callable[[], list[bytes]], *, pending: bool) -> None:
+    use, share = WAYS[way]
+    target(f"{way} {kind}", seeds=seeds, file=True, share=share, pending=pending)(lambda data: use(stored(data)))
+
+
+for _way in WAYS:
+    _register(_way, "classic", classic_seeds, pending=_way in ("show", "read", "convert"))
+    _register(_way, "HDF5", hdf5_seeds, pending=True)
+
+
+@target("CDL", seeds=lambda: CDL, tokens=_TOKENS, pending=True)
+def cdl(text: str) -> None:
+    from cfagg.checking.sources.cdl import parse_cdl
+
+    with parse_cdl(text) as dataset:
+        for variable in dataset.variables:
+            if variable.read is not None:
+                variable.read(tuple(slice(0, n, 1) for n in variable.shape))
+
+
+@target("check --data CDL", seeds=lambda: CDL, tokens=_TOKENS, share=0.2, pending=True)
+def checked_cdl(text: str) -> None:
+    raw = text.encode("utf-8", "surrogatepass")
+    check(stored(raw, ".cdl"), data=True)
+
+
+def remove() -> None:
+    """Remove what was written."""
+    import shutil
+
+    shutil.rmtree(_folder(), ignore_errors=True)
+
+
+if os.environ.get("CFAGG_FUZZ_WORKER"):
+    import atexit
+
+    atexit.register(remove)
