@@ -90,7 +90,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="memory for data in flight, such as 1GiB; the libraries come on top (default: 256MiB)",
     )
     how.add_argument("--json", action="store_true", help="print strict JSON for machines")
-    how.add_argument("--quiet", action="store_true", help="no progress bar or summary")
+    how.add_argument("-q", "--quiet", action="store_true", help="no progress bar or summary")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -19,6 +19,8 @@ from importlib import import_module
 from typing import Any, TextIO
 
 from cfagg import __version__
+from cfagg.cli.messages import as_options
+from cfagg.cli.parser import Parser, add_common
 from cfagg.display.escape import printable
 
 __all__ = ["COMMANDS", "main"]
@@ -32,7 +34,21 @@ COMMANDS = {
     "accumulate": ("cfagg.cli.accumulate", "store sums of an array, for averages over any range at once"),
     "mean": ("cfagg.cli.mean", "average an accumulated array over any range"),
     "obs": ("cfagg.cli.obs", "build, show and check stores of observations"),
+    "completion": ("cfagg.cli.completion", "print the completion of this command for a shell"),
 }
+
+#: What `cfagg` alone prints.
+_OVERVIEW = """\
+cfagg makes many climate, weather and ocean files behave as one array.
+
+  see what is in a file            cfagg show temperature.nca
+  move it to Zarr                  cfagg convert temperature.nca temperature.zarr
+  check it against CF              cfagg check temperature.nc
+  average it over any range        cfagg accumulate temperature.zarr tas
+                                   cfagg mean temperature.zarr tas --over time --select time=1990/1999
+  build tables of observations     cfagg obs create recipe.yaml synop.zarr
+
+cfagg --help lists all commands, cfagg COMMAND --help their options."""
 
 _EPILOG = """\
 examples:
@@ -69,17 +85,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     _tolerate_any_text(sys.stdout, sys.stderr)
+    if not arguments:
+        print(_OVERVIEW)
+        return 0
     try:
         args = _parser(arguments).parse_args(arguments)
+        with _warnings_as_lines(quiet=getattr(args, "quiet", False)):
+            return _guarded(args.run, args)
     except SystemExit as stop:  # argparse has printed the help, the version or what is wrong
         return stop.code if isinstance(stop.code, int) else 2
-    with _warnings_as_lines():
-        return _guarded(args.run, args)
+    except KeyboardInterrupt:  # while the command line was parsed
+        _say("interrupted")
+        return 130
 
 
-def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser; only the sub-command that `arguments` ask for is filled in."""
-    parser = argparse.ArgumentParser(
+def _parser(arguments: Sequence[str], *, every: bool = False) -> argparse.ArgumentParser:
+    """Return the parser; only the sub-command that `arguments` ask for is filled in, or every one."""
+    parser = Parser(
         prog="cfagg",
         description="Thousands of netCDF files as one array.",
         epilog=_EPILOG,
@@ -91,17 +113,14 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     # No option before the sub-command takes a value, so the first word is the sub-command.
     wanted = next((a for a in arguments if not a.startswith("-")), None)
     for name, (module, line) in COMMANDS.items():
-        if name != wanted:
+        if name != wanted and not every:
             subparsers.add_parser(name, help=line)
             continue
         home = import_module(module)
         home.add_parser(subparsers)
         command: argparse.ArgumentParser = subparsers.choices[name]
-        command.set_defaults(run=home.run)
-        # Both `cfagg --debug show` and `cfagg show --debug`.
-        command.add_argument(
-            "--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
-        )
+        command.set_defaults(run=home.run, whole_parser=lambda: _parser([], every=True))
+        add_common(command)
     return parser
 
 
@@ -122,7 +141,10 @@ def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace)
     except Exception as error:  # the outermost frame: beyond it there is only Python's own traceback
         if args.debug:
             raise
-        _say(_message(error))
+        _say(as_options(_message(error)))
+        if isinstance(error.__context__, KeyboardInterrupt):
+            # The library has said what remains of the work.
+            return 130
         from cfagg.errors import UnreadableAggregationError
 
         return 1 if isinstance(error, UnreadableAggregationError) else 2
@@ -168,15 +190,15 @@ def _drop(stream: TextIO) -> None:
 
 
 @contextmanager
-def _warnings_as_lines() -> Iterator[None]:
-    """Print each distinct warning as one line on stderr."""
+def _warnings_as_lines(*, quiet: bool) -> Iterator[None]:
+    """Print each distinct warning as one line on stderr, or none where only results and errors are wanted."""
     from cfagg.errors import CfaggWarning
 
     seen: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        line = f"warning: {printable(str(message))}"
-        if line not in seen:
+        line = as_options(f"warning: {printable(str(message))}")
+        if not quiet and line not in seen:
             seen.add(line)
             _say(line)
 

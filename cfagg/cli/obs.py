@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from cfagg.cli import obs_check, obs_create, obs_index, obs_show, obs_window
+from cfagg.cli.parser import add_common
 
 __all__ = ["add_parser", "run"]
 
@@ -36,9 +37,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     for module in _COMMANDS:
         command = module.add_parser(commands)
         command.set_defaults(run_obs=module.run)
-        command.add_argument(
-            "--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
-        )
+        add_common(command)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -36,7 +36,7 @@ def add_parser(
         "--full", action="store_true", help="read all rows of a large store (default: a million in 64 places)"
     )
     parser.add_argument("--json", action="store_true", help="print strict JSON for machines")
-    parser.add_argument("--quiet", action="store_true", help="print nothing; the exit status tells")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing; the exit status tells")
     return parser
 
 

@@ -52,7 +52,7 @@ def add_parser(
     )
     how.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler whose workers read and sort")
     how.add_argument("--json", action="store_true", help="print strict JSON for machines")
-    how.add_argument("--quiet", action="store_true", help="no progress bar or summary")
+    how.add_argument("-q", "--quiet", action="store_true", help="no progress bar or summary")
     return parser
 
 

@@ -37,7 +37,7 @@ def add_parser(
         help="make it from bisect, btree or data, the rows (default: the index that the store has, else the rows)",
     )
     parser.add_argument("--json", action="store_true", help="print strict JSON for machines")
-    parser.add_argument("--quiet", action="store_true", help="print nothing")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
     return parser
 
 

@@ -1,9 +1,11 @@
 """The command as a process: exit status, streams, and what is imported."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -31,7 +33,7 @@ def test_help_names_every_command_without_importing_one():
     assert out.splitlines()[-1] == "0 []"
 
 
-@pytest.mark.parametrize("arguments", [[], ["unheard-of"], ["show"], ["show", "x", "--rows", "0"], ["--unknown"]])
+@pytest.mark.parametrize("arguments", [["unheard-of"], ["show"], ["show", "x", "--rows", "0"], ["--unknown"]])
 def test_wrong_usage_ends_with_status_2_and_a_message_on_stderr(arguments, capsys):
     assert cli.main(arguments) == 2
     captured = capsys.readouterr()
@@ -52,7 +54,7 @@ def test_an_error_is_one_sentence_on_stderr_with_status_2():
 def test_debug_shows_the_traceback(arguments):
     done = cfagg(*arguments)
     assert "Traceback" in done.stderr
-    assert "SourceError" in done.stderr
+    assert "SourceNotFoundError" in done.stderr
 
 
 def test_every_problem_of_an_error_is_listed(capsys):
@@ -125,3 +127,96 @@ def test_names_that_the_terminal_cannot_show_are_escaped(tmp_path):
     done = cfagg("show", path, env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
     assert done.returncode == 0
     assert "\\u6e29\\u5ea6" in done.stdout
+
+
+def test_the_command_alone_shows_the_five_things_people_do(capsys):
+    assert cli.main([]) == 0
+    shown = capsys.readouterr().out
+    assert [name for name in ("show", "convert", "check", "mean", "obs create") if f"cfagg {name} " not in shown] == []
+
+
+@pytest.mark.parametrize("arguments", [["show", "x.nc", "--ref"], ["convert", "a.nc", "b.zarr", "--over"]])
+def test_options_are_not_abbreviated(arguments, capsys):
+    assert cli.main(arguments) == 2
+    assert "unrecognized arguments" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["shwo", "x.nc"], "show"),
+        (["show", "x.nc", "--refrences"], "--references"),
+        (["obs", "creat", "r.yaml", "s.zarr"], "create"),
+        (["obs", "create", "r.yaml", "s.zarr", "--overwrit"], "--overwrite"),
+    ],
+)
+def test_a_misspelt_name_is_answered_with_the_nearest(arguments, meant, capsys):
+    assert cli.main(arguments) == 2
+    assert f"did you mean {meant} instead of" in capsys.readouterr().err
+
+
+def test_messages_of_the_command_name_options_and_no_keywords(tmp_path, capsys):
+    (tmp_path / "out.zarr").mkdir()
+    assert cli.main(["convert", str(sample("sst.nca")), str(tmp_path / "out.zarr")]) == 2
+    said = capsys.readouterr().err
+    assert "--overwrite" in said
+    assert "=True" not in said
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_a_shell_gets_its_completion(shell, capsys):
+    assert cli.main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert all(word in script for word in ("convert", "--on-loss", "--references", "accumulate"))
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+def test_bash_completes_a_command(tmp_path):
+    script = tmp_path / "cfagg.bash"
+    script.write_text(cfagg("completion", "bash").stdout, encoding="utf-8")
+    ask = f"source {script}; COMP_WORDS=(cfagg conv); COMP_CWORD=1; _shtab_cfagg; echo ${{COMPREPLY[@]}}"
+    assert subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True).stdout.split() == ["convert"]
+
+
+@pytest.mark.parametrize("name", [n for n in cli.COMMANDS if n not in ("obs", "check", "completion")])
+def test_every_command_has_json_quiet_and_debug(name, capsys):
+    assert cli.main([name, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert [option for option in ("--json", "-q", "--debug") if option not in shown] == []
+
+
+def test_quiet_silences_warnings_and_no_results():
+    loud = cfagg("show", sample("temperature_printed.nca"))
+    quiet = cfagg("show", sample("temperature_printed.nca"), "-q")
+    assert "warning" in loud.stderr
+    assert (quiet.stdout, quiet.stderr) == (loud.stdout, "")
+
+
+@pytest.mark.parametrize("job", ["convert", "accumulate", "check", "obs"])
+def test_control_c_in_a_running_job_ends_with_status_130(job, tmp_path):
+    """The signal comes at several moments, from the start of Python to the end of the job."""
+    if job != "convert":
+        assert cfagg("convert", sample("sst.nca"), tmp_path / "in.zarr").returncode == 0
+    (tmp_path / "recipe.yaml").write_text(
+        f"dates: {{start: 2003, end: 2006, frequency: 1d}}\ninput: {{netcdf: {{path: {sample('storms.nc')}}}}}\n"
+        "output: {layout: tabular}\n",
+        encoding="utf-8",
+    )
+    arguments = {
+        "convert": ["convert", sample("sst.nca"), tmp_path / "out.zarr", "--overwrite"],
+        "accumulate": ["accumulate", tmp_path / "in.zarr", "surface_temperature", "--overwrite"],
+        "check": ["check", "--data", *[sample("sst.nca")] * 40],
+        "obs": ["obs", "create", tmp_path / "recipe.yaml", tmp_path / "storms.zarr", "--overwrite"],
+    }[job]
+    statuses = set()
+    for delay in (0.3, 0.6, 0.9):
+        command = [sys.executable, "-m", "cfagg", *map(str, arguments)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            time.sleep(delay)
+            process.send_signal(signal.SIGINT)
+            said = process.communicate(timeout=60)[1]
+            # Before the command's own code runs, and after it, Python dies of the signal: 130 to a shell, too.
+            statuses.add(process.returncode)
+            assert process.returncode in (0, 1, 130, -signal.SIGINT), said
+            assert process.returncode != 130 or "Traceback" not in said, said
+    assert statuses & {0, 130, -signal.SIGINT}

@@ -1,0 +1,68 @@
+"""The parser of the command line: options in full only, and suggestions for what is misspelt."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any, NoReturn
+
+__all__ = ["Parser", "add_common"]
+
+
+class Parser(argparse.ArgumentParser):
+    """An `argparse.ArgumentParser` that takes no abbreviated options and suggests the nearest name.
+
+    Sub-commands get parsers of the same kind.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"allow_abbrev": False, **kwargs})
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and what is wrong, with a suggestion where a name is nearly right, and exit with status 2."""
+        super().error(message + self._suggestion(message))
+
+    def _suggestion(self, message: str) -> str:
+        from difflib import get_close_matches
+
+        wrong: list[str] = []
+        known: list[str] = []
+        if found := re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message):
+            wrong, known = [found[1]], re.findall(r"[\w.-]+", found[2])
+        elif found := re.fullmatch(r"unrecognized arguments: (.*)", message):
+            wrong = [word.partition("=")[0] for word in found[1].split() if word.startswith("-")]
+            known = self._all_options()
+        near = [(word, get_close_matches(word, known, n=1)) for word in wrong]
+        meant = [f"{match[0]} instead of {word}" for word, match in near if match]
+        return f"; did you mean {', '.join(meant)}?" if meant else ""
+
+    def _all_options(self) -> list[str]:
+        """Return the options of this parser and of the sub-commands that are filled in."""
+        found = [option for action in self._actions for option in action.option_strings]
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for parser in action.choices.values():
+                    found += parser._all_options() if isinstance(parser, Parser) else []
+        return found
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """Add the options that every sub-command has.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        Of one sub-command.
+    """
+    # Both `cfagg --debug show` and `cfagg show --debug`.
+    parser.add_argument(
+        "--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
+    )
+    if not any("--quiet" in action.option_strings for action in parser._actions):
+        parser.add_argument(
+            "-q",
+            "--quiet",
+            action="store_true",
+            default=argparse.SUPPRESS,
+            help="no warnings or notes, only results and errors",
+        )
