@@ -117,15 +117,32 @@ class Access:
                 real = beside if os.path.lexists(beside) else real
         except (OSError, ValueError) as error:
             raise AccessError(f"{self.parent} refers to {reference!r}, which cannot be resolved: {error}") from error
+        self.judge(real, reference)
+        return real
+
+    def judge(self, real: str, reference: str | None = None) -> None:
+        """Refuse a file outside the places that may be read.
+
+        Parameters
+        ----------
+        real : str
+            The file without symbolic links; of one that is open, what was opened.
+        reference : str or None
+            What led to it, for the message.
+
+        Raises
+        ------
+        AccessError
+            If the file lies elsewhere; the message names the ``allow=`` that admits it.
+        """
         if real == self._real_parent:
-            return real
+            return
         if not any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in self._roots):
             raise AccessError(
                 f"{self.parent} refers to {reference!r}, which is {real} and lies outside the aggregation file's "
                 f"directory; to read it, pass allow=[{os.path.dirname(real)!r}] or, on the command line, "  # noqa: PTH120
                 f"--allow {os.path.dirname(real)}"  # noqa: PTH120
             )
-        return real
 
     def _real(self, path: str) -> str:
         """Return a path with all links resolved; directories, which many references share, are resolved once."""

@@ -27,9 +27,10 @@ from cfagg.errors import (
 from cfagg.identity import check_order, identity
 from cfagg.model import Aggregation
 from cfagg.readers import locate, read, scan
-from cfagg.readers.files import Context, FileKey, look
-from cfagg.readers.netcdf import attributes_of, lookup, opened
+from cfagg.readers.netcdf import attributes_of, lookup, opened_handle
 from cfagg.source import BOUNDS
+from cfagg.storage.files import CONTEXT_SOURCE, Context, FileKey
+from cfagg.storage.handles import handles
 
 if TYPE_CHECKING:
     from cfagg.source import Source
@@ -119,6 +120,13 @@ class Fragments:
         except (AccessError, UnsupportedError) as error:
             raise type(error)(f"{self.where(i)}: {error.message}") from error
 
+    def _judge(self, i: int, real: str) -> None:
+        """Refuse what was opened for partition `i` where it is not what the policy allowed."""
+        try:
+            self.access.judge(real, self.aggregation.partitions.file_name(i))
+        except AccessError as error:
+            raise AccessError(f"{self.where(i)}: {error.message}") from error
+
     def open(self, i: int, path: str | None = None) -> Fragment:
         """Find the sub-array of partition `i`; its values are not read.
 
@@ -136,9 +144,10 @@ class Fragments:
             raise FragmentNotFoundError(f"{where}: the partition names no variable of {path}; give its 'ncvar'")
         own = partitions.file_name(i) is None
         context = Context(where)
-        located = locate(path, address, context, self.group if own else "/")
+        judge = partial(self._judge, i)
+        located = locate(path, address, context, self.group if own else "/", judge)
         if nca.is_aggregation(located.header.attributes):
-            return self._nested(path, address, own, where)
+            return self._nested(located.key, address, own, where)
         layout = partitions.layout_of(i)
         if layout.dims != located.header.dims and len(set(located.header.shape)) < len(located.header.shape):
             check_order(
@@ -146,7 +155,7 @@ class Fragments:
                 located.header.dims,
                 located.header.shape,
                 self._identity,
-                partial(_identity_in, path, address, context, self.group if own else "/"),
+                partial(_identity_in, path, address, context, self.group if own else "/", judge),
                 where,
             )
         header = located.header
@@ -163,7 +172,7 @@ class Fragments:
 
     def _identity(self, dim: str) -> str | None:
         """Return what the coordinates of a dimension of the aggregation are."""
-        key = look(self.access.resolve(None), Context(self.access.parent))
+        key = handles.get(self.access.resolve(None), Context(self.access.parent)).key
         try:
             found = _source(key).find_from(self.group, dim)[1]
         except SourceError:
@@ -184,11 +193,11 @@ class Fragments:
                 "read from a netCDF file; remove 'lbpack' or unpack the file"
             )
 
-    def _nested(self, path: str, address: str, own: bool, where: str) -> Fragment:
-        """Return the sub-array that is an aggregation itself."""
+    def _nested(self, key: FileKey, address: str, own: bool, where: str) -> Fragment:
+        """Return the sub-array that is an aggregation itself, in a file that may be read."""
         from cfagg.execute import Reader
 
-        source = _source(look(path, Context(where)))
+        source, path = _source(key), key.path
         group, inner = source.find_from(self.group if own else "/", address)
         if not isinstance(inner, Aggregation):
             raise ConventionError(f"{where}: {address!r} of {path} looks like an aggregation and is none")
@@ -213,16 +222,18 @@ class Fragments:
 @lru_cache(maxsize=16)
 def _source(key: FileKey) -> Source:
     """Return the metadata of an inner aggregation's file; while the file stays as it is, it is parsed once."""
-    from cfagg.source import open_source
+    from cfagg.source import source_of
 
-    return open_source(key.path)
+    return source_of(handles.of(key, CONTEXT_SOURCE), key.path)
 
 
-def _identity_in(path: str, address: str, context: Context, group: str, dim: str) -> str | None:
+def _identity_in(
+    path: str, address: str, context: Context, group: str, judge: Callable[[str], None], dim: str
+) -> str | None:
     """Return what the coordinates of a dimension of a fragment are."""
     where = address.rpartition("/")[0]
     try:
-        return identity(locate(path, f"{where}/{dim}" if where else dim, context, group).header.attributes)
+        return identity(locate(path, f"{where}/{dim}" if where else dim, context, group, judge).header.attributes)
     except FragmentNotFoundError:
         return None
 
@@ -233,7 +244,8 @@ def _units_of_coordinate(key: FileKey, address: str, group: str) -> dict[str, st
 
     Bounds have the units of their coordinate variable (CF section 7.1), and every file may have its own.
     """
-    with opened(key.path, Context(key.path)) as dataset:
+    context = Context(key.path)
+    with opened_handle(handles.of(key, context), context) as dataset:
         bounds = lookup(dataset, address, group)
         if bounds is None:
             return {}

@@ -20,7 +20,9 @@ from cfagg.model import Aggregation
 if TYPE_CHECKING:
     import netCDF4
 
-__all__ = ["BOUNDS", "Group", "Source", "Variable", "open_source", "refuse_unreadable"]
+    from cfagg.storage.files import Handle
+
+__all__ = ["BOUNDS", "Group", "Source", "Variable", "open_source", "refuse_unreadable", "source_of"]
 
 #: Attributes by which a coordinate variable names the variable with the bounds of its cells.
 BOUNDS = ("bounds", "climatology")
@@ -256,12 +258,18 @@ def open_source(path: str | os.PathLike[str]) -> Source:
     >>> source.root.variables["tas"]  # doctest: +SKIP
     <Aggregation 'tas' (time: 48, lat: 64, lon: 128) float32, 2 partitions>
     """
-    from cfagg.readers.netcdf import opened
+    from cfagg.storage.handles import handles
 
     name = os.fspath(path)
-    with opened(os.path.abspath(name)) as dataset:  # noqa: PTH100
-        root = _group(dataset, name, {}, {})
-        return Source(name, str(dataset.data_model), root)
+    return source_of(handles.get(os.path.abspath(name)), name)  # noqa: PTH100
+
+
+def source_of(handle: Handle, name: str) -> Source:
+    """Read the metadata of an open file; `name` is what it is called."""
+    from cfagg.readers.netcdf import opened_handle
+
+    with opened_handle(handle) as dataset:
+        return Source(name, str(dataset.data_model), _group(dataset, name, {}, {}))
 
 
 def _group(

@@ -16,6 +16,7 @@ ALLOWED = {
     "conventions": {"numpy", "jsonschema", "cfagg.model", "cfagg.errors", "cfagg.conventions"},
     "cfagg/model.py": {"numpy", "cfagg.errors"},
     "cfagg/errors.py": set(),
+    "cfagg/storage": {"numpy", "cfagg.errors", "cfagg.model", "cfagg.storage"},
 }
 
 #: What opens files or connections; a convention only sees attributes.

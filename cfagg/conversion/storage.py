@@ -73,7 +73,7 @@ def stored_chunks(path: str, group: str, variable: Variable | Aggregation, acces
 def _located(path: str, address: str, group: str) -> tuple[int, ...] | None:
     """Return the chunks of one variable of one file."""
     from cfagg.readers import locate
-    from cfagg.readers.files import Context
+    from cfagg.storage.files import Context
 
     try:
         found: Any = locate(path, address, Context(), group).chunks

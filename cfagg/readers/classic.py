@@ -8,18 +8,17 @@ Source: the netCDF classic and 64-bit data format specifications.
 
 from __future__ import annotations
 
-import os
 import struct
+import threading
+from collections import OrderedDict
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from cfagg.cf.header import Header
-from cfagg.errors import CfaggError
-from cfagg.readers.files import Context, FileKey, open_plain, read_exactly
 from cfagg.readers.located import Contiguous, Located
+from cfagg.storage.files import Context, FileKey, Handle
 
 __all__ = ["find", "names"]
 
@@ -102,7 +101,7 @@ class _Cursor:
         return found
 
 
-def find(key: FileKey, address: str, context: Context) -> Located | None:
+def find(handle: Handle, address: str, context: Context) -> Located | None:
     """Return a variable of a classic file, or `None` if it has none of that name.
 
     Raises
@@ -110,7 +109,7 @@ def find(key: FileKey, address: str, context: Context) -> Located | None:
     FragmentReadError
         If the header is damaged.
     """
-    parsed = _header(key, context)
+    parsed = _header(handle, context)
     name = address.removeprefix("/")
     variable = parsed.variables.get(name)
     if variable is None:
@@ -118,43 +117,53 @@ def find(key: FileKey, address: str, context: Context) -> Located | None:
     dims = tuple(parsed.dims[d][0] for d in variable.dims)
     shape = tuple(parsed.dims[d][1] or parsed.records for d in variable.dims)
     is_record = bool(variable.dims) and parsed.dims[variable.dims[0]][1] == 0
-    header = Header(key.path, address, dims, shape, variable.dtype.newbyteorder("="), variable.attributes)
+    header = Header(handle.key.path, address, dims, shape, variable.dtype.newbyteorder("="), variable.attributes)
     storage = Contiguous(variable.begin, parsed.record if is_record else 0, variable.dtype)
-    return Located(key, address, "/", header, storage)
+    return Located(handle.key, address, "/", header, storage, name, ())
 
 
-def names(key: FileKey, context: Context) -> list[str]:
+def names(handle: Handle, context: Context) -> list[str]:
     """Return the names of a file's variables."""
-    return list(_header(key, context).variables)
+    return list(_header(handle, context).variables)
 
 
-@lru_cache(maxsize=64)
-def _parsed(key: FileKey, context: Context) -> _Classic:
-    handle = open_plain(key, context)
+#: Headers parsed last.
+_KEPT = 64
+
+_lock = threading.Lock()
+_headers: OrderedDict[FileKey, _Classic] = OrderedDict()
+
+
+def _header(handle: Handle, context: Context) -> _Classic:
+    key = handle.key
+    with _lock:
+        known = _headers.get(key)
+    if known is None:
+        known = _read_header(handle, context)
+        with _lock:
+            _headers[key] = known
+            while len(_headers) > _KEPT:
+                _headers.popitem(last=False)
+    return known
+
+
+def _read_header(handle: Handle, context: Context) -> _Classic:
+    key = handle.key
+    size = min(2**16, key.size)
     try:
-        size = min(2**16, key.size)
         while True:
-            data = read_exactly(handle, size, 0, key, context)
+            data = handle.some(size, 0, context)
             try:
                 return _parse(data, key.size)
             except _ShortError:
                 if size == key.size:
                     raise
                 size = min(size * 4, key.size)
-    finally:
-        os.close(handle)
-
-
-def _header(key: FileKey, context: Context) -> _Classic:
-    try:
-        return _parsed(key, context)
-    except CfaggError:
-        raise
     except _ShortError as error:
         raise context.broken(
             context.said(f"{key.path} is truncated: it ends within its header; restore the file")
         ) from error
-    except (ValueError, struct.error, OverflowError) as error:
+    except (ValueError, struct.error, OverflowError, MemoryError) as error:
         raise context.broken(context.said(f"the header of {key.path} is damaged: {error}; restore the file")) from error
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.readers.files import Context, FileKey, open_plain, read_exactly
 from cfagg.readers.located import Contiguous
+from cfagg.storage.files import Context
+from cfagg.storage.gate import Checked
 
 __all__ = ["read"]
 
@@ -23,14 +23,14 @@ _LONGEST = 2**26
 
 
 def read(
-    key: FileKey, storage: Contiguous, shape: Sequence[int], slices: Sequence[slice], context: Context
+    checked: Checked, storage: Contiguous, shape: Sequence[int], slices: Sequence[slice], context: Context
 ) -> npt.NDArray[Any]:
     """Read a hyperslab.
 
     Parameters
     ----------
-    key : FileKey
-        The file.
+    checked : Checked
+        The variable.
     storage : Contiguous
         Where its values stand.
     shape : sequence of int
@@ -67,22 +67,19 @@ def read(
     outer = _outer(counts, spans)
     span = spans[outer]
     inner = [p.step * s for p, s in zip(picked[outer:], strides[outer:], strict=True)]
-    handle = open_plain(key, context)
-    try:
-        if first + spans[0] > key.size:
-            raise context.broken(
-                context.said(
-                    f"{key.path} is truncated: it has {key.size} bytes, and values reach to byte "
-                    f"{first + spans[0]}; restore the file"
-                )
+    handle = checked.handle
+    if first + spans[0] > handle.key.size:
+        raise context.broken(
+            context.said(
+                f"{handle.key.path} is truncated: it has {handle.key.size} bytes, and values reach to byte "
+                f"{first + spans[0]}; restore the file"
             )
-        steps = [range(n) for n in counts[:outer]]
-        for place in itertools.product(*steps):
-            at = first + sum(i * p.step * s for i, p, s in zip(place, picked, strides, strict=False))
-            data = read_exactly(handle, span, at, key, context)
-            block[place] = np.ndarray(counts[outer:], storage.dtype, data, strides=inner)
-    finally:
-        os.close(handle)
+        )
+    steps = [range(n) for n in counts[:outer]]
+    for place in itertools.product(*steps):
+        at = first + sum(i * p.step * s for i, p, s in zip(place, picked, strides, strict=False))
+        data = handle.exactly(span, at, context)
+        block[place] = np.ndarray(counts[outer:], storage.dtype, data, strides=inner)
     return block
 
 

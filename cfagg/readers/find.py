@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy.typing as npt
 
 from cfagg.cf.header import Header
+from cfagg.errors import CfaggError
 from cfagg.readers import classic, contiguous, hdf5, hdf5_chunks, hdf5_header, netcdf
-from cfagg.readers.files import Context, FileKey, look, open_plain, read_some
 from cfagg.readers.located import Chunked, Contiguous, Library, Located
+from cfagg.storage.files import Context, FileKey, Handle
+from cfagg.storage.gate import Checked, admit
+from cfagg.storage.handles import handles
 
 __all__ = ["forget", "locate", "read", "scan"]
 
@@ -31,7 +33,9 @@ _lock = threading.Lock()
 _seen: OrderedDict[tuple[FileKey, str, str], Located] = OrderedDict()
 
 
-def locate(path: str, address: str, context: Context, group: str = "/") -> Located:
+def locate(
+    path: str, address: str, context: Context, group: str = "/", judge: Callable[[str], None] | None = None
+) -> Located:
     """Find a variable in a file, without reading values.
 
     Parameters
@@ -44,19 +48,28 @@ def locate(path: str, address: str, context: Context, group: str = "/") -> Locat
         For whom, for messages.
     group : str
         Group from which a plain name is searched, upwards.
+    judge : callable, optional
+        Raises where the file that was opened, given by its path without symbolic links, may not be read.  Nothing is
+        read before.
 
     Raises
     ------
+    AccessError
+        If the variable takes its values from another file.
     CfaggError
-        ``context.missing`` where file or variable are not there; ``context.broken`` where the file cannot be read.
+        What `judge` raises; ``context.missing`` where file or variable are not there; ``context.broken`` where the file
+        cannot be read.
     """
-    key = look(path, context)
+    handle = handles.get(path, context)
+    if judge is not None:
+        judge(handle.real)
+    key = handle.key
     with _lock:
         found = _seen.get((key, address, group))
         if found is not None:
             _seen.move_to_end((key, address, group))
             return found
-    found = _find(key, address, context, group)
+    found = _find(handle, address, context, group)
     with _lock:
         _seen[key, address, group] = found
         while len(_seen) > REMEMBERED:
@@ -82,15 +95,28 @@ def read(located: Located, slices: Sequence[slice], context: Context) -> npt.NDA
     context : Context
         For whom, for messages.
     """
-    key, storage, shape = located.key, located.storage, located.header.shape
+    checked, storage = check(located, context), located.storage
     if isinstance(storage, Contiguous):
-        return contiguous.read(key, storage, shape, slices, context)
+        return contiguous.read(checked, storage, located.header.shape, slices, context)
     if isinstance(storage, Chunked):
         if _bytes(located, slices) >= DIRECT_BYTES and hdf5_chunks.can_read(storage):
-            return hdf5_chunks.read(key, storage, slices, context)
+            return hdf5_chunks.read(checked, storage, slices, context)
         if _builtin(storage):
-            return hdf5.read(key, storage.path, storage.dtype, slices, located.address, context)
-    return netcdf.read(key.path, located.address, slices, context, located.group)
+            return hdf5.read(checked, storage.dtype, slices, located.address, context)
+    return netcdf.read(checked, slices, context)
+
+
+def check(located: Located, context: Context) -> Checked:
+    """Return the proof that values of a variable may be read; its file is opened again where it is not open.
+
+    Raises
+    ------
+    AccessError
+        If the variable takes its values from another file, or that is not known.
+    CfaggError
+        ``context.broken`` where the file was written or replaced since the variable was found.
+    """
+    return admit(handles.of(located.key, context), located.path, located.references, context)
 
 
 def scan(
@@ -108,7 +134,7 @@ def scan(
         and _bytes(located, slices) >= DIRECT_BYTES
         and hdf5_chunks.can_read(storage)
     ):
-        yield from hdf5_chunks.scan(located.key, storage, slices, context)
+        yield from hdf5_chunks.scan(check(located, context), storage, slices, context)
         return
     block = read(located, slices, context)
     yield tuple(slice(0, n) for n in block.shape), block
@@ -126,41 +152,50 @@ def _builtin(storage: Chunked) -> bool:
     return all(number in (1, 2, 3) for number, _ in storage.filters)
 
 
-def _find(key: FileKey, address: str, context: Context, group: str) -> Located:
-    found = None
-    handle = open_plain(key, context)
-    try:
-        start = read_some(handle, _HEAD, 0, key, context)
-        if start.startswith(netcdf.MAGIC_HDF5):
-            found = hdf5_header.find(handle, start, key, address, group)
-    finally:
-        os.close(handle)
+def _find(handle: Handle, address: str, context: Context, group: str) -> Located:
+    start = handle.some(_HEAD, 0, context)
     if start.startswith(netcdf.MAGIC_CLASSIC):
-        found = classic.find(key, address, context)
-    elif found is None and start.startswith(netcdf.MAGIC_HDF5):
-        found = hdf5.find(key, address, context, group)
-    if found is not None:
+        found = classic.find(handle, address, context)
+        if found is None:
+            raise _missing(handle, address, classic.names(handle, context), context)
         return found
-    with netcdf.opened(key.path, context) as dataset:
+    found = None
+    if start.startswith(netcdf.MAGIC_HDF5):
+        found = hdf5_header.find(handle, start, address, group)
+    if found is None and (start.startswith(netcdf.MAGIC_HDF5) or netcdf.has_user_block(handle, context)):
+        found = hdf5.find(handle, address, context, group)
+    return found if found is not None else _by_library(handle, address, context, group)
+
+
+def _by_library(handle: Handle, address: str, context: Context, group: str) -> Located:
+    """Return a variable that only the netCDF library understands; what it would read of it was checked."""
+    with netcdf.opened_handle(handle, context) as dataset:
         variable = netcdf.lookup(dataset, address, group)
         if variable is None:
-            raise context.missing(
-                context.said(f"{key.path} has no variable {address!r}; its variables are: {_names(dataset.variables)}")
-            )
+            raise _missing(handle, address, dataset.variables, context)
         header = Header(
-            key.path,
+            handle.key.path,
             address,
             tuple(variable.dimensions),
             tuple(variable.shape),
             netcdf.dtype_of(variable),
             netcdf.attributes_of(variable),
         )
-        chunking = None if dataset.data_model.startswith("NETCDF3") else variable.chunking()
+        chunking = variable.chunking()
+        path = netcdf.path_of(variable)
+    references = hdf5.references(handle, path)
+    admit(handle, path, references, context)
     chunks = tuple(map(int, chunking)) if isinstance(chunking, list) and chunking else None
-    return Located(key, address, group, header, Library(chunks))
+    return Located(handle.key, address, group, header, Library(chunks), path, references)
 
 
-def _names(names: object) -> str:
+def _missing(handle: Handle, address: str, names: Iterable[str], context: Context) -> CfaggError:
+    return context.missing(
+        context.said(f"{handle.key.path} has no variable {address!r}; its variables are: {_names(names)}")
+    )
+
+
+def _names(names: Iterable[str]) -> str:
     """Return the first names of a file, for messages."""
-    listed = sorted(str(n) for n in names)  # type: ignore[attr-defined]
+    listed = sorted(map(str, names))
     return ", ".join(listed[:20]) + (f" and {len(listed) - 20} more" if len(listed) > 20 else "") or "none"

@@ -1,7 +1,8 @@
 """Finding variables in HDF5-based netCDF files through h5py's low-level interface, a few times faster than netCDF-C.
 
-What this module does not understand it leaves to the netCDF library by returning `None`.  What could lead out of the
-file is refused: external links, external storage and virtual datasets would read files that no policy has allowed.
+What this module does not understand it leaves to the netCDF library by returning `None`.  What leads out of the file is
+listed (`cfagg.readers.hdf5_links`) and refused: external links, external storage and virtual datasets would read files
+that no policy has allowed.
 """
 
 from __future__ import annotations
@@ -14,41 +15,25 @@ import numpy.typing as npt
 
 from cfagg.cf.header import Header
 from cfagg.errors import AccessError
-from cfagg.readers import counters
-from cfagg.readers.files import Context, FileKey
+from cfagg.readers.hdf5_file import ERRORS, file_of
+from cfagg.readers.hdf5_links import LeavesError, outside, reach
 from cfagg.readers.located import Chunked, Contiguous, Library, Located
 from cfagg.readers.locks import LIBRARY
 from cfagg.readers.netcdf4_names import INTERNAL, NO_VARIABLE, NON_COORDINATE
-from cfagg.readers.pool import Pool
+from cfagg.storage import counters
+from cfagg.storage.files import Context, Handle
+from cfagg.storage.gate import Checked, Reference, admit
 
-__all__ = ["ERRORS", "dataset", "fill", "find", "read"]
+__all__ = ["ERRORS", "dataset", "fill", "find", "read", "references"]
 
 _INTERNAL = frozenset(name.encode() for name in INTERNAL)
-
-#: What h5py raises about a damaged file.
-ERRORS = (OSError, RuntimeError, ValueError, KeyError, TypeError)
 
 
 class _UnclearError(Exception):
     """Something that the netCDF library should interpret."""
 
 
-def _open(path: str) -> tuple[Any, bool]:
-    """Return the file, and whether its addresses start behind a user block."""
-    import h5py
-
-    file = h5py.h5f.open(path.encode("utf-8", "surrogateescape"), h5py.h5f.ACC_RDONLY)
-    return file, bool(file.get_create_plist().get_userblock())
-
-
-def _close(opened: tuple[Any, bool]) -> None:
-    opened[0].close()
-
-
-_pool = Pool(_open, _close)
-
-
-def find(key: FileKey, address: str, context: Context, group: str = "/") -> Located | None:
+def find(handle: Handle, address: str, context: Context, group: str = "/") -> Located | None:
     """Return a variable of an HDF5-based file, or `None` where the netCDF library has to look itself.
 
     Raises
@@ -58,30 +43,67 @@ def find(key: FileKey, address: str, context: Context, group: str = "/") -> Loca
     """
     with LIBRARY:
         try:
-            file, based = _pool.get(key)
+            file = file_of(handle)
             found = _dataset(file, address, group)
             if found is None:
                 return None
-            name, opened = found
+            name, opened, leads = found
+            admit(handle, name, leads, context)
             plist = opened.get_create_plist()
-            _check_inside(opened, plist, key, address, context)
-            return _located(key, file, based, name, opened, plist, address, group)
-        except (*ERRORS, _UnclearError) as error:
-            if isinstance(error, AccessError):
-                raise
-            # The netCDF library finds out what is wrong, and says it in its words.
+            based = bool(file.get_create_plist().get_userblock())
+            return _located(handle, file, based, name, opened, plist, address, group)
+        except AccessError:
+            raise
+        except (*ERRORS, _UnclearError):
+            # The netCDF library finds out what is wrong, and says it in its words, once `references` is sure.
             return None
 
 
-def dataset(key: FileKey, name: str) -> Any:
-    """Return the open low-level dataset; the library lock is held."""
+def references(handle: Handle, path: str) -> list[Reference] | None:
+    """Return by what a variable leads out of its file, `None` where that cannot be known.
+
+    Whatever the netCDF library could take for the variable of that path is looked at.
+    """
+    with LIBRARY:
+        try:
+            file = file_of(handle)
+            where, _, name = path.rpartition("/")
+            found = [_leads(file, f"{where}/{n}") for n in (name, NON_COORDINATE + name)]
+        except ERRORS:
+            return None
+    known = [leads for leads in found if leads is not None]
+    return [reference for leads in known for reference in leads] if known else None
+
+
+def _leads(file: Any, path: str) -> list[Reference] | None:
+    """Return by what the dataset at a path leads out of the file, `None` where there is none."""
     import h5py
 
-    return h5py.h5d.open(_pool.get(key)[0], name.encode())
+    try:
+        found = reach(file, path)
+    except LeavesError as error:
+        return [error.reference]
+    return outside(found) if isinstance(found, h5py.h5d.DatasetID) else None
+
+
+def dataset(checked: Checked, context: Context) -> Any:
+    """Return the open low-level dataset; the library lock is held.
+
+    The HDF5 library may understand a file otherwise than whoever found the dataset, so what it opens is looked at too.
+    """
+    path = checked.dataset
+    try:
+        found = reach(file_of(checked.handle), path)
+    except LeavesError as error:
+        admit(checked.handle, path, [error.reference], context)
+    if found is None:
+        raise KeyError(f"there is no {path!r}")
+    admit(checked.handle, path, outside(found), context)
+    return found
 
 
 def read(
-    key: FileKey, name: str, dtype: np.dtype[Any], slices: Sequence[slice], address: str, context: Context
+    checked: Checked, dtype: np.dtype[Any], slices: Sequence[slice], address: str, context: Context
 ) -> npt.NDArray[Any]:
     """Read a hyperslab through the HDF5 library, under its lock: the cheapest for a few values.
 
@@ -98,24 +120,27 @@ def read(
         return block
     with LIBRARY:
         try:
-            source = dataset(key, name)
+            source = dataset(checked, context)
             space = source.get_space()
             if counts:
                 space.select_hyperslab(tuple(s.start for s in slices), counts, tuple(s.step for s in slices))
             memory = h5py.h5s.create_simple(counts) if counts else h5py.h5s.create(h5py.h5s.SCALAR)
             source.read(memory, space, block)
+        except AccessError:
+            raise
         except ERRORS as error:
             raise context.broken(
                 context.said(
-                    f"variable {address!r} of {key.path} cannot be read, the library says: {error}; restore the file"
+                    f"variable {address!r} of {checked.handle.key.path} cannot be read, the library says: {error}; "
+                    "restore the file"
                 )
             ) from error
     counters.add(bytes=block.nbytes)
     return block
 
 
-def _dataset(file: Any, address: str, group: str) -> tuple[str, Any] | None:
-    """Return the path and the low-level dataset of a variable, searched from `group` upwards."""
+def _dataset(file: Any, address: str, group: str) -> tuple[str, Any, list[Reference]] | None:
+    """Return path, dataset and what leads out of the file, of a variable that is searched from `group` upwards."""
     import h5py
 
     where, _, name = address.rpartition("/")
@@ -129,11 +154,16 @@ def _dataset(file: Any, address: str, group: str) -> tuple[str, Any] | None:
         for candidate in (f"{parent}/{name}", f"{parent}/{NON_COORDINATE}{name}"):
             path = candidate.lstrip("/")
             try:
-                found = h5py.h5o.open(file, path.encode())
+                found = reach(file, path)
+            except LeavesError as error:
+                return path, None, [error.reference]
             except (KeyError, ValueError, OSError, RuntimeError):
                 continue
-            if isinstance(found, h5py.h5d.DatasetID) and not _is_bare_dimension(found):
-                return path, found
+            if isinstance(found, h5py.h5d.DatasetID):
+                leads = outside(found)
+                # What leads out of the file is refused, whatever its attributes call it.
+                if leads or not _is_bare_dimension(found):
+                    return path, found, leads
     return None
 
 
@@ -146,25 +176,8 @@ def _is_bare_dimension(dataset: Any) -> bool:
     return isinstance(value, str) and value.startswith(NO_VARIABLE)
 
 
-def _check_inside(dataset: Any, plist: Any, key: FileKey, address: str, context: Context) -> None:
-    """Refuse a dataset whose values stand in another file."""
-    import h5py
-
-    if (
-        plist.get_external_count()
-        or plist.get_layout() == h5py.h5d.VIRTUAL
-        or h5py.h5f.get_name(dataset) != key.path.encode("utf-8", "surrogateescape")
-    ):
-        raise AccessError(
-            context.said(
-                f"variable {address!r} of {key.path} takes its values from another file, by HDF5's external links, "
-                "external storage or virtual datasets; that cannot be allowed: copy the values into the file"
-            )
-        )
-
-
 def _located(
-    key: FileKey, file: Any, based: bool, name: str, dataset: Any, plist: Any, address: str, group: str
+    handle: Handle, file: Any, based: bool, name: str, dataset: Any, plist: Any, address: str, group: str
 ) -> Located:
     """Return what is known of a dataset."""
     import h5py
@@ -181,7 +194,7 @@ def _located(
     shape = dataset.shape
     names = _attribute_names(dataset, plist)
     dims = _dimensions(file, name, dataset, shape, names)
-    header = Header(key.path, address, dims, shape, dtype.newbyteorder("="), _attributes(dataset, names))
+    header = Header(handle.key.path, address, dims, shape, dtype.newbyteorder("="), _attributes(dataset, names))
     layout = plist.get_layout()
     storage: Chunked | Contiguous | Library
     if layout == h5py.h5d.CONTIGUOUS and not based:
@@ -192,7 +205,7 @@ def _located(
         storage = Chunked(plist.get_chunk(), tuple((f[0], tuple(f[2])) for f in filters), dtype, name)
     else:
         storage = Library(plist.get_chunk() if layout == h5py.h5d.CHUNKED else None)
-    return Located(key, address, group, header, storage)
+    return Located(handle.key, address, group, header, storage, name, ())
 
 
 def fill(dataset: Any) -> Any:

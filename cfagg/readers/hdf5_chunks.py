@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,10 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.errors import AccessError
 from cfagg.readers import filters, hdf5, hdf5_tree
-from cfagg.readers.files import Context, FileKey, open_plain, read_into
 from cfagg.readers.located import Chunked
 from cfagg.readers.locks import LIBRARY
+from cfagg.storage.files import Context
+from cfagg.storage.gate import Checked
 
 __all__ = ["can_read", "read", "scan"]
 
@@ -35,7 +36,7 @@ def can_read(storage: Chunked) -> bool:
     return filters.known(storage.filters)
 
 
-def read(key: FileKey, storage: Chunked, slices: Sequence[slice], context: Context) -> npt.NDArray[Any]:
+def read(checked: Checked, storage: Chunked, slices: Sequence[slice], context: Context) -> npt.NDArray[Any]:
     """Read a hyperslab from the chunks that it touches.
 
     Parameters, errors: as `scan`.
@@ -46,20 +47,20 @@ def read(key: FileKey, storage: Chunked, slices: Sequence[slice], context: Conte
         In native byte order.
     """
     block = np.empty([len(range(s.start, s.stop, s.step)) for s in slices], storage.dtype.newbyteorder("="))
-    for place, values in scan(key, storage, slices, context):
+    for place, values in scan(checked, storage, slices, context):
         block[place] = values
     return block
 
 
 def scan(
-    key: FileKey, storage: Chunked, slices: Sequence[slice], context: Context
+    checked: Checked, storage: Chunked, slices: Sequence[slice], context: Context
 ) -> Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]]:
     """Yield a hyperslab chunk by chunk.
 
     Parameters
     ----------
-    key : FileKey
-        The file.
+    checked : Checked
+        The variable.
     storage : Chunked
         Chunk shape, filters and type.
     slices : sequence of slice
@@ -83,10 +84,11 @@ def scan(
         return
     touches = _touched(storage.chunks, slices)
     scratch = _Scratch.take()
-    handle = open_plain(key, context)
+    handle = checked.handle
+    key = handle.key
     try:
         while batch := list(itertools.islice(touches, _BATCH)):
-            table, fill = _positions(handle, key, storage, [index for index, _, _ in batch], context)
+            table, fill = _positions(checked, storage, [index for index, _, _ in batch], context)
             for (index, place, within), (mask, offset, size) in zip(batch, table, strict=True):
                 if offset is None:
                     yield place, np.broadcast_to(fill, [p.stop - p.start for p in place])
@@ -99,7 +101,7 @@ def scan(
                         )
                     )
                 stored = scratch.stored(size)
-                read_into(handle, stored, offset, key, context)
+                handle.fill(stored, offset, context)
                 try:
                     values = filters.decode(stored, mask, storage, scratch.plain(storage))
                 except filters.ERRORS as error:
@@ -110,7 +112,6 @@ def scan(
                     ) from error
                 yield place, values[within]
     finally:
-        os.close(handle)
         scratch.give_back()
 
 
@@ -174,24 +175,29 @@ def _touched(chunks: Sequence[int], slices: Sequence[slice]) -> Iterator[_Touch]
 
 
 def _positions(
-    handle: int, key: FileKey, storage: Chunked, indices: Sequence[tuple[int, ...]], context: Context
+    checked: Checked, storage: Chunked, indices: Sequence[tuple[int, ...]], context: Context
 ) -> tuple[list[tuple[int, int | None, int]], Any]:
     """Return filter mask, byte offset (`None`: never written) and size of chunks, and the value of unwritten ones."""
-    known = hdf5_tree.positions(handle, storage, indices)
+    known = hdf5_tree.positions(checked.handle.fd, storage, indices)
     if known is not None:
         return known, None
     found = []
     fill = None
     with LIBRARY:
         try:
-            dataset = hdf5.dataset(key, storage.path)
+            dataset = hdf5.dataset(checked, context)
             for index in indices:
                 info = dataset.get_chunk_info_by_coord(tuple(i * c for i, c in zip(index, storage.chunks, strict=True)))
                 found.append((int(info.filter_mask), info.byte_offset, int(info.size)))
             if any(offset is None for _, offset, _ in found):
                 fill = hdf5.fill(dataset)
+        except AccessError:
+            raise
         except hdf5.ERRORS as error:
             raise context.broken(
-                context.said(f"the chunk table of {storage.path!r} in {key.path} is damaged: {error}; restore the file")
+                context.said(
+                    f"the chunk table of {storage.path!r} in {checked.handle.key.path} is damaged: {error}; "
+                    "restore the file"
+                )
             ) from error
     return found, fill

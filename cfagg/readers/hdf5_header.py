@@ -18,10 +18,10 @@ import numpy as np
 
 from cfagg.cf.header import Header
 from cfagg.readers import hdf5_heap
-from cfagg.readers.files import FileKey
 from cfagg.readers.hdf5_bytes import UNDEFINED, Bytes, UnusualError
 from cfagg.readers.located import Chunked, Contiguous, Located
 from cfagg.readers.netcdf4_names import INTERNAL, NO_VARIABLE
+from cfagg.storage.files import FileKey, Handle
 
 __all__ = ["find"]
 
@@ -77,17 +77,15 @@ class _Object(NamedTuple):
     ordered: bool
 
 
-def find(handle: int, head: bytes, key: FileKey, address: str, group: str = "/") -> Located | None:
+def find(handle: Handle, head: bytes, address: str, group: str = "/") -> Located | None:
     """Return a variable of the root group of a netCDF-4 file, or `None` where the library has to look itself.
 
     Parameters
     ----------
-    handle : int
-        A file descriptor for positioned reads.
+    handle : Handle
+        The open file.
     head : bytes
-        The first bytes of the file.
-    key : FileKey
-        The file.
+        Its first bytes.
     address, group : str
         The variable as it was asked for.
 
@@ -100,9 +98,9 @@ def find(handle: int, head: bytes, key: FileKey, address: str, group: str = "/")
     if "/" in name or not name or (group != "/" and not address.startswith("/")):
         return None
     try:
-        file = Bytes(handle, head, key.size)
+        file = Bytes(handle.fd, head, handle.key.size)
         links = _links(file, _object(file, file.root))
-        return _located(file, links, key, name, address, group)
+        return _located(file, links, handle.key, name, address, group)
     except (UnusualError, struct.error, ValueError, IndexError, OSError):
         # The library finds out what is wrong, and says it in its words.
         return None
@@ -125,7 +123,8 @@ def _located(file: Bytes, links: dict[bytes, int], key: FileKey, name: str, addr
     storage = _storage(messages, shape, dtype, name)
     values = {n: _value(file, a) for n, a in attributes.items() if n not in INTERNAL}
     header = Header(key.path, address, dims, shape, dtype.newbyteorder("="), values)
-    return Located(key, address, group, header, storage)
+    # Files of external storage and virtual layouts are messages that are unusual here.
+    return Located(key, address, group, header, storage, name, ())
 
 
 def _object(file: Bytes, at: int) -> _Object:

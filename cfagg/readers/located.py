@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from cfagg.cf.header import Header
-from cfagg.readers.files import FileKey
+from cfagg.storage.files import FileKey
+from cfagg.storage.gate import Reference
 
 __all__ = ["Chunked", "Contiguous", "Library", "Located"]
 
@@ -48,7 +50,7 @@ class Chunked:
     dtype : numpy.dtype
         Type as stored, with its byte order.
     path : str
-        The dataset's path in the file.
+        The dataset's path in the file, for messages.
     tree : int, optional
         Where the table of chunks stands, where it may be a version 1 B-tree.
     """
@@ -87,6 +89,10 @@ class Located:
         What the file says about it; the type is in native byte order.
     storage : Contiguous, Chunked or Library
         How its values are stored.
+    path : str
+        The variable's own path in the file.
+    references : sequence of Reference, optional
+        What it refers to outside the file; `None`, which the gate refuses, where that is not known.
     """
 
     key: FileKey
@@ -94,6 +100,8 @@ class Located:
     group: str
     header: Header
     storage: Contiguous | Chunked | Library
+    path: str
+    references: Sequence[Reference] | None = None
 
     @property
     def chunks(self) -> tuple[int, ...] | None:

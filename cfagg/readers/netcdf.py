@@ -1,4 +1,7 @@
-"""Reading through the netCDF-C library: any netCDF-3, netCDF-4 or CDF-5 file, under one lock.
+"""Reading through the netCDF-C library: any netCDF-3, netCDF-4 or CDF-5 file that was checked, under one lock.
+
+The library reads all metadata when it opens a file, follows links to other files and has no bounds where a header is
+damaged: it gets a file only after `check_file`.
 
 Open files are kept in a pool of bounded size, the least recently used is closed first.
 """
@@ -13,10 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import UnsupportedError
-from cfagg.readers import counters
-from cfagg.readers.files import CONTEXT_SOURCE, Context, FileKey, look, magic
+from cfagg.readers import classic, hdf5_links
 from cfagg.readers.locks import LIBRARY
 from cfagg.readers.pool import Pool
+from cfagg.storage import counters
+from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
+from cfagg.storage.gate import WHOLE, Checked, admit
+from cfagg.storage.handles import handles
 
 if TYPE_CHECKING:
     import netCDF4
@@ -26,9 +32,13 @@ __all__ = [
     "MAGIC_HDF5",
     "attribute_names",
     "attributes_of",
+    "check_file",
     "dtype_of",
+    "has_user_block",
     "lookup",
     "opened",
+    "opened_handle",
+    "path_of",
     "read",
 ]
 
@@ -39,10 +49,10 @@ MAGIC_CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 _LIBRARY_ERRORS = (OSError, RuntimeError, ValueError, KeyError, IndexError, AttributeError, TypeError, MemoryError)
 
 
-def _open(path: str) -> netCDF4.Dataset:
+def _open(handle: Handle) -> netCDF4.Dataset:
     import netCDF4
 
-    dataset = netCDF4.Dataset(path, "r")
+    dataset = netCDF4.Dataset(handle.library_path, "r")
     dataset.set_auto_maskandscale(False)
     dataset.set_auto_chartostring(False)
     dataset.set_always_mask(False)
@@ -56,42 +66,73 @@ def _close(dataset: netCDF4.Dataset) -> None:
 _pool = Pool(_open, _close)
 
 
+def check_file(handle: Handle, context: Context) -> Checked:
+    """Admit a file to the netCDF library, by its format.
+
+    Raises
+    ------
+    AccessError
+        If the library would open another file by itself.
+    CfaggError
+        ``context.broken`` where it is not netCDF, or its header is damaged.
+    """
+    start = handle.some(8, 0, context)
+    if start.startswith(MAGIC_CLASSIC):
+        classic.names(handle, context)
+        return admit(handle, WHOLE, (), context)
+    if start != MAGIC_HDF5 and not has_user_block(handle, context):
+        found = repr(start) if start else "an empty file"
+        raise context.broken(
+            context.said(
+                f"{handle.key.path} is not a netCDF file: it starts with {found}; expected netCDF-3 or netCDF-4"
+            )
+        )
+    return admit(handle, WHOLE, hdf5_links.followed(handle, context), context)
+
+
 @contextmanager
 def opened(path: str, context: Context = CONTEXT_SOURCE) -> Iterator[netCDF4.Dataset]:
     """Hold the library lock and the file's dataset, without masking or scaling; do not keep what it gives.
 
+    Only metadata may be read of it: values are read by `read`.
+
     Raises
     ------
+    AccessError
+        If the library would open another file by itself.
     CfaggError
         ``context.missing`` or ``context.broken``, where the file is not there or is not a readable netCDF file.
     """
-    key = look(path, context)
-    with LIBRARY:
-        if key not in _pool.held:
-            start = magic(path, context)
-            if start != MAGIC_HDF5 and not start.startswith(MAGIC_CLASSIC) and not _has_user_block(path, key):
-                found = repr(start) if start else "an empty file"
-                raise context.broken(
-                    context.said(f"{path} is not a netCDF file: it starts with {found}; expected netCDF-3 or netCDF-4")
-                )
-        try:
-            dataset = _pool.get(key)
-        except _LIBRARY_ERRORS as error:
-            raise context.broken(
-                context.said(f"{path} is damaged or not netCDF, the library says: {error}; restore or replace the file")
-            ) from error
+    with opened_handle(handles.get(path, context), context) as dataset:
         yield dataset
 
 
-def _has_user_block(path: str, key: FileKey) -> bool:
-    """Whether HDF5 begins behind a user block, at 512, 1024, 2048, … bytes."""
+@contextmanager
+def opened_handle(handle: Handle, context: Context = CONTEXT_SOURCE) -> Iterator[netCDF4.Dataset]:
+    """Hold the library lock and the dataset of an open file, as `opened`."""
+    with LIBRARY:
+        yield _dataset(handle if _pool.has(handle) else check_file(handle, context).handle, context)
+
+
+def _dataset(handle: Handle, context: Context) -> netCDF4.Dataset:
+    """Return the dataset of a file that was checked; the library lock is held."""
+    path = handle.key.path
+    try:
+        found: netCDF4.Dataset = _pool.get(handle)
+    except _LIBRARY_ERRORS as error:
+        raise context.broken(
+            context.said(f"{path} is damaged or not netCDF, the library says: {error}; restore or replace the file")
+        ) from error
+    return found
+
+
+def has_user_block(handle: Handle, context: Context) -> bool:
+    """Whether HDF5 begins behind a user block, at 512, 1024, 2048, … bytes, as the HDF5 library looks for it."""
     offset = 512
-    with open(path, "rb") as file:  # noqa: PTH123
-        while offset + 8 <= min(key.size, 2**20):
-            file.seek(offset)
-            if file.read(8) == MAGIC_HDF5:
-                return True
-            offset *= 2
+    while offset + 8 <= handle.key.size:
+        if handle.some(8, offset, context) == MAGIC_HDF5:
+            return True
+        offset *= 2
     return False
 
 
@@ -158,13 +199,18 @@ def _subgroup(dataset: netCDF4.Dataset, path: str) -> netCDF4.Dataset | None:
     return dataset
 
 
-def read(path: str, address: str, key: Sequence[slice], context: Context, group: str = "/") -> npt.NDArray[Any]:
+def path_of(variable: netCDF4.Variable[Any]) -> str:
+    """Return a variable's path in its file."""
+    return f"{variable.group().path.rstrip('/')}/{variable.name}"
+
+
+def read(checked: Checked, key: Sequence[slice], context: Context) -> npt.NDArray[Any]:
     """Read a hyperslab of the stored values.
 
     Parameters
     ----------
-    path, address, group : str
-        File, variable, and the group from which the variable is searched.
+    checked : Checked
+        The variable, by its path in the file.
     key : sequence of slice
         One slice per dimension with 0 <= start <= stop <= size and a positive step.
     context : Context
@@ -175,8 +221,9 @@ def read(path: str, address: str, key: Sequence[slice], context: Context, group:
     ndarray
         Values in native byte order, without masking, scaling or joining of characters.
     """
-    with opened(path, context) as dataset:
-        variable = lookup(dataset, address, group)
+    path, address = checked.handle.key.path, checked.dataset
+    with opened_handle(checked.handle, context) as dataset:
+        variable = lookup(dataset, address)
         if variable is None:
             raise context.missing(context.said(f"{path} has no variable {address!r}"))
         dtype = dtype_of(variable)

@@ -13,21 +13,19 @@ import pytest
 
 from cfagg.errors import CfaggError
 from cfagg.readers import hdf5, hdf5_chunks, hdf5_header, hdf5_tree, read
-from cfagg.readers.files import CONTEXT_SOURCE, look
+from cfagg.storage.files import CONTEXT_SOURCE, open_regular
+from cfagg.storage.gate import admit
+from cfagg.storage.handles import handles
 from tests import nca_files
 
 
 def _found(path, name, group="/"):
-    key = look(path)
-    handle = os.open(key.path, os.O_RDONLY)
-    try:
-        return hdf5_header.find(handle, os.pread(handle, 2**13, 0), key, name, group)
-    finally:
-        os.close(handle)
+    with open_regular(path) as handle:
+        return hdf5_header.find(handle, handle.some(2**13, 0), name, group)
 
 
 def _expected(path, name):
-    return hdf5.find(look(path), name, CONTEXT_SOURCE)
+    return hdf5.find(handles.get(path), name, CONTEXT_SOURCE)
 
 
 def _same(a, b):
@@ -206,7 +204,12 @@ def test_damaged_tables_of_chunks_raise_or_give_stored_values(tmp_path):
         refused += found is None
         if found is not None:
             try:
-                block = hdf5_chunks.read(look(path), located.storage, [slice(0, 8, 1), slice(0, 6, 1)], CONTEXT_SOURCE)
+                block = hdf5_chunks.read(
+                    admit(handles.get(path), "tas", ()),
+                    located.storage,
+                    [slice(0, 8, 1), slice(0, 6, 1)],
+                    CONTEXT_SOURCE,
+                )
             except CfaggError:
                 refused += 1
             else:

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from cfagg.errors import SourceError
 from cfagg.readers import classic, contiguous, counters, hdf5, hdf5_chunks, locate, netcdf, read
-from cfagg.readers.files import CONTEXT_SOURCE, look
+from cfagg.readers.find import check
 from cfagg.readers.locks import LIBRARY
 from cfagg.readers.pool import close_files, open_files, set_open_files
+from cfagg.storage.files import CONTEXT_SOURCE
+from cfagg.storage.handles import handles
 from tests import nca_files
 
 STORAGE = [
@@ -112,7 +114,7 @@ def test_headers_found_directly_are_those_of_the_netcdf_library(tmp_path, kind):
         ds["v"][:5] = 7
         ds["time"][:3] = 1
         names = list(ds.variables)
-    key = look(path)
+    handle = handles.get(path)
     for name in names:
         with netcdf.opened(path) as ds:
             v = ds[name]
@@ -125,7 +127,7 @@ def test_headers_found_directly_are_those_of_the_netcdf_library(tmp_path, kind):
             assert type(header.attributes[attribute]) is type(value)
         direct = hdf5.find if kind.startswith("NETCDF4") else classic.find
         if name not in ("short", "time") or kind.startswith("NETCDF3"):
-            assert direct(key, name, CONTEXT_SOURCE) is not None
+            assert direct(handle, name, CONTEXT_SOURCE) is not None
 
 
 def test_a_variable_shorter_than_its_unlimited_dimension_is_filled_as_the_netcdf_library_does(tmp_path):
@@ -184,7 +186,11 @@ def test_a_scattered_hyperslab_is_walked_in_rows_where_that_reads_less(tmp_path)
     located = locate(str(tmp_path / "a.nc"), "v", CONTEXT_SOURCE)
     before = counters.snapshot()
     found = contiguous.read(
-        located.key, located.storage, (64, 100_000), [slice(0, 64, 1), slice(7, 8, 1)], CONTEXT_SOURCE
+        check(located, CONTEXT_SOURCE),
+        located.storage,
+        (64, 100_000),
+        [slice(0, 64, 1), slice(7, 8, 1)],
+        CONTEXT_SOURCE,
     )
     assert found[:, 0].tolist() == values[:, 7].tolist()
     assert (counters.snapshot() - before).bytes == 64 * 4
@@ -198,7 +204,7 @@ def test_open_files_are_bounded_and_can_be_closed(tmp_path):
             nca_files.fragment(tmp_path / f"{i}.nc", "v", np.arange(3), ["x"], zlib=True)
             located = locate(str(tmp_path / f"{i}.nc"), "v", CONTEXT_SOURCE)
             assert read(located, [slice(0, 3, 1)], CONTEXT_SOURCE).tolist() == [0, 1, 2]
-            assert 0 < open_files() <= 10
+            assert 0 < open_files() <= 15
         held = [str(fd.readlink()) for fd in pathlib.Path("/proc/self/fd").iterdir() if fd.is_symlink()]
         assert sum(str(tmp_path) in name for name in held) <= 10
         close_files()

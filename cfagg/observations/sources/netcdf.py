@@ -25,8 +25,8 @@ from cfagg.observations.sources.geometry import Described, Geometry, find_geomet
 from cfagg.observations.sources.spool import SpooledSource
 from cfagg.observations.sources.stored import described, numbers_of
 from cfagg.observations.sources.times import dates_of_numbers
-from cfagg.readers import hdf5, netcdf
-from cfagg.readers.files import CONTEXT_SOURCE, look
+from cfagg.readers import locate, netcdf, read
+from cfagg.storage.files import CONTEXT_SOURCE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,9 +134,9 @@ def read_netcdf(
             UnknownConventionWarning,
             stacklevel=2,
         )
-    key = look(path)
+    # Refused before the first block is given, not in the middle of a build.
     for name in geometry.used():
-        hdf5.find(key, name, CONTEXT_SOURCE)
+        locate(path, f"/{name}", CONTEXT_SOURCE)
     yield from _Reader(path, geometry, variables).blocks()
 
 
@@ -267,7 +267,7 @@ class _Reader:
         variable = self.variables[name]
         low, high = (int(index.min()), int(index.max()) + 1) if len(index) else (0, 0)
         low = max(low, 0)
-        stored = netcdf.read(self.path, name, (slice(low, max(low, high)),), CONTEXT_SOURCE)
+        stored = self._stored(name, (slice(low, max(low, high)),))
         values = numbers_of(stored, variable.attributes, f"{self.path}, variable {name!r}")
         missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
         whole = np.where(missing, -1, values).astype(np.int64)
@@ -284,7 +284,7 @@ class _Reader:
         size = self.geometry.sizes[target]
         if size > _MOST_INSTANCES:
             raise ConventionError(f"{self.path}: dimension {target} has {size} elements, more than {_MOST_INSTANCES}")
-        stored = netcdf.read(self.path, name, (slice(0, size),), CONTEXT_SOURCE)
+        stored = self._stored(name, (slice(0, size),))
         counts = numbers_of(stored, self.variables[name].attributes, f"{self.path}, variable {name!r}")
         counts = np.where(np.isnan(counts), 0, counts) if counts.dtype.kind == "f" else counts
         edges = np.concatenate([[0], np.cumsum(counts.astype(np.int64))])
@@ -305,7 +305,7 @@ class _Reader:
         dims = self.geometry.dims
         if all(d in dims for d in variable.dims):
             key = tuple(slices[dims.index(d)] for d in variable.dims)
-            values = numbers_of(netcdf.read(self.path, name, key, CONTEXT_SOURCE), variable.attributes, where)
+            values = numbers_of(self._stored(name, key), variable.attributes, where)
             order = sorted(range(len(variable.dims)), key=lambda i: dims.index(variable.dims[i]))
             sizes = [shape[i] if d in variable.dims else 1 for i, d in enumerate(dims)]
             return np.broadcast_to(values.transpose(order).reshape(sizes), shape).ravel()
@@ -314,7 +314,7 @@ class _Reader:
             if size > _MOST_INSTANCES:
                 raise ConventionError(f"{where}: {size} values are more than {_MOST_INSTANCES}")
             everything = tuple(slice(0, self.geometry.sizes[d]) for d in variable.dims)
-            stored = netcdf.read(self.path, name, everything, CONTEXT_SOURCE)
+            stored = self._stored(name, everything)
             self.small[name] = numbers_of(stored, variable.attributes, where)
         index = []
         for dim in variable.dims:
@@ -328,6 +328,11 @@ class _Reader:
                 index.append(np.broadcast_to(steps, shape).ravel())
         found: npt.NDArray[Any] = self.small[name][tuple(index)]
         return found
+
+    def _stored(self, name: str, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
+        """Return stored values of a variable of the root group."""
+        chosen = [slice(s.start, s.stop, 1) for s in slices]
+        return read(locate(self.path, f"/{name}", CONTEXT_SOURCE), chosen, CONTEXT_SOURCE)
 
     def _degrees(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return latitudes or longitudes in degrees, as real numbers."""

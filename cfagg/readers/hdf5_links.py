@@ -1,0 +1,205 @@
+"""What the links and layouts of an HDF5 file lead to, listed through h5py without following anything out of the file.
+
+The HDF5 library opens other files by itself: behind external links when an object is opened, sources of virtual
+datasets when their extent is asked for or values are read, files of external storage when values are read.  So links
+are looked at before they are taken, one component after the other, and layouts before anything else of a dataset.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from cfagg.errors import CfaggError
+from cfagg.readers.hdf5_file import ERRORS, file_of
+from cfagg.readers.locks import LIBRARY
+from cfagg.storage.files import Context, Handle
+from cfagg.storage.gate import Reference
+
+__all__ = ["LeavesError", "followed", "outside", "reach"]
+
+#: Objects that the netCDF library would visit, by all their paths, and how deep it would go: it knows no bounds.
+MOST, DEEPEST = 1 << 20, 128
+
+#: Soft links that may lead to each other, as many as the HDF5 library follows.
+_HOPS = 16
+
+
+class LeavesError(Exception):
+    """A path that leads out of the file, by the reference given."""
+
+    def __init__(self, reference: Reference) -> None:
+        self.reference = reference
+        super().__init__(str(reference))
+
+
+def reach(file: Any, path: str, hops: int = _HOPS) -> Any:
+    """Return the object at a path within the file, `None` where there is none; the library lock is held.
+
+    Raises
+    ------
+    LeavesError
+        If the path leads out of the file.
+    """
+    import h5py
+
+    return _walk(h5py.h5g.open(file, b"/"), file, path.encode("utf-8", "surrogateescape"), hops)
+
+
+def _walk(start: Any, file: Any, path: bytes, hops: int) -> Any:
+    import h5py
+
+    at = h5py.h5g.open(file, b"/") if path.startswith(b"/") else start
+    for word in path.split(b"/"):
+        if word in (b"", b"."):
+            continue
+        if not isinstance(at, h5py.h5g.GroupID) or not at.links.exists(word):
+            return None
+        at = _member(at, file, word, hops)
+    return at
+
+
+def _member(group: Any, file: Any, name: bytes, hops: int) -> Any:
+    """Return what a link leads to."""
+    import h5py
+
+    kind = group.links.get_info(name).type
+    if kind == h5py.h5l.TYPE_HARD:
+        return h5py.h5o.open(group, name)
+    if kind == h5py.h5l.TYPE_SOFT:
+        return _walk(group, file, group.links.get_val(name), hops - 1) if hops else None
+    raise LeavesError(_leaving(group, name, kind))
+
+
+def _leaving(group: Any, name: bytes, kind: int) -> Reference:
+    """Return what a link that is neither hard nor soft leads to."""
+    import h5py
+
+    if kind == h5py.h5l.TYPE_EXTERNAL:
+        file, path = group.links.get_val(name)
+        return Reference("an external link", f"{_text(file)}:{_text(path)}")
+    return Reference("a user-defined link", _text(name))
+
+
+def outside(dataset: Any) -> list[Reference]:
+    """Return the files from which an open dataset takes its values; the library lock is held."""
+    import h5py
+
+    plist = dataset.get_create_plist()
+    found = [Reference("external storage", _text(plist.get_external(i)[0])) for i in range(plist.get_external_count())]
+    if plist.get_layout() == h5py.h5d.VIRTUAL:
+        # Without any source it is one all the same.
+        names = [_text(plist.get_virtual_filename(i)) for i in range(min(plist.get_virtual_count(), 3))]
+        found += [Reference("a virtual dataset", name) for name in names or ["nothing"]]
+    return found
+
+
+class _Level(NamedTuple):
+    """One group of the walk: what it holds, by names that are still to be visited."""
+
+    group: Any
+    address: int
+    names: list[bytes]
+
+
+def followed(handle: Handle, context: Context) -> list[Reference] | None:
+    """Return what a library that reads all metadata of a file would follow out of it, `None` where it has no end.
+
+    Links to other files are followed when an object is opened, and sources of a virtual dataset whose extent depends on
+    them.  Values of external storage and of other virtual datasets are not touched before they are read.
+
+    Raises
+    ------
+    CfaggError
+        ``context.broken`` where the file is damaged.
+    """
+    with LIBRARY:
+        try:
+            return _followed(file_of(handle))
+        except CfaggError:
+            raise
+        except ERRORS as error:
+            raise context.broken(
+                context.said(
+                    f"{handle.key.path} is damaged or not netCDF, the library says: {error}; restore or replace the "
+                    "file"
+                )
+            ) from error
+
+
+def _followed(file: Any) -> list[Reference] | None:
+    import h5py
+
+    found: list[Reference] = []
+    safe: set[int] = set()
+    top = h5py.h5g.open(file, b"/")
+    levels = [_level(top)]
+    visited = 0
+    while levels:
+        level = levels[-1]
+        if not level.names:
+            levels.pop()
+            continue
+        name = level.names.pop()
+        visited += 1
+        try:
+            inner = _member(level.group, file, name, _HOPS)
+        except LeavesError as error:
+            found.append(error.reference)
+            continue
+        if isinstance(inner, h5py.h5g.GroupID):
+            below = _level(inner)
+            # The netCDF library goes through a group once for each path to it, and round in circles.
+            if len(levels) >= DEEPEST or visited > MOST or any(o.address == below.address for o in levels):
+                return None
+            levels.append(below)
+        elif isinstance(inner, h5py.h5d.DatasetID):
+            address = int(h5py.h5o.get_info(inner).addr)
+            if address not in safe:
+                safe.add(address)
+                found += _extent(inner)
+                found += _scales(inner)
+    return found
+
+
+def _level(group: Any) -> _Level:
+    import h5py
+
+    names: list[bytes] = []
+    group.links.iterate(names.append)
+    return _Level(group, int(h5py.h5o.get_info(group).addr), names)
+
+
+def _extent(dataset: Any) -> list[Reference]:
+    """Return the sources by which the extent of a virtual dataset is known."""
+    import h5py
+
+    plist = dataset.get_create_plist()
+    if plist.get_layout() != h5py.h5d.VIRTUAL:
+        return []
+    for i in range(plist.get_virtual_count()):
+        space = plist.get_virtual_vspace(i)
+        if space.get_select_type() == h5py.h5s.SEL_ALL:
+            continue
+        if space.get_select_type() != h5py.h5s.SEL_HYPERSLABS or (
+            space.is_regular_hyperslab() and h5py.h5s.UNLIMITED in (n for p in space.get_regular_hyperslab() for n in p)
+        ):
+            return [Reference("a virtual dataset", _text(plist.get_virtual_filename(i)))]
+    return []
+
+
+def _scales(dataset: Any) -> list[Reference]:
+    """Return the reference to dimensions of a kind that may lead into another file."""
+    import h5py
+
+    if not h5py.h5a.exists(dataset, b"DIMENSION_LIST"):
+        return []
+    kind = h5py.h5a.open(dataset, b"DIMENSION_LIST").get_type()
+    kind = kind.get_super() if isinstance(kind, h5py.h5t.TypeVlenID) else kind
+    # Those of another type may name a file; and what is no reference at all leads nowhere.
+    if not isinstance(kind, h5py.h5t.TypeReferenceID) or kind.equal(h5py.h5t.STD_REF_OBJ):
+        return []
+    return [Reference("a dimension's reference", "an object of any file")]
+
+
+def _text(name: bytes | str) -> str:
+    return name if isinstance(name, str) else name.decode("utf-8", "replace")

@@ -1,0 +1,53 @@
+"""Counters of what the readers did: files opened and bytes read.
+
+They exist so that a user, or a test, can see that a selection touched no more than it needed.
+
+Examples
+--------
+>>> from cfagg.storage import counters
+>>> before = counters.snapshot()
+>>> counters.snapshot() - before
+Counts(files=0, bytes=0)
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+__all__ = ["Counts", "add", "snapshot"]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What was done so far in this process.
+
+    Parameters
+    ----------
+    files : int
+        Files opened, each time one was.
+    bytes : int
+        Bytes of values read: stored bytes where chunks are read directly, decoded bytes where a library reads.
+    """
+
+    files: int = 0
+    bytes: int = 0
+
+    def __sub__(self, other: Counts) -> Counts:
+        return Counts(self.files - other.files, self.bytes - other.bytes)
+
+
+_lock = threading.Lock()
+_now = Counts()
+
+
+def add(files: int = 0, bytes: int = 0) -> None:  # noqa: A002
+    """Count files opened and bytes read."""
+    global _now  # noqa: PLW0603
+    with _lock:
+        _now = Counts(_now.files + files, _now.bytes + bytes)
+
+
+def snapshot() -> Counts:
+    """Return the counts since the process started."""
+    return _now

@@ -1,0 +1,327 @@
+"""Opening local files: only regular ones, each once, and known by what was opened rather than by its name."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import CfaggError, FragmentNotFoundError, FragmentReadError, SourceError, SourceNotFoundError
+from cfagg.storage import counters
+
+__all__ = ["CONTEXT_SOURCE", "Context", "FileKey", "Handle", "absent", "look", "on_pressure", "open_regular", "relieve"]
+
+#: Never waits for the other end of a FIFO, never takes a terminal, is not inherited by programs that are started.
+_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+
+#: On Linux an open file has a name of its own, under which libraries open the same file again.
+_HAS_PROC = sys.platform == "linux" and os.path.isdir("/proc/self/fd")  # noqa: PTH112
+
+
+class FileKey(NamedTuple):
+    """What tells one state of a file from another: cached facts are valid as long as it does not change."""
+
+    path: str
+    device: int
+    inode: int
+    size: int
+    modified: int
+    changed: int
+
+    def is_same_content(self, other: FileKey) -> bool:
+        """Return whether both are the same file, written last at the same time: renaming or linking it is no change."""
+        return self[1:5] == other[1:5]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """For whom a file is opened: it decides which errors are raised and what they say.
+
+    Parameters
+    ----------
+    where : str
+        Start of every message, for instance ``"file a.nca, variable 'tas', partition (0, 1)"``.
+    missing, broken : type
+        Errors for what is not there and what cannot be read.
+    remedy : str
+        What to do about a missing file.
+    """
+
+    where: str = ""
+    missing: type[CfaggError] = FragmentNotFoundError
+    broken: type[CfaggError] = FragmentReadError
+    remedy: str = "restore the file, correct the reference, or pass missing='fill' to read missing values there"
+
+    def said(self, text: str) -> str:
+        """Return `text` behind the place it is about."""
+        return f"{self.where}: {text}" if self.where else text
+
+
+#: Context of files that a user names, not a partition.
+CONTEXT_SOURCE = Context("", SourceNotFoundError, SourceError, "check the path")
+
+_KINDS = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+class Handle:
+    """One open regular file.  It is closed when nobody refers to it any more, or by `close`.
+
+    Attributes
+    ----------
+    key : FileKey
+        The name it was opened by, and the identity of what was opened.
+    real : str
+        The path of what was opened, without symbolic links.
+    """
+
+    __slots__ = ("__weakref__", "_fd", "key", "real")
+
+    def __init__(self, fd: int, key: FileKey, real: str) -> None:
+        self._fd = fd
+        self.key = key
+        self.real = real
+
+    @property
+    def fd(self) -> int:
+        """The file descriptor.
+
+        Raises
+        ------
+        ValueError
+            If the file is closed.
+        """
+        if self._fd < 0:
+            raise ValueError(f"{self.key.path} is closed")
+        return self._fd
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the file is open."""
+        return self._fd >= 0
+
+    @property
+    def library_path(self) -> str:
+        """A name by which a library opens the very file that is open here; elsewhere than on Linux just its path."""
+        return f"/proc/self/fd/{self.fd}" if _HAS_PROC else self.real
+
+    def is_unchanged(self) -> bool:
+        """Return whether `library_path` leads to this file, and it was not written since it was opened."""
+        found = os.fstat(self.fd) if _HAS_PROC else os.stat(self.real, follow_symlinks=False)  # noqa: PTH116
+        return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) == self.key[1:5]
+
+    def some(self, size: int, offset: int, context: Context = CONTEXT_SOURCE) -> bytes:
+        """Return up to `size` bytes at `offset`, fewer where the file ends; they are not counted as values."""
+        try:
+            return os.pread(self.fd, size, offset)
+        except OSError as error:
+            raise _unreadable(self.key, context, error) from error
+
+    def exactly(self, size: int, offset: int, context: Context = CONTEXT_SOURCE) -> bytes:
+        """Return `size` bytes at `offset`.
+
+        Raises
+        ------
+        CfaggError
+            ``context.broken`` where the file ends before.
+        """
+        # Not even asked for: a damaged length could be more than the memory holds.
+        if offset + size > self.key.size:
+            raise _truncated(self.key, context, offset + size)
+        data = b""
+        while len(data) < size:
+            more = self.some(size - len(data), offset + len(data), context)
+            if not more:
+                raise _truncated(self.key, context, offset + size)
+            data = data + more if data else more
+        counters.add(bytes=size)
+        return data
+
+    def fill(self, buffer: npt.NDArray[np.uint8], offset: int, context: Context = CONTEXT_SOURCE) -> None:
+        """Fill `buffer` with the bytes at `offset`.
+
+        Raises
+        ------
+        CfaggError
+            ``context.broken`` where the file ends before.
+        """
+        left = memoryview(buffer)
+        fd = self.fd
+        while left.nbytes:
+            try:
+                count = os.preadv(fd, [left], offset)
+            except OSError as error:
+                raise _unreadable(self.key, context, error) from error
+            if not count:
+                raise _truncated(self.key, context, offset + left.nbytes)
+            left = left[count:]
+            offset += count
+        counters.add(bytes=buffer.nbytes)
+
+    def close(self) -> None:
+        """Close the file; what was admitted of it is not any more."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # While the interpreter ends there may be nothing left to close it with; the system does it.
+        if self._fd >= 0 and os is not None:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __repr__(self) -> str:
+        return f"<Handle of {self.key.path!r}{'' if self.is_open else ', closed'}>"
+
+
+def _unreadable(key: FileKey, context: Context, error: OSError) -> CfaggError:
+    return context.broken(context.said(f"{key.path} cannot be read: {error.strerror}"))
+
+
+def _truncated(key: FileKey, context: Context, end: int) -> CfaggError:
+    return context.broken(context.said(f"{key.path} is truncated: it ends before byte {end}; restore the file"))
+
+
+#: What gives back open files where the process has too many; each returns whether it closed any.
+_relief: list[Callable[[], bool]] = []
+
+
+def on_pressure(closes: Callable[[], bool]) -> None:
+    """Let `closes` be called where the process has too many open files; it returns whether it closed any."""
+    _relief.append(closes)
+
+
+def relieve() -> bool:
+    """Close files that are only kept open for later; return whether there were any."""
+    closed = [closes() for closes in _relief]
+    return any(closed)
+
+
+def open_regular(path: str, context: Context = CONTEXT_SOURCE) -> Handle:
+    """Open a regular file for reading; nothing that could block is opened.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    context : Context
+        For whom, for messages.
+
+    Raises
+    ------
+    CfaggError
+        ``context.missing`` where there is no such file; ``context.broken`` where it is a directory, a FIFO, a device or
+        a socket, or cannot be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file, open_regular(file.name) as handle:
+    ...     handle.key.size
+    0
+    >>> open_regular("/dev/null")
+    Traceback (most recent call last):
+    ...
+    cfagg.errors.SourceError: /dev/null is a device; only regular files are read
+    """
+    fd = _open(path, context)
+    try:
+        found = os.fstat(fd)
+        real = _real_path(fd, path, found) if stat.S_ISREG(found.st_mode) else ""
+    except OSError as error:
+        os.close(fd)
+        raise context.broken(context.said(f"{path} cannot be opened: {error.strerror}")) from error
+    if not real:
+        os.close(fd)
+        raise _irregular(path, found.st_mode, context)
+    counters.add(files=1)
+    return Handle(fd, _key(path, found), real)
+
+
+def _open(path: str, context: Context) -> int:
+    """Return a file descriptor; where the process has too many, files that are only kept for later are closed."""
+    while True:
+        try:
+            return os.open(path, _FLAGS)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise context.missing(context.said(f"there is no file {path}; {context.remedy}")) from error
+        except (OSError, ValueError) as error:
+            code = error.errno if isinstance(error, OSError) else None
+            if code in (errno.EMFILE, errno.ENFILE) and relieve():
+                continue
+            if code == errno.ENXIO:  # a socket, or a device without a driver
+                look(path, context)
+            # A path with NUL bytes or unpaired surrogates raises ValueError.
+            verb, why = ("opened", error.strerror) if isinstance(error, OSError) else ("looked at", error)
+            raise context.broken(context.said(f"{path!r} cannot be {verb}: {why}")) from error
+
+
+def _real_path(fd: int, path: str, found: os.stat_result) -> str:
+    """Return the path of what was opened: by the system's word, else by resolving the name again."""
+    if _HAS_PROC:
+        real = os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115
+        # A file that was removed after it was opened is shown so.
+        return real.removesuffix(" (deleted)") if not found.st_nlink else real
+    real = os.path.realpath(path)
+    again = os.stat(real, follow_symlinks=False)  # noqa: PTH116
+    if (again.st_dev, again.st_ino) != (found.st_dev, found.st_ino):
+        raise OSError(errno.ESTALE, "another file took its place while it was opened")
+    return real
+
+
+def look(path: str, context: Context = CONTEXT_SOURCE) -> FileKey:
+    """Return the identity of a regular file, without opening it.
+
+    Raises
+    ------
+    CfaggError
+        As `open_regular`.
+    """
+    try:
+        # A path with NUL bytes or unpaired surrogates raises ValueError.
+        found = os.stat(path)  # noqa: PTH116
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise context.missing(context.said(f"there is no file {path}; {context.remedy}")) from error
+    except (OSError, ValueError) as error:
+        raise context.broken(context.said(f"{path!r} cannot be looked at: {error}")) from error
+    if not stat.S_ISREG(found.st_mode):
+        raise _irregular(path, found.st_mode, context)
+    return _key(path, found)
+
+
+def absent(path: str) -> bool:
+    """Return whether there is no such file; one that is out of reach counts as there."""
+    try:
+        os.stat(path)  # noqa: PTH116
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
+
+
+def _key(path: str, found: os.stat_result) -> FileKey:
+    return FileKey(path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _irregular(path: str, mode: int, context: Context) -> CfaggError:
+    kind = next((name for test, name in _KINDS if test(mode)), "not a regular file")
+    return context.broken(context.said(f"{path} is {kind}; only regular files are read"))

@@ -1,0 +1,122 @@
+"""The gate: no value of an untrusted file is read before exactly that dataset of exactly that open file was admitted.
+
+A format lists what a dataset refers to outside its file (external links on the way to it, external storage, virtual
+sources); the gate judges the list and parses nothing itself.  What is not known is refused.  What reads values takes
+the token that comes out of here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cfagg.errors import AccessError
+from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
+
+__all__ = ["WHOLE", "Checked", "Reference", "admit"]
+
+#: The name under which a file as a whole is admitted to a library that reads all its metadata when it opens it.
+WHOLE = ""
+
+_KEY = object()
+
+
+class Reference(NamedTuple):
+    """One thing by which a dataset leads out of its file.
+
+    Parameters
+    ----------
+    kind : str
+        What it is, for instance ``"an external link"``.
+    target : str
+        What it names, as written in the file.
+    """
+
+    kind: str
+    target: str
+
+
+class Checked:
+    """Proof that one dataset of one open file was admitted; only `admit` makes it.
+
+    Raises
+    ------
+    TypeError
+        If it is made elsewhere.
+    """
+
+    __slots__ = ("_handle", "dataset")
+
+    def __init__(self, key: object, handle: Handle, dataset: str) -> None:
+        if key is not _KEY:
+            raise TypeError("only the gate makes a Checked: call cfagg.storage.gate.admit")
+        self._handle = handle
+        self.dataset = dataset
+
+    @property
+    def handle(self) -> Handle:
+        """The open file.
+
+        Raises
+        ------
+        AccessError
+            If it was closed since.
+        """
+        if not self._handle.is_open:
+            raise AccessError(f"{self._handle.key.path} was closed after it was checked; open it again")
+        return self._handle
+
+    def __repr__(self) -> str:
+        return f"<Checked {self.dataset!r} of {self._handle!r}>"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a Checked holds for one open file of one process and cannot be pickled")
+
+
+def admit(
+    handle: Handle, dataset: str, references: Sequence[Reference] | None, context: Context = CONTEXT_SOURCE
+) -> Checked:
+    """Admit one dataset of an open file.
+
+    Parameters
+    ----------
+    handle : Handle
+        The open file.
+    dataset : str
+        The dataset's path in it; `WHOLE` for what a library reads by itself when it opens the file.
+    references : sequence of Reference or None
+        What it refers to outside the file; `None` where that is not known.
+    context : Context
+        For messages.
+
+    Raises
+    ------
+    AccessError
+        If the dataset refers to anything outside its file, or nobody knows whether it does.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from cfagg.storage.files import open_regular
+    >>> with tempfile.NamedTemporaryFile() as file, open_regular(file.name) as handle:
+    ...     admit(handle, "tas", []).dataset
+    'tas'
+    """
+    if references is None or len(references):
+        what = f"variable {dataset!r} of {handle.key.path}" if dataset else handle.key.path
+        if references is None:
+            raise AccessError(
+                context.said(
+                    f"{what} is stored in a way in which it cannot be seen whether it takes its values from another "
+                    "file, so it is not read: write it anew, for instance with nccopy"
+                )
+            )
+        listed = "; ".join(f"{r.kind} to {r.target!r}" for r in references[:3])
+        more = f"; and {len(references) - 3} more" if len(references) > 3 else ""
+        raise AccessError(
+            context.said(
+                f"{what} takes its values from another file ({listed}{more}); that cannot be allowed: "
+                "copy the values into the file"
+            )
+        )
+    return Checked(_KEY, handle, dataset)

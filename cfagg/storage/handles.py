@@ -1,0 +1,141 @@
+"""The one pool of open files that all readers use, so that a fragment is opened once.
+
+Own parsers read from a handle of the pool, and libraries open its `library_path`.  The pool only holds references: a
+handle that is dropped while a thread still reads from it is closed when that thread is done.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+
+from cfagg.storage.files import CONTEXT_SOURCE, Context, FileKey, Handle, on_pressure, open_regular
+
+__all__ = ["Handles", "handles", "share_of_open_files"]
+
+
+def share_of_open_files() -> int:
+    """Return how many files one pool keeps open: an eighth of what the process may open, 4 to 128."""
+    try:
+        import resource
+    except ImportError:  # not a POSIX system
+        return 64
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return 128 if most == resource.RLIM_INFINITY else min(max(most // 8, 4), 128)
+
+
+class Handles:
+    """Open files, the least recently used is dropped first.
+
+    A child process inherits the descriptors and may go on with them: all reads are positioned.
+
+    Parameters
+    ----------
+    limit : int, optional
+        How many are kept; by default a share of what the process may open.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = limit
+        self._held: OrderedDict[str, Handle] = OrderedDict()
+        self._reset()
+        os.register_at_fork(after_in_child=self._reset)
+        on_pressure(self._halve)
+
+    def _reset(self) -> None:
+        # The lock may have been held by a thread that the child does not have.
+        self._lock = threading.Lock()
+
+    @property
+    def limit(self) -> int:
+        """How many are kept open."""
+        if self._limit is None:
+            self._limit = share_of_open_files()
+        return self._limit
+
+    @limit.setter
+    def limit(self, limit: int) -> None:
+        self._limit = max(int(limit), 1)
+        self.shrink(self._limit)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def get(self, path: str, context: Context = CONTEXT_SOURCE) -> Handle:
+        """Return the file that is at `path` now.
+
+        Raises
+        ------
+        CfaggError
+            As `cfagg.storage.files.open_regular`.
+        """
+        handle = self._held.get(path)
+        if handle is not None:
+            try:
+                found = os.stat(path)  # noqa: PTH116
+            except (OSError, ValueError):
+                found = None
+            key = handle.key
+            if found is not None and key[1:] == (
+                found.st_dev,
+                found.st_ino,
+                found.st_size,
+                found.st_mtime_ns,
+                found.st_ctime_ns,
+            ):
+                return self._used(path, handle)
+        return self._keep(path, open_regular(path, context))
+
+    def of(self, key: FileKey, context: Context = CONTEXT_SOURCE) -> Handle:
+        """Return the file of which `key` was taken.
+
+        Raises
+        ------
+        CfaggError
+            ``context.broken`` where it was written or replaced since; as `get` otherwise.
+        """
+        handle = self._held.get(key.path)
+        if handle is not None and handle.key.is_same_content(key):
+            return self._used(key.path, handle)
+        handle = open_regular(key.path, context)
+        if not handle.key.is_same_content(key):
+            handle.close()
+            raise context.broken(
+                context.said(f"{key.path} was written or replaced while it was read; read it again when it is complete")
+            )
+        return self._keep(key.path, handle)
+
+    def _used(self, path: str, handle: Handle) -> Handle:
+        with self._lock:
+            if path in self._held:
+                self._held.move_to_end(path)
+        return handle
+
+    def _keep(self, path: str, handle: Handle) -> Handle:
+        limit = self.limit
+        with self._lock:
+            # Closed after the lock is given back: what is dropped here is closed by its last reference.
+            dropped = [self._held.pop(path, None)]
+            while len(self._held) >= limit:
+                dropped.append(self._held.popitem(last=False)[1])
+            self._held[path] = handle
+        del dropped
+        return handle
+
+    def shrink(self, limit: int) -> bool:
+        """Drop files until at most `limit` are held; return whether there were more."""
+        with self._lock:
+            dropped = [self._held.popitem(last=False)[1] for _ in range(len(self._held) - max(limit, 0))]
+        return bool(dropped)
+
+    def _halve(self) -> bool:
+        """Keep half as many from now on."""
+        held = len(self._held)
+        if held:
+            self._limit = max(held // 2, 1)
+        return self.shrink(held // 2)
+
+
+#: The files of this process.
+handles = Handles()

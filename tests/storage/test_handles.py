@@ -1,0 +1,200 @@
+"""The pool of open files: bounded, shared by threads, safe under fork, and modest where the process may open few."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from cfagg.errors import SourceError
+from cfagg.storage import counters
+from cfagg.storage.files import look
+from cfagg.storage.handles import Handles
+from tests import nca_files
+
+
+@pytest.fixture
+def paths(tmp_path):
+    for i in range(10):
+        (tmp_path / f"{i}.nc").write_bytes(bytes([i]))
+    return [str(tmp_path / f"{i}.nc") for i in range(10)]
+
+
+def test_a_file_is_opened_once(paths):
+    pool = Handles(4)
+    before = counters.snapshot()
+    assert {id(pool.get(paths[0])) for _ in range(5)} == {id(pool.get(paths[0]))}
+    assert (counters.snapshot() - before).files == 1
+
+
+def test_the_least_recently_used_file_is_closed_first(paths):
+    pool = Handles(2)
+    first, second = pool.get(paths[0]).fd, pool.get(paths[1]).fd
+    pool.get(paths[0])
+    pool.get(paths[2])
+    assert len(pool) == 2
+    assert pool.get(paths[0]).fd == first
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(second)
+
+
+def test_a_file_in_use_stays_open_when_the_pool_drops_it(paths):
+    pool = Handles(1)
+    mine = pool.get(paths[3])
+    for path in paths:
+        pool.get(path)
+    pool.shrink(0)
+    assert mine.some(1, 0) == b"\3"
+
+
+def test_a_file_that_was_replaced_is_opened_anew(paths):
+    pool = Handles(4)
+    old = pool.get(paths[0])
+    os.replace(paths[1], paths[0])  # noqa: PTH105
+    assert pool.get(paths[0]).some(1, 0) == b"\1"
+    assert old.some(1, 0) == b"\0"
+
+
+def test_what_was_found_of_a_file_does_not_hold_for_the_one_that_took_its_place(paths):
+    pool = Handles(4)
+    key = look(paths[0])
+    assert pool.of(key).some(1, 0) == b"\0"
+    pool.shrink(0)
+    assert pool.of(key).some(1, 0) == b"\0"
+    pool.shrink(0)
+    os.replace(paths[1], paths[0])  # noqa: PTH105
+    with pytest.raises(SourceError, match="written or replaced while it was read"):
+        pool.of(key)
+
+
+def test_renaming_or_linking_a_file_is_no_change_of_it(paths):
+    pool = Handles(4)
+    key = look(paths[0])
+    os.link(paths[0], paths[0] + ".link")
+    assert look(paths[0]) != key
+    assert pool.of(key).some(1, 0) == b"\0"
+
+
+def test_threads_that_share_a_small_pool_read_what_they_asked_for(paths):
+    pool = Handles(2)
+    wrong = []
+
+    def reads(seed):
+        order = np.random.default_rng(seed).integers(0, 10, 2000)
+        wrong.extend(i for i in order.tolist() if pool.get(paths[i]).some(1, 0) != bytes([i]))
+
+    threads = [threading.Thread(target=reads, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert len(pool) <= 2
+
+
+def test_a_child_process_goes_on_with_the_files_while_another_thread_held_the_lock(paths):
+    code = f"""
+import os, threading
+from cfagg.storage.handles import handles
+handles.get({paths[5]!r})
+held, done = threading.Event(), threading.Event()
+def hold():
+    with handles._lock:
+        held.set(); done.wait(20)
+threading.Thread(target=hold).start()
+held.wait()
+child = os.fork()
+if child == 0:
+    os._exit(0 if handles.get({paths[5]!r}).some(1, 0) == b"\\5" else 1)
+status = os.waitpid(child, 0)[1]
+done.set()
+assert status == 0
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
+
+
+def test_few_files_are_kept_where_the_process_may_open_few(tmp_path):
+    code = "from cfagg.storage.handles import handles; print(handles.limit)"
+    for most, kept in ((64, 8), (256, 32), (16, 4), (1024, 128)):
+        limited = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({most}, {most})); {code}"
+        ran = subprocess.run([sys.executable, "-c", limited], check=True, capture_output=True, text=True, cwd=tmp_path)
+        assert int(ran.stdout) == kept
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """An aggregation of 2,000 small files; every fourth only the HDF5 library, or netCDF-C, reads."""
+    folder = tmp_path_factory.mktemp("many")
+    kinds = [{}, {"zlib": True}, {"dtype": "compound"}, {"format": "NETCDF3_CLASSIC"}]
+    first = {}
+    for i in range(2000):
+        target = folder / f"{i}.nc"
+        kind = kinds[i % 4]
+        if kind == {"dtype": "compound"}:
+            write_text(target, i)
+            continue
+        if i < 4:
+            values = np.array([i], "i4")
+            first[i % 4] = nca_files.fragment(target, "v", values, ["t"], **kind).read_bytes()
+        else:
+            target.write_bytes(first[i % 4])
+    return folder
+
+
+def write_text(path, i):
+    """Write a file of which only the netCDF library reads the variable: an enumeration."""
+    import netCDF4
+
+    with netCDF4.Dataset(path, "w") as ds:
+        ds.createDimension("t", 1)
+        kind = ds.createEnumType(np.int32, "kind", {"two": 2})
+        ds.createVariable("v", kind, ("t",))[:] = 2
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+def test_two_thousand_files_are_read_by_a_process_that_may_open_sixty_four(many, threads):
+    code = f"""
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+from concurrent.futures import ThreadPoolExecutor
+from cfagg.readers import locate, read
+from cfagg.readers.netcdf import attribute_names
+from cfagg.storage.files import CONTEXT_SOURCE
+def one(i):
+    path = {str(many)!r} + f"/{{i}}.nc"
+    if i % 97 == 0:
+        attribute_names(path)
+    return int(read(locate(path, "v", CONTEXT_SOURCE), [slice(0, 1, 1)], CONTEXT_SOURCE)[0])
+with ThreadPoolExecutor({threads}) as pool:
+    found = list(pool.map(one, range(2000)))
+assert found == [i % 4 for i in range(2000)], [(i, v) for i, v in enumerate(found) if v != i % 4][:9]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+
+
+def test_where_others_hold_almost_all_files_the_pool_gives_its_own_back(many):
+    code = f"""
+import os, resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+from cfagg.readers import locate, read
+from cfagg.storage.files import CONTEXT_SOURCE
+def one(i):
+    path = {str(many)!r} + f"/{{i}}.nc"
+    return int(read(locate(path, "v", CONTEXT_SOURCE), [slice(0, 1, 1)], CONTEXT_SOURCE)[0])
+found = [one(i) for i in range(40)]
+others = []
+try:
+    while True:
+        others.append(os.open("/dev/null", os.O_RDONLY))
+except OSError:
+    pass
+for fd in others[-4:]:
+    os.close(fd)
+found += [one(i) for i in range(40, 120)]
+assert found == [i % 4 for i in range(120)]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
