@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 __all__ = [
+    "MAX_CHUNK",
     "MAX_COMBINATIONS",
     "MAX_DEPTH",
+    "MAX_INDEX",
     "MAX_PARTITIONS",
     "MAX_PART_LIST",
     "MAX_PROBLEMS",
@@ -29,3 +33,7 @@ MAX_PROBLEMS = 1000
 MAX_REPAIR_WARNINGS = 20
 #: Objects inside one ``_ACCUMULATION_GROUP``: all combinations of fourteen dimensions.
 MAX_COMBINATIONS = 2**14
+#: Bytes of one decoded chunk; the environment variable CFAGG_MAX_CHUNK gives another cap, to every process.
+MAX_CHUNK = int(os.environ.get("CFAGG_MAX_CHUNK") or 2**30)
+#: Bytes of the index of one shard.
+MAX_INDEX = 2**28

@@ -6,6 +6,7 @@ decoder needs the shape of a chunk, which a filter of Zarr v2 is not told.  The 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import prod
@@ -18,6 +19,7 @@ from cfagg.conventions.findings import shorten
 from cfagg.errors import UnsupportedError
 from cfagg.zarrs.codecs import DamagedError, Decoder, decoder
 from cfagg.zarrs.metadata import ZarrArray
+from cfagg.zarrs.numeric import Step
 
 __all__ = ["FILTER", "DeltaArray", "elements", "has_deltas", "stored_type", "undo_deltas"]
 
@@ -34,18 +36,19 @@ class DeltaArray(ZarrArray):
         """How chunks are decoded: the other codecs undone, then the differences added up."""
         first, *others = self.document["filters"]
         stored = np.dtype(self.document["dtype"])
-        inner = decoder({**self.document, "filters": others}, 2, stored)
+        inner = _others(self.document, others, stored)
         if inner is None:  # `undo_deltas` has made sure that there is one
             return None
         axis = _axis(first)
         shape = tuple(self.document["chunks"])
 
-        def add_up(raw: Any, expected: int) -> Any:  # noqa: ARG001
+        def add_up(raw: Any, fewest: int, most: int) -> Any:  # noqa: ARG001
             deltas = elements(raw, stored, prod(shape)).reshape(shape)
             # In more digits than stored: adding up does not round once more.
             return np.cumsum(deltas, axis=axis, dtype=self.dtype).view(np.uint8).reshape(-1)
 
-        return Decoder((*inner.steps, add_up), swap=False)
+        nbytes = prod(shape) * stored.itemsize
+        return Decoder((*inner.steps, Step(add_up, lambda sizes: (nbytes, nbytes))), swap=False)  # noqa: ARG005
 
 
 def elements(raw: Any, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
@@ -96,10 +99,16 @@ def undo_deltas(array: ZarrArray) -> ZarrArray:
     axis = _axis(first)
     if axis is None or axis >= array.ndim:
         raise UnsupportedError(f"{where}: the filter {FILTER} does not say its axis; found {shorten(first)}")
-    if decoder({**array.document, "filters": others}, 2, array.dtype) is None:
+    if _others(array.document, others, array.dtype) is None:
         raise UnsupportedError(f"{where}: takes a codec beside {FILTER} that is not read")
     wide = replace(array, dtype=np.dtype("f8" if array.dtype.kind == "f" else "i8"))
     return DeltaArray(**{f.name: getattr(wide, f.name) for f in fields(wide)})
+
+
+def _others(document: Mapping[str, Any], filters: list[Any], dtype: np.dtype[Any]) -> Decoder | None:
+    """Return how the other codecs are undone, `None` where one of them is not done here."""
+    found = decoder({**document, "filters": filters}, 2, dtype)
+    return None if found is None or found.order is not None else found
 
 
 def _axis(filter_: dict[str, Any]) -> int | None:

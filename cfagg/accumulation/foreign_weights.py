@@ -15,6 +15,7 @@ from cfagg.errors import ConventionError, FragmentReadError, SourceError, Unsupp
 from cfagg.model import Regular
 from cfagg.zarrs.codecs import Decoder, decoder
 from cfagg.zarrs.metadata import ZarrArray, open_array
+from cfagg.zarrs.numeric import Step
 
 __all__ = ["CosineArray", "find_coordinate", "find_latitude"]
 
@@ -40,10 +41,11 @@ class CosineArray(ZarrArray):
         stored = self.degrees.newbyteorder() if inner.swap else self.degrees
         count = prod(axis.chunk for axis in self.grid.axes if isinstance(axis, Regular))
 
-        def cosine(raw: Any, expected: int) -> Any:  # noqa: ARG001
+        def cosine(raw: Any, fewest: int, most: int) -> Any:  # noqa: ARG001
             return np.cos(np.deg2rad(elements(raw, stored, count).astype(np.float64))).view(np.uint8)
 
-        return Decoder((*inner.steps, cosine), swap=False)
+        nbytes = count * stored.itemsize
+        return Decoder((*inner.steps, Step(cosine, lambda sizes: (nbytes, nbytes))), swap=False)  # noqa: ARG005
 
 
 def find_coordinate(source: ZarrArray, name: str) -> ZarrArray | None:

@@ -85,8 +85,11 @@ class StoredArray:
     def decoder(self) -> Decoder | None:
         """How chunks are decoded; `None` where it takes zarr-python."""
         if self.zarr_format == 3 and _has_shards(self.document):
-            return None if self.shards is None else self.shards.decoder
-        return decoder(self.document, self.zarr_format, self.dtype)
+            found = None if self.shards is None else self.shards.decoder
+        else:
+            found = decoder(self.document, self.zarr_format, self.dtype)
+        # Units of rows are those of elements in the order of the dimensions.
+        return None if found is None or found.order is not None else found
 
     @property
     def codecs(self) -> str:

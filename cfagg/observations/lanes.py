@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import FragmentReadError, LimitError, UnsupportedError
+from cfagg.formats.codecs import check_index, unblosc
 from cfagg.observations.arrays import StoredArray
 from cfagg.observations.source import Source
 from cfagg.zarrs.codecs import DamagedError, Decoder, strip_crc32c
@@ -178,17 +179,11 @@ def _frame(source: Source, key: str, total: int) -> Lane | None:
 
     def decode(stored: Any, expected: int) -> Block:
         """Decode one block: as a frame of its own, with the header of the whole."""
-        from numcodecs import blosc
-
         # A block shorter than the others is never split, and a frame cannot be shorter than its blocks.
         last = flags if expected == block else flags | _UNSPLIT
         header = _HEADER.pack(version, codec, last, item, expected, expected, 20 + len(stored))
-        out = np.empty(expected, np.uint8)
-        try:
-            blosc.decompress(b"".join((header, b"\x14\0\0\0", stored)), out)
-        except (RuntimeError, ValueError) as error:
-            raise DamagedError(str(error)) from error
-        return out
+        found: Block = unblosc(b"".join((header, b"\x14\0\0\0", stored)), expected, expected)
+        return found
 
     return Lane(key, block, total, starts, stops, decode)
 
@@ -199,6 +194,7 @@ def _shard(source: Source, array: StoredArray, decoder: Decoder, key: str, colum
     assert shards is not None  # noqa: S101  (the caller asked)
     counts = [h // c for h, c in zip(array.held, array.chunk, strict=True)]
     length = 16 * math.prod(counts) + 4 * shards.checksum
+    check_index(length, f"{source.path}: the index of shard {key}")
     edge = source.read_edge(key, length, last=not shards.at_start)
     if edge is None:
         return None
@@ -207,7 +203,7 @@ def _shard(source: Source, array: StoredArray, decoder: Decoder, key: str, colum
     if size < length:
         raise DamagedError(f"its {size:,} bytes have no room for an index of {length:,}")
     if shards.checksum:
-        stored = strip_crc32c(stored, -1)
+        stored = strip_crc32c(stored)
     index = np.frombuffer(stored, "<u8").reshape(counts[0], -1, 2)[:, column]
     absent = (index == 2**64 - 1).all(axis=1)
     bad = ~absent & ((index > size).any(axis=1) | (index.sum(axis=1) > size))

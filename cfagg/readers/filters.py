@@ -5,42 +5,43 @@ Sources: the HDF5 file format specification, "Data Storage - Filter Pipeline"; t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg import fastzlib
+from cfagg.formats import codecs
 
 if TYPE_CHECKING:
     from cfagg.readers.located import Chunked
 
-__all__ = ["ERRORS", "DecodeError", "decode", "known"]
+__all__ = ["DamagedError", "decode", "known", "stored_most"]
 
-_DEFLATE, _SHUFFLE, _FLETCHER32, _ZSTD = 1, 2, 3, 32015
+DamagedError = codecs.DamagedError
 
-#: A decoder takes the bytes, the filter's parameters, the bytes expected in the end and the array that is to hold them,
-#: which it uses where its own result fits.
-_Decoder = Callable[[Any, tuple[int, ...], int, npt.NDArray[np.uint8] | None], Any]
+_Memory = npt.NDArray[np.uint8] | None
 
 
-class DecodeError(Exception):
-    """Bytes that are not what the filters made."""
+class _Filter(NamedTuple):
+    """How a filter is undone.
 
+    It is given the bytes, the filter's parameters, how many bytes may come out at least and at most, and the array that
+    is to hold them, which it uses where its own result fits.
+    """
 
-#: What decoding damaged bytes may raise.
-ERRORS: tuple[type[Exception], ...] = (DecodeError, *fastzlib.ERRORS, RuntimeError, ValueError)
+    undo: Callable[[Any, tuple[int, ...], int, int, _Memory], Any]
+    #: Bytes that it adds; `None` for compression, which makes any number of bytes.
+    adds: int | None
 
 
 def known(filters: tuple[tuple[int, tuple[int, ...]], ...]) -> bool:
     """Return whether every filter of a pipeline of (number, parameters) can be undone here."""
-    return all(number in _DECODERS for number, _ in filters)
+    return all(number in _FILTERS for number, _ in filters)
 
 
-def decode(
-    data: npt.NDArray[np.uint8], mask: int, storage: Chunked, out: npt.NDArray[np.uint8] | None = None
-) -> npt.NDArray[Any]:
+def decode(data: npt.NDArray[np.uint8], mask: int, storage: Chunked, out: _Memory = None) -> npt.NDArray[Any]:
     """Undo the filters of one chunk, last first, but those that the chunk's mask says were skipped.
 
     Parameters
@@ -61,62 +62,79 @@ def decode(
 
     Raises
     ------
-    DecodeError, zlib.error, RuntimeError, ValueError
+    DamagedError
         If the bytes are damaged.
     """
-    expected = storage.dtype.itemsize
-    for n in storage.chunks:
-        expected *= n
+    expected = storage.dtype.itemsize * math.prod(storage.chunks)
+    used = [f for k, f in enumerate(storage.filters) if not mask >> k & 1]
     plain: Any = data
-    for k in range(len(storage.filters) - 1, -1, -1):
-        if not mask >> k & 1:
-            number, parameters = storage.filters[k]
-            # A checksum, where there is one, is decoded as part of what follows it.
-            plain = _DECODERS[number](plain, parameters, expected, out if k == 0 else None)
+    for k, (fewest, most) in reversed(list(enumerate(_sizes(used, expected)))):
+        number, parameters = used[k]
+        plain = _FILTERS[number].undo(plain, parameters, fewest, most, out if k == 0 else None)
     found = memoryview(plain).nbytes
     if found != expected:
-        raise DecodeError(f"it has {found} bytes decoded, expected {expected}")
+        raise DamagedError(f"it decodes to {found:,} bytes, expected {expected:,}")
     return np.frombuffer(plain, storage.dtype).reshape(storage.chunks)
 
 
-def _inflate(data: Any, parameters: tuple[int, ...], expected: int, out: Any) -> bytes:  # noqa: ARG001
-    # Bounded, so that a few bytes cannot fill the memory; a checksum of four bytes may still follow the values.
-    most = expected + 4
-    inflater = fastzlib.decompressobj()
-    plain: bytes = inflater.decompress(data, most + 1)
-    if len(plain) > most or not inflater.eof:
-        raise DecodeError(f"it inflates to more than the {expected} bytes expected, or is cut off")
-    return plain
+def stored_most(storage: Chunked) -> int:
+    """Return how many bytes a stored chunk is read up to."""
+    return codecs.stored_most(storage.dtype.itemsize * math.prod(storage.chunks))
 
 
-def _unshuffle(data: Any, parameters: tuple[int, ...], expected: int, out: Any) -> Any:
-    from numcodecs.shuffle import Shuffle
-
-    size = parameters[0] if parameters else 1
-    raw = np.frombuffer(data, np.uint8)
-    whole = raw.size // size * size if size else 0
-    if size < 2 or not whole:
-        return data
-    plain = np.empty(raw.size, np.uint8) if out is None or raw.size != expected else out
-    Shuffle(size).decode(raw[:whole], plain[:whole])
-    # What does not fill an element is left as it is at the end.
-    plain[whole:] = raw[whole:]
-    return plain
+def _sizes(used: list[tuple[int, tuple[int, ...]]], nbytes: int) -> list[tuple[int, int]]:
+    """Return the fewest and the most bytes that undoing each filter may give."""
+    found = []
+    fewest = most = nbytes
+    for number, _ in used:
+        found.append((fewest, most))
+        adds = _FILTERS[number].adds
+        fewest, most = (0, codecs.encoded_most(most)) if adds is None else (fewest + adds, most + adds)
+    return found
 
 
-def _check(data: Any, parameters: tuple[int, ...], expected: int, out: Any) -> Any:  # noqa: ARG001
-    from numcodecs.fletcher32 import Fletcher32
-
-    if memoryview(data).nbytes <= 4:
-        raise DecodeError("it is too short for its checksum")
-    return Fletcher32().decode(data)
+def _inflate(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
+    # The HDF5 library takes the first stream, and so what follows it does not count.
+    return codecs.inflate(data, fewest, most, members=False)
 
 
-def _unzstd(data: Any, parameters: tuple[int, ...], expected: int, out: Any) -> Any:  # noqa: ARG001
-    from numcodecs import zstd
-
-    # The frame says how large its content is; it is refused before memory is taken for it.
-    return zstd.decompress(data, np.empty(expected, np.uint8) if out is None else out)
+def _unshuffle(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
+    return codecs.unshuffle(data, parameters[0] if parameters else 1, out)
 
 
-_DECODERS: dict[int, _Decoder] = {_DEFLATE: _inflate, _SHUFFLE: _unshuffle, _FLETCHER32: _check, _ZSTD: _unzstd}
+def _check(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
+    return codecs.strip_fletcher32(data)
+
+
+def _unzstd(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
+    return codecs.unzstd(data, fewest, most, out)
+
+
+def _unblosc(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
+    return codecs.unblosc(data, fewest, most, out)
+
+
+def _bunzip2(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
+    return codecs.bunzip2(data, fewest, most, out)
+
+
+def _unlzf(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
+    from cfagg.kernels.lzf import unpack_lzf
+
+    made = np.empty(most, np.uint8) if out is None else out[:most]
+    found = unpack_lzf(np.frombuffer(data, np.uint8), made)
+    if not fewest <= found <= most:
+        raise DamagedError(f"its stream is damaged or does not decode to {most:,} bytes")
+    return made[:found]
+
+
+#: By the filters' numbers: deflate, shuffle, fletcher32, bzip2, LZF, Blosc, zstd.
+_FILTERS: dict[int, _Filter] = {
+    1: _Filter(_inflate, None),
+    2: _Filter(_unshuffle, 0),
+    3: _Filter(_check, 4),
+    307: _Filter(_bunzip2, None),
+    32000: _Filter(_unlzf, None),
+    32001: _Filter(_unblosc, None),
+    32015: _Filter(_unzstd, None),
+}

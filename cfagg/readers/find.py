@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from cfagg.cf.header import Header
 from cfagg.errors import CfaggError
+from cfagg.formats.codecs import check_chunk
 from cfagg.readers import classic, contiguous, hdf5, hdf5_chunks, hdf5_header, netcdf
 from cfagg.readers.located import Chunked, Contiguous, Library, Located
 from cfagg.storage.files import Context, FileKey, Handle
@@ -98,10 +99,16 @@ def read(located: Located, slices: Sequence[slice], context: Context) -> npt.NDA
     checked, storage = check(located, context), located.storage
     if isinstance(storage, Contiguous):
         return contiguous.read(checked, storage, located.header.shape, slices, context)
+    if storage.chunks:
+        # Whoever decodes a chunk takes memory for the whole of it.
+        nbytes = math.prod(storage.chunks) * located.header.dtype.itemsize
+        check_chunk(nbytes, context.said(f"a chunk of {located.address!r} in {located.key.path}"))
     if isinstance(storage, Chunked):
-        if _bytes(located, slices) >= DIRECT_BYTES and hdf5_chunks.can_read(storage):
+        large, builtin = _bytes(located, slices) >= DIRECT_BYTES, _builtin(storage)
+        # The netCDF library has some of the other filters, depending on how it was built.
+        if (large or not builtin) and hdf5_chunks.can_read(storage):
             return hdf5_chunks.read(checked, storage, slices, context)
-        if _builtin(storage):
+        if builtin:
             return hdf5.read(checked, storage.dtype, slices, located.address, context)
     return netcdf.read(checked, slices, context)
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import AccessError
+from cfagg.formats.codecs import check_chunk
 from cfagg.readers import filters, hdf5, hdf5_tree
 from cfagg.readers.located import Chunked
 from cfagg.readers.locks import LIBRARY
@@ -79,9 +80,14 @@ def scan(
     ------
     FragmentReadError
         If the file is cut off or a chunk is damaged.
+    LimitError
+        If a chunk takes more memory than allowed.
     """
     if any(s.start >= s.stop for s in slices):
         return
+    nbytes = math.prod(storage.chunks) * storage.dtype.itemsize
+    check_chunk(nbytes, context.said(f"a chunk of {storage.path!r} in {checked.handle.key.path}"))
+    most = filters.stored_most(storage)
     touches = _touched(storage.chunks, slices)
     scratch = _Scratch.take()
     handle = checked.handle
@@ -100,11 +106,18 @@ def scan(
                             f"reaches to byte {offset + size}; restore the file"
                         )
                     )
+                if size > most:
+                    raise context.broken(
+                        context.said(
+                            f"chunk {index} of {storage.path!r} in {key.path} is damaged: it is stored in {size:,} "
+                            f"bytes, expected at most {most:,}; restore the file"
+                        )
+                    )
                 stored = scratch.stored(size)
                 handle.fill(stored, offset, context)
                 try:
                     values = filters.decode(stored, mask, storage, scratch.plain(storage))
-                except filters.ERRORS as error:
+                except filters.DamagedError as error:
                     raise context.broken(
                         context.said(
                             f"chunk {index} of {storage.path!r} in {key.path} is damaged: {error}; restore the file"

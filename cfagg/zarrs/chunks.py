@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import FragmentReadError
+from cfagg.formats.codecs import check_chunk, stored_most
 from cfagg.model import Regular
 from cfagg.zarrs.codecs import DamagedError
 from cfagg.zarrs.fallback import read_by_zarr
@@ -66,6 +67,7 @@ def read_chunk(array: ZarrArray, index: Sequence[int]) -> Chunk | None:
         return read_by_zarr(array, index, [(0, b - a) for a, b in array.grid.extent(index)])
     lengths, valid = _shapes(array, index)
     nbytes = array.dtype.itemsize * math.prod(lengths)
+    check_chunk(nbytes, f"{array.store}: a chunk of array {array.path!r}")
     with _Place(array, index) as place:
         if not place.there:
             return None
@@ -74,13 +76,13 @@ def read_chunk(array: ZarrArray, index: Sequence[int]) -> Chunk | None:
             raw = np.empty(nbytes, np.uint8)
             place.read_into(memoryview(raw), 0)
         else:
-            stored = place.read()
+            stored = place.read(stored_most(nbytes))
     if not decoder.plain:
         try:
             raw = decoder.decode(stored, nbytes)
         except DamagedError as error:
             raise place.damaged(str(error)) from error
-    chunk = _native(raw, array.dtype, decoder.swap).reshape(lengths)
+    chunk = decoder.placed(_native(raw, array.dtype, decoder.swap), lengths)
     return chunk if valid == lengths else chunk[tuple(slice(0, n) for n in valid)]
 
 
@@ -234,8 +236,10 @@ class _Place:
         if self.size != expected:
             raise self.damaged(f"it has {self.size:,} bytes, expected {expected:,}")
 
-    def read(self) -> bytes:
+    def read(self, most: int) -> bytes:
         """Return all bytes; fewer where the file was cut since it was opened, which does not decode."""
+        if self.size > most:
+            raise self.damaged(f"it is stored in {self.size:,} bytes, expected at most {most:,}")
         try:
             stored = os.pread(self._file, self.size, self.offset)
             while len(stored) < self.size:

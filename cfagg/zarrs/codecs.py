@@ -1,51 +1,50 @@
 """Decoding a chunk's bytes for the codecs that scientific stores use; all others are left to zarr-python.
 
-Done here: ``bytes`` in either byte order, zstd, gzip, zlib, blosc, lz4, crc32c, and the filter shuffle of Zarr v2.  The
-heavy steps run in C libraries outside Python's lock, the last one straight into the chunk's own memory.  A stream that
-decodes to another size than the chunk's, or that ends early, is an error; so are wrong checksums.
+Done here: ``bytes`` in either byte order, dimensions in any order, zstd, gzip, zlib, blosc, lz4, bz2, lzma, crc32c, the
+filters shuffle and fletcher32 of Zarr v2, and those that change numbers.  The heavy steps run in C libraries outside
+Python's lock, the last one straight into the chunk's own memory.  How much comes out of every step is known before it
+runs and checked afterwards (`cfagg.formats.codecs`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg import fastzlib
+from cfagg.errors import LimitError
+from cfagg.formats import codecs
+from cfagg.formats.codecs import Bytes, DamagedError, strip_crc32c
+from cfagg.zarrs.numeric import Sizes, Step, numeric
 
 __all__ = ["DamagedError", "Decoder", "chain", "decoder", "named", "strip_crc32c"]
-
-Bytes = npt.NDArray[np.uint8]
-#: From stored bytes, and the number of bytes that must come out (-1: not known here), to decoded bytes.
-Step = Callable[[Any, int], Any]
-
-
-class DamagedError(ValueError):
-    """Stored bytes that do not decode to the chunk that they should hold."""
 
 
 @dataclass(frozen=True)
 class Decoder:
-    """How the bytes of a stored chunk become its elements in C order.
+    """How the bytes of a stored chunk become its elements.
 
     Parameters
     ----------
-    steps : tuple of callable
+    steps : tuple of Step
         The codecs to undo, in the order of undoing; empty where elements are stored as they are.
     swap : bool
         Whether the elements are stored in the other byte order.
+    order : tuple of int, optional
+        The dimensions as they are stored, the slowest first; `None` where that is their own order.
     """
 
     steps: tuple[Step, ...]
     swap: bool
+    order: tuple[int, ...] | None = None
 
     @property
     def plain(self) -> bool:
         """Whether elements are stored as they are, so that parts of a chunk can be read alone."""
-        return not self.steps
+        return not self.steps and self.order is None
 
     def decode(self, stored: Any, nbytes: int) -> Bytes:
         """Return the bytes of a chunk, in the stored byte order.
@@ -60,20 +59,31 @@ class Decoder:
         Returns
         -------
         numpy.ndarray of uint8
-            Writable unless the chunk is stored as it is.
+            Writable.
 
         Raises
         ------
         DamagedError
             The bytes are damaged or are another number.
         """
-        last = len(self.steps) - 1
-        for i, step in enumerate(self.steps):
-            stored = step(stored, nbytes if i == last else -1)
-        out = stored if isinstance(stored, np.ndarray) else np.frombuffer(stored, np.uint8)
+        # The last step gives the chunk, the one before it what the last one takes, and so on.
+        bounds = [(nbytes, nbytes)]
+        for step in self.steps[:0:-1]:
+            bounds.append(step.sizes(bounds[-1]))
+        # strict=False: without steps there is nothing to bound.
+        for step, (fewest, most) in zip(self.steps, reversed(bounds), strict=False):
+            stored = step.undo(stored, fewest, most)
+        out: Bytes = np.frombuffer(stored, np.uint8)
         if out.size != nbytes:
             raise DamagedError(f"it decodes to {out.size:,} bytes, expected {nbytes:,}")
-        return out
+        return out if out.flags.writeable else out.copy()
+
+    def placed(self, elements: npt.NDArray[Any], lengths: Sequence[int]) -> npt.NDArray[Any]:
+        """Return decoded elements in the shape of their chunk."""
+        if self.order is None:
+            return elements.reshape(lengths)
+        turned = elements.reshape([lengths[axis] for axis in self.order])
+        return turned.transpose(np.argsort(self.order))
 
 
 def decoder(document: Mapping[str, Any], zarr_format: int, dtype: np.dtype[Any]) -> Decoder | None:
@@ -91,43 +101,84 @@ def decoder(document: Mapping[str, Any], zarr_format: int, dtype: np.dtype[Any])
     Examples
     --------
     >>> decoder({"codecs": [{"name": "bytes", "configuration": {"endian": "big"}}]}, 3, np.dtype("f4"))
-    Decoder(steps=(), swap=True)
+    Decoder(steps=(), swap=True, order=None)
     >>> decoder({"codecs": ["bytes", {"name": "packbits"}]}, 3, np.dtype("u1")) is None
     True
     """
-    return _v2(document, dtype) if zarr_format == 2 else chain(document["codecs"], dtype)
+    if zarr_format == 2:
+        return _v2(document, dtype)
+    return chain(document["codecs"], dtype, len(document.get("shape", ())))
 
 
 def _v2(document: Mapping[str, Any], dtype: np.dtype[Any]) -> Decoder | None:
     """Return the decoder of a Zarr v2 array."""
-    if document.get("order", "C") == "F" and len(document["shape"]) > 1:
-        return None
-    stages = [*(document.get("filters") or ()), *([document["compressor"]] if document.get("compressor") else [])]
+    rank = len(document["shape"])
+    order = tuple(range(rank))[::-1] if document.get("order", "C") == "F" and rank > 1 else None
+    filters = document.get("filters") or ()
+    stages = [*filters, *([document["compressor"]] if document.get("compressor") else [])]
     steps: list[Step] = []
-    for stage in reversed(stages):
-        name = str(stage.get("id")) if isinstance(stage, dict) else ""
-        if name == "crc32c":
-            return None  # numcodecs' own form puts the checksum at either end
-        if name == "shuffle" and isinstance(stage.get("elementsize", 4), int):
-            steps.append(_shuffle(stage.get("elementsize", 4)))
-        elif name in _STEPS:
-            steps.append(_STEPS[name])
-        else:
+    for k, stage in reversed(list(enumerate(stages))):
+        if not isinstance(stage, dict) or not isinstance(stage.get("id"), str):
             return None
-    return Decoder(tuple(steps), np.dtype(document["dtype"]) != dtype)
+        # numcodecs' own form of crc32c puts the checksum at either end.
+        step = None if stage["id"] == "crc32c" else _step(stage["id"], stage)
+        if step is None and k < len(filters):
+            step = numeric(stage)
+        if step is None:
+            return None
+        steps.append(step)
+    return Decoder(_bounded(steps), np.dtype(document["dtype"]) != dtype, order)
 
 
-def chain(codecs: Sequence[Any], dtype: np.dtype[Any]) -> Decoder | None:
-    """Return the decoder for a list of codecs of Zarr v3, `None` where one of them is not done here."""
-    (first, configuration), *rest = [named(c) for c in codecs]
+def chain(given: Sequence[Any], dtype: np.dtype[Any], rank: int = 0) -> Decoder | None:
+    """Return the decoder for a list of codecs of Zarr v3, `None` where one of them is not done here.
+
+    Parameters
+    ----------
+    given : sequence
+        The codecs as the metadata list them.
+    dtype : numpy.dtype
+        Type of the elements.
+    rank : int
+        Number of dimensions, without which dimensions in another order are not done.
+    """
+    order = tuple(range(rank))
+    rest = [named(c) for c in given]
+    while rest and rest[0][0] == "transpose":
+        turned = rest.pop(0)[1].get("order")
+        if not isinstance(turned, list) or not all(type(n) is int for n in turned) or sorted(turned) != sorted(order):
+            return None
+        order = tuple(order[n] for n in turned)
+    if not rest:
+        return None
+    (first, configuration), *rest = rest
     endian = configuration.get("endian")
     if first != "bytes" or (endian not in ("little", "big") and (dtype.itemsize > 1 or endian is not None)):
         return None
-    steps = [_STEPS.get(name) if name in _V3_NAMES else None for name, _ in reversed(rest)]
+    steps = [_step(name.removeprefix("numcodecs."), c) if name in _V3_NAMES else None for name, c in reversed(rest)]
     if any(step is None for step in steps):
         return None
     stored = dtype.newbyteorder("<" if endian == "little" else ">")
-    return Decoder(tuple(s for s in steps if s is not None), dtype.itemsize > 1 and stored != dtype)
+    swap = dtype.itemsize > 1 and stored != dtype
+    return Decoder(
+        _bounded([s for s in steps if s is not None]), swap, None if order == tuple(range(len(order))) else order
+    )
+
+
+def _step(name: str, configuration: Mapping[str, Any]) -> Step | None:
+    """Return how one codec is undone, `None` where it is not done here."""
+    if name == "shuffle":
+        size = configuration.get("elementsize", 4)
+        return _shuffle(size) if type(size) is int and 0 <= size < 2**31 else None
+    if name == "lzma" and (configuration.get("format", 1) not in (1, 2) or configuration.get("filters")):
+        return None  # without a header
+    return _STEPS.get(name)
+
+
+def _bounded(steps: list[Step]) -> tuple[Step, ...]:
+    if len(steps) > _MOST_STEPS:
+        raise LimitError(f"a chunk goes through {len(steps)} codecs, expected at most {_MOST_STEPS}")
+    return tuple(steps)
 
 
 def named(given: Any) -> tuple[str, Mapping[str, Any]]:
@@ -144,121 +195,48 @@ def named(given: Any) -> tuple[str, Mapping[str, Any]]:
     return "", {}
 
 
-def strip_crc32c(stored: Any, expected: int) -> Any:  # noqa: ARG001
-    """Check and remove the checksum at the end."""
-    import google_crc32c
-
-    view = memoryview(stored)
-    if len(view) < 4:
-        raise DamagedError(f"its {len(view)} bytes have no room for a checksum")
-    said = int.from_bytes(view[-4:], "little")
-    # The library takes contiguous arrays, and not every memory view.
-    found = google_crc32c.value(np.frombuffer(view[:-4], np.uint8))
-    if found != said:
-        raise DamagedError(f"its checksum is {found:08x}, expected {said:08x}")
-    return view[:-4]
+def _exact(undo: Callable[[Any], Any]) -> Callable[[Any, int, int], Any]:
+    """Return the function of a step that gives as many bytes as it must, whatever it is asked for."""
+    return lambda stored, fewest, most: undo(stored)  # noqa: ARG005
 
 
-def _zstd(stored: Any, expected: int) -> Any:
-    """Undo zstd."""
-    from numcodecs import zstd
-
-    size = _zstd_size(stored) if expected >= 0 else -1
-    return _into(zstd.decompress, stored, size, expected)
+def _same(sizes: Sizes) -> Sizes:
+    return sizes
 
 
-def _zstd_size(stored: Any) -> int:
-    """Return the decoded size that a zstd frame's header gives, -1 where it gives none (RFC 8878, section 3.1.1.1)."""
-    head = bytes(memoryview(stored)[:18])
-    if len(head) < 6 or not head.startswith(b"\x28\xb5\x2f\xfd"):
-        raise DamagedError("it is not compressed with zstd")
-    flag, single = head[4] >> 6, head[4] >> 5 & 1
-    start = 5 + (1 - single) + (0, 1, 2, 4)[head[4] & 3]
-    length = (single, 2, 4, 8)[flag]
-    if not length:
-        return -1
-    return int.from_bytes(head[start : start + length], "little") + (256 if length == 2 else 0)
+def _longer(sizes: Sizes) -> Sizes:
+    return sizes[0] + 4, sizes[1] + 4
 
 
-def _blosc(stored: Any, expected: int) -> Any:
-    """Undo blosc, whose header gives both sizes."""
-    from numcodecs import blosc
-
-    view = memoryview(stored)
-    if len(view) < 16:
-        raise DamagedError(f"its {len(view)} bytes have no room for the header of blosc")
-    size, packed = (int.from_bytes(view[a : a + 4], "little") for a in (4, 12))
-    # The library reads on where the stream ends too early.
-    if packed > len(view):
-        raise DamagedError(f"it has {len(view):,} of the {packed:,} bytes that its header gives")
-    return _into(blosc.decompress, stored, size, expected)
-
-
-def _lz4(stored: Any, expected: int) -> Any:
-    """Undo numcodecs' lz4, which has the decoded size in front."""
-    from numcodecs import lz4
-
-    view = memoryview(stored)
-    size = int.from_bytes(view[:4], "little") if len(view) >= 4 else -1
-    return _into(lz4.decompress, stored, size, expected)
-
-
-def _into(decompress: Callable[..., Any], stored: Any, size: int, expected: int) -> Any:
-    """Return decoded bytes, written straight into their own array where their number is known and right."""
-    try:
-        if expected < 0 or size < 0:
-            out = decompress(stored)
-            return np.frombuffer(bytearray(out), np.uint8) if expected >= 0 else out
-        if size != expected:
-            raise DamagedError(f"it decodes to {size:,} bytes, expected {expected:,}")
-        made = np.empty(expected, np.uint8)
-        if expected:
-            decompress(stored, made)
-    except (RuntimeError, ValueError) as error:
-        raise error if isinstance(error, DamagedError) else DamagedError(str(error)) from error
-    return made
-
-
-def _inflate(stored: Any, expected: int) -> Any:
-    """Undo gzip or zlib; gzip files may hold several members."""
-    out = []
-    rest: Any = stored
-    try:
-        while len(rest):
-            # 47: either header, recognised by its first bytes.
-            stream = cast("Any", fastzlib.decompressobj)(47)
-            # One byte too many is enough to know that the chunk is damaged, whatever it would grow to.
-            out.append(stream.decompress(rest, max(0, expected + 1)))
-            if not stream.eof:
-                more = expected >= 0 and sum(map(len, out)) > expected
-                raise DamagedError("it decodes to too many bytes" if more else "its compressed stream ends early")
-            rest = stream.unused_data
-    except fastzlib.ERRORS as error:
-        raise DamagedError(str(error)) from error
-    whole = out[0] if len(out) == 1 else b"".join(out)
-    return np.frombuffer(bytearray(whole), np.uint8) if expected >= 0 else whole
+def _packed(sizes: Sizes) -> Sizes:
+    return 0, codecs.encoded_most(sizes[1])
 
 
 def _shuffle(size: int) -> Step:
     """Return the step that undoes numcodecs' shuffle: bytes were sorted by their place within the element."""
 
-    def unshuffle(stored: Any, expected: int) -> Any:  # noqa: ARG001
-        given = np.frombuffer(stored, np.uint8)
-        if size <= 1:
-            return given
-        if given.size % size:
-            raise DamagedError(f"its {given.size:,} bytes are no whole number of elements of {size}")
-        return np.ascontiguousarray(given.reshape(size, -1).T).reshape(-1)
+    def unshuffle(stored: Any) -> Any:
+        nbytes = memoryview(stored).nbytes
+        if size > 1 and nbytes % size:
+            raise DamagedError(f"its {nbytes:,} bytes are no whole number of elements of {size}")
+        return codecs.unshuffle(stored, size)
 
-    return unshuffle
+    return Step(_exact(unshuffle), _same)
 
 
 _STEPS: Mapping[str, Step] = {
-    "zstd": _zstd,
-    "blosc": _blosc,
-    "lz4": _lz4,
-    "gzip": _inflate,
-    "zlib": _inflate,
-    "crc32c": strip_crc32c,
+    "zstd": Step(codecs.unzstd, _packed),
+    "blosc": Step(codecs.unblosc, _packed),
+    "lz4": Step(codecs.unlz4, _packed),
+    "gzip": Step(codecs.inflate, _packed),
+    "zlib": Step(codecs.inflate, _packed),
+    "bz2": Step(codecs.bunzip2, _packed),
+    "lzma": Step(codecs.unlzma, _packed),
+    "crc32c": Step(_exact(codecs.strip_crc32c), _longer),
+    "fletcher32": Step(_exact(codecs.strip_fletcher32), _longer),
 }
-_V3_NAMES = frozenset({"zstd", "blosc", "gzip", "crc32c"})
+_V3_NAMES = frozenset({"zstd", "blosc", "gzip", "crc32c"}) | {
+    f"numcodecs.{n}" for n in ("blosc", "bz2", "fletcher32", "gzip", "lz4", "lzma", "shuffle", "zlib", "zstd")
+}
+#: Codecs of one array; each may let a damaged chunk grow a little.
+_MOST_STEPS = 32

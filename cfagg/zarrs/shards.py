@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.formats.codecs import check_index
 from cfagg.model import Grid, Regular
 from cfagg.zarrs.codecs import DamagedError, Decoder, chain, named, strip_crc32c
 
@@ -24,6 +25,8 @@ __all__ = ["Shards", "find_shards"]
 _ABSENT = 2**64 - 1
 #: Indexes of so many shards are kept.
 _KEPT = 64
+#: Bytes of indexes above which those kept are forgotten.
+_KEPT_BYTES = 2**24
 
 Index = npt.NDArray[np.uint64]
 
@@ -80,7 +83,7 @@ class Shards:
         entries = self._known.get(key)
         if entries is None:
             entries = self._read(file, status.st_size, math.prod(counts))
-            if len(self._known) >= _KEPT:
+            if len(self._known) >= _KEPT or sum(e.nbytes for e in self._known.values()) > _KEPT_BYTES:
                 self._known.clear()
             self._known[key] = entries
         flat = 0
@@ -98,13 +101,14 @@ class Shards:
     def _read(self, file: int, size: int, chunks: int) -> Index:
         """Return offset and size of every chunk of a shard."""
         length = 16 * chunks + 4 * self.checksum
+        check_index(length, "the index of a shard")
         if size < length:
             raise DamagedError(f"its {size:,} bytes have no room for an index of {length:,}")
         stored: Any = os.pread(file, length, 0 if self.at_start else size - length)
         if len(stored) != length:
             raise DamagedError("its index ends early")
         if self.checksum:
-            stored = strip_crc32c(stored, -1)
+            stored = strip_crc32c(stored)
         return np.frombuffer(stored, "<u8").reshape(-1, 2)
 
 
@@ -124,7 +128,7 @@ def find_shards(document: Mapping[str, Any], dtype: np.dtype[Any]) -> Shards | N
         return None
     if name != "sharding_indexed" or not codecs or not index:
         return None
-    decoder = chain(codecs, dtype)
+    decoder = chain(codecs, dtype, len(inner))
     (first, endian), *rest = [named(c) for c in index]
     checksums = [n for n, _ in rest]
     place = configuration.get("index_location", "end")

@@ -157,7 +157,7 @@ def test_a_file_with_a_user_block_is_read(tmp_path):
 
 def test_filters_that_are_not_known_here_are_left_to_the_library(tmp_path):
     values = np.arange(100_000, dtype="f8")
-    nca_files.fragment(tmp_path / "a.nc", "v", values, ["x"], compression="bzip2", chunksizes=[10_000])
+    nca_files.fragment(tmp_path / "a.nc", "v", values, ["x"], compression="szip", chunksizes=[10_000])
     located = locate(str(tmp_path / "a.nc"), "v", CONTEXT_SOURCE)
     assert not hdf5_chunks.can_read(located.storage)
     np.testing.assert_array_equal(read(located, [slice(0, 100_000, 1)], CONTEXT_SOURCE), values)

@@ -11,6 +11,7 @@ import numcodecs
 import numpy as np
 import zarr
 import zarr.codecs as zc
+import zarr.codecs.numcodecs as zcn
 
 #: Compressors by name for Zarr v3 and v2; None is no compression.
 V3: dict[str, Any] = {
@@ -23,6 +24,10 @@ V3: dict[str, Any] = {
     "crc32c": zc.Crc32cCodec(),
     "zstd+crc32c": [zc.ZstdCodec(level=1), zc.Crc32cCodec()],
     "crc32c+gzip": [zc.Crc32cCodec(), zc.GzipCodec(level=1)],
+    "zstd+gzip": [zc.ZstdCodec(level=1), zc.GzipCodec(level=1)],
+    "numcodecs.zlib": zcn.Zlib(level=1),
+    "numcodecs.lzma": zcn.LZMA(),
+    "shuffle+numcodecs.lz4": [zcn.Shuffle(elementsize=1), zcn.LZ4()],
 }
 V2: dict[str, Any] = {
     "none": None,
@@ -31,6 +36,8 @@ V2: dict[str, Any] = {
     "zlib": numcodecs.Zlib(level=1),
     "lz4": numcodecs.LZ4(),
     "blosc": numcodecs.Blosc(cname="lz4", shuffle=numcodecs.Blosc.SHUFFLE),
+    "bz2": numcodecs.BZ2(level=1),
+    "lzma": numcodecs.LZMA(preset=1),
 }
 
 

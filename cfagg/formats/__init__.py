@@ -1,0 +1,1 @@
+"""File formats: what their bytes mean, whichever job asks."""

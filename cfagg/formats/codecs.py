@@ -1,0 +1,346 @@
+"""Undoing compression and checksums within bounds: how much comes out is known before, and checked afterwards.
+
+Every function takes the stored bytes and the fewest and the most bytes that may come out of them, and raises
+`DamagedError` for anything else.  No function takes much more memory than `most`, whatever its input claims, and none
+leaves a byte of its result as it was in memory before: what a stream does not fill is an error.
+
+Sources: RFC 1950, 1952 and 8878; the Blosc 1 frame format; numcodecs' forms of lz4, shuffle and the like; the HDF5
+filters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg import fastzlib
+from cfagg.conventions import limits
+from cfagg.errors import LimitError
+
+__all__ = [
+    "Bytes",
+    "DamagedError",
+    "bunzip2",
+    "check_chunk",
+    "check_index",
+    "encoded_most",
+    "inflate",
+    "stored_most",
+    "strip_crc32c",
+    "strip_fletcher32",
+    "unblosc",
+    "unlz4",
+    "unlzma",
+    "unshuffle",
+    "unzstd",
+]
+
+Bytes = npt.NDArray[np.uint8]
+
+#: Bytes that one block of a zstd frame may become.
+_ZSTD_BLOCK = 1 << 17
+_ZSTD, _SKIPPABLE = b"\x28\xb5\x2f\xfd", b"\x2a\x4d\x18"
+#: Memory that unpacking LZMA may take beside its result; the highest level of xz takes 65 MiB.
+_LZMA_MEMORY = 1 << 27
+
+
+class DamagedError(ValueError):
+    """Stored bytes that do not decode to the chunk that they should hold."""
+
+
+def check_chunk(nbytes: int, where: str) -> None:
+    """Raise if a chunk is larger than what is decoded at once.
+
+    Raises
+    ------
+    LimitError
+        It is; the message names what raises the limit.
+    """
+    if nbytes > limits.MAX_CHUNK:
+        raise LimitError(
+            f"{where} takes {nbytes:,} bytes of memory at once, expected at most {limits.MAX_CHUNK:,}; if it is right, "
+            f"set the environment variable CFAGG_MAX_CHUNK={nbytes} or cfagg.conventions.limits.MAX_CHUNK"
+        )
+
+
+def check_index(nbytes: int, where: str) -> None:
+    """Raise if the index of a shard is larger than what is read at once.
+
+    Raises
+    ------
+    LimitError
+        It is; the message names what raises the limit.
+    """
+    if nbytes > limits.MAX_INDEX:
+        raise LimitError(
+            f"{where} takes {nbytes:,} bytes, expected at most {limits.MAX_INDEX:,}; if it is right, set "
+            "cfagg.conventions.limits.MAX_INDEX"
+        )
+
+
+def encoded_most(most: int) -> int:
+    """Return how many bytes a compressor makes at most of `most` bytes, whichever it is and however little it packs."""
+    return most + most // 8 + 65536
+
+
+def stored_most(most: int) -> int:
+    """Return how many bytes of a store are read for a chunk of at most `most` bytes."""
+    return 2 * most + 2**20
+
+
+def inflate(stored: Any, fewest: int, most: int, out: Bytes | None = None, *, members: bool = True) -> Any:
+    """Undo gzip or zlib.
+
+    Parameters
+    ----------
+    stored : bytes-like
+        What is stored.
+    fewest, most : int
+        How many bytes may come out.
+    out : uint8 array, optional
+        Memory for the result, of at least `most` bytes.
+    members : bool
+        Whether several streams may follow each other, as in gzip files.
+    """
+    parts = []
+    total = 0
+    rest: Any = stored
+    try:
+        while len(rest):
+            # 47: either header, recognised by its first bytes.
+            stream = cast("Any", fastzlib.decompressobj)(47)
+            # One byte too many is enough to know that the chunk is damaged, whatever it would grow to.
+            part = stream.decompress(rest, most - total + 1)
+            total += len(part)
+            if total > most:
+                raise DamagedError(f"it decodes to too many bytes, expected {most:,}")
+            if not stream.eof:
+                raise DamagedError("its compressed stream ends early")
+            parts.append(part)
+            rest = stream.unused_data
+            if not members:
+                break
+    except fastzlib.ERRORS as error:
+        raise DamagedError(str(error)) from error
+    return _placed(parts, total, fewest, most, out)
+
+
+def bunzip2(stored: Any, fewest: int, most: int, out: Bytes | None = None) -> Any:
+    """Undo bzip2, which may be several streams."""
+    import bz2
+
+    return _streams(bz2.BZ2Decompressor, (OSError, ValueError), stored, fewest, most, out)
+
+
+def unlzma(stored: Any, fewest: int, most: int, out: Bytes | None = None) -> Any:
+    """Undo the containers of LZMA, which may be several streams."""
+    import lzma
+
+    def stream() -> Any:
+        return lzma.LZMADecompressor(lzma.FORMAT_AUTO, memlimit=_LZMA_MEMORY)
+
+    return _streams(stream, (lzma.LZMAError, ValueError), stored, fewest, most, out)
+
+
+def _streams(
+    make: Callable[[], Any],
+    errors: tuple[type[Exception], ...],
+    stored: Any,
+    fewest: int,
+    most: int,
+    out: Bytes | None,
+) -> Any:
+    """Undo one stream after another by decompressors of the standard library."""
+    parts, total = [], 0
+    rest: Any = stored
+    try:
+        while len(rest):
+            stream = make()
+            part = stream.decompress(rest, most - total + 1)
+            total += len(part)
+            # The end of a stream may need one more look, with nothing coming out.
+            while total <= most and not stream.eof and not stream.needs_input:
+                more = stream.decompress(b"", most - total + 1)
+                part, total = part + more, total + len(more)
+            if total > most:
+                raise DamagedError(f"it decodes to too many bytes, expected {most:,}")
+            if not stream.eof:
+                raise DamagedError("its compressed stream ends early")
+            parts.append(part)
+            rest = stream.unused_data
+    except errors as error:
+        raise error if isinstance(error, DamagedError) else DamagedError(str(error)) from error
+    return _placed(parts, total, fewest, most, out)
+
+
+def _placed(parts: list[bytes], total: int, fewest: int, most: int, out: Bytes | None) -> Any:
+    """Return decoded parts as one, in memory given for it where there is some."""
+    _check_size(total, fewest, most)
+    if out is None:
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+    at = 0
+    for part in parts:
+        out[at : at + len(part)] = np.frombuffer(part, np.uint8)
+        at += len(part)
+    return out[:total]
+
+
+def _check_size(size: int, fewest: int, most: int) -> None:
+    if not fewest <= size <= most:
+        expected = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
+        raise DamagedError(f"it decodes to {size:,} bytes, expected {expected}")
+
+
+def unzstd(stored: Any, fewest: int, most: int, out: Bytes | None = None) -> Any:
+    """Undo zstd, which may be several frames, with or without their sizes."""
+    from numcodecs import zstd
+
+    size = _zstd_size(stored)
+    if size is None or not fewest <= size <= most or not size:
+        size, most_possible = _zstd_total(stored)
+        if size is None and fewest == most:
+            # Decoded into memory of the one right size, and refused by the library if it is another.
+            size = most
+        elif size is None:
+            if most_possible > encoded_most(2 * most):
+                raise DamagedError("it does not give the size of what it decodes to")
+            found = _run(zstd.decompress, stored)
+            _check_size(len(found), fewest, most)
+            return found
+    return _into(zstd.decompress, stored, size, fewest, most, out)
+
+
+def _zstd_size(stored: Any) -> int | None:
+    """Return the decoded size that the header of a zstd frame gives (RFC 8878, section 3.1.1.1), if it gives one."""
+    head = bytes(memoryview(stored)[:18])
+    if head[1:4] == _SKIPPABLE and head[:1] and head[0] & 0xF0 == 0x50:
+        return 0
+    if len(head) < 6 or not head.startswith(_ZSTD):
+        raise DamagedError("it is not compressed with zstd")
+    flag, single = head[4] >> 6, head[4] >> 5 & 1
+    start = 5 + (1 - single) + (0, 1, 2, 4)[head[4] & 3]
+    length = (single, 2, 4, 8)[flag]
+    if not length:
+        return None
+    if len(head) < start + length:
+        raise DamagedError("its header ends early")
+    return int.from_bytes(head[start : start + length], "little") + (256 if length == 2 else 0)
+
+
+def _zstd_total(stored: Any) -> tuple[int | None, int]:
+    """Return the decoded size of all frames, `None` where one does not give it, and how large it can be at most."""
+    view = memoryview(stored)
+    total: int | None = 0
+    most = at = 0
+    while at < len(view):
+        size = _zstd_size(view[at:])
+        if view[at] & 0xF0 == 0x50:
+            at += 8 + int.from_bytes(view[at + 4 : at + 8], "little")
+            continue
+        total = None if size is None or total is None else total + size
+        kind = view[at + 4]
+        at += 5 + (1 - (kind >> 5 & 1)) + (0, 1, 2, 4)[kind & 3] + (kind >> 5 & 1, 2, 4, 8)[kind >> 6]
+        last = 0
+        while not last:
+            head = int.from_bytes(view[at : at + 3], "little")
+            if at + 3 > len(view):
+                raise DamagedError("its compressed stream ends early")
+            last, form, length = head & 1, head >> 1 & 3, head >> 3
+            at += 3 + (1 if form == 1 else length)
+            most += length if form < 2 else _ZSTD_BLOCK
+        at += 4 * (kind >> 2 & 1)
+    if at > len(view):
+        raise DamagedError("its compressed stream ends early")
+    return total, most
+
+
+def unblosc(stored: Any, fewest: int, most: int, out: Bytes | None = None) -> Any:
+    """Undo blosc, whose header gives both sizes."""
+    from numcodecs import blosc
+
+    view = memoryview(stored)
+    if len(view) < 16:
+        raise DamagedError(f"its {len(view)} bytes have no room for the header of blosc")
+    size, packed = (int.from_bytes(view[a : a + 4], "little") for a in (4, 12))
+    # The library reads on where the stream ends too early.
+    if packed > len(view):
+        raise DamagedError(f"it has {len(view):,} of the {packed:,} bytes that its header gives")
+    return _into(blosc.decompress, stored, size, fewest, most, out)
+
+
+def unlz4(stored: Any, fewest: int, most: int, out: Bytes | None = None) -> Any:
+    """Undo numcodecs' lz4, which has the decoded size in front."""
+    from numcodecs import lz4
+
+    view = memoryview(stored)
+    if len(view) < 5:
+        raise DamagedError(f"its {len(view)} bytes have no room for a size and a stream")
+    return _into(lz4.decompress, stored, int.from_bytes(view[:4], "little"), fewest, most, out)
+
+
+def _into(decompress: Callable[..., Any], stored: Any, size: int, fewest: int, most: int, out: Bytes | None) -> Bytes:
+    """Return decoded bytes, written by the library into memory of exactly their number."""
+    _check_size(size, fewest, most)
+    made = np.empty(size, np.uint8) if out is None else out[:size]
+    if size:
+        _run(decompress, stored, made)
+    return made
+
+
+def _run(decompress: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return decompress(*arguments)
+    except (RuntimeError, ValueError) as error:
+        raise DamagedError(str(error)) from error
+
+
+def unshuffle(stored: Any, size: int, out: Bytes | None = None) -> Any:
+    """Undo sorting bytes by their place in elements of `size` bytes; what does not fill an element stays at the end."""
+    from numcodecs.shuffle import Shuffle
+
+    raw = np.frombuffer(stored, np.uint8)
+    whole = raw.size // size * size if size else 0
+    if size < 2 or not whole:
+        return raw
+    plain = np.empty(raw.size, np.uint8) if out is None or out.size < raw.size else out[: raw.size]
+    Shuffle(size).decode(raw[:whole], plain[:whole])
+    plain[whole:] = raw[whole:]
+    return plain
+
+
+def strip_crc32c(stored: Any) -> Any:
+    """Check and remove the checksum at the end, as Zarr v3 writes it."""
+    import google_crc32c
+
+    view = memoryview(stored)
+    if len(view) < 4:
+        raise DamagedError(f"its {len(view)} bytes have no room for a checksum")
+    # The library takes contiguous arrays, and not every memory view.
+    _check_sum(int(google_crc32c.value(np.frombuffer(view[:-4], np.uint8))), view[-4:])
+    return view[:-4]
+
+
+def strip_fletcher32(stored: Any) -> Any:
+    """Check and remove the checksum at the end, as HDF5 writes it."""
+    from numcodecs.fletcher32 import Fletcher32
+
+    view = memoryview(stored)
+    if len(view) <= 4:
+        raise DamagedError(f"its {len(view)} bytes have no room for a checksum and values")
+    try:
+        Fletcher32().decode(view)
+    except RuntimeError:
+        found = bytes(memoryview(Fletcher32().encode(np.frombuffer(view[:-4], np.uint8)))[-4:])
+        # HDF5 up to 1.6.2 swapped the bytes of either half, and all later versions read that.
+        if bytes(view[-4:]) != bytes(found[i] for i in (1, 0, 3, 2)):
+            _check_sum(int.from_bytes(found, "little"), view[-4:])
+    return view[:-4]
+
+
+def _check_sum(found: int, written: Any) -> None:
+    expected = int.from_bytes(written, "little")
+    if found != expected:
+        raise DamagedError(f"its checksum is {found:08x}, expected {expected:08x}")

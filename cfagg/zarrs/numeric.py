@@ -1,0 +1,105 @@
+"""Filters of numcodecs that change numbers, one by one, so that the size of what they give is known before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cfagg.formats.codecs import DamagedError
+
+__all__ = ["Sizes", "Step", "numeric"]
+
+#: The fewest and the most bytes.
+Sizes = tuple[int, int]
+
+
+class Step(NamedTuple):
+    """One codec.
+
+    Parameters
+    ----------
+    undo : callable
+        From stored bytes, and the fewest and the most bytes that may come out, to decoded bytes.
+    sizes : callable
+        From the sizes of decoded bytes to those of encoded bytes.
+    """
+
+    undo: Callable[[Any, int, int], Any]
+    sizes: Callable[[Sizes], Sizes]
+
+
+#: Names of numcodecs' classes by identifier, and the keys of their types, encoded and decoded.
+_CODECS = {
+    "delta": ("Delta", "astype", "dtype"),
+    "fixedscaleoffset": ("FixedScaleOffset", "astype", "dtype"),
+    "quantize": ("Quantize", "astype", "dtype"),
+    "astype": ("AsType", "encode_dtype", "decode_dtype"),
+}
+
+
+def numeric(stage: Mapping[str, Any]) -> Step | None:
+    """Return how a filter of Zarr v2 is undone, `None` where it is not done here.
+
+    Parameters
+    ----------
+    stage : mapping
+        Its configuration, with ``id``.
+    """
+    name = stage["id"]
+    if name == "bitround":
+        return Step(lambda stored, fewest, most: stored, lambda sizes: sizes)  # noqa: ARG005
+    if name == "packbits":
+        return Step(_unpack_bits, lambda sizes: ((sizes[0] + 7) // 8 + 1, (sizes[1] + 7) // 8 + 1))
+    if name not in _CODECS:
+        return None
+    kind, *keys = _CODECS[name]
+    given = [stage.get(key, stage.get(keys[1])) for key in keys]
+    types = [_number(g) for g in given]
+    numbers = [stage[key] for key in ("scale", "offset", "digits") if key in stage]
+    inner, outer = types
+    if inner is None or outer is None or any(type(n) not in (int, float) for n in numbers):
+        return None
+    import numcodecs
+
+    try:
+        codec = getattr(numcodecs, kind)(**{k: v for k, v in stage.items() if k != "id"})
+    except (TypeError, ValueError):
+        return None
+
+    def undo(stored: Any, fewest: int, most: int) -> Any:  # noqa: ARG001
+        raw = np.frombuffer(stored, np.uint8)
+        if raw.size % inner.itemsize:
+            raise DamagedError(f"its {raw.size:,} bytes are no whole number of elements of {inner.itemsize}")
+        # Sums that overflow and scaled values beyond a type's range are as numcodecs has them.
+        with np.errstate(all="ignore"):
+            return np.ascontiguousarray(codec.decode(raw.view(inner))).view(np.uint8)
+
+    def sizes(decoded: Sizes) -> Sizes:
+        fewest, most = (n // outer.itemsize * inner.itemsize for n in decoded)
+        return fewest, most
+
+    return Step(undo, sizes)
+
+
+def _number(given: Any) -> np.dtype[Any] | None:
+    """Return a type of numbers, `None` for any other."""
+    if not isinstance(given, str) or len(given) > 8:
+        return None
+    try:
+        found = np.dtype(given)
+    except TypeError:
+        return None
+    return found if found.kind in "iuf" else None
+
+
+def _unpack_bits(stored: Any, fewest: int, most: int) -> Any:
+    """Undo numcodecs' packbits: how many bits of the last byte do not count, then truth values bit by bit."""
+    raw = np.frombuffer(stored, np.uint8)
+    if not raw.size or raw[0] > 7:
+        raise DamagedError("it does not begin with a number of bits below 8")
+    count = 8 * (raw.size - 1) - int(raw[0])
+    if not fewest <= count <= most:
+        raise DamagedError(f"it decodes to {count:,} bytes, expected {most:,}")
+    return np.unpackbits(raw[1:], count=count)
