@@ -5,23 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from cfagg.errors import AccessError, FragmentReadError, SourceError, StaleError, UnsupportedError
-from cfagg.observations.signing import Credentials, canonical_query, sign
+from cfagg.observations.signing import Credentials, Signing, canonical_query, from_environment
 from cfagg.observations.source import MAX_OBJECT, check_key
 from cfagg.observations.transport import Reply, Transport
 
 __all__ = ["HttpSource", "S3Source"]
 
-_HTTP_OPTIONS = ("headers", "timeout")
+_HTTP_OPTIONS = ("deadline", "headers", "timeout")
 _S3_OPTIONS = (
-    "access_key_id", "endpoint", "headers", "region", "request_payer", "secret_access_key", "session_token",
-    "skip_signature", "timeout", "virtual_hosted_style_request",
+    "access_key_id", "credentials", "deadline", "endpoint", "headers", "region", "request_payer", "secret_access_key",
+    "session_token", "skip_signature", "timeout", "virtual_hosted_style_request",
 )  # fmt: skip
-_TIMEOUT = 60.0
+_TIMEOUT, _DEADLINE = 60.0, 300.0
+#: Headers that hold no secret, and so are sent to other processes with a store.
+_OPEN_HEADERS = frozenset({"accept", "accept-language", "referer", "user-agent", "x-amz-request-payer"})
 #: Characters of a path that stand for themselves; those that are percent-encoded stay so.
 _KEPT = "/%:@!$&'()*+,;=-_.~"
 #: Sizes of so many objects are asked for at the same time.
@@ -36,8 +38,9 @@ class HttpSource:
     url : str
         ``http://…`` or ``https://…``
     options : mapping
-        ``headers`` to send to this store and to nothing else, such as ``{"Authorization": "Bearer …"}``; ``timeout``
-        in seconds.
+        ``headers`` to send to this store and to nothing else, such as ``{"Authorization": "Bearer …"}``, or a function
+        that returns them; ``timeout``, seconds that the server may be silent (60); ``deadline``, seconds that one
+        request may take in all (300).
     allow : iterable of str
         Prefixes of URLs to which the server may redirect.
 
@@ -60,7 +63,8 @@ class HttpSource:
             )
         self.path = url.rstrip("/")
         base = f"{parts.scheme}://{parts.netloc}{quote(parts.path, safe=_KEPT)}".rstrip("/")
-        self._transport = Transport(base, *_common(url, options), allow)
+        headers, timeout, deadline = _common(url, options)
+        self._transport = Transport(base, headers, timeout, allow, deadline=deadline)
         self._known: dict[str, tuple[int, str]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -182,7 +186,8 @@ class HttpSource:
 class S3Source(HttpSource):
     """A store in an object store that speaks S3.
 
-    Nothing is taken from the environment or from files: keys and endpoint are those given, for this store alone.
+    Keys and endpoint are those given, for this store alone; nothing is taken from files, and keys are taken from the
+    environment where ``credentials`` says so.
 
     Parameters
     ----------
@@ -191,8 +196,9 @@ class S3Source(HttpSource):
     options : mapping
         ``region`` (us-east-1 by default), ``endpoint`` (that of AWS by default), ``access_key_id``,
         ``secret_access_key`` and ``session_token`` (without keys, requests are not signed: public buckets only),
-        ``request_payer``, ``virtual_hosted_style_request`` (then the endpoint holds the bucket) and, in seconds,
-        ``timeout``.
+        or ``credentials`` instead of these three: a function that returns them, or ``"environment"``;
+        ``request_payer``, ``virtual_hosted_style_request`` (then the endpoint holds the bucket), ``timeout`` and
+        ``deadline``.
     allow : iterable of str
         Prefixes of URLs to which the server may redirect.
 
@@ -215,16 +221,15 @@ class S3Source(HttpSource):
         if not re.fullmatch(r"[A-Za-z0-9-]+", region):
             raise SourceError(f"{self.path}: {region!r} is no region")
         self._root, self._prefix = _endpoint(bucket, region, options), prefix
-        headers, timeout = _common(url, options)
+        headers, timeout, deadline = _common(url, options)
         if options.get("request_payer"):
-            headers["x-amz-request-payer"] = "requester"
-        keys = _credentials(self.path, options, region)
-        signer = None if keys is None else partial(sign, keys)
+            headers = Headers({**headers.now(), "x-amz-request-payer": "requester"})
+        signer = _signing(self.path, options, region)
         base = f"{self._root}/{quote(prefix, safe='/-_.~')}".rstrip("/")
-        self._transport = Transport(base, headers, timeout, allow, signer)
+        self._transport = Transport(base, headers, timeout, allow, signer, deadline)
         self._known = {}
         # A listing asks the bucket itself, which lies above the store.
-        self._listing = Transport(self._root, headers, timeout, allow, signer)
+        self._listing = Transport(self._root, headers, timeout, allow, signer, deadline)
 
     def sizes(self, folder: str, names: Sequence[str]) -> list[int | None]:
         """Return the number of bytes of objects below a folder, `None` where there are none."""
@@ -266,6 +271,47 @@ def _split(url: str) -> SplitResult | None:
     return parts if usable and not re.search(r"[\x00-\x20\x7f]", parts.netloc) else None
 
 
+@dataclass(frozen=True)
+class Headers:
+    """Headers for one store.
+
+    Parameters
+    ----------
+    given : mapping or callable
+        The headers, or a function without arguments that returns them.  A function is pickled by its name; headers
+        that may hold a secret are not pickled.
+    """
+
+    given: Any = field(repr=False)
+
+    def now(self) -> dict[str, str]:
+        """Return the headers of this moment, names in lower case.
+
+        Raises
+        ------
+        SourceError
+            They are no headers.
+        """
+        found = self.given() if callable(self.given) else self.given
+        if not isinstance(found, Mapping) or not all(_is_header(t) for pair in found.items() for t in pair):
+            raise SourceError("headers that are no mapping of text to text of one line")
+        return {k.lower(): v for k, v in found.items()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        if not callable(self.given):
+            secret = sorted(set(self.now()) - _OPEN_HEADERS)
+            if secret:
+                raise AccessError(
+                    f"headers given as options= ({', '.join(secret)}) may hold secrets and are not sent to other "
+                    "processes; give options={'headers': provider}, an importable function that returns them, for "
+                    "instance from the environment of the process that reads"
+                )
+        return {"given": self.given}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
 def _is_header(text: Any) -> bool:
     return isinstance(text, str) and not re.search(r"[\r\n\0]", text) and text.isascii()
 
@@ -276,23 +322,42 @@ def _check_options(url: str, options: Mapping[str, Any], known: Sequence[str]) -
         raise SourceError(f"{_shown(url)} does not take the options {unknown}; it takes {sorted(known)}")
 
 
-def _common(url: str, options: Mapping[str, Any]) -> tuple[dict[str, str], float]:
-    """Return headers and timeout."""
-    headers, timeout = options.get("headers", {}), options.get("timeout", _TIMEOUT)
-    if not isinstance(headers, Mapping) or not all(_is_header(t) for pair in headers.items() for t in pair):
-        raise SourceError(f"{_shown(url)}: options= has headers that are no mapping of text to text of one line")
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
-        raise SourceError(f"{_shown(url)}: options= has the timeout {timeout!r}, expected seconds above 0")
-    return {k.lower(): v for k, v in headers.items()}, float(timeout)
+def _common(url: str, options: Mapping[str, Any]) -> tuple[Headers, float, float]:
+    """Return headers, timeout and deadline."""
+    seconds = []
+    for name, usual in (("timeout", _TIMEOUT), ("deadline", _DEADLINE)):
+        value = options.get(name, usual)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            raise SourceError(f"{_shown(url)}: options= has the {name} {value!r}, expected seconds above 0")
+        seconds.append(float(value))
+    headers = Headers(options.get("headers", {}))
+    if not callable(headers.given):
+        try:
+            headers.now()
+        except SourceError as error:
+            raise SourceError(f"{_shown(url)}: options= has {error.message}") from None
+    return headers, seconds[0], seconds[1]
 
 
-def _credentials(path: str, options: Mapping[str, Any], region: str) -> Credentials | None:
+def _signing(path: str, options: Mapping[str, Any], region: str) -> Signing | None:
+    """Return who signs requests, `None` where nobody does."""
     key, secret, token = (options.get(n) for n in ("access_key_id", "secret_access_key", "session_token"))
-    if options.get("skip_signature") or (key is None and secret is None and token is None):
+    provider = options.get("credentials")
+    if options.get("skip_signature"):
+        return None
+    if provider is not None:
+        if key is not None or secret is not None or token is not None:
+            raise SourceError(f"{path}: options= has both credentials and keys; give one of them")
+        if provider == "environment":
+            return Signing(from_environment, region)
+        if not callable(provider):
+            raise SourceError(f"{path}: options= has credentials that are neither a function nor 'environment'")
+        return Signing(provider, region)
+    if key is None and secret is None and token is None:
         return None
     if not isinstance(key, str) or not isinstance(secret, str) or not (token is None or isinstance(token, str)):
         raise SourceError(f"{path}: options= needs both access_key_id and secret_access_key, as text, or none")
-    return Credentials(key, secret, token, region)
+    return Signing(Credentials(key, secret, token, region), region)
 
 
 def _endpoint(bucket: str, region: str, options: Mapping[str, Any]) -> str:

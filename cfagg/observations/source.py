@@ -240,9 +240,9 @@ def make_source(
     path : path or str
         A directory, or a URL ``http://``, ``https://`` or ``s3://``.
     options : mapping, optional
-        For URLs: ``headers`` and ``timeout``; for ``s3://`` also ``region``, ``endpoint``, ``access_key_id``,
-        ``secret_access_key``, ``session_token``, ``request_payer`` and ``virtual_hosted_style_request``.  Nothing is
-        taken from the environment.
+        For URLs: ``headers``, ``timeout`` and ``deadline``; for ``s3://`` also ``region``, ``endpoint``,
+        ``access_key_id``, ``secret_access_key``, ``session_token``, ``credentials``, ``request_payer`` and
+        ``virtual_hosted_style_request``.  Nothing is taken from the environment unless ``credentials`` says so.
     allow : iterable of str
         Prefixes of URLs to which the server may redirect; none by default.
 

@@ -5,17 +5,45 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+
+
+@dataclass
+class Page:
+    """What real servers send with an error or a redirect: a page for people, of any length, and headers."""
+
+    status: int
+    body: bytes = b"<html>" + b" " * 300_000 + b"</html>"
+    headers: dict[str, str] = field(default_factory=dict)
+    chunked: bool = False
+
+    def send(self, request: BaseHTTPRequestHandler) -> None:
+        request.send_response(self.status)
+        for name, value in self.headers.items():
+            request.send_header(name, value)
+        if self.chunked:
+            request.send_header("Transfer-Encoding", "chunked")
+        else:
+            request.send_header("Content-Length", str(len(self.body)))
+        request.end_headers()
+        if request.command != "HEAD":
+            with contextlib.suppress(OSError):
+                request.wfile.write(
+                    b"%x\r\n%s\r\n0\r\n\r\n" % (len(self.body), self.body) if self.chunked else self.body
+                )
 
 
 class Server:
     """A directory on a port of this machine.
 
     `rules` maps a pattern of paths to what happens instead of an answer: a status, a URL to redirect to, or
-    ``"cut"`` (half of the body), ``"whole"`` (ranges are not served), ``"other range"``, ``"gzip"``; each as often as
-    it stands in the list.
+    ``"cut"`` (half of the body), ``"whole"`` (ranges are not served), ``"other range"``, ``"gzip"``, ``"drip"`` (a byte
+    of the body now and then), ``"drip headers"``, ``"hang up"`` (nothing at all), or a `Page`; each as often as it is
+    in the list.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -49,6 +77,15 @@ class Server:
         if isinstance(rule, int):
             self._send(request, rule, b"" if rule == 404 else b"no")
             return
+        if isinstance(rule, Page):
+            rule.send(request)
+            return
+        if rule == "hang up":
+            request.close_connection = True
+            return
+        if rule in ("drip", "drip headers"):
+            self._drip(request, rule == "drip headers")
+            return
         if isinstance(rule, str) and "://" in rule:
             request.send_response(302)
             request.send_header("Location", rule)
@@ -72,6 +109,22 @@ class Server:
         told = start + 1 if rule == "other range" else start
         part = f"bytes {told}-{min(stop, len(body)) - 1}/{len(body)}"
         self._send(request, 206, body[start:stop], part, cut=rule == "cut", coded=rule == "gzip")
+
+    @staticmethod
+    def _drip(request, headers: bool) -> None:
+        with contextlib.suppress(OSError):
+            if headers:
+                request.wfile.write(b"HTTP/1.1 200 OK\r\n")
+            else:
+                first, last = request.headers["Range"].removeprefix("bytes=").split("-")
+                request.send_response(206)
+                request.send_header("Content-Length", str(int(last) - int(first) + 1))
+                request.send_header("Content-Range", f"bytes {first}-{last}/{10**9}")
+                request.end_headers()
+            for i in range(200):
+                request.wfile.write(b"X-%d: y\r\n" % i if headers else b"x")
+                time.sleep(0.05)
+        request.close_connection = True
 
     @staticmethod
     def _send(request, status, body, part=None, *, cut=False, coded=False) -> None:

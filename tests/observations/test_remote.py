@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from cfagg.errors import (
 from cfagg.observations import remote, transport
 from cfagg.observations.source import Source, make_source
 from cfagg.observations.store import open_store
-from tests.observations.servers import served
+from tests.observations.servers import Page, served
 from tests.observations.written import rows_of, values, write_array
 
 PUBLISHED = Path(__file__).parent / "published" / "bisect.zarr"
@@ -392,14 +393,74 @@ def test_what_is_not_in_a_bucket_is_told(s3, name):
         open_store(name, s3)
 
 
-def test_a_store_in_a_bucket_pickles(s3):
-    store = pickle.loads(pickle.dumps(open_store("s3://archive/sets/published", s3)))
+def provided() -> dict[str, str]:
+    """Return keys, as a provider of credentials does."""
+    return KEYS
+
+
+def provider_of(s3):
+    return {name: value for name, value in s3.items() if name not in KEYS} | {"credentials": provided}
+
+
+def test_a_store_in_a_bucket_pickles_with_a_provider_of_its_keys(s3):
+    data = pickle.dumps(open_store("s3://archive/sets/published", provider_of(s3)))
+    assert KEYS["secret_access_key"].encode() not in data
+    assert same(pickle.loads(data).data.read(3, 30), local().data.read(3, 30))
+
+
+def test_keys_can_be_those_of_the_environment_of_each_process(s3, monkeypatch):
+    options = provider_of(s3) | {"credentials": "environment"}
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "some")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "an unlikely secret")
+    data = pickle.dumps(open_store("s3://archive/sets/published", options))
+    assert b"an unlikely secret" not in data
+    assert same(pickle.loads(data).data.read(3, 30), local().data.read(3, 30))
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    with pytest.raises(AccessError, match="from_environment gives no access_key_id"):
+        pickle.loads(data).data.read(3, 30)
+
+
+def test_keys_given_as_options_are_not_pickled(s3):
+    store = open_store("s3://archive/sets/published", s3)
+    with pytest.raises(AccessError, match=r"'credentials': provider.*'credentials': 'environment'"):
+        pickle.dumps(store)
     assert same(store.data.read(3, 30), local().data.read(3, 30))
+
+
+def headers_now() -> dict[str, str]:
+    return {"Authorization": "Bearer an unlikely secret"}
+
+
+def test_headers_that_may_hold_secrets_are_pickled_only_by_a_provider(server):
+    with pytest.raises(AccessError, match=r"headers.*authorization.*'headers': provider"):
+        pickle.dumps(open_store(server.store, {"headers": headers_now()}))
+    data = pickle.dumps(open_store(server.store, {"headers": headers_now}))
+    assert b"an unlikely secret" not in data
+    assert same(pickle.loads(data).data.read(3, 30), local().data.read(3, 30))
+    assert server.seen[-1][2]["authorization"] == "Bearer an unlikely secret"
+    assert pickle.loads(pickle.dumps(open_store(server.store, {"headers": {"User-Agent": "me"}})))
+
+
+def test_secrets_are_in_no_text_form(s3, server):
+    keyed = open_store("s3://archive/sets/published", s3)
+    headed = open_store(server.store, {"headers": headers_now()})
+    for store in (keyed, headed):
+        for thing in (store, store.source, *vars(store.source).values(), *vars(store.source._transport).values()):
+            assert "unlikely" not in repr(thing)
+            assert KEYS["secret_access_key"] not in repr(thing)
+
+
+@pytest.mark.parametrize(
+    "options", [{"credentials": provided, **KEYS}, {"credentials": "elsewhere"}, {"credentials": 7}]
+)
+def test_credentials_that_are_not_understood_are_named(options):
+    with pytest.raises(SourceError, match="credentials"):
+        make_source("s3://b1/x", options)
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_worker_processes_read_from_a_bucket(s3, method):
-    store = open_store("s3://archive/sets/published", s3)
+    store = open_store("s3://archive/sets/published", provider_of(s3))
     store.data.read(0, 100)
     with multiprocessing.get_context(method).Pool(2) as pool:
         found = pool.starmap(_read, [(store, i, i + 20) for i in range(0, 200, 40)])
@@ -423,3 +484,72 @@ def test_worker_processes_read_from_a_bucket(s3, method):
 )
 def test_the_address_of_a_bucket(url, options, expected):
     assert make_source(url, options)._transport.base == expected
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_an_error_with_a_page_longer_than_what_was_asked_for_is_tried_again(server, status, chunked):
+    store = open_store(server.store)
+    server.rules["data/0.0"] = [Page(status, chunked=chunked), Page(status, chunked=chunked)]
+    assert same(store.data.read(3, 30), local().data.read(3, 30))
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_with_a_page_longer_than_what_was_asked_for_is_followed(server, status):
+    store = open_store(server.store)
+    server.rules["data/0.0"] = [Page(status, headers={"Location": f"{server.store}/data/0.0"})]
+    assert same(store.data.read(3, 30), local().data.read(3, 30))
+
+
+def test_an_error_that_stays_is_told_with_the_beginning_of_its_page(server):
+    server.rules["zgroup"] = [Page(418, b"I am a teapot" + b" " * 500_000)] * 9
+    with pytest.raises(FragmentReadError, match="418: I am a teapot"):
+        open_store(server.store)
+
+
+@pytest.mark.parametrize("rule", ["drip", "drip headers"])
+def test_a_server_that_sends_a_byte_now_and_then_is_given_up_at_the_deadline(server, rule):
+    store = open_store(server.store, {"deadline": 0.5, "timeout": 5})
+    server.rules["data/0.0"] = [rule] * 9
+    began = time.monotonic()
+    with pytest.raises(FragmentReadError, match=r"within 0\.5 s"):
+        store.data.read(3, 30)
+    assert time.monotonic() - began < 5
+
+
+def test_the_wait_that_a_server_asks_for_is_kept(server, monkeypatch):
+    waits = []
+    monkeypatch.setattr(transport.time, "sleep", waits.append)
+    store = open_store(server.store)
+    server.rules["data/0.0"] = [Page(503, headers={"Retry-After": "7"}), Page(429, headers={"Retry-After": "soon"})]
+    store.data.read(3, 30)
+    assert waits == [7.0, 0.4]
+
+
+def test_a_wait_that_outlasts_the_deadline_is_not_begun(server):
+    store = open_store(server.store, {"deadline": 20})
+    server.rules["data/0.0"] = [Page(503, headers={"Retry-After": "3600"})]
+    with pytest.raises(FragmentReadError, match="within 20 s: the server answers 503 and asks to wait for 3600 s"):
+        store.data.read(3, 30)
+
+
+def test_connections_serve_one_batch_of_ranges_after_the_other(server):
+    source = open_store(server.store).source
+    before = len(set(server.ports))
+    for _ in range(5):
+        source.read_ranges("data/0.0", [(i, 10) for i in range(8)])
+    assert len(set(server.ports)) - before <= 16
+
+
+def test_a_connection_that_the_server_closed_while_idle_costs_no_attempt(server, monkeypatch):
+    monkeypatch.setattr(transport.time, "sleep", lambda _: pytest.fail("it waited"))
+    source = open_store(server.store).source
+    source.read_ranges("data/0.0", [(i, 10) for i in range(8)])
+    server.rules["data/0.0"] = ["hang up"]
+    assert len(source.read_range("data/0.0", 0, 10)) == 10
+
+
+@pytest.mark.parametrize("option", ["timeout", "deadline"])
+def test_a_time_that_is_none_is_named(option):
+    with pytest.raises(SourceError, match=f"{option} -1"):
+        make_source("https://a.org/x", {option: -1})

@@ -1,0 +1,185 @@
+"""Connections to web servers that are kept for the next request, and a deadline for everything that is received.
+
+No threads and no locks, so that forked data loaders work: a child leaves its parent's connections alone.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import os
+import socket
+import time
+import urllib.request
+from collections import deque
+from typing import Any
+from urllib.parse import urlsplit
+
+__all__ = ["Connection", "Connections"]
+
+#: Idle connections kept for one server.
+_IDLE = 32
+
+
+class _TimedReader(io.RawIOBase):
+    """Reads a socket; each wait ends when the server was silent too long or the deadline has come."""
+
+    def __init__(self, owner: _TimedSocket) -> None:
+        self._owner = owner
+        # Python's own reader counts who still uses the socket, so that it is not closed under a response.
+        self._raw = owner.socket.makefile("rb", buffering=0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        owner = self._owner
+        left = owner.deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the time for this request is over")
+        owner.socket.settimeout(min(owner.silence, left))
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _TimedSocket:
+    """What `http.client` needs of a socket, with a deadline.
+
+    Parameters
+    ----------
+    connected : socket.socket
+        A connection, encrypted or not.
+    silence : float
+        Seconds that the server may send nothing.
+    """
+
+    def __init__(self, connected: socket.socket, silence: float) -> None:
+        self.socket, self.silence = connected, silence
+        self.deadline = float("inf")
+
+    def makefile(self, mode: str = "rb", buffering: int | None = None) -> io.BufferedReader:  # noqa: ARG002
+        """Return a reader; `http.client` asks for nothing else."""
+        return io.BufferedReader(_TimedReader(self), 1 << 16)
+
+    def sendall(self, data: bytes) -> None:
+        self.socket.settimeout(self.silence)
+        self.socket.sendall(data)
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+class Connection:
+    """One connection to one server, through a proxy where the environment says so.
+
+    Parameters
+    ----------
+    scheme, host : str
+        ``http`` or ``https``, and the server's name.
+    port : int, optional
+        Its port, where that is not the usual one.
+    silence : float
+        Seconds that the server may send nothing.
+    """
+
+    def __init__(self, scheme: str, host: str, port: int | None, silence: float) -> None:
+        self.silence = silence
+        self.used = False
+        #: Whether requests name the whole URL, as a proxy wants it.
+        self.absolute = False
+        proxy = None if urllib.request.proxy_bypass(host) else urllib.request.getproxies().get(scheme)
+        if proxy is None:
+            made = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
+            self.http = made(host, port, timeout=silence)
+            return
+        via = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        if scheme == "https":
+            self.http = http.client.HTTPSConnection(via.hostname or "", via.port, timeout=silence)
+            self.http.set_tunnel(host, port)
+            return
+        self.http = http.client.HTTPConnection(via.hostname or "", via.port, timeout=silence)
+        self.absolute = True
+
+    def request(self, method: str, target: str, headers: dict[str, str], deadline: float) -> http.client.HTTPResponse:
+        """Send a request without a body and return the response, whose body is still to be read.
+
+        Parameters
+        ----------
+        method, target : str
+            As in the first line of the request.
+        headers : dict
+            All headers but that of the host.
+        deadline : float
+            Time by `time.monotonic` at which waiting ends.
+
+        Raises
+        ------
+        OSError, http.client.HTTPException
+            The server is out of reach, breaks off, is silent too long, or is not done in time.
+        """
+        if self.http.sock is None:
+            self.http.timeout = max(0.001, min(self.silence, deadline - time.monotonic()))
+            self.http.connect()
+            connected: Any = self.http.sock
+            self.http.sock = _TimedSocket(connected, self.silence)
+        timed: Any = self.http.sock
+        timed.deadline = deadline
+        self.http.request(method, target, headers=headers)
+        return self.http.getresponse()
+
+    def close(self) -> None:
+        """Close it."""
+        self.http.close()
+
+
+class Connections:
+    """Idle connections of one process, by server; any thread takes one and gives it back.
+
+    Parameters
+    ----------
+    silence : float
+        Seconds that a server may send nothing.
+    """
+
+    def __init__(self, silence: float) -> None:
+        self.silence = silence
+        self._process = os.getpid()
+        self._idle: dict[tuple[str, str], deque[Connection]] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Connections, (self.silence,)
+
+    def take(self, url: str) -> Connection:
+        """Return a connection to the server of a URL: an idle one, else a new one."""
+        parts = urlsplit(url)
+        idle = self._of(parts.scheme, parts.netloc)
+        try:
+            return idle.pop()
+        except IndexError:
+            return Connection(parts.scheme, parts.hostname or "", parts.port, self.silence)
+
+    def give_back(self, url: str, connection: Connection) -> None:
+        """Keep a connection whose response was read to its end."""
+        parts = urlsplit(url)
+        idle = self._of(parts.scheme, parts.netloc)
+        connection.used = True
+        if len(idle) < _IDLE and connection.http.sock is not None:
+            idle.append(connection)
+        else:
+            connection.close()
+
+    def forget(self, url: str) -> None:
+        """Close the idle connections to the server of a URL, which has closed one of them."""
+        parts = urlsplit(url)
+        idle = self._of(parts.scheme, parts.netloc)
+        while idle:
+            idle.pop().close()
+
+    def _of(self, scheme: str, netloc: str) -> deque[Connection]:
+        if self._process != os.getpid():
+            # A child does not speak on the connections of its parent.
+            self._idle, self._process = {}, os.getpid()
+        return self._idle.setdefault((scheme, netloc), deque())
