@@ -100,9 +100,12 @@ class Labels:
             empty = {k: (v.dims, np.empty(v.shape, v.dtype), v.attrs) for k, v in found.variables.items() if not v.size}
             # What a result carries must not be read from the store later, when it may have changed.
             found = self._cache[key] = found.assign_coords(empty).copy().load()
-            for variable in found.variables.values():
+            for name, variable in found.variables.items():
                 # How dates are counted stays; chunks and codecs are those of the store, not of results.
                 variable.encoding = {k: v for k, v in variable.encoding.items() if k in _KEPT}
+                if variable.dims == (name,) and "_FillValue" not in variable.attrs:
+                    # xarray would write one, which coordinate variables may not have (CF section 2.5.1).
+                    variable.encoding["_FillValue"] = None
         return found
 
     def chosen_dims(self, dim: Dims, picked: Mapping[str, Picked]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -98,7 +98,8 @@ class Finding:
     variable: str | None
     attribute: str | None
     message: str
-    fix: tuple[Edit, ...] = ()
+    #: Not compared: arrays in it cannot be.
+    fix: tuple[Edit, ...] = field(default=(), compare=False)
 
     def as_dict(self) -> Mapping[str, str | None]:
         """Return it as plain objects, for JSON."""

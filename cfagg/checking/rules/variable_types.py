@@ -18,7 +18,7 @@ def types_are_known_to_cf(c: Context) -> Iterator[Hit]:
         if v.kind == "other":
             told = "the variable is of a type that is none of netCDF's own"
             # Section 2.2 speaks of data variables, and of types that netCDF has; a store of another kind has others.
-            grave = v in c.roles.data and c.version >= Version(1, 9) and c.dataset.format in ("netcdf", "cdl")
+            grave = v in c.roles.data and c.version >= Version(1, 9) and c.dataset.format in ("netcdf", "cdl", "xarray")
             yield Hit(v, None, f"{told}; expected are text, integers or real numbers", None if grave else "warning")
         elif not _acceptable(v, c.version):
             name = "string" if v.kind == "string" else v.dtype.name

@@ -20,25 +20,6 @@ from tests.checking.sources.test_zarr import made
 SAMPLES = Path(__file__).parents[3] / "sample_data"
 
 
-@pytest.mark.parametrize("name", ["test1.nc", "packed_byte.nc", "packed_float.nc", "profiles.nc", "storms.nc"])
-@pytest.mark.parametrize("coordinates", [True, "all"])
-def test_a_decoded_file_is_what_it_was(name: str, coordinates: bool) -> None:
-    with (
-        open_dataset(SAMPLES / name) as file,
-        xr.open_dataset(SAMPLES / name, decode_coords=coordinates) as opened,
-        open_dataset(opened) as dataset,
-    ):
-        for variable in file.variables:
-            ours = dataset.root.variables[variable.name]
-            expected = {k: v for k, v in variable.attributes.items() if k != "calendar"}
-            assert {k for k in expected if k in ours.attributes} == expected.keys()
-            for key in {"units", "coordinates", "grid_mapping"} & expected.keys():
-                assert ours.attributes[key] == expected[key]
-            if not variable.is_text:
-                assert (ours.dtype, ours.kind, ours.dims) == (variable.dtype, variable.kind, variable.dims)
-                np.testing.assert_allclose(ours.values(), variable.values())
-
-
 def test_what_is_made_in_memory_is_what_to_netcdf_writes(tmp_path: Path) -> None:
     dataset = made().drop_attrs()
     dataset.attrs["title"] = "t"
@@ -93,22 +74,15 @@ def test_a_tree_has_groups_with_dimensions_of_their_parents() -> None:
 
 def test_an_array_is_a_dataset_of_one_variable() -> None:
     with open_dataset(xr.DataArray([1.0, 2.0], dims="x", name="t", attrs={"units": "K"})) as dataset:
-        assert [(v.name, v.attributes) for v in dataset.variables] == [("t", {"units": "K"})]
+        assert [(v.name, v.attributes["units"]) for v in dataset.variables] == [("t", "K")]
     with open_dataset(xr.DataArray([1.0, 2.0], dims="x")) as dataset:
         assert [v.name for v in dataset.variables] == ["data"]
-
-
-def test_numbers_of_python_have_no_width() -> None:
-    with open_dataset(xr.Dataset({"v": ("x", np.ones(2, "f4"), {"valid_range": [0, 1]})})) as dataset:
-        assert not dataset.typed
-    with open_dataset(xr.Dataset({"v": ("x", np.ones(2, "f4"), {"valid_min": np.float32(0), "a": 1})})) as dataset:
-        assert dataset.typed
 
 
 def test_strange_attributes_and_names_are_taken_as_they_are() -> None:
     strange = {1: "number", "none": None, "map": {"a": 1}, "ragged": [[1], [1, 2]], "bytes": b"\xff", "set": {1}}
     with open_dataset(xr.Dataset({("a", 1): ("x", [1.0], strange)})) as dataset:
-        assert len(dataset.variables[0].attributes) == len(strange)
+        assert dataset.variables[0].attributes.keys() == {"_FillValue", *map(str, strange)}
     both = xr.Dataset({"v": ("x", [1.0], {"coordinates": "a"})}, coords={"a": ("x", [1.0])})
     both["v"].encoding["coordinates"] = "b"
     with open_dataset(both) as dataset:
