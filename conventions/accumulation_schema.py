@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -130,10 +130,11 @@ _Wrong = tuple[tuple[str | int, ...], tuple[str | int, ...], str]
 
 def _in_array(document: dict[str, Any]) -> Iterator[_Wrong]:
     """Yield what is wrong with the attributes of an array."""
-    for key, kind, fits in (
+    kinds: tuple[tuple[str, str, Callable[[object], bool]], ...] = (
         ("_ARRAY_DIMENSIONS", "string", lambda v: isinstance(v, str)),
         ("_ACCUMULATION_STRIDE", "integer", is_integer),
-    ):
+    )
+    for key, kind, fits in kinds:
         if key not in document:
             yield (), (key,), "missing"
         elif not isinstance(document[key], list):
