@@ -9,22 +9,24 @@ Source: "NetCDF-4 file format" in the netCDF user guide; HDF5 dimension scales s
 
 from __future__ import annotations
 
+import mmap
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from cfagg.checking.model import AttributeValue, Dataset, Group, Kind
 from cfagg.checking.sources.foreign import Foreign, name_of, too_long
-from cfagg.checking.sources.hdf5_netcdf import DEEPEST, MOST, Assembly, Found, texts_of
+from cfagg.checking.sources.hdf5_attributes import OwnAttributes
+from cfagg.checking.sources.hdf5_netcdf import DEEPEST, Assembly, Found, texts_of
 from cfagg.checking.sources.hdf5_values import ERRORS, Values, opened
 from cfagg.errors import LimitError, SourceError
+from cfagg.formats.hdf5.objects import MOST
+from cfagg.formats.hdf5.space import OverlapError, Shifted, Slices
 from cfagg.readers.locks import LIBRARY
 from cfagg.readers.netcdf4_names import INTERNAL
 
 __all__ = ["open_file", "open_hdf5"]
-
-#: Texts of one attribute, and bytes that they could have together, when not more are surely looked at.
-_COUNT, _TEXTS = 256, 1 << 32
 
 
 def open_hdf5(path: str, source: str) -> Dataset:
@@ -44,7 +46,11 @@ def open_hdf5(path: str, source: str) -> Dataset:
     LimitError
         If its groups are nested too deeply.
     """
-    with LIBRARY:
+    with (
+        open(path, "rb") as plain,  # noqa: PTH123
+        mmap.mmap(plain.fileno(), 0, access=mmap.ACCESS_READ) as data,
+        LIBRARY,
+    ):
         try:
             file = opened(path)
         except ERRORS as error:
@@ -53,7 +59,7 @@ def open_hdf5(path: str, source: str) -> Dataset:
                 "copy or make it again"
             ) from error
         try:
-            dataset = open_file(file, source)
+            dataset = open_file(file, source, data)
         except BaseException:
             file.close()
             raise
@@ -61,7 +67,7 @@ def open_hdf5(path: str, source: str) -> Dataset:
     return dataset
 
 
-def open_file(file: Any, source: str) -> Dataset:
+def open_file(file: Any, source: str, data: Slices) -> Dataset:
     """Return the model of an open file, which stays open.
 
     Parameters
@@ -70,6 +76,8 @@ def open_file(file: Any, source: str) -> Dataset:
         The file.
     source : str
         What messages call it.
+    data : bytes, mmap or the like
+        The bytes of the same file.
 
     Raises
     ------
@@ -80,9 +88,11 @@ def open_file(file: Any, source: str) -> Dataset:
     """
     with LIBRARY:
         try:
-            return Dataset(source, "netcdf", _Walk(file, source).root())
+            return Dataset(source, "netcdf", _Walk(file, source, data).root())
         except (SourceError, LimitError):
             raise
+        except OverlapError as error:
+            raise SourceError(f"{source} is HDF5 and damaged: its structures overlap; copy or make it again") from error
         except ERRORS as error:
             raise SourceError(
                 f"{source} is HDF5 and damaged: the HDF5 library says: {error}; copy or make it again"
@@ -97,10 +107,12 @@ def _close(file: Any) -> None:
 class _Walk:
     """Reads all groups of one file."""
 
-    def __init__(self, file: Any, source: str) -> None:
+    def __init__(self, file: Any, source: str, data: Slices) -> None:
         import h5py
 
         self.h5, self.file, self.source = h5py, file, source
+        #: What the library says of a place begins behind the user block.
+        self.own = OwnAttributes(Shifted(data, int(file.get_create_plist().get_userblock())))
         self.assembly = Assembly()
         self.objects = 0
         #: By address, because a dataset may have several names.
@@ -118,7 +130,7 @@ class _Walk:
             group, opened, path, depth = waiting.pop()
             if depth > DEEPEST:
                 raise LimitError(f"{self.source}: groups are nested more than {DEEPEST:,} deep")
-            group.attributes = self._attributes(opened)[0]
+            group.attributes = self._attributes(opened, path or b"/")[0]
             below = []
             for name in self._names(opened):
                 inner = self._member(opened, name)
@@ -179,57 +191,51 @@ class _Walk:
         address = self._address(dataset)
         found = self.known.get(address)
         if found is None:
-            attributes, internal = self._attributes(dataset)
             space = dataset.get_space()
             shape = tuple(map(int, space.get_simple_extent_dims() or ()))
+            attributes, internal, scales = self._attributes(dataset, path, len(shape))
             grows = tuple(n == self.h5.h5s.UNLIMITED for n in space.get_simple_extent_dims(True)) if shape else ()
             dtype, kind = _type(self.h5, dataset.get_type())
-            scales = self._scales(internal.pop("DIMENSION_LIST", None))
             found = self.known[address] = Found(address, shape, grows, dtype, kind, attributes, internal, scales)
         # Not the dataset is kept, which would keep the file open, but its path.
         file, open_ = self.file, self.h5.h5d.open
         name = name_of(path.rpartition(b"/")[2])
         self.assembly.add(group, name, found, lambda v: Values(lambda: open_(file, path), f"{self.source}: {v.path}"))
 
-    def _scales(self, lists: Any) -> list[int | None] | None:
-        """Return the addresses of the datasets that are the dimensions."""
-        if not isinstance(lists, np.ndarray):
-            return None
-        found: list[int | None] = []
-        for references in lists:
-            target = self.h5.h5r.dereference(references[0], self.file) if len(references) else None
-            found.append(self._address(target) if target is not None else None)
-        return found
+    def _attributes(
+        self, owner: Any, path: bytes, rank: int = 0
+    ) -> tuple[dict[str, AttributeValue], Mapping[str, AttributeValue], Sequence[int | None] | None]:
+        """Return the attributes, those that are the library's own, and where the dimensions are.
 
-    def _attributes(self, owner: Any) -> tuple[dict[str, AttributeValue], dict[str, Any]]:
-        """Return the attributes, and those that are the library's own."""
+        The library is asked only for what is not read without it, and for nothing of variable length: there it
+        believes whatever the file says of lengths and places.
+        """
+        own = self.own.read(self._address(owner), rank)
+        if own is not None:
+            for value in own[0].values():
+                self._spend(value)
+            return own
         names: list[bytes] = []
         # Where no order is kept this is the order in which they are stored, or that of their names.
         self.h5.h5a.iterate(owner, names.append, index_type=self.h5.h5.INDEX_CRT_ORDER)
         shown: dict[str, AttributeValue] = {}
-        internal: dict[str, Any] = {}
+        internal: dict[str, AttributeValue] = {}
         for raw in names:
             name = name_of(raw)
             if name in ("REFERENCE_LIST", "_NCProperties"):
                 continue
             attribute = self.h5.h5a.open(owner, raw)
             if name == "DIMENSION_LIST":
-                internal[name] = _references(attribute)
-            elif name in INTERNAL:
-                internal[name] = _value(self.h5, name, attribute)
-            else:
-                shown[name] = _value(self.h5, name, attribute)
-                self._spend(shown[name])
-        return shown, internal
-
-
-def _references(attribute: Any) -> Any:
-    """Return the references to dimensions."""
-    if attribute.get_storage_size() > 1 << 16:
-        return None
-    values = np.empty(attribute.shape, attribute.dtype)
-    attribute.read(values)
-    return values if values.dtype == object else None
+                if isinstance(attribute.get_type(), self.h5.h5t.TypeVlenID) and attribute.shape == (rank,):
+                    raise SourceError(
+                        f"{self.source} is HDF5 and damaged: the references of {name_of(path)!r} to its dimensions "
+                        "cannot be followed; copy or make it again"
+                    )
+                continue
+            value = _value(self.h5, name, attribute)
+            (internal if name in INTERNAL else shown)[name] = value
+            self._spend(value)
+        return shown, internal, None
 
 
 def _type(h5: Any, stored: Any) -> tuple[np.dtype[Any], Kind]:
@@ -271,19 +277,7 @@ def _texts(name: str, attribute: Any, stored: Any, empty: bool) -> AttributeValu
     if foreign is not None:
         return foreign
     if stored.is_variable_str():
-        count = int(np.prod(attribute.shape, dtype=object)) if attribute.shape else 1
-        if count > _COUNT and count * _file_size(attribute) > _TEXTS:
-            return Foreign(f"{count:,} texts; fewer are looked at")
-        values = np.empty(attribute.shape, attribute.dtype)
-        attribute.read(values)
-        raw = [v if isinstance(v, bytes) else str(v or "").encode("utf-8", "surrogateescape") for v in values.flat]
-        return texts_of(name, raw, scalar=not attribute.shape) if raw else ()
+        return Foreign("texts whose lengths and places cannot be trusted")
     values = np.empty(attribute.shape, f"S{stored.get_size()}")
     attribute.read(values)
     return texts_of(name, [bytes(v) for v in values.flat], scalar=not attribute.shape) if values.size else ()
-
-
-def _file_size(attribute: Any) -> int:
-    import h5py
-
-    return int(h5py.h5i.get_file_id(attribute).get_filesize())

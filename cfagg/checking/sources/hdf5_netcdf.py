@@ -18,11 +18,11 @@ from cfagg.checking.model import AttributeValue, Dimension, Group, Kind, Variabl
 from cfagg.checking.sources.foreign import name_of, too_long, value_of
 from cfagg.readers.netcdf4_names import NO_VARIABLE, NON_COORDINATE
 
-__all__ = ["DEEPEST", "MOST", "Assembly", "Found", "texts_of"]
+__all__ = ["DEEPEST", "Assembly", "Found", "texts_of"]
 
 
-#: Groups within groups, and objects of a file.
-DEEPEST, MOST = 4096, 1 << 22
+#: Groups within groups.
+DEEPEST = 4096
 
 
 @dataclass(slots=True)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from cfagg.checking.model import Dataset
-from cfagg.errors import SourceError
+from cfagg.errors import LimitError, SourceError
 
 __all__ = ["open_object"]
+
+#: Bytes of the largest file that is no plain one.
+_LARGEST = 1 << 28
 
 
 def open_object(source: Any) -> Dataset:
@@ -49,6 +52,18 @@ def open_object(source: Any) -> Dataset:
 
 
 def _h5py(file: Any) -> Dataset:
+    """Return the model of a file that h5py has open: its attributes are read from its bytes."""
+    import mmap
+
     from cfagg.checking.sources.hdf5 import open_file
 
-    return open_file(file.id, f"h5py.File {file.filename}")
+    source = f"h5py.File {file.filename}"
+    if file.mode != "r":
+        file.flush()
+    if file.driver in ("sec2", "stdio"):
+        with open(file.filename, "rb") as plain, mmap.mmap(plain.fileno(), 0, access=mmap.ACCESS_READ) as data:  # noqa: PTH123
+            return open_file(file.id, source, data)
+    size = file.id.get_filesize()
+    if size > _LARGEST:
+        raise LimitError(f"{source} has {size:,} bytes, of which {_LARGEST:,} are looked at in memory; give its path")
+    return open_file(file.id, source, file.id.get_file_image())

@@ -121,7 +121,7 @@ def _open_classic(file: RemoteFile, url: str) -> Dataset:
 
 def _open_hdf5(file: RemoteFile, url: str) -> Dataset:
     from cfagg.checking.sources.hdf5_fast import parsed
-    from cfagg.checking.sources.lookup3 import damaged
+    from cfagg.formats.hdf5.lookup3 import damaged
 
     read = parsed(file, file, url)
     if read is not None and not damaged(file, read[1]):
@@ -134,7 +134,7 @@ def _open_hdf5(file: RemoteFile, url: str) -> Dataset:
         opened = h5py.File(file, "r")
     except (OSError, RuntimeError, ValueError) as error:
         raise SourceError(f"{url} cannot be opened: the HDF5 library says: {error}; make it again") from error
-    dataset = open_file(opened.id, url)
+    dataset = open_file(opened.id, url, file)
     dataset.close = opened.close
     return dataset
 

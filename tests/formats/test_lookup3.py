@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numcodecs.jenkins import jenkins_lookup3
 
-from cfagg.checking.sources.lookup3 import damaged, lookup3
+from cfagg.formats.hdf5.lookup3 import damaged, lookup3
 
 
 @settings(max_examples=60, deadline=None)

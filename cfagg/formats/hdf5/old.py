@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from cfagg.checking.sources.hdf5_space import Space, UnusualError
+from cfagg.formats.hdf5.space import Space, UnusualError
 
 __all__ = ["messages", "symbols"]
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from cfagg.checking.sources.hdf5_netcdf import MOST
-from cfagg.checking.sources.hdf5_space import UNDEFINED, Heap, Space, UnusualError, records
+from cfagg.formats.hdf5.space import UNDEFINED, Heap, Space, UnusualError, records
 
-__all__ = ["ATTRIBUTES", "SPACE", "TYPE", "Object", "Objects"]
+__all__ = ["ATTRIBUTES", "MOST", "SPACE", "TYPE", "Object", "Objects"]
+
+#: Objects of a file.
+MOST = 1 << 22
 
 #: Numbers of header messages.
 SPACE, LINKS, TYPE, LINK, ATTRIBUTE, CONTINUED, SYMBOLS, ATTRIBUTES = 1, 2, 3, 6, 12, 16, 17, 21
@@ -120,7 +122,7 @@ class Objects:
 
     def _read_old(self, at: int) -> Object:
         """Read an object header of version 1."""
-        from cfagg.checking.sources.hdf5_old import messages
+        from cfagg.formats.hdf5.old import messages
 
         found = Object()
         for kind, flags, data in messages(self.space, at):
@@ -160,7 +162,7 @@ class Objects:
     def links(self, group: Object) -> list[tuple[bytes, int]]:
         """Return names and places of the objects of a group, in the order of their making or of their names."""
         if SYMBOLS in group.messages:
-            from cfagg.checking.sources.hdf5_old import symbols
+            from cfagg.formats.hdf5.old import symbols
 
             members = list(symbols(self.space, group.messages[SYMBOLS]))
             self._count += len(members)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from cfagg.checking.sources.hdf5_space import Slices
+    from cfagg.formats.hdf5.space import Slices
 
 __all__ = ["damaged", "lookup3"]
 

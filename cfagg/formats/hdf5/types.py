@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.checking.sources.hdf5_space import UNDEFINED, UnusualError
+from cfagg.formats.hdf5.space import UNDEFINED, UnusualError
 
 __all__ = ["Type", "shape_of", "type_of"]
 

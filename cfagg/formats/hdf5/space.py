@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-__all__ = ["UNDEFINED", "Heap", "OverlapError", "Slices", "Space", "UnusualError", "records"]
+__all__ = ["UNDEFINED", "Heap", "OverlapError", "Shifted", "Slices", "Space", "UnusualError", "records"]
 
 #: The address of what does not exist.
 UNDEFINED = 2**64 - 1
@@ -36,6 +36,28 @@ class Slices(Protocol):
 
     def __getitem__(self, where: slice) -> bytes:
         """Return some."""
+
+
+class Shifted:
+    """The bytes behind a user block.
+
+    Parameters
+    ----------
+    data : Slices
+        All bytes.
+    begin : int
+        Bytes of the user block.
+    """
+
+    def __init__(self, data: Slices, begin: int) -> None:
+        self._data, self._begin = data, begin
+
+    def __len__(self) -> int:
+        return max(len(self._data) - self._begin, 0)
+
+    def __getitem__(self, where: slice) -> bytes:
+        """Return some bytes: `where` has a start, a stop and no step."""
+        return self._data[where.start + self._begin : where.stop + self._begin]
 
 
 class Space:
