@@ -11,6 +11,7 @@ import math
 import re
 from fractions import Fraction
 
+import netCDF4
 import numpy as np
 
 # ---- gather ----------------------------------------------------------------------------------------------------
@@ -151,6 +152,49 @@ def chunk_store(array, chunks):
 # --- conforming ------------------------------------------------------------------------------------------------------
 
 
+def missing(stored, attributes, netcdf=True):
+    """Return which stored numbers are missing, by the text of CF 2.5.1 and the NetCDF User's Guide, in whole arrays.
+
+    Attributes are NumPy arrays.  A valid attribute of the stored type, or of any integer type beside 8-bit data, is
+    compared with stored values, one of another type with unpacked values.
+    """
+    sign = {"true": "u", "false": "i"}.get(str(attributes.get("_Unsigned", "")).lower(), stored.dtype.kind)
+    meant = np.dtype(sign + stored.dtype.str[2:]) if stored.dtype.kind in "iu" else stored.dtype
+    values = stored.view(meant)
+    out = values != values  # noqa: PLR0124
+    fills = [f for name in ("_FillValue", "missing_value") for f in attributes.get(name, [])]
+    if netcdf and "_FillValue" not in attributes and stored.dtype.itemsize > 1:
+        fills.append(np.array(netCDF4.default_fillvals[stored.dtype.str[1:]]).astype(stored.dtype)[()])
+
+    def as_stored(number):
+        if stored.dtype.kind == "f":
+            return stored.dtype.type(number)
+        fits = np.iinfo(stored.dtype).min <= number <= np.iinfo(stored.dtype).max and number == int(number)
+        return int(np.array(int(number), stored.dtype).view(meant)) if fits else number
+
+    for fill in fills:
+        out |= values == as_stored(fill)
+    scale = attributes.get("scale_factor", np.array([1.0]))[0]
+    offset = attributes.get("add_offset", np.array([0.0]))[0]
+    unpacked = values.astype("f8") * float(scale) + float(offset)
+    digits = [a[0].dtype.type for n, a in attributes.items() if n in ("scale_factor", "add_offset")]
+    for name in ("valid_min", "valid_max", "valid_range"):
+        for k, bound in enumerate(attributes.get(name, [])):
+            own = bound.dtype == stored.dtype or (
+                bound.dtype.kind in "iu" and stored.dtype.kind in "iu" and bound.itemsize == stored.itemsize
+            )
+            own |= stored.itemsize == 1 and bound.dtype.kind in "iu"
+            upper = name == "valid_max" or k == 1
+            if own or (scale == 1 and offset == 0):
+                out |= values > as_stored(bound) if upper else values < as_stored(bound)
+                continue
+            real = bound.dtype.type if bound.dtype.kind == "f" else max(digits, key=lambda t: np.finfo(t).eps)
+            cancelled = max(np.finfo(t).eps for t in digits) * (abs(float(bound) - float(offset)) + abs(float(offset)))
+            near = max(4 * float(np.spacing(real(abs(bound)))), float(cancelled))
+            out |= unpacked > float(bound) + near if upper else unpacked < float(bound) - near
+    return out
+
+
 def conformed(block, dims, flipped, attributes, units, master_dims, master_dtype, master_attributes, fill):
     """Return a sub-array in the master's form, one step after another in the order that the specification gives.
 
@@ -162,9 +206,9 @@ def conformed(block, dims, flipped, attributes, units, master_dims, master_dtype
     stored = block.astype(object)
     missing = np.zeros(block.shape, bool)
     fills = [*np.atleast_1d(attributes.get("_FillValue", [])), *np.atleast_1d(attributes.get("missing_value", []))]
-    if not fills and block.dtype.itemsize > 1:
+    if "_FillValue" not in attributes and block.dtype.itemsize > 1:
         default = {"i2": -32767, "u2": 65535, "i4": -2147483647}.get(block.dtype.str[1:], 9.969209968386869e36)
-        fills = [default if wrap is None else -32767]
+        fills.append(default if wrap is None else -32767)
     low, high = attributes.get("valid_range", [None, None])
     for index, value in np.ndenumerate(stored):
         same = [f if block.dtype.kind == "f" or wrap is None else int(f) % wrap for f in fills]

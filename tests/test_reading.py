@@ -176,6 +176,23 @@ def test_bounds_of_a_plain_coordinate_have_its_units(tmp_path):
     np.testing.assert_array_equal(cfagg.read(path).zb, values * 1000)
 
 
+@pytest.mark.parametrize(("dtype", "fill"), [("f4", np.float32(-999)), ("f8", -999.0), ("i4", np.int32(-999))])
+def test_what_a_file_with_missing_value_alone_never_wrote_is_missing(tmp_path, dtype, fill):
+    values = np.arange(6).reshape(2, 3).astype(dtype)
+    path = nca_files.simple(tmp_path, values, ["t", "y"], [[0, 1, 2], [0, 3]], attributes={"missing_value": fill})
+    part = tmp_path / "parts" / "0_0.nc"
+    part.unlink()
+    with netCDF4.Dataset(part, "w") as root:
+        for name, size in (("t", 1), ("y", 3)):
+            root.createDimension(name, size)
+        v = root.createVariable("tas", dtype, ("t", "y"))
+        v.missing_value = fill
+        v.set_auto_maskandscale(False)
+        v[0, 0], v[0, 2] = 7, fill
+    found = cfagg.read(path).tas
+    np.testing.assert_array_equal(found, [[7, np.nan, np.nan], [3, 4, 5]])
+
+
 @pytest.mark.parametrize("chunks", [None, {}])
 def test_an_array_without_partitions_is_empty(tmp_path, chunks):
     content = {"directions": {"t": True, "y": True}, "pdimensions": ["t"], "pshape": [0], "Partitions": []}

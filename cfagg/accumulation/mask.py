@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.cf.masking import Missing
+from cfagg.cf.missing import Missing
 from cfagg.cf.packing import Packing, read_as
 from cfagg.conventions import accumulation_record as record
 from cfagg.errors import ConformError, UnsupportedError
@@ -95,8 +95,10 @@ def read_meaning(array: ZarrArray) -> Meaning:
         if isinstance(attributes.get(name), str | list):
             attributes[name] = [_SPELT.get(str(v), v) for v in _listed(attributes[name])]
     packing = Packing.of(attributes, where=where)
-    missing = Missing.of(attributes, array.dtype, values, scale=packing.scale, offset=packing.offset, where=where)
-    fills = (_in_type(v, values) for v in missing.fills if missing.declared)
+    missing = Missing.of(
+        attributes, array.dtype, values, scale=packing.scale, offset=packing.offset, netcdf=False, where=where
+    )
+    fills = (_in_type(v, values) for v in missing.fills)
     low, high = (None if v is None or math.isnan(v) or math.isinf(v) else v for v in (missing.low, missing.high))
     return Meaning(
         values,

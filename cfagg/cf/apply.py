@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import numpy.typing as npt
 
 from cfagg.cf.axes import Axes
 from cfagg.cf.gather import gather
-from cfagg.cf.masking import Missing
 from cfagg.cf.recipe import Recipe, inverse
 from cfagg.errors import ConformError, FragmentMismatchError
 
@@ -149,8 +147,7 @@ def _check_clash(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], 
 def _refused(recipe: Recipe, view: npt.NDArray[Any], bad: int, first: int, where: str) -> ConformError:
     """Return the error for values that the master array cannot hold, telling about the first."""
     index, value = _element(view, first)
-    missing = recipe.missing
-    if _is_missing(value, missing):
+    if recipe.missing.mask(np.array(value, view.dtype)):
         reason = f"is a missing value, and the aggregation, of type {recipe.dtype.name}, declares none"
         remedy = "declare a _FillValue on the aggregation"
     else:
@@ -161,14 +158,6 @@ def _refused(recipe: Recipe, view: npt.NDArray[Any], bad: int, first: int, where
     return ConformError(
         f"{where}: the value {value} at {index} of the part read {reason} ({bad} such values); {remedy}"
     )
-
-
-def _is_missing(value: Any, missing: Missing) -> bool:
-    """Return whether a stored value means missing."""
-    below = missing.low is not None and value < missing.low
-    above = missing.high is not None and value > missing.high
-    nan = isinstance(value, float) and math.isnan(value)
-    return nan or below or above or any(value == f for f in missing.fills)
 
 
 def _element(view: npt.NDArray[Any], flat: int) -> tuple[tuple[int, ...], Any]:

@@ -15,6 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from cfagg.cf.missing import typed_fills
+from cfagg.cf.valid import typed_bounds
+from cfagg.cf.values import integer_range, whole
 from cfagg.errors import ConformError, UnsupportedError
 
 __all__ = ["EXACT", "GatherRule", "mantissa"]
@@ -119,8 +122,8 @@ class GatherRule:
         scale, offset = float(scale), float(offset)
         if not (math.isfinite(scale) and math.isfinite(offset)):
             raise ConformError(f"scale and offset must be finite; found {scale} and {offset}")
-        typed = tuple(dict.fromkeys(v for f in fills for v in _fill(f, source)))
-        low, high, bounded = _bounds(source, valid_min, valid_max)
+        typed = typed_fills(fills, source)
+        low, high, bounded = typed_bounds(source, valid_min, valid_max)
         value, lost = _target_fill(fill, target)
         plain_nan = target.kind == "f" and math.isnan(value)
         masked = bool(typed) or bounded or (source.kind == "f" and not plain_nan)
@@ -139,65 +142,6 @@ class GatherRule:
         )
 
 
-@lru_cache(maxsize=64)
-def _range(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Return the smallest and largest value of an integer type; looking them up costs as much as a small block."""
-    info = np.iinfo(dtype)
-    return int(info.min), int(info.max)
-
-
-def _fill(value: Any, dtype: np.dtype[Any]) -> tuple[Any, ...]:
-    """Return `value` in `dtype`, or nothing where no element can equal it."""
-    if dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            typed = dtype.type(value)
-        lost = np.isnan(typed) or (np.isinf(typed) and math.isfinite(value))
-        return () if lost else (typed,)
-    number = _integer(value)
-    if number is None:
-        return ()
-    least, most = _range(dtype)
-    return (dtype.type(number),) if least <= number <= most else ()
-
-
-def _integer(value: Any) -> int | None:
-    """Return the integer that `value` is, None where it is none."""
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    number = float(value)
-    return int(number) if number.is_integer() else None
-
-
-def _bounds(dtype: np.dtype[Any], valid_min: Any, valid_max: Any) -> tuple[Any, Any, bool]:
-    """Return the bounds in `dtype` and whether they exclude any value but NaN."""
-    if dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            low = dtype.type(-np.inf if valid_min is None or math.isnan(valid_min) else valid_min)
-            high = dtype.type(np.inf if valid_max is None or math.isnan(valid_max) else valid_max)
-        return low, high, bool(low > -np.inf or high < np.inf)
-    lowest, highest = _range(dtype)
-    if valid_min is None and valid_max is None:
-        return dtype.type(lowest), dtype.type(highest), False
-    least = _round(valid_min, math.ceil, lowest)
-    most = _round(valid_max, math.floor, highest)
-    if least > highest or most < lowest or least > most:
-        return dtype.type(highest), dtype.type(lowest), True
-    least, most = max(least, lowest), min(most, highest)
-    return dtype.type(least), dtype.type(most), (least, most) != (lowest, highest)
-
-
-def _round(value: Any, towards: Any, default: int) -> int:
-    """Return the bound `value` as an integer; an infinite one lies outside every type."""
-    if value is None:
-        return default
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    number = float(value)
-    if math.isnan(number):
-        return default
-    return int(math.copysign(2**70, number)) if math.isinf(number) else int(towards(number))
-
-
 def _target_fill(fill: Any, dtype: np.dtype[Any]) -> tuple[Any, bool]:
     """Return the target's fill and whether there is none."""
     if fill is None:
@@ -208,8 +152,8 @@ def _target_fill(fill: Any, dtype: np.dtype[Any]) -> tuple[Any, bool]:
         if np.isinf(value) and math.isfinite(fill):
             raise ConformError(f"the missing value {fill!r} is beyond the range of {dtype}; declare one that it holds")
         return value, False
-    number = _integer(fill)
-    least, most = _range(dtype)
+    number = whole(fill)
+    least, most = integer_range(dtype)
     if number is None or not least <= number <= most:
         raise ConformError(f"the missing value {fill!r} is not a value of {dtype}; declare one that it holds")
     return dtype.type(number), False
@@ -225,11 +169,11 @@ def _can_fail(source: np.dtype[Any], target: np.dtype[Any], scale: float, offset
         return signed_to_unsigned or mantissa(source) > mantissa(target)
     if source.kind == "f":
         return True
-    ends = _range(source)
+    ends = integer_range(source)
     most = float(max(-ends[0], ends[1]))
     if target.kind == "f":
         return not most * abs(scale) + abs(offset) < float(np.finfo(target).max)
     results = [float(v) * scale + offset for v in ends]
-    least, greatest = _range(target)
+    least, greatest = integer_range(target)
     inside = least <= min(results) - 1 and max(results) + 1 <= greatest
     return not (inside and most <= EXACT and max(map(abs, results)) < EXACT)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.cf.masking import number
+from cfagg.cf.values import number
 from cfagg.errors import ConformError, FragmentMismatchError
 from cfagg.model import Layout
 

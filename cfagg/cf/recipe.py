@@ -12,9 +12,10 @@ import numpy as np
 
 from cfagg.cf.axes import Axes
 from cfagg.cf.header import Header
-from cfagg.cf.masking import DEFAULT_FILLS, Missing, declared_fill, reinterpret
+from cfagg.cf.missing import Missing, declared_fill, default_fill
 from cfagg.cf.packing import Packing, check_declared, read_as
 from cfagg.cf.units import SAME, Linear, transform
+from cfagg.cf.values import reinterpret
 from cfagg.errors import CalendarError, ConformError, FragmentMismatchError, UnitsError, UnsupportedError
 from cfagg.model import Aggregation, Layout
 
@@ -178,8 +179,8 @@ def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: s
     declared = fill is not None and not math.isnan(fill)
     if fill is not None:
         fill = reinterpret(fill, dtype, target)
-    elif not missing.declared and dtype.str[1:] in DEFAULT_FILLS:
-        fill = reinterpret(DEFAULT_FILLS[dtype.str[1:]], dtype, target)
+    elif not missing.declared and (default := default_fill(dtype)) is not None:
+        fill = reinterpret(default, dtype, target)
     common: dict[str, Any] = {**placed, "source": source, "target": target, "missing": missing, "fill": fill}
     if not isinstance(change, tuple):
         return Recipe(**common, identity=False, scale=unpack.scale, offset=unpack.offset, dates=change, pack=pack)
@@ -288,8 +289,11 @@ def _same_missing(aggregation: Aggregation, missing: Missing, source: np.dtype[A
         return {kind.type(v).item() for v in values if v == v}  # noqa: PLR0124
 
     dtype, where = aggregation.dtype.newbyteorder("="), _master(aggregation)
-    own = Missing.of(aggregation.attributes, dtype, target, where=where)
-    fills = own.fills if own.declared or dtype.kind != "f" else ()
+    own = Missing.of(aggregation.attributes, dtype, target, netcdf=False, warn=False, where=where)
+    default = default_fill(dtype)
+    # Who reads the master knows what it declares, and among integers without that netCDF's default.
+    bare = () if own.declared or dtype.kind == "f" or default is None else (reinterpret(default, dtype, target),)
+    fills = own.fills or bare
     with np.errstate(over="ignore"):
         return typed(missing.fills, source) == typed(fills, target)
 

@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from cfagg.checking.context import Context
 from cfagg.checking.lists import pairs
+from cfagg.checking.missing import missing_mask
 from cfagg.checking.model import Dimension, Variable
 
 __all__ = [
-    "DEFAULT_FILLS",
     "Instructions",
     "Masked",
     "aggregations",
@@ -32,13 +32,6 @@ __all__ = [
 
 #: The most values of one instruction variable that are read.
 LIMIT = 1 << 22
-
-#: Values that netCDF puts where nothing was written, by NumPy type.
-DEFAULT_FILLS: dict[str, Any] = {
-    "i1": -127, "u1": 255, "i2": -32767, "u2": 65535, "i4": -2147483647, "u4": 4294967295,
-    "i8": -9223372036854775806, "u8": 18446744073709551614, "f4": np.float32(9.969209968386869e36),
-    "f8": 9.969209968386869e36,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -65,8 +58,7 @@ def text_dimensions(variable: Variable) -> tuple[Dimension, ...]:
 def masked(variable: Variable, limit: int = LIMIT) -> Masked | None:
     """Return the values of a variable and which of them are missing, `None` where there are no values to look at.
 
-    Missing are the values of ``_FillValue`` and ``missing_value``, what lies outside the valid range, and what netCDF
-    puts where nothing was written.
+    Of numbers those are missing that `cfagg.cf.missing` says, of texts empty ones and those that are declared missing.
 
     Raises
     ------
@@ -90,38 +82,7 @@ def masked(variable: Variable, limit: int = LIMIT) -> Masked | None:
     values = np.asarray(variable.values(limit))
     if values.shape != tuple(d.size for d in variable.stored):
         return None
-    return Masked(values, _valid(variable, values))
-
-
-def _valid(variable: Variable, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Return which numbers are not missing."""
-    valid = np.ones(values.shape, np.bool_)
-    if values.dtype.kind not in "iuf":
-        return valid
-    own = variable.numbers("_FillValue")
-    fills = [] if own is None else [own]
-    default = DEFAULT_FILLS.get(values.dtype.str[1:])
-    if own is None and default is not None:
-        fills.append(np.array([default]))
-    missing = variable.numbers("missing_value")
-    fills += [] if missing is None else [missing]
-    for fill in fills:
-        if fill.dtype.kind not in "iuf":
-            continue
-        valid &= ~np.isin(values, fill)
-        if values.dtype.kind == "f" and np.isnan(fill.astype("f8")).any():
-            valid &= ~np.isnan(values)
-    bounds = variable.numbers("valid_range")
-    low, high = (bounds[:1], bounds[1:2]) if bounds is not None and bounds.size == 2 else (None, None)
-    for name in ("valid_min", "valid_max"):
-        value = variable.numbers(name)
-        if value is not None and value.size == 1:
-            low, high = (value, high) if name == "valid_min" else (low, value)
-    if low is not None and low.dtype.kind in "iuf":
-        valid &= values >= low
-    if high is not None and high.dtype.kind in "iuf":
-        valid &= values <= high
-    return valid
+    return Masked(values, ~missing_mask(variable, values))
 
 
 @dataclass(eq=False)

@@ -10,33 +10,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.cf.missing import WRITTEN_FILLS, Missing, default_fill
+from cfagg.cf.packing import read_as
+from cfagg.cf.valid import typed_bounds
 from cfagg.checking.model import Variable
 
 __all__ = ["is_default_fill", "missing_mask", "packing", "unpacked", "unsigned", "unwritten", "valid_limits"]
 
-#: What netCDF writes where nothing was written, by type; single bytes have no such value.
-_DEFAULT_FILLS: dict[str, Any] = {
-    "i2": -32767, "u2": 65535, "i4": -2147483647, "u4": 4294967295, "i8": -9223372036854775806,
-    "u8": 18446744073709551614, "f4": 9.969209968386869e36, "f8": 9.969209968386869e36,
-}  # fmt: skip
+_PACKING = ("scale_factor", "add_offset")
 
-
-#: What it writes in place of single bytes where nothing was written: they may as well be meant.
-_BYTES = {"i1": -127, "u1": 255}
+#: More missing values of one variable are not looked at.
+_MOST = 1000
 
 
 def is_default_fill(dtype: np.dtype[Any], value: npt.NDArray[Any]) -> bool:
     """Whether a value is what netCDF writes where nothing was written in variables of a type."""
-    default = _DEFAULT_FILLS.get(dtype.str.lstrip("<>|="))
+    default = default_fill(dtype)
     return default is not None and value.size == 1 and bool(np.isclose(float(value[0]), default, rtol=1e-6))
 
 
 def unwritten(v: Variable) -> bool:
     """Whether all values are those that netCDF writes where nothing was written."""
-    fill = {**_DEFAULT_FILLS, **_BYTES}.get(v.dtype.str.lstrip("<>|="))
+    fill = WRITTEN_FILLS.get(v.dtype.str[1:])
     own = _numbers(v, "_FillValue")
-    if own.size:
-        fill = own[0]
+    if own is not None and own.size:
+        fill = own.astype(v.dtype)[0]
     if fill is None or v.dialect is not None:
         return False
     value = np.array(fill).astype(v.dtype)
@@ -44,17 +42,13 @@ def unwritten(v: Variable) -> bool:
 
 
 def unsigned(v: Variable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return integers as unsigned ones where ``_Unsigned`` says that they are."""
-    if (v.text("_Unsigned") or "").lower() == "true" and values.dtype.kind == "i":
-        return values.view(f"{values.dtype.byteorder}u{values.dtype.itemsize}")
-    return values
+    """Return integers with the sign that ``_Unsigned`` says they have."""
+    meant = read_as(values.dtype, v.attributes)
+    return values if meant == values.dtype else values.view(meant)
 
 
 def missing_mask(v: Variable, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Return which values as stored are missing.
-
-    They are not numbers, equal ``_FillValue`` or a ``missing_value``, lie outside ``valid_range``, ``valid_min`` and
-    ``valid_max``, or are what netCDF writes where nothing was written and there is no ``_FillValue``.
+    """Return which values as stored are missing, as `cfagg.cf.missing` decides it; attributes of no use are left alone.
 
     Parameters
     ----------
@@ -69,59 +63,40 @@ def missing_mask(v: Variable, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]
         In the shape of `values`.
     """
     values = unsigned(v, np.asarray(values))
-    if values.dtype.kind not in "iuf":
+    if values.dtype.kind not in "iuf" or not v.is_numeric:
         return np.zeros(values.shape, bool)
-    mask = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, bool)
-    for name in ("_FillValue", "missing_value"):
-        for one in _numbers(v, name):
-            mask |= values == one
-    if "_FillValue" not in v.attributes:
-        default = _DEFAULT_FILLS.get(f"{values.dtype.kind}{values.dtype.itemsize}")
-        if default is not None:
-            mask |= values == np.array(default).astype(values.dtype)
-    low, high = valid_limits(v)
-    if low is not None:
-        mask |= values < low
-    if high is not None:
-        mask |= values > high
-    return mask
+    return _missing(v).mask(values)
 
 
-def _numbers(v: Variable, name: str) -> npt.NDArray[Any]:
-    """Return the numbers of an attribute in the type of the variable; none where they do not fit in."""
+def _missing(v: Variable) -> Missing:
+    """Return which values of a variable of numbers are missing."""
+    attributes: dict[str, Any] = {}
+    sizes = {"_FillValue": range(1, _MOST), "missing_value": range(1, _MOST), "valid_range": (2,)}
+    for name in ("_FillValue", "missing_value", "valid_range", "valid_min", "valid_max", *_PACKING):
+        given = _numbers(v, name)
+        if given is not None and given.size in sizes.get(name, (1,)):
+            attributes[name] = given if v.group.typed else given.tolist()
+    scale, offset = (float(part) for part in packing(v) or (1, 0))
+    if not (np.isfinite(scale) and np.isfinite(offset) and scale):
+        scale, offset = 1.0, 0.0
+    stored = v.dtype.newbyteorder("=")
+    meant = read_as(stored, v.attributes)
+    return Missing.of(attributes, stored, meant, scale=scale, offset=offset, warn=False, where=v.path)
+
+
+def _numbers(v: Variable, name: str) -> npt.NDArray[Any] | None:
+    """Return the numbers of an attribute, `None` where it holds something else."""
     given = v.numbers(name)
-    if given is None or given.ndim != 1 or given.dtype.kind not in "iuf" or given.size > 1000:
-        return np.empty(0)
-    given = unsigned(v, given)
-    if v.kind == "float":
-        with np.errstate(over="ignore"):
-            return given.astype(v.dtype)
-    if v.kind == "integer":
-        return given[given == np.rint(given)] if given.dtype.kind == "f" else given
-    return np.empty(0)
+    return given if given is not None and given.ndim == 1 and given.dtype.kind in "iuf" else None
 
 
 def valid_limits(v: Variable) -> tuple[Any, Any]:
-    """Return the smallest and the largest valid value as stored, `None` for one that is not given.
-
-    Real limits of packed integers are none: they may be meant for the unpacked values.  Those of real numbers have as
-    many digits as these.
-    """
-
-    def end(value: Any) -> Any:
-        return value.astype(v.dtype) if v.kind == "float" and packing(v) is None else value
-
-    kinds = "iu" if v.kind == "integer" and packing(v) is not None else "iuf"
-    given = v.numbers("valid_range")
-    if given is not None and given.ndim == 1 and given.size == 2 and given.dtype.kind in kinds:
-        low, high = unsigned(v, given)
-        return end(low), end(high)
-    ends: list[Any] = []
-    for name in ("valid_min", "valid_max"):
-        given = v.numbers(name)
-        usable = given is not None and given.ndim == 1 and given.size == 1 and given.dtype.kind in kinds
-        ends.append(end(unsigned(v, given)[0]) if usable and given is not None else None)
-    return ends[0], ends[1]
+    """Return the smallest and the largest valid value as stored, `None` for one that is not given."""
+    if not v.is_numeric:
+        return None, None
+    missing = _missing(v)
+    low, high, _ = typed_bounds(read_as(v.dtype.newbyteorder("="), v.attributes), missing.low, missing.high)
+    return None if missing.low is None else low, None if missing.high is None else high
 
 
 def packing(v: Variable) -> tuple[Any, Any] | None:
@@ -130,7 +105,7 @@ def packing(v: Variable) -> tuple[Any, Any] | None:
     They are left alone where they are not single numbers.
     """
     found: list[Any] = []
-    for name in ("scale_factor", "add_offset"):
+    for name in _PACKING:
         given = v.numbers(name)
         usable = given is not None and given.ndim == 1 and given.size == 1 and given.dtype.kind in "iuf"
         found.append(given[0] if usable and given is not None else None)

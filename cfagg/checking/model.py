@@ -260,10 +260,13 @@ class Group:
         ``"/"`` for the root, ``"/a/b"`` below it.
     parent : Group, optional
         The group above.
+    typed : bool
+        Whether the types of attributes are known; see `Dataset`.
     """
 
     path: str = "/"
     parent: Group | None = None
+    typed: bool = True
     attributes: dict[str, AttributeValue] = field(default_factory=dict)
     dimensions: dict[str, Dimension] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
@@ -287,7 +290,7 @@ class Group:
     def child(self, name: str) -> Group:
         """Return the sub-group of that name, made if it is not there."""
         if name not in self.groups:
-            self.groups[name] = Group(f"{self.path.rstrip('/')}/{name}", self)
+            self.groups[name] = Group(f"{self.path.rstrip('/')}/{name}", self, self.typed)
         return self.groups[name]
 
     def add_dimension(self, name: str, size: int, *, unlimited: bool = False) -> Dimension:

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from cfagg.cf.valid import is_packed_type
+
 __all__ = ["encoded_fill", "fill_of", "group_attributes", "is_strict", "jsonable", "variable_attributes"]
 
 #: Attributes that describe the aggregation and not the array.
@@ -69,9 +71,21 @@ def group_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def variable_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a variable's attributes without those of the aggregation and without the fill value."""
+def variable_attributes(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> dict[str, Any]:
+    """Return a variable's attributes without those of the aggregation and without the fill value.
+
+    JSON has one type of integers: bounds of the valid range that are not of the packed type `dtype`, and so are meant
+    for unpacked values, become reals.
+
+    >>> variable_attributes({"scale_factor": 0.5, "valid_max": np.int32(9), "valid_min": np.int16(0)}, np.dtype("i2"))
+    {'scale_factor': 0.5, 'valid_max': 9.0, 'valid_min': 0}
+    """
     kept = {k: jsonable(v) for k, v in attributes.items() if k not in _CONSUMED | _RESERVED}
+    if dtype.kind in "iu" and ("scale_factor" in attributes or "add_offset" in attributes):
+        for name in ("valid_min", "valid_max", "valid_range"):
+            given = np.asarray(attributes.get(name, ""))
+            if given.dtype.kind in "iu" and not is_packed_type(attributes[name], dtype):
+                kept[name] = jsonable(given.astype("f8"))
     fill = attributes.get("_FillValue")
     if _is_nan(kept.get("missing_value")) and fill is not None and _is_nan(jsonable(fill)):
         # It says what _FillValue says already, and JSON proper has no NaN: strict readers would refuse the store.

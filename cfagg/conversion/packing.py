@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from cfagg.cf.gather import gather
 from cfagg.cf.header import Header
-from cfagg.cf.masking import DEFAULT_FILLS, numbers, reinterpret
+from cfagg.cf.missing import Missing, default_fill
 from cfagg.cf.packing import Packing, read_as
+from cfagg.cf.valid import is_packed_type, stored_bounds
+from cfagg.cf.values import numbers, reinterpret
 from cfagg.errors import ConformError
 from cfagg.model import Aggregation, Layout
 
@@ -75,26 +77,45 @@ def decoded(dtype: np.dtype[Any], attributes: Mapping[str, Any], where: str) -> 
     narrow = all(k == np.float32 for k in kinds) and (dtype.itemsize <= 2 or dtype == np.float32)
     result = np.dtype(np.float32 if narrow else np.float64)
     read = read_as(dtype, attributes)
-    fills = tuple(
-        v.view(read).item() if dtype.kind in "iu" else v.item()
-        for name in ("_FillValue", "missing_value")
-        for v in [np.asarray(numbers(attributes, name, where)).astype(dtype)]
-        for v in v
-    )
+    missing = Missing.of(attributes, dtype, read, netcdf=True, warn=False, where=where)
     kept = {k: v for k, v in attributes.items() if k not in {*_PACKING, *_VALID, "missing_value", "_Unsigned"}}
-    for name in _VALID:
-        bounds = numbers(attributes, name, where)
-        if not bounds:
-            continue
-        if not isinstance(bounds[0], float) or dtype.kind == "f":
-            # Packed units, by the NetCDF User's Guide; a float bound of packed integers is unpacked already.
-            bounds = [reinterpret(b, dtype, read) for b in bounds]
-            bounds = [float(np.float64(b) * packing.scale + packing.offset) for b in bounds]
-        values = np.asarray(bounds).astype(result)
-        flipped = {"valid_min": "valid_max", "valid_max": "valid_min"}.get(name, name) if packing.scale < 0 else name
-        kept[flipped] = np.sort(values) if name == "valid_range" else values[0]
+    kept |= _unpacked_bounds(attributes, dtype, packing, result, where)
     kept["_FillValue"] = result.type(np.nan)
-    return Unpack(result, read, packing.scale, packing.offset, fills), kept
+    return Unpack(result, read, packing.scale, packing.offset, missing.fills), kept
+
+
+def _unpacked_bounds(
+    attributes: Mapping[str, Any], dtype: np.dtype[Any], packing: Packing, result: np.dtype[Any], where: str
+) -> dict[str, Any]:
+    """Return the attributes of the valid range as those of unpacked values, so that the same elements are valid."""
+    found: dict[str, Any] = {}
+    read = read_as(dtype, attributes)
+    scale, offset = packing.scale, packing.offset
+    for name in _VALID:
+        given = numbers(attributes, name, where)
+        values = [result.type(v) for v in given]
+        turned = False
+        if given and is_packed_type(attributes[name], dtype):
+            values = [result.type(reinterpret(v, dtype, read) * scale + offset) for v in given]
+            turned = scale < 0
+        elif given:
+            alone = {k: v for k, v in attributes.items() if k == name or k in _PACKING}
+            # Elements within the rounding of a bound are valid: a bound that is compared exactly lies around them.
+            ends = stored_bounds(alone, dtype, read, scale, offset, where)
+            ends = ends[::-1] if scale < 0 else ends
+            low, high = (None if v is None else result.type(v * scale + offset) for v in ends)
+            if low is not None and name != "valid_max":
+                values[0] = min(values[0], low)
+            if high is not None and name != "valid_min":
+                values[-1] = max(values[-1], high)
+        other = {"valid_min": "valid_max", "valid_max": "valid_min"}.get(name, name) if turned else name
+        if name == "valid_range" and values:
+            found[other] = np.sort(values)
+        elif values:
+            # A turned bound may meet one of the other name that is unpacked already: the narrower one holds.
+            narrower = max if other == "valid_min" else min
+            found[other] = narrower(found.get(other, values[0]), values[0])
+    return found
 
 
 def shared_packing(
@@ -146,9 +167,8 @@ def shared_packing(
         )
     attributes = {k: v for k, v in aggregation.attributes.items() if k not in {"_FillValue", "missing_value"}}
     attributes |= {k: sample.attributes[k] for k in (*_PACKING, "_Unsigned") if k in sample.attributes}
-    fill = seen[-1]
-    if fill is None:
-        fill = DEFAULT_FILLS.get(sample.dtype.str[1:])
+    # Where the files declare another value, what was never written becomes that.
+    fill = default_fill(sample.dtype) if seen[-1] is None else seen[-1]
     if fill is None and absent:
         return None, (
             f"variable {aggregation.name!r}: partitions are missing and its packed integers have no missing value: "

@@ -278,7 +278,7 @@ def _array(
         dims=variable.dims,
         shape=variable.shape,
         dtype=np.dtype(object) if dtype.kind == "O" else dtype.newbyteorder("="),
-        attributes=variable_attributes(attributes),
+        attributes=variable_attributes(attributes, dtype),
         fill=fill_of(attributes, dtype),
         grid=grid,
         rectilinear=rectilinear,

@@ -126,14 +126,18 @@ def indices_are_integers_for_each_sample(c: Context) -> Iterator[Hit]:
             )
 
 
+#: What NCA 0.2 to 0.2.2, and CFA 0.3 and 0.4 prescribe.
+_AGGREGATED = ("nca", "nca_variable", "nca_private", "cfa_variable", "cfa_private")
+
+
 @rule("DSG010")
 def cf_role_is_known(c: Context) -> Iterator[Hit]:
-    """A cf_role is one of those for features, or one of UGRID's."""
+    """A cf_role is one of those for features, or one of UGRID, NCA or CFA."""
     for v in c.with_attribute("cf_role"):
         value = v.attributes["cf_role"]
         known = ("timeseries_id", "profile_id", "trajectory_id", "mesh_topology", "location_index_set")
-        if (isinstance(value, str) and (value in known or value.endswith("_connectivity"))) or faulty_text(
-            value, c.version
+        if (isinstance(value, str) and (value in (*known, *_AGGREGATED) or value.endswith("_connectivity"))) or (
+            faulty_text(value, c.version)
         ):
             continue
         meant = value.strip().lower() if isinstance(value, str) else ""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.cf.missing import WRITTEN_FILLS
 from cfagg.checking.model import AttributeValue, Dataset, Dimension, Group, Kind, Variable
 from cfagg.checking.sources.aggregation import aggregated
 from cfagg.errors import LimitError, SourceError
@@ -32,11 +33,7 @@ _SUFFIXES = {
 }  # fmt: skip
 
 #: Values that netCDF puts where there is none, by NumPy type.
-_FILLS: dict[str, Any] = {
-    "S1": b"\0", "i1": -127, "u1": 255, "i2": -32767, "u2": 65535, "i4": -2147483647, "u4": 4294967295,
-    "i8": -9223372036854775806, "u8": 18446744073709551614, "f4": 9.969209968386869e36, "f8": 9.969209968386869e36,
-    "O": "",
-}  # fmt: skip
+_FILLS: dict[str, Any] = {**WRITTEN_FILLS, "S1": b"\0", "O": ""}
 
 #: More values than this are not a test or a report of a fault.
 _LIMIT = 1 << 22

@@ -77,7 +77,7 @@ def open_store(store: Store) -> Dataset:
     """
     top = _tree(store)
     notes = notes_of(top.attributes, top.document)
-    root = Group()
+    root = Group(typed=notes.typed)
     if top.is_array:
         _Builder(store).array(root, top, top.path.rpartition("/")[2] or "data")
     else:

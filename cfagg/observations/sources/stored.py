@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.cf.masking import Missing
+from cfagg.cf.missing import Missing
 from cfagg.cf.packing import Packing, read_as
 
 __all__ = ["described", "numbers_of"]
@@ -57,13 +57,9 @@ def numbers_of(stored: npt.NDArray[Any], attributes: Mapping[str, Any], where: s
     packing = Packing.of(attributes, where=where)
     missing = Missing.of(attributes, stored.dtype, meant, scale=packing.scale, offset=packing.offset, where=where)
     values = stored if meant == stored.dtype else stored.view(meant)
-    gone = np.zeros(values.shape, bool)
-    for fill in missing.fills:
-        gone |= values == fill
-    if missing.low is not None:
-        gone |= values < missing.low
-    if missing.high is not None:
-        gone |= values > missing.high
+    gone = missing.mask(values)
+    if values.dtype.kind == "f":
+        gone &= ~np.isnan(values)  # which keep their bits
     if packing:
         values = values.astype(np.float64) * packing.scale + packing.offset
     if gone.any():

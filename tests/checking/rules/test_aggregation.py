@@ -168,6 +168,13 @@ def test_terms_of_a_draft_can_be_put_right_by_those_who_know_them() -> None:
     )
 
 
+def test_fragments_of_255_elements_may_have_their_sizes_in_ubytes() -> None:
+    text = GRID.replace("int sizes(j, i)", "ubyte sizes(j, i)").replace("latitude = 180", "latitude = 285")
+    text = text.replace("90, 45, 45", "15, 15, 255").replace("180, 180", "105, 255")
+    text = text.replace("  string names", "    sizes:_FillValue = 0UB ;\n  string names")
+    assert codes(text) == []
+
+
 def test_a_size_of_zero_is_a_warning() -> None:
     text = GRID.replace("90, 45, 45", "90, 90, 0")
     assert codes(text) == []

@@ -177,6 +177,7 @@ def test_a_dataset_without_features_has_no_findings() -> None:
         ("timeseries_id", []),
         ("mesh_topology", []),
         ("face_node_connectivity", []),
+        ("cfa", ["DSG010"]),
         ("Timeseries_ID", ["DSG010"]),
         ("name", ["DSG010"]),
         ("trajectory_id", ["DSG011"]),
@@ -185,6 +186,12 @@ def test_a_dataset_without_features_has_no_findings() -> None:
 def test_values_of_cf_role(role: str, expected: list[str]) -> None:
     text = dataset("timeSeries", shape="s, o", t="o", xy="s", variables=f'int id(s) ; id:cf_role = "{role}" ;')
     assert codes(text, "DSG", data=False) == expected
+
+
+@pytest.mark.parametrize("role", ["nca", "nca_variable", "nca_private", "cfa_variable", "cfa_private"])
+def test_roles_that_nca_and_cfa_prescribe_are_known(role: str) -> None:
+    text = dataset("timeSeries", shape="s, o", t="o", xy="s", variables=f'int id(s) ; id:cf_role = "{role}" ;')
+    assert "DSG010" not in codes(text, "DSG", data=False)
 
 
 def test_two_levels_have_two_identifiers() -> None:

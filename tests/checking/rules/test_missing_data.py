@@ -124,7 +124,7 @@ def test_widths_are_not_known_in_json(dataset: Dataset, expected: list[str]) -> 
             ["DAT007"],
         ),
         ("short", "v:actual_range = -3., -1. ; v:scale_factor = -1. ; v:valid_range = 0s, 3s ;", "1, 2, 3", []),
-        ("short", "v:actual_range = 1., 3. ; v:scale_factor = 1. ; v:valid_min = 200. ;", "1, 2, 3", []),
+        ("short", "v:actual_range = 1., 3. ; v:scale_factor = 1. ; v:valid_min = 200. ;", "1, 2, 3", ["DAT007"]),
         ("byte", 'v:actual_range = 1b, -1b ; v:_Unsigned = "true" ;', "1, 2, -1", []),
         ("char", "v:actual_range = 1b, 3b ;", '"abc"', ["DAT004"]),
     ],

@@ -1,0 +1,196 @@
+"""Which stored values of a variable mean "missing", as its attributes declare it: the one answer for every job.
+
+Sources: CF section 2.5.1 and the NetCDF User's Guide, "Attribute Conventions".
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf.valid import stored_bounds, typed_bounds
+from cfagg.cf.values import integer_range, numbers, reinterpret, whole
+from cfagg.errors import CfaggWarning
+
+__all__ = [
+    "DEFAULT_FILLS",
+    "WRITTEN_FILLS",
+    "Missing",
+    "declared_fill",
+    "default_fill",
+    "typed_fills",
+]
+
+#: What the netCDF library writes where nothing was written, by type.
+WRITTEN_FILLS: Mapping[str, int | float] = {
+    "i1": -127,
+    "u1": 255,
+    "i2": -32767,
+    "u2": 65535,
+    "i4": -2147483647,
+    "u4": 4294967295,
+    "i8": -9223372036854775806,
+    "u8": 18446744073709551614,
+    "f4": 9.969209968386869e36,
+    "f8": 9.969209968386869e36,
+}
+
+#: Those of them that mean missing: 8-bit integers need all of their values, so that they have none.
+DEFAULT_FILLS: Mapping[str, int | float] = {k: v for k, v in WRITTEN_FILLS.items() if k not in {"i1", "u1"}}
+
+
+def default_fill(dtype: np.dtype[Any]) -> int | float | None:
+    """Return the value that means missing in netCDF variables without ``_FillValue``, `None` if their type has none.
+
+    >>> default_fill(np.dtype(">i2")), default_fill(np.dtype("u1"))
+    (-32767, None)
+    """
+    return DEFAULT_FILLS.get(dtype.str[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Values that mean missing, in the type of the stored values (with ``_Unsigned`` already applied).
+
+    Parameters
+    ----------
+    fills : tuple of int or float
+        Values that mean missing.
+    low, high : int or float, optional
+        Smallest and largest value that does not.
+    declared : bool
+        Whether the variable declares a missing value itself, so that `fills` is not netCDF's default alone.
+    """
+
+    fills: tuple[int | float, ...] = ()
+    low: int | float | None = None
+    high: int | float | None = None
+    declared: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        attributes: Mapping[str, Any],
+        stored: np.dtype[Any],
+        values: np.dtype[Any],
+        *,
+        scale: float = 1.0,
+        offset: float = 0.0,
+        fill: float | None = None,
+        netcdf: bool = True,
+        warn: bool = True,
+        where: str,
+    ) -> Missing:
+        """Return what a variable's attributes declare as missing.
+
+        Every ``_FillValue`` and ``missing_value`` is, and where there is no ``_FillValue`` also what the netCDF library
+        writes where nothing was written.  What lies outside the valid range is, too (see `cfagg.cf.valid`).
+
+        Parameters
+        ----------
+        attributes : mapping
+            ``_FillValue``, ``missing_value`` (one or several), ``valid_min``, ``valid_max``, ``valid_range``.
+        stored, values : numpy.dtype
+            Integer or real type as stored, and with ``_Unsigned`` applied.
+        scale, offset : float
+            The variable's packing.
+        fill : number, optional
+            A missing value known from elsewhere.
+        netcdf : bool
+            Whether the netCDF library may have written its default fill value; Zarr arrays have their own.
+        warn : bool
+            Whether to warn of ``valid_range`` beside ``valid_min`` or ``valid_max``.
+        where : str
+            File, variable and partition, for messages.
+
+        Raises
+        ------
+        ConformError
+            An attribute that is not a number, or a range that is not two.
+
+        Examples
+        --------
+        >>> i2 = np.dtype("i2")
+        >>> Missing.of({"_FillValue": np.int16(-1), "valid_max": np.int16(9)}, i2, i2, where="a.nc")
+        Missing(fills=(-1,), low=None, high=9, declared=True)
+        >>> Missing.of({"missing_value": np.int16([5, 6])}, i2, i2, where="a.nc").fills
+        (5, 6, -32767)
+        """
+        own = numbers(attributes, "_FillValue", where)
+        found = [*own, *numbers(attributes, "missing_value", where), *([] if fill is None else [fill])]
+        declared = bool(found)
+        default = default_fill(stored) if netcdf and not own else None
+        found += [] if default is None else [default]
+        # Declared unsigned or not, netCDF wrote the fill value of the type as stored.
+        fills = tuple(dict.fromkeys(reinterpret(v, stored, values) for v in found))
+        low, high = stored_bounds(attributes, stored, values, scale, offset, where)
+        if warn:
+            _warn_of_both(attributes, where)
+        return cls(fills, low, high, declared)
+
+    def mask(self, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Return which of some stored values, integers or reals with ``_Unsigned`` applied, are missing; NaN always is.
+
+        >>> Missing((9,), low=0).mask(np.array([-1, 0, 9], "i2"))
+        array([ True, False,  True])
+        """
+        low, high, bounded = typed_bounds(values.dtype, self.low, self.high)
+        missing: npt.NDArray[np.bool_] = np.zeros(values.shape, bool)
+        if bounded or values.dtype.kind == "f":
+            missing = ~((values >= low) & (values <= high))
+        for fill in typed_fills(self.fills, values.dtype):
+            missing |= values == fill
+        return missing
+
+
+def _warn_of_both(attributes: Mapping[str, Any], where: str) -> None:
+    """Warn of a valid range that is declared in both forms, as CF forbids it."""
+    ends = [n for n in ("valid_min", "valid_max") if attributes.get(n) is not None]
+    if ends and attributes.get("valid_range") is not None:
+        said = ", ".join(f"{n} = {np.ravel(attributes[n]).tolist()}" for n in ("valid_range", *ends))
+        warnings.warn(
+            f"{where}: {said}: only one form should be there; the narrower bounds hold",
+            CfaggWarning,
+            stacklevel=3,
+        )
+
+
+def declared_fill(attributes: Mapping[str, Any], where: str) -> int | float | None:
+    """Return the value that a variable declares for missing elements: ``_FillValue``, else ``missing_value``.
+
+    >>> declared_fill({"missing_value": [-9.0, -8.0]}, "a.nc")
+    -9.0
+    """
+    for name in ("_FillValue", "missing_value"):
+        for value in numbers(attributes, name, where):
+            return value
+    return None
+
+
+def typed_fills(values: Iterable[Any], dtype: np.dtype[Any]) -> tuple[Any, ...]:
+    """Return values in `dtype`, each once; those that no element can equal are left out.
+
+    >>> typed_fills([-999.0, 0.5, -999], np.dtype("i2"))
+    (np.int16(-999),)
+    """
+    return tuple(dict.fromkeys(typed for v in values for typed in _typed(v, dtype)))
+
+
+def _typed(value: Any, dtype: np.dtype[Any]) -> tuple[Any, ...]:
+    """Return `value` in `dtype`, or nothing where no element can equal it."""
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            typed = dtype.type(value)
+        lost = np.isnan(typed) or (np.isinf(typed) and math.isfinite(value))
+        return () if lost else (typed,)
+    exact = whole(value)
+    if exact is None:
+        return ()
+    least, most = integer_range(dtype)
+    return (dtype.type(exact),) if least <= exact <= most else ()

@@ -1,0 +1,191 @@
+"""The valid range of a variable: ``valid_range``, ``valid_min`` and ``valid_max``, in terms of the stored values.
+
+An attribute of the stored (packed) type is compared with stored values, one of another type with unpacked ones.  An
+unpacked value within 4 units in the last place of the bound, in the attribute's type, is inside: unpacking rounds, and
+a bound is mostly one of the values.  Integer bounds of 8-bit data may have any width.  Where an attribute has no type,
+as in JSON, integers beside integers are of the stored type.
+
+Sources: CF sections 2.5.1 and 8.1; NetCDF User's Guide, "Attribute Conventions".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from cfagg.cf.values import integer_range, numbers, reinterpret
+from cfagg.errors import ConformError
+
+__all__ = ["is_packed_type", "stored_bounds", "typed_bounds"]
+
+type Bound = int | float | None
+
+#: Units in the last place by which an unpacked value may miss a bound.
+_ULPS = 4
+
+
+def stored_bounds(
+    attributes: Mapping[str, Any],
+    stored: np.dtype[Any],
+    values: np.dtype[Any],
+    scale: float,
+    offset: float,
+    where: str,
+) -> tuple[Bound, Bound]:
+    """Return the smallest and largest stored value that is valid; the narrower one where both forms are there.
+
+    Parameters
+    ----------
+    attributes : mapping
+        ``valid_range``, ``valid_min``, ``valid_max``, and the types of ``scale_factor`` and ``add_offset``.
+    stored, values : numpy.dtype
+        Type as stored, and with ``_Unsigned`` applied, which is that of the result.
+    scale, offset : float
+        The packing.
+    where : str
+        File and variable, for messages.
+
+    Raises
+    ------
+    ConformError
+        An attribute that is not a number, or a range that is not two.
+
+    Examples
+    --------
+    >>> i2 = np.dtype("i2")
+    >>> stored_bounds({"valid_range": np.float32([0, 5])}, i2, i2, -0.5, 1.0, "a.nc")
+    (-8, 2)
+    >>> stored_bounds({"valid_range": np.int16([0, 5])}, i2, i2, -0.5, 1.0, "a.nc")
+    (0, 5)
+    """
+    pair = numbers(attributes, "valid_range", where)
+    if len(pair) not in (0, 2):
+        raise ConformError(f"{where}: attribute valid_range has {len(pair)} values, expected 2; correct it in the file")
+    lows: list[int | float] = []
+    highs: list[int | float] = []
+    for name, given, upper in (
+        ("valid_range", pair[:1], False),
+        ("valid_range", pair[1:], True),
+        ("valid_min", numbers(attributes, "valid_min", where)[:1], False),
+        ("valid_max", numbers(attributes, "valid_max", where)[:1], True),
+    ):
+        for bound in given:
+            if math.isnan(bound) or bound == (math.inf if upper else -math.inf):
+                continue
+            if (scale, offset) == (1.0, 0.0) or is_packed_type(attributes[name], stored):
+                (highs if upper else lows).append(reinterpret(bound, stored, values))
+                continue
+            slack = _slack(bound, attributes, name, scale, offset)
+            turned = upper != (scale < 0)
+            (highs if turned else lows).append(_stored(bound, slack, values, scale, offset, upper=upper))
+    return max(lows, default=None), min(highs, default=None)
+
+
+def is_packed_type(attribute: Any, stored: np.dtype[Any]) -> bool:
+    """Return whether an attribute's type is that of the stored values, so that it is meant for these.
+
+    >>> is_packed_type(np.int16(3), np.dtype("i2")), is_packed_type(np.float32(3), np.dtype("i2")), is_packed_type(
+    ...     3, np.dtype("i2")
+    ... )
+    (True, False, True)
+    """
+    dtype = np.asarray(attribute).dtype
+    if stored.kind == "f":
+        return not _has_type(attribute) or dtype.newbyteorder("=") == stored.newbyteorder("=")
+    return dtype.kind in "iu" and (not _has_type(attribute) or stored.itemsize in (1, dtype.itemsize))
+
+
+def _has_type(attribute: Any) -> bool:
+    """Return whether an attribute has a type of its own, which numbers of JSON do not have."""
+    return isinstance(attribute, np.generic | np.ndarray)
+
+
+def _digits(value: Any) -> np.dtype[Any]:
+    """Return the real type that has as many digits as an attribute; without a type, the smallest that may be meant."""
+    dtype = np.asarray(value).dtype
+    if _has_type(value):
+        return np.dtype("f4") if dtype.kind == "f" and dtype.itemsize <= 4 else np.dtype("f8")
+    with np.errstate(over="ignore"):
+        short = bool(np.all(np.asarray(value, "f8").astype("f4") == value))
+    return np.dtype("f4") if short else np.dtype("f8")
+
+
+def _slack(bound: float, attributes: Mapping[str, Any], name: str, scale: float, offset: float) -> float:
+    """Return by how much an unpacked value may miss a bound and still be on it.
+
+    Where product and offset nearly cancel, what their own digits leave open is more than digits of the small result.
+    """
+    if math.isinf(bound):
+        return 0.0
+    given = attributes[name]
+    packing = [attributes[n] for n in ("scale_factor", "add_offset") if attributes.get(n) is not None]
+    least = min([_digits(v) for v in packing] or [np.dtype("f8")], key=lambda t: t.itemsize)
+    own = least if np.asarray(given).dtype.kind in "iu" else _digits(given)
+    ulp = float(np.spacing(own.type(abs(bound))))
+    slack = max(_ULPS * ulp, float(np.finfo(least).eps) * (abs(bound - offset) + abs(offset)))
+    # Digits that are only guessed never let in the next stored value.
+    return slack if _has_type(given) else min(slack, abs(scale) / 2)
+
+
+def _stored(
+    bound: float, slack: float, values: np.dtype[Any], scale: float, offset: float, *, upper: bool
+) -> int | float:
+    """Return the last stored value on the inner side of an unpacked bound."""
+    edge = bound + slack if upper else bound - slack
+    if values.kind == "f":
+        return (edge - offset) / scale
+    least, most = integer_range(values)
+
+    def inside(value: int) -> bool:
+        unpacked = float(value) * scale + offset
+        return unpacked <= edge if upper else unpacked >= edge
+
+    if upper == (scale > 0):
+        return _last(inside, least, most)
+    return -_last(lambda v: inside(-v), -most, -least)
+
+
+def _last(inside: Callable[[int], bool], least: int, most: int) -> int:
+    """Return the last of some integers, of which the first ones are inside; the one before all if none is."""
+    low, high = least - 1, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if inside(middle) else (low, middle - 1)
+    return low
+
+
+def typed_bounds(dtype: np.dtype[Any], low: Any, high: Any) -> tuple[Any, Any, bool]:
+    """Return bounds in `dtype`, and whether they exclude any value but NaN; NaN and `None` are no bound.
+
+    >>> typed_bounds(np.dtype("i2"), None, 9.5)
+    (np.int16(-32768), np.int16(9), True)
+    """
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            least = dtype.type(-np.inf if low is None or math.isnan(low) else low)
+            most = dtype.type(np.inf if high is None or math.isnan(high) else high)
+        return least, most, bool(least > -np.inf or most < np.inf)
+    lowest, highest = integer_range(dtype)
+    if low is None and high is None:
+        return dtype.type(lowest), dtype.type(highest), False
+    first = _round(low, math.ceil, lowest)
+    last = _round(high, math.floor, highest)
+    if first > highest or last < lowest or first > last:
+        return dtype.type(highest), dtype.type(lowest), True
+    first, last = max(first, lowest), min(last, highest)
+    return dtype.type(first), dtype.type(last), (first, last) != (lowest, highest)
+
+
+def _round(value: Any, towards: Any, default: int) -> int:
+    """Return a bound as an integer; an infinite one lies outside every type."""
+    if value is None:
+        return default
+    if isinstance(value, int | np.integer):
+        return int(value)
+    real = float(value)
+    if math.isnan(real):
+        return default
+    return int(math.copysign(2**70, real)) if math.isinf(real) else int(towards(real))

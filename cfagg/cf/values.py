@@ -1,0 +1,84 @@
+"""Numbers in attributes, and the same bits read as another type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cfagg.errors import ConformError
+
+__all__ = ["integer_range", "number", "numbers", "reinterpret", "whole"]
+
+
+def numbers(attributes: Mapping[str, Any], name: str, where: str) -> list[int | float]:
+    """Return an attribute's numbers as Python's own, none where it is absent.
+
+    Raises
+    ------
+    ConformError
+        The attribute holds something else.
+
+    Examples
+    --------
+    >>> numbers({"valid_range": np.array([0, 9], "i2")}, "valid_range", "a.nc")
+    [0, 9]
+    """
+    if attributes.get(name) is None:
+        return []
+    values = np.asarray(attributes[name]).ravel()
+    if values.dtype.kind not in "iuf":
+        raise ConformError(f"{where}: attribute {name} = {attributes[name]!r} is not a number; correct it in the file")
+    return list(values.tolist())
+
+
+def number(attributes: Mapping[str, Any], name: str, where: str) -> int | float | None:
+    """Return an attribute's one number, `None` where it is absent.
+
+    Raises
+    ------
+    ConformError
+        The attribute holds something else or several numbers.
+    """
+    values = numbers(attributes, name, where)
+    if len(values) > 1:
+        raise ConformError(f"{where}: attribute {name} = {attributes[name]!r} has {len(values)} values, expected 1")
+    return values[0] if values else None
+
+
+@lru_cache(maxsize=64)
+def integer_range(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Return the smallest and largest value of an integer type; looking them up costs as much as a small block."""
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
+def whole(value: Any) -> int | None:
+    """Return the integer that `value` is, `None` where it is none.
+
+    >>> whole(3.0), whole(0.5), whole(math.inf)
+    (3, None, None)
+    """
+    if isinstance(value, int | np.integer):
+        return int(value)
+    real = float(value)
+    return int(real) if real.is_integer() else None
+
+
+def reinterpret(value: float, stored: np.dtype[Any], values: np.dtype[Any]) -> int | float:
+    """Return a value of the stored integer type as the same bits are read with the other sign.
+
+    >>> reinterpret(-1, np.dtype("i1"), np.dtype("u1"))
+    255
+    """
+    exact = whole(value)
+    if stored == values or stored.kind == "f" or exact is None:
+        return value
+    least, most = integer_range(stored)
+    if not least <= exact <= most:
+        return value
+    count = 1 << 8 * stored.itemsize
+    unsigned = exact % count
+    return unsigned - count if values.kind == "i" and unsigned >= count // 2 else unsigned
