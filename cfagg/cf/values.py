@@ -58,7 +58,7 @@ def integer_range(dtype: np.dtype[Any]) -> tuple[int, int]:
 def whole(value: Any) -> int | None:
     """Return the integer that `value` is, `None` where it is none.
 
-    >>> whole(3.0), whole(0.5), whole(math.inf)
+    >>> whole(3.0), whole(0.5), whole(float("inf"))
     (3, None, None)
     """
     if isinstance(value, int | np.integer):
