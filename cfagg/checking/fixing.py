@@ -368,10 +368,11 @@ def _cdl(value: AttributeValue) -> str:
     if isinstance(value, tuple):
         return _short(", ".join(_quoted(str(v)) for v in value))
     if isinstance(value, np.ndarray):
+        known = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
         ends = {"i1": "b", "u1": "ub", "i2": "s", "u2": "us", "u4": "u", "i8": "ll", "u8": "ull", "f4": "f"}
         end = ends.get(value.dtype.str[1:], "")
         numbers = (repr(v.item()) if value.dtype != np.float32 else str(v) for v in value[:64])
-        return _short(", ".join(n + end for n in numbers))
+        return _short(", ".join(known.get(n, n) + end for n in numbers))
     return _short(repr(value))
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 
+from cfagg.checking.findings import Finding
 from cfagg.checking.report import Checked
 from cfagg.errors import OptionError
 
-__all__ = ["FORMATS", "Style", "pieces"]
+__all__ = ["FORMATS", "Once", "Style", "pieces"]
+
+#: Rules that whole archives do not follow, and that tell readers nothing new from file to file.
+_ONCE = frozenset({"CEL006"})
 
 #: Name -> module with ``pieces(results, style)``.
 FORMATS = {
@@ -45,6 +50,25 @@ class Style:
     skipped: bool = False
     statistics: bool = False
     strict: bool = False
+
+
+class Once:
+    """Decides which findings readers are shown: those of some rules only once a run, unless they are errors."""
+
+    def __init__(self) -> None:
+        self._shown: set[str] = set()
+        #: By code, how many findings were not shown.
+        self.left_out: Counter[str] = Counter()
+
+    def shows(self, finding: Finding) -> bool:
+        """Whether a finding is shown."""
+        if finding.code not in _ONCE or finding.severity == "error":
+            return True
+        if finding.code in self._shown:
+            self.left_out[finding.code] += 1
+            return False
+        self._shown.add(finding.code)
+        return True
 
 
 def pieces(format: str, results: Iterable[Checked], style: Style) -> Iterator[str]:  # noqa: A002 - the word of the CLI

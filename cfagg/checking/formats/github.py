@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from cfagg.checking.formats import Style
+from cfagg.checking.formats import Once, Style
 from cfagg.checking.report import Checked
 from cfagg.display.escape import printable
 
@@ -19,8 +19,9 @@ _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
     """Yield one line for each finding."""
     del style
+    once = Once()
     for result in results:
-        for finding in result.findings:
+        for finding in filter(once.shows, result.findings):
             place = f"{finding.where}: " if finding.where else ""
             yield (
                 f"::{_COMMANDS[finding.severity]} file={_property(result.source)},"

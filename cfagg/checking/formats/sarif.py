@@ -25,18 +25,12 @@ _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
-    """Yield one run: the rules, a result for each finding, and a notification for what could not be checked."""
+    """Yield one run: a result for each finding, a notification for what could not be checked, and the rules used."""
     del style
-    rules = {code: n for n, code in enumerate(registered())}
-    driver = {
-        "name": "cfagg",
-        "version": __version__,
-        "semanticVersion": __version__,
-        "rules": [_rule(r) for r in registered().values()],
-    }
-    head = {"version": "2.1.0", "$schema": _SCHEMA}
-    yield json.dumps(head, indent=1)[:-2] + ',\n "runs": [{\n"tool": ' + json.dumps({"driver": driver}, indent=1)
-    yield ',\n"columnKind": "unicodeCodePoints",\n"results": ['
+    known = registered()
+    used: dict[str, int] = {}
+    yield json.dumps({"version": "2.1.0", "$schema": _SCHEMA}, indent=1)[:-2] + ',\n "runs": [{\n'
+    yield '"columnKind": "unicodeCodePoints",\n"results": ['
     notes: list[dict[str, Any]] = []
     before = "\n"
     for result in results:
@@ -44,10 +38,20 @@ def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
             notes += [_note(result, f) for f in result.findings if f.code.startswith("INT")]
         for finding in result.findings:
             if not finding.code.startswith("INT"):
-                yield before + json.dumps(_result(result, finding, rules))
+                if finding.code in known:
+                    used.setdefault(finding.code, len(used))
+                yield before + json.dumps(_result(result, finding, used))
                 before = ",\n"
     invocation = {"executionSuccessful": not notes, "toolExecutionNotifications": notes}
-    yield '\n],\n"invocations": [' + json.dumps(invocation, indent=1) + "]\n}]}\n"
+    yield '\n],\n"invocations": [' + json.dumps(invocation, indent=1) + "]"
+    # Results come first, since only then it is known which rules they need.
+    driver = {
+        "name": "cfagg",
+        "version": __version__,
+        "semanticVersion": __version__,
+        "rules": [_rule(known[code]) for code in used],
+    }
+    yield ',\n"tool": ' + json.dumps({"driver": driver}, indent=1) + "\n}]}\n"
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
@@ -69,15 +73,15 @@ def _rule(rule: Rule) -> dict[str, Any]:
     return found
 
 
-def _result(result: Checked, finding: Finding, rules: dict[str, int]) -> dict[str, Any]:
+def _result(result: Checked, finding: Finding, used: dict[str, int]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "ruleId": finding.code,
         "level": _LEVELS[finding.severity],
         "message": {"text": (f"{finding.where}: " if finding.where else "") + finding.message},
         "locations": [_location(result, finding)],
     }
-    if finding.code in rules:
-        found["ruleIndex"] = rules[finding.code]
+    if finding.code in used:
+        found["ruleIndex"] = used[finding.code]
     return found
 
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from textwrap import wrap
 
 from cfagg.checking.findings import Finding, Severity
-from cfagg.checking.formats import Style
+from cfagg.checking.formats import Once, Style
 from cfagg.checking.report import ORDER, Checked, counted
 from cfagg.checking.rule import registered
 from cfagg.display.escape import printable
@@ -27,6 +27,7 @@ def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
     codes: Counter[str] = Counter()
     gravest: dict[str, Severity] = {}
     unchecked = sources = suppressed = 0
+    once = Once()
     for result in results:
         sources += 1
         unchecked += result.failure is not None
@@ -38,7 +39,9 @@ def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
             gravest[finding.code] = min(gravest.get(finding.code, finding.severity), finding.severity, key=ORDER.index)
         codes.update(result.dropped)
         if not style.statistics or result.failure is not None:
-            yield from (f"{line}\n" for line in _source(result, style))
+            yield from (f"{line}\n" for line in _source(result, style, once))
+    for code, number in once.left_out.items():
+        yield f"{code} is shown once a run: {number:,} more like it; --statistics and --format json count all\n"
     if style.statistics:
         yield from (f"{line}\n" for line in _statistics(codes, gravest))
     parts = [counted(total[s], s) if s != "info" else f"{total[s]:,} info" for s in ORDER if total[s] or s == "error"]
@@ -49,7 +52,7 @@ def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
     yield _paint(f"{counted(sources, 'source')}: {', '.join(parts)}", "name", style) + "\n"
 
 
-def _source(result: Checked, style: Style) -> Iterator[str]:
+def _source(result: Checked, style: Style, once: Once) -> Iterator[str]:
     name = _paint(printable(result.source), "name", style)
     if result.failure is not None:
         yield f"{name}: {_paint('not checked', 'error', style)}"
@@ -59,7 +62,8 @@ def _source(result: Checked, style: Style) -> Iterator[str]:
     counts = result.counts
     said = ", ".join(counted(counts[s], s) if s != "info" else f"{counts[s]:,} info" for s in ORDER if counts[s])
     yield f"{name}: CF-{result.cf_version}, {said or _paint('no findings', 'ok', style)}"
-    for variable, group in groupby(result.findings, key=lambda f: f.variable):
+    shown = [f for f in result.findings if once.shows(f)]
+    for variable, group in groupby(shown, key=lambda f: f.variable):
         yield f"  {_paint('dataset' if variable is None else printable(variable), 'name', style)}"
         for finding in group:
             yield from _finding(finding, style)
@@ -69,7 +73,7 @@ def _source(result: Checked, style: Style) -> Iterator[str]:
         yield "  rules that were not run"
         for code, why in result.skipped.items():
             yield f"    {code} {_paint(printable(why), 'quiet', style)}"
-    if result.findings or (style.skipped and result.skipped):
+    if shown or (style.skipped and result.skipped):
         yield ""
 
 

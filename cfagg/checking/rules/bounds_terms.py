@@ -51,8 +51,10 @@ def _compared(
     """Yield the differences between the terms of a coordinate and of its boundaries."""
     lacking, further = sorted(terms.keys() - theirs.keys()), sorted(theirs.keys() - terms.keys())
     if lacking or further:
-        what = f"lack {', '.join(lacking)}" if lacking else f"have {', '.join(further)} more"
-        yield Hit(b, "formula_terms", f"the terms {what} than those of {v.path!r}; expected the same terms")
+        names = lacking or further
+        terms_ = f"the term{'s' if len(names) > 1 else ''} {', '.join(names)}"
+        told = f"lacks {terms_}, which {v.path!r} has" if lacking else f"has {terms_}, which {v.path!r} lacks"
+        yield Hit(b, "formula_terms", f"formula_terms {told}")
         return
     for term, (_, one) in terms.items():
         _, other = theirs[term]

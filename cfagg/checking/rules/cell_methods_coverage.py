@@ -34,10 +34,23 @@ def dimensions_have_cell_methods(c: Context) -> Iterator[Hit]:
         if said is not None and said.problems:
             continue
         names = {name for entry in said.entries for name in entry.names} if said is not None else set()
-        lacking = [one.name for one, axis in _spatiotemporal(c, v) if not _covers(names, one, axis)]
+        lacking = [(one, axis) for one, axis in _spatiotemporal(c, v) if not _covers(names, one, axis)]
         if lacking:
-            found = "cell_methods says nothing of" if said is not None else "there is no cell_methods for"
-            yield Hit(v, "cell_methods", f"{found} {', '.join(lacking)}; say how the values stand for their cells")
+            found = "cell_methods does not mention" if said is not None else "there is no cell_methods for"
+            listed = ", ".join(one.name for one, _ in lacking)
+            yield Hit(v, "cell_methods", f"{found} {listed}; add e.g. {_example(lacking, whole=said is None)}")
+
+
+def _example(lacking: list[tuple[Variable, str]], *, whole: bool) -> str:
+    """Return cell methods that would cover some coordinates."""
+    horizontal = {axis for _, axis in lacking} >= {"X", "Y"}
+    entries = []
+    for one, axis in lacking:
+        name = "area" if horizontal and axis in "XY" else one.name
+        entry = f"{name}: {'mean' if one.dimensions else 'point'}"
+        if entry not in entries:
+            entries.append(entry)
+    return f'cell_methods = "{" ".join(entries)}"' if whole else f'"{" ".join(entries)}"'
 
 
 #: What variables with the same coordinates have in common: their group, dimensions and ``coordinates``.

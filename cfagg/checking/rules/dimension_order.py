@@ -63,12 +63,11 @@ def other_dimensions_come_first(c: Context) -> Iterator[Hit]:
             continue
         late = [d.name for d in v.dimensions[first + 1 :] if not axes.get(id(d)) and _is_other(c, d, coards=coards)]
         if late:
-            reason = "as COARDS has it" if coards else "which is recommended where it is possible"
+            reason = "as COARDS requires" if coards else "where that is possible"
             yield Hit(
                 v,
                 None,
-                f"dimension {late[0]!r} is none of space or time and stands to the right of {v.dims[first]!r}; "
-                f"move it to the left of those, {reason}",
+                f"{late[0]!r} is no space or time dimension: put it before {v.dims[first]!r}, {reason}",
                 None if coards else "info",
             )
 

@@ -178,7 +178,7 @@ def names_of_the_datum_stand_together(c: Context) -> Iterator[Hit]:
         yield Hit(
             v,
             missing[0],
-            f"{present} is there, {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not{hint}",
+            f"{present} needs {' and '.join(missing)} beside it{hint}",
             "warning" if only_former else None,
             fix,
         )
@@ -190,7 +190,7 @@ def projected_system_needs_its_geographic_one(c: Context) -> Iterator[Hit]:
     for v in c.with_attribute("projected_crs_name"):
         # Where other names are there too, GMP008 tells of the one that is missing.
         if "geographic_crs_name" not in v.attributes and v.attributes.keys().isdisjoint(NAMED_TOGETHER):
-            yield Hit(v, "projected_crs_name", "projected_crs_name is there, geographic_crs_name is not; add it")
+            yield Hit(v, "projected_crs_name", "projected_crs_name needs geographic_crs_name beside it")
 
 
 @rule("GMP014")

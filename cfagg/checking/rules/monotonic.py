@@ -29,8 +29,9 @@ def coordinate_variables_are_monotonic(c: Context) -> Iterator[Hit]:
             continue
         if unwritten(v):
             if c.dataset.format != "cdl":  # a header in CDL has no values
-                message = "no values were written; expected a number for each point of the dimension"
-                yield Hit(v, None, message, "warning")
+                message = f"all {v.size} values are the fill value: the coordinate was never written"
+                # A file without any values is a template, to be filled later.
+                yield Hit(v, None, message, None if c.once(_any_written) else "warning")
             continue
         before, value = (x.item() for x in _raw(v, at - 1, at + 1))
         lost = [n for n, x in ((at - 1, before), (at, value)) if isinstance(x, float) and isnan(x)]
@@ -44,6 +45,12 @@ def coordinate_variables_are_monotonic(c: Context) -> Iterator[Hit]:
                 f"value {at}, {value!r}, {how} the one before{'' if value == before else f', {before!r}'}; expected "
                 "values that strictly increase or strictly decrease",
             )
+
+
+def _any_written(c: Context) -> bool:
+    """Whether any variable has values beside the fill value."""
+    readable = (v for v in c.dataset.variables if v.read is not None and v.is_numeric and v.dialect is None)
+    return any(v.stored and v.size > 0 and not unwritten(v) for v in readable)
 
 
 def _turn(v: Variable) -> int | None:

@@ -28,6 +28,17 @@ _NUMBERS = frozenset(
     }
 )  # fmt: skip
 
+#: Units by what is often written for them, without blanks, dots and underscores and in small letters.
+_SPELLINGS = {
+    **dict.fromkeys(("e", "dege", "degreee", "degreese", "degeast", "degreeeast", "degreeseast", "°e"), "degrees_east"),
+    **dict.fromkeys(
+        ("n", "degn", "degreen", "degreesn", "degnorth", "degreenorth", "degreesnorth", "°n"), "degrees_north"
+    ),
+    **dict.fromkeys(("degc", "degsc", "degreec", "degreesc", "degcelsius", "degreecelsius", "degreescelsius"), "degC"),
+    **dict.fromkeys(("degf", "degsf", "degreef", "degreesf", "degreefahrenheit", "degreesfahrenheit"), "degF"),
+    **dict.fromkeys(("degk", "degreek", "degreesk", "degkelvin", "degreekelvin", "degreeskelvin", "kelvins"), "K"),
+}
+
 #: Units of angles, which are pure numbers to UDUNITS.
 _ANGLE = re.compile(r"\b(?:degrees?\w*|rad(?:ian)?s?|sr|steradians?)\b")
 
@@ -116,9 +127,25 @@ def _unknown(c: Context, v: Variable, units: str) -> str | None:
         return f"units {shown!r} are not known to UDUNITS; a pure number has the units '1'"
     if re.fullmatch(r"dB\w*|decibels?", text):
         return f"units {shown!r} are not known to UDUNITS, which writes levels such as '0.1 lg(re 1 mW)'"
-    lower = next((w for w in (text.lower(), text.replace("**", "^"), text.replace("_", " ")) if known(w)), None)
-    hint = f"; {lower!r} would be" if lower is not None and lower != text else ""
-    return f"units {shown!r} are not known to UDUNITS{hint}"
+    meant = _meant(c, v, text)
+    return f"units {shown!r} are not known to UDUNITS" + (f"; write {meant!r}" if meant is not None else "")
+
+
+def _meant(c: Context, v: Variable, text: str) -> str | None:
+    """Return the units that are probably meant, `None` where no guess is safe."""
+    expected = expected_units(c, v)
+    spelled = _SPELLINGS.get(re.sub(r"[\s_.]", "", text.lower()))
+    candidates = [spelled, text.lower(), text.replace("**", "^"), text.replace("_", " ")]
+    for candidate in candidates:
+        if candidate is None or candidate == text or not known(candidate):
+            continue
+        if expected is not None and known(expected):
+            if convertible(candidate, expected):
+                return candidate
+        # In small letters a short symbol may be another unit: 'E' is not 'e', the charge of an electron.
+        elif candidate != text.lower() or all(len(word) > 3 for word in re.findall(r"[A-Za-z]+", text)):
+            return candidate
+    return None
 
 
 def _kind(value: object) -> str:

@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 from cfagg.checking.findings import Finding
 from cfagg.checking.formats import FORMATS, Style, pieces
 from cfagg.checking.report import Checked
+from cfagg.checking.rule import registered
 from cfagg.cli import check as command
 from tests.checking.formats.results import ALL, BAD, CLEAN, PLAIN, UNREAD
 
 SCHEMA = json.loads(Path(__file__).with_name("sarif_schema.json").read_text(encoding="utf-8"))
 
-#: The results alone; the rules are the same each time.
+#: The results alone.
 RESULTS = jsonschema.Draft7Validator(
     {**SCHEMA["definitions"]["run"]["properties"]["results"], "definitions": SCHEMA["definitions"]}
 )
@@ -129,6 +130,26 @@ def test_json_statistics_are_a_list_of_rules_the_most_frequent_first():
     assert found[1]["summary"]
 
 
+def often(severity="warning"):
+    one = Finding("CEL006", severity, "tas", "cell_methods", "no cell_methods")
+    other = Finding("UNI001", "error", "tas", "units", "no units")
+    return [Checked(name, "1.7", (other, one, one)) for name in ("a.nc", "b.nc")]
+
+
+@pytest.mark.parametrize(("name", "shown"), [("text", 2), ("github", 1)])
+def test_readers_are_shown_missing_cell_methods_once_a_run(name, shown):
+    text = told(name, *often())
+    assert text.count("CEL006") == shown
+    assert text.count("UNI001") == 2
+    assert ("3 more like it" in text) == (name == "text")
+
+
+def test_errors_are_always_shown_and_programs_are_told_everything():
+    assert told("github", *often("error")).count("CEL006") == 4
+    assert [told(name, *often()).count("CEL006") for name in ("json", "sarif")] == [4, 5]
+    assert "4  CEL006" in told("text", *often(), statistics=True)
+
+
 # ---- SARIF
 
 
@@ -147,8 +168,15 @@ def test_sarif_names_rule_level_file_and_variable():
     assert place["logicalLocations"][0]["fullyQualifiedName"] == "tas"
 
 
+def test_sarif_has_the_rules_of_its_results_and_no_others():
+    (run,) = json.loads(told("sarif", CLEAN, PLAIN, PLAIN))["runs"]
+    assert [r["id"] for r in run["tool"]["driver"]["rules"]] == ["UNI002", "DOC004", "DOC010"]
+    assert [r["ruleIndex"] for r in run["results"]] == [0, 1, 2, 0, 1, 2]
+
+
 def test_sarif_links_every_rule_of_cf_to_its_section():
-    (run,) = json.loads(told("sarif", CLEAN))["runs"]
+    found = tuple(Finding(code, "warning", None, None, "a remark") for code in registered() if code[:3] != "INT")
+    (run,) = json.loads(told("sarif", Checked("a.nc", "1.13", found)))["runs"]
     rules = {r["id"]: r for r in run["tool"]["driver"]["rules"]}
     assert rules["NAM001"]["helpUri"].endswith("cf-conventions.html#long-name")
     assert [c for c, r in rules.items() if r["properties"]["section"][:1].isdigit() and "helpUri" not in r] == []

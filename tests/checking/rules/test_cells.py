@@ -310,7 +310,7 @@ def test_units_of_intervals_are_known_to_udunits(inside: str, expected: list[str
 
 def test_the_dimensions_without_a_method_are_named_together() -> None:
     text = METHODS.replace("WHAT", "time: mean").replace("TIME", "")
-    assert told(text, "CEL006", data=False)[-1].split("nothing of ")[1].startswith("y, x, height;")
+    assert told(text, "CEL006", data=False)[-1].split("does not mention ")[1].startswith("y, x, height;")
     assert said("area: time: mean height: point", "CEL006") == ["warning"]  # that of snow
 
 
