@@ -22,7 +22,14 @@ import numpy.typing as npt
 from cfagg.cf import conform
 from cfagg.cf.header import Header
 from cfagg.conventions import part
-from cfagg.errors import CfaggError, ConformError, FragmentMismatchError, FragmentNotFoundError, SelectionError
+from cfagg.errors import (
+    CfaggError,
+    ConformError,
+    FragmentMismatchError,
+    FragmentNotFoundError,
+    OptionError,
+    SelectionError,
+)
 from cfagg.fragments import Fragment, Fragments, Place
 from cfagg.model import Aggregation, Grid
 from cfagg.pieces import Piece, run, split
@@ -136,7 +143,7 @@ class Reader(_Base):
         chain: tuple[Place, ...] = (),
     ) -> None:
         if missing not in ("error", "fill"):
-            raise SelectionError(f"missing={missing!r}: expected 'error' or 'fill'")
+            raise OptionError(f"missing={missing!r}: expected 'error' or 'fill'")
         self.aggregation = aggregation
         self.access = access
         self.missing = missing

@@ -18,6 +18,7 @@ from cfagg.errors import (
     FragmentMismatchError,
     FragmentNotFoundError,
     FragmentReadError,
+    OptionError,
     SelectionError,
     SourceError,
 )
@@ -471,7 +472,7 @@ def test_missing_fill_uses_the_declared_fill_of_an_integer_master_and_refuses_wi
 
 
 def test_an_unknown_word_for_missing_is_refused(agg):
-    with pytest.raises(SelectionError, match="'ignore'"):
+    with pytest.raises(OptionError, match="'ignore'"):
         open_reader(agg, missing="ignore")
 
 

@@ -14,6 +14,7 @@ from cfagg.errors import (
     CfaggError,
     LimitError,
     NotAccumulatedError,
+    OptionError,
     SelectionError,
     SourceError,
     StaleAccumulationWarning,
@@ -88,7 +89,7 @@ def guarded() -> Iterator[None]:
     """Turn errors of an accumulation, such as one that is stale, into `UnusableError`."""
     try:
         yield
-    except SelectionError:  # what was asked for is wrong, not the accumulation
+    except (OptionError, SelectionError):  # what was asked for is wrong, not the accumulation
         raise
     except NotAccumulatedError as error:
         raise UnusableError(error.message, found=bool(error.problems)) from error

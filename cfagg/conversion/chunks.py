@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import SelectionError, UnsupportedError
+from cfagg.errors import OptionError, UnsupportedError
 from cfagg.model import Grid
 
 __all__ = ["RECTILINEAR_NOTE", "auto_chunks", "choose_chunks", "is_regular"]
@@ -83,7 +83,7 @@ def check_dimensions(chunks: Mapping[str, int], known: set[str]) -> None:
     """Raise where explicit chunks name a dimension that no converted variable has."""
     unknown = [d for d in chunks if d not in known]
     if unknown:
-        raise SelectionError(
+        raise OptionError(
             f"chunks: no converted variable has a dimension {unknown[0]!r}; they have {', '.join(sorted(known))}"
         )
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cfagg.errors import LimitError, OptionError, SelectionError, UnsupportedError
+from cfagg.errors import LimitError, OptionError, UnsupportedError
 
 __all__ = ["DEFAULT_MEMORY", "Options", "check_target_name", "parse_size"]
 
@@ -105,7 +105,7 @@ class Options:
 
         Raises
         ------
-        UnsupportedError, LimitError, SelectionError
+        UnsupportedError, LimitError, OptionError
             If an option has a value that is not known.
         """
         _one_of("zarr_format", zarr_format, (3, 2))
@@ -120,7 +120,7 @@ class Options:
         if isinstance(variables, str):
             variables = (variables,)
         if variables is not None and not variables:
-            raise SelectionError("variables=() selects nothing; name one variable at least, or pass None for all")
+            raise OptionError("variables=() selects nothing; name one variable at least, or pass None for all")
         return cls(
             None if variables is None else tuple(variables),
             3 if zarr_format == 3 else 2,

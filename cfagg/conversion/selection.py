@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cfagg.errors import SelectionError
+from cfagg.errors import OptionError
 from cfagg.source import Group
 
 __all__ = ["select"]
@@ -31,7 +31,7 @@ def select(root: Group, wanted: Sequence[str] | None) -> set[str]:
 
     Raises
     ------
-    SelectionError
+    OptionError
         If there is no such variable.
     """
     known = {path: (group, name) for group in root.walk() for path, name in _paths(group)}
@@ -40,7 +40,7 @@ def select(root: Group, wanted: Sequence[str] | None) -> set[str]:
     todo = [w.strip("/") for w in wanted]
     unknown = [w for w in todo if w not in known]
     if unknown:
-        raise SelectionError(
+        raise OptionError(
             f"there is no variable {', '.join(map(repr, unknown))}; the variables are {', '.join(known) or 'none'}"
         )
     chosen: set[str] = set()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import SelectionError
+from cfagg.errors import OptionError, SelectionError
 from cfagg.observations.dates import first_second, last_second
 from cfagg.observations.findings import Finding
 
@@ -50,7 +50,7 @@ def chosen_range(store: ObservationStore, index: Index | None) -> tuple[int, int
     try:
         lo = -(2**62) if start is None else first_second(start)
         hi = 2**62 if end is None else last_second(end) + 1
-    except SelectionError:
+    except (OptionError, SelectionError):
         return None
     return index.find(lo, max(lo, hi))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from cfagg.errors import ConventionError, Problem, SelectionError
+from cfagg.errors import ConventionError, OptionError, Problem, SelectionError
 from cfagg.observations.dates import epoch_text, first_second, last_second
 
 __all__ = ["ALL", "Choice", "parse_choice"]
@@ -178,7 +178,7 @@ def _dates(value: Mapping[str, Any], where: str, problems: list[Problem]) -> Cho
         given = value.get(key)
         try:
             ends.append(None if given is None else second(given))
-        except SelectionError as error:
+        except (OptionError, SelectionError) as error:
             problems.append(Problem(f"{where}.{key}", error.message))
             ends.append(None)
     start, end = ends

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.errors import ConventionError, FragmentMismatchError, Problem, SelectionError
+from cfagg.errors import ConventionError, FragmentMismatchError, OptionError, Problem
 from cfagg.observations.dataset import Observations
 from cfagg.observations.dates import parse_frequency
 from cfagg.observations.windows import format_duration
@@ -43,7 +43,7 @@ def with_statistics(dataset: Observations, value: Any, options: Any = None, allo
 
     Raises
     ------
-    SelectionError
+    OptionError
         Variables without statistics, all of them at once; numbers that are not one per variable.
     """
     plan = dataset.plan
@@ -64,7 +64,7 @@ def with_statistics(dataset: Observations, value: Any, options: Any = None, allo
     elif isinstance(value, Mapping):
         found = _given(value, names)
     else:
-        raise SelectionError(
+        raise OptionError(
             f"statistics={value!r:.80} must be a mapping, a dataset, the path of a store, or a choice of rows such as "
             '"80% of records"'
         )
@@ -84,7 +84,7 @@ def stored_tendencies(dataset: Observations, step: Any = None) -> dict[str, Any]
 
     Raises
     ------
-    SelectionError
+    OptionError
         If the store has none of this step.
     FragmentMismatchError
         If one of them has another number of values than the store has variables.
@@ -108,7 +108,7 @@ def stored_tendencies(dataset: Observations, step: Any = None) -> dict[str, Any]
             )
         found[name] = read_small(store.source, array).astype(np.float64)[positions]
     if not found:
-        raise SelectionError(
+        raise OptionError(
             f"{store.path} has no statistics of tendencies over {text}: name the step in the recipe "
             f"(statistics: tendencies: [{text}]) and build the store again"
         )
@@ -128,7 +128,7 @@ def _choice(value: Any) -> Any:
     try:
         return parse_choice(value)
     except ConventionError as error:
-        raise SelectionError(error.message, error.problems) from None
+        raise OptionError(error.message, error.problems) from None
 
 
 def _of_rows(store: ObservationStore, index: Index, choice: Any) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def _by_name(
     """Return statistics of the wanted variables, in their order."""
     places = {name: i for i, name in enumerate(names)}
     if missing := [n for n in wanted if n not in places]:
-        raise SelectionError(f"{where} lack variables", [Problem(n, "is not among them") for n in missing])
+        raise OptionError(f"{where} lack variables", [Problem(n, "is not among them") for n in missing])
     return {k: [float(v[places[n]]) for n in wanted] for k, v in statistics.items()}
 
 
@@ -174,5 +174,5 @@ def _given(value: Mapping[str, Any], names: Sequence[str]) -> dict[str, list[flo
             continue
         found[str(key)] = column.tolist()
     if problems:
-        raise SelectionError("statistics= does not fit the variables", problems)
+        raise OptionError("statistics= does not fit the variables", problems)
     return found

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.errors import LimitError, SelectionError
+from cfagg.errors import LimitError, OptionError
 from cfagg.observations.windows import format_duration, parse_duration
 
 __all__ = ["SampleDates", "epoch_text", "first_second", "last_second", "parse_frequency", "sample_dates"]
@@ -51,7 +51,7 @@ def first_second(value: Any) -> int:
 
     Raises
     ------
-    SelectionError
+    OptionError
         What is no date, a date that the calendar does not have, or a fraction of a second.
 
     Examples
@@ -95,7 +95,7 @@ def parse_frequency(value: Any) -> int:
 
     Raises
     ------
-    SelectionError
+    OptionError
         Where it is no span of time, not positive or has a fraction of a second.
 
     Examples
@@ -105,7 +105,7 @@ def parse_frequency(value: Any) -> int:
     """
     seconds = parse_duration(value)
     if seconds <= 0 or seconds.denominator != 1:
-        raise SelectionError(f"the frequency {value!r} must be a positive number of whole seconds")
+        raise OptionError(f"the frequency {value!r} must be a positive number of whole seconds")
     return int(seconds)
 
 
@@ -121,31 +121,31 @@ def _span(value: Any) -> tuple[int, int]:
         value = _digits(int(value))
     if isinstance(value, str):
         return _span_of_text(value.strip())
-    raise SelectionError(f"{value!r} is not a date: it must be {_FORMS}")
+    raise OptionError(f"{value!r} is not a date: it must be {_FORMS}")
 
 
 def _digits(number: int) -> str:
     text = str(number) if 0 <= number < 10**9 else ""
     if len(text) not in {4, 6, 8}:
-        raise SelectionError(f"{number} is not a date: as a number it is YYYY, YYYYMM or YYYYMMDD")
+        raise OptionError(f"{number} is not a date: as a number it is YYYY, YYYYMM or YYYYMMDD")
     return text
 
 
 def _span_of_text(text: str) -> tuple[int, int]:
     match = _TEXT.fullmatch(text) if len(text) <= 64 else None
     if match is None:
-        raise SelectionError(f"{text[:64]!r} is not a date: it must be {_FORMS}")
+        raise OptionError(f"{text[:64]!r} is not a date: it must be {_FORMS}")
     year, month, day, hour, minute, second, fraction, zone = match.groups()
     if hour is None:
         return _period(text, int(year), int(month) if month else None, int(day) if day else None)
     if day is None:
-        raise SelectionError(f"{text!r} is not a date: a time needs a day before it")
+        raise OptionError(f"{text!r} is not a date: a time needs a day before it")
     if fraction and int(fraction):
-        raise SelectionError(f"{text!r} has a fraction of a second: the dates of samples are whole seconds")
+        raise OptionError(f"{text!r} has a fraction of a second: the dates of samples are whole seconds")
     start, _ = _period(text, int(year), int(month), int(day))
     clock = int(hour), int(minute or 0), int(second or 0)
     if clock[1] > 59 or clock[2] > 59 or clock > (24, 0, 0):
-        raise SelectionError(f"{text!r} is not a date: there is no time {clock[0]:02}:{clock[1]:02}:{clock[2]:02}")
+        raise OptionError(f"{text!r} is not a date: there is no time {clock[0]:02}:{clock[1]:02}:{clock[2]:02}")
     epoch = start + clock[0] * 3600 + clock[1] * 60 + clock[2] - _zone(zone)
     return epoch, epoch + 1
 
@@ -162,7 +162,7 @@ def _period(value: Any, year: int, month: int | None, day: int | None) -> tuple[
     try:
         first = dt.date(year, month or 1, day or 1).toordinal()
     except ValueError as error:
-        raise SelectionError(f"{value!s:.64} is not a date: {error}") from None
+        raise OptionError(f"{value!s:.64} is not a date: {error}") from None
     if day is not None:
         after = first + 1
     elif month is not None:
@@ -183,9 +183,9 @@ def _days_of_month(year: int, month: int) -> int:
 
 def _instant(value: Any, time: dt.datetime) -> tuple[int, int]:
     if time != time:  # noqa: PLR0124 - pandas' NaT is a datetime
-        raise SelectionError("NaT is not a date")
+        raise OptionError("NaT is not a date")
     if time.microsecond or getattr(value, "nanosecond", 0):
-        raise SelectionError(f"{value!s} has a fraction of a second: the dates of samples are whole seconds")
+        raise OptionError(f"{value!s} has a fraction of a second: the dates of samples are whole seconds")
     delta = time.replace(tzinfo=None) - dt.datetime(1970, 1, 1) - (time.utcoffset() or dt.timedelta())
     epoch = delta // dt.timedelta(seconds=1)
     return epoch, epoch + 1
@@ -194,14 +194,14 @@ def _instant(value: Any, time: dt.datetime) -> tuple[int, int]:
 def _span_of_numpy(value: np.datetime64) -> tuple[int, int]:
     unit = np.datetime_data(value.dtype)[0]
     if np.isnat(value):
-        raise SelectionError("NaT is not a date")
+        raise OptionError("NaT is not a date")
     if unit in {"Y", "M", "D"}:
         year, *rest = str(value).rsplit("-", {"Y": 0, "M": 1, "D": 2}[unit])
         if re.fullmatch(r"[0-9]{4}", year):
             return _period(value, int(year), *([*(int(r) for r in rest), None, None][:2]))
     epoch = value.astype("datetime64[s]")
     if epoch != value:
-        raise SelectionError(f"{value} has a fraction of a second: the dates of samples are whole seconds")
+        raise OptionError(f"{value} has a fraction of a second: the dates of samples are whole seconds")
     seconds = int(epoch.astype(np.int64))
     return seconds, seconds + 1
 
@@ -219,7 +219,7 @@ class SampleDates:
 
     Raises
     ------
-    SelectionError
+    OptionError
         If `end` is before `start`.
 
     Examples
@@ -234,7 +234,7 @@ class SampleDates:
 
     def __post_init__(self) -> None:
         if self.end < self.start:
-            raise SelectionError(
+            raise OptionError(
                 f"the end {epoch_text(self.end)} is before the start {epoch_text(self.start)}: there is no sample"
             )
 
@@ -278,7 +278,7 @@ def sample_dates(start: Any, end: Any, frequency: Any, held: tuple[int, int] | N
 
     Raises
     ------
-    SelectionError
+    OptionError
         If `end` is before `start`, or one of them is left out and there is no observation.
 
     Examples
@@ -288,7 +288,7 @@ def sample_dates(start: Any, end: Any, frequency: Any, held: tuple[int, int] | N
     (61364, '2020-12-31T18:00:00')
     """
     if held is None and (start is None or end is None):
-        raise SelectionError("the store holds no observation, so start= and end= must be given")
+        raise OptionError("the store holds no observation, so start= and end= must be given")
     first, last = held or (0, 0)
     return SampleDates(
         first if start is None else first_second(start),

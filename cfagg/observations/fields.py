@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.errors import CalendarError, Problem, SelectionError
+from cfagg.errors import CalendarError, OptionError, Problem, SelectionError
 from cfagg.observations.dates import epoch_text
 from cfagg.observations.metadata import as_json
 from cfagg.observations.numbering import sample_numbers
@@ -78,7 +78,7 @@ class Fields:
 
     Raises
     ------
-    SelectionError
+    OptionError
         No time, variables that are not there, that are not numbers or that have different grids; times that are not
         whole seconds or stand twice.
     CalendarError
@@ -96,7 +96,7 @@ class Fields:
     def __init__(self, dataset: xr.Dataset, variables: Any = None, time: str | None = None) -> None:
         self._time = _time_of(dataset) if time is None else time
         if self._time not in dataset.dims or self._time not in dataset.coords:
-            raise SelectionError(f"the fields have no time {self._time!r}: their dimensions are {dict(dataset.sizes)}")
+            raise OptionError(f"the fields have no time {self._time!r}: their dimensions are {dict(dataset.sizes)}")
         self.variables = _chosen(dataset, self._time, variables)
         self.dims = tuple(d for d in map(str, dataset[_first(dataset, self)].dims) if d != self._time)
         _check_grids(dataset, self)
@@ -149,7 +149,7 @@ class Fields:
 
         Raises
         ------
-        SelectionError
+        OptionError
             If the Dataset has no latitudes or longitudes, or they do not describe the grid.
         """
         latitudes, longitudes = self._places
@@ -165,7 +165,7 @@ class Fields:
         for kind in _COORDINATES:
             name = _coordinate(self._dataset, kind)
             if name is None or not set(map(str, self._dataset[name].dims)) <= set(self.dims):
-                raise SelectionError(f"the fields have no coordinate {kind} along the dimensions {self.dims}")
+                raise OptionError(f"the fields have no coordinate {kind} along the dimensions {self.dims}")
             coordinate = self._dataset[name]
             places = [1 if d not in coordinate.dims else self._dataset.sizes[d] for d in self.dims]
             ordered = coordinate.transpose(*(d for d in self.dims if d in coordinate.dims))
@@ -207,7 +207,7 @@ def _time_of(dataset: xr.Dataset) -> str:
         if is_dates or coordinate.attrs.get("standard_name") == "time" or coordinate.attrs.get("axis") == "T":
             found.append(name)
     if len(found) != 1:
-        raise SelectionError(
+        raise OptionError(
             f"the fields have {'no' if not found else 'several'} dimensions of time ({', '.join(found) or 'none'} of "
             f"{', '.join(map(str, dataset.dims))}): give Fields(dataset, time=...)"
         )
@@ -231,9 +231,9 @@ def _chosen(dataset: xr.Dataset, time: str, variables: Any) -> tuple[str, ...]:
         if n in dataset.data_vars and dataset[n].dtype.kind not in "fiu"
     ]
     if problems:
-        raise SelectionError(f"the fields are {', '.join(map(str, dataset.data_vars))}", problems)
+        raise OptionError(f"the fields are {', '.join(map(str, dataset.data_vars))}", problems)
     if not names:
-        raise SelectionError(f"the Dataset has no variable of numbers with the dimension {time!r}")
+        raise OptionError(f"the Dataset has no variable of numbers with the dimension {time!r}")
     return tuple(names)
 
 
@@ -250,7 +250,7 @@ def _check_grids(dataset: xr.Dataset, fields: Fields) -> None:
         if {str(d) for d in dataset[n].dims} - {fields._time} != set(fields.dims)
     ]
     if problems:
-        raise SelectionError(
+        raise OptionError(
             "the fields have different grids: name those of one grid, Fields(dataset, variables=[...])", problems
         )
 
@@ -260,29 +260,29 @@ def _epochs(dataset: xr.Dataset, time: str) -> Int64:
     times = dataset[time].values
     if times.dtype.kind == "M":
         if np.isnat(times).any():
-            raise SelectionError(f"the time {time!r} of the fields has missing values")
+            raise OptionError(f"the time {time!r} of the fields has missing values")
         seconds = times.astype("datetime64[s]")
         uneven = seconds != times
         if uneven.any():
-            raise SelectionError(f"the field at {times[uneven][0]} is not at a whole second")
+            raise OptionError(f"the field at {times[uneven][0]} is not at a whole second")
         epochs: Int64 = seconds.astype(np.int64)
     else:
         epochs = np.array([_of_cftime(t, time) for t in times.tolist()], np.int64)
     if len(np.unique(epochs)) != len(epochs):
         values, counts = np.unique(epochs, return_counts=True)
-        raise SelectionError(f"the fields have the time {epoch_text(values[counts > 1][0])} several times")
+        raise OptionError(f"the fields have the time {epoch_text(values[counts > 1][0])} several times")
     return epochs
 
 
 def _of_cftime(value: Any, time: str) -> int:
     calendar = getattr(value, "calendar", None)
     if calendar is None:
-        raise SelectionError(f"the time {time!r} of the fields holds {value!r}, which is no date")
+        raise OptionError(f"the time {time!r} of the fields holds {value!r}, which is no date")
     text = f"{value.year:04}-{value.month:02}-{value.day:02}T{value.hour:02}:{value.minute:02}:{value.second:02}"
     if calendar not in _CALENDARS:
         raise CalendarError(f"the field at {text} is of the calendar {calendar!r}; observations have standard dates")
     if value.microsecond:
-        raise SelectionError(f"the field at {value} is not at a whole second")
+        raise OptionError(f"the field at {value} is not at a whole second")
     epoch = int(np.datetime64(text, "s").astype(np.int64))
     if calendar != "proleptic_gregorian" and epoch < _GREGORIAN:
         raise CalendarError(f"the field at {text} is before 1582-10-15, where calendars differ")

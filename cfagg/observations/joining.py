@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cfagg.errors import Problem, SelectionError
+from cfagg.errors import OptionError, Problem, SelectionError
 from cfagg.observations.dataset import Observations
 from cfagg.observations.dates import epoch_text
 from cfagg.observations.numbering import sample_numbers
@@ -40,7 +40,7 @@ class JoinedSample(Mapping[str, Any]):
     def date(self) -> np.datetime64:
         """Date of the sample, datetime64[s]."""
         if len(self.dates) != 1:
-            raise SelectionError(f"{len(self.dates)} samples have no one date: see dates")
+            raise OptionError(f"{len(self.dates)} samples have no one date: see dates")
         date: np.datetime64 = self.dates[0]
         return date
 
@@ -173,7 +173,7 @@ def join_observations(
 
     Raises
     ------
-    SelectionError
+    OptionError
         Dates that differ, all differences at once; no date in common; names that stand twice.
 
     Notes
@@ -199,7 +199,7 @@ def join_observations(
     >>> folder.cleanup()
     """
     if dates not in ("same", "common"):
-        raise SelectionError(f"dates={dates!r} must be 'same' or 'common'")
+        raise OptionError(f"dates={dates!r} must be 'same' or 'common'")
     members = {name: _member(name, value) for name, value in _named(datasets).items()}
     held = {name: _epochs(member) for name, member in members.items()}
     if dates == "common":
@@ -207,7 +207,7 @@ def join_observations(
         for own in held.values():
             epochs = np.sort(own) if epochs is None else np.intersect1d(epochs, own)
         if epochs is None or not len(epochs):
-            raise SelectionError("the datasets have no date in common", _extents(held))
+            raise OptionError("the datasets have no date in common", _extents(held))
     else:
         epochs = _same(members, held)
     return Joined(members, epochs, {name: _positions(own, epochs) for name, own in held.items()})
@@ -217,16 +217,16 @@ def _named(datasets: Any) -> dict[str, Any]:
     if isinstance(datasets, Mapping):
         named = {str(k): v for k, v in datasets.items()}
     elif isinstance(datasets, (str, bytes)) or not isinstance(datasets, Sequence):
-        raise SelectionError(f"{datasets!r:.80} is no mapping of names to datasets, and no sequence of datasets")
+        raise OptionError(f"{datasets!r:.80} is no mapping of names to datasets, and no sequence of datasets")
     else:
         names = [PurePosixPath(d.path.rstrip("/")).stem if isinstance(d, Observations) else "fields" for d in datasets]
         if twice := sorted({n for n in names if names.count(n) > 1}):
-            raise SelectionError(
+            raise OptionError(
                 f"several datasets are named {', '.join(twice)}: give names, join_observations({{'a': ..., 'b': ...}})"
             )
         named = dict(zip(names, datasets, strict=True))
     if not named:
-        raise SelectionError("there is no dataset to join")
+        raise OptionError("there is no dataset to join")
     return named
 
 
@@ -238,7 +238,7 @@ def _member(name: str, value: Any) -> Any:
     xarray = sys.modules.get("xarray")
     if xarray is not None and isinstance(value, xarray.Dataset):
         return Fields(value)
-    raise SelectionError(
+    raise OptionError(
         f"{name!r} is {type(value).__name__}: it must be a dataset of cfagg.open_observations, an xarray.Dataset or "
         "Fields of one"
     )
@@ -265,7 +265,7 @@ def _same(members: Mapping[str, Any], held: Mapping[str, Int64]) -> Int64:
                 )
             )
     if problems:
-        raise SelectionError(
+        raise OptionError(
             "the datasets have different dates: open them with the same start, end and frequency, or join them with "
             "dates='common'",
             problems,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from cfagg.errors import SelectionError
+from cfagg.errors import OptionError
 from cfagg.observations.dataset import Observations
 from cfagg.observations.dates import sample_dates
 from cfagg.observations.plan import Plan
@@ -92,7 +92,7 @@ def open_observations(
 
     Raises
     ------
-    SelectionError
+    OptionError
         Dates, windows, variables, areas or thinnings that are not understood or not there.
     SourceError
         There is no such store, or its metadata are damaged.
@@ -126,7 +126,7 @@ def open_observations(
     from cfagg.observations.store import open_store
 
     if isinstance(path, (list, tuple)):
-        raise SelectionError(
+        raise OptionError(
             "open_observations opens one store; open each, and give the datasets to cfagg.join_observations"
         )
     # What needs no store is checked first: a mistake is told at once, wherever the store is.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cfagg.errors import SelectionError
+from cfagg.errors import OptionError
 from cfagg.observations.dates import SampleDates, first_second, last_second, parse_frequency
 from cfagg.observations.sample import DELTATIME
 from cfagg.observations.selection import Area, Columns, parse_area
@@ -54,16 +54,16 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise SelectionError(f"sample={self.kind!r} is no kind of sample: it must be {' or '.join(KINDS)}")
+            raise OptionError(f"sample={self.kind!r} is no kind of sample: it must be {' or '.join(KINDS)}")
         if self.kind != "deltatime":
             return
         if taken := sorted(set(DELTATIME) & set(self.columns.names)):
-            raise SelectionError(
+            raise OptionError(
                 f"sample='deltatime' has columns of its own named {', '.join(taken)}: rename these variables (rename=)"
             )
         lo, hi = self.window.offsets
         if max(abs(lo), abs(hi - 1)) > _EXACT:
-            raise SelectionError(
+            raise OptionError(
                 f"the window {self.window} reaches more than 2**24 seconds (194 days) from the sample's date: a column "
                 "'deltatime' of float32 cannot hold that exactly; use sample='data' and ds.details(i).timedeltas"
             )

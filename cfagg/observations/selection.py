@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.errors import Problem, SelectionError
+from cfagg.errors import OptionError, Problem
 
 __all__ = ["Area", "Columns", "parse_area"]
 
@@ -67,7 +67,7 @@ class Columns:
 
         Raises
         ------
-        SelectionError
+        OptionError
             Unknown or repeated names, all of them at once; an order that leaves variables out; no variable left.
 
         Examples
@@ -85,18 +85,18 @@ class Columns:
         if reorder is not None:
             names = _reordered(reorder, names)
         if not names:
-            raise SelectionError("no variable is left: select= and drop= leave out all of them")
+            raise OptionError("no variable is left: select= and drop= leave out all of them")
         stored = dict(zip(self.names, self.stored, strict=True))
         new: dict[str, Any] = dict(zip(names, names, strict=True))
         if rename is not None:
             if not isinstance(rename, Mapping):
-                raise SelectionError(f"rename={rename!r} must be a mapping of present names to new names")
+                raise OptionError(f"rename={rename!r} must be a mapping of present names to new names")
             _names("rename", list(rename), names)
             new.update(rename)
         if wrong := [n for n in new.values() if not (isinstance(n, str) and n)]:
-            raise SelectionError(f"rename= gives {wrong[0]!r} as a name: names are text")
+            raise OptionError(f"rename= gives {wrong[0]!r} as a name: names are text")
         if repeated := sorted({n for n in new.values() if list(new.values()).count(n) > 1}):
-            raise SelectionError(f"rename= gives several variables the name {', '.join(map(repr, repeated))}")
+            raise OptionError(f"rename= gives several variables the name {', '.join(map(repr, repeated))}")
         return Columns(tuple(new[n] for n in names), tuple(stored[n] for n in names))
 
     def positions(self, variables: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -112,7 +112,7 @@ def _names(option: str, value: Any, known: Sequence[str]) -> list[str]:
     elif isinstance(value, Iterable) and not isinstance(value, Mapping):
         names = list(value)
     else:
-        raise SelectionError(f"{option}={value!r} must be the name of a variable or a sequence of names")
+        raise OptionError(f"{option}={value!r} must be the name of a variable or a sequence of names")
     problems = []
     for name in dict.fromkeys(map(str, names)):
         if name not in known:
@@ -122,7 +122,7 @@ def _names(option: str, value: Any, known: Sequence[str]) -> list[str]:
             problems.append(Problem(option, f"{name!r} is named {names.count(name)} times"))
     if problems:
         there = ", ".join(known[:30]) + (", …" if len(known) > 30 else "")
-        raise SelectionError(f"{option}= does not fit the variables {there}", problems)
+        raise OptionError(f"{option}= does not fit the variables {there}", problems)
     return names
 
 
@@ -131,11 +131,11 @@ def _reordered(order: Any, names: list[str]) -> list[str]:
         return sorted(names)
     if isinstance(order, Mapping):
         if sorted(order.values()) != list(range(len(order))):
-            raise SelectionError(f"reorder= must give the places 0 to {len(order) - 1}, each once")
+            raise OptionError(f"reorder= must give the places 0 to {len(order) - 1}, each once")
         order = sorted(order, key=order.__getitem__)
     new = _names("reorder", order, names)
     if missing := [n for n in names if n not in new]:
-        raise SelectionError(f"reorder= leaves out {', '.join(missing)}: it must name all variables; see select=")
+        raise OptionError(f"reorder= leaves out {', '.join(missing)}: it must name all variables; see select=")
     return new
 
 
@@ -166,12 +166,12 @@ class Area:
     def __post_init__(self) -> None:
         bounds = (self.north, self.west, self.south, self.east)
         if not all(math.isfinite(b) for b in bounds):
-            raise SelectionError(f"area={bounds} must be four finite numbers")
+            raise OptionError(f"area={bounds} must be four finite numbers")
         if not -90 <= self.south <= self.north <= 90:
             why = f"from {self.south} to {self.north} is no range of latitudes"
-            raise SelectionError(f"area={bounds} is (north, west, south, east): {why}")
+            raise OptionError(f"area={bounds} is (north, west, south, east): {why}")
         if self.east < self.west and self.west - self.east > 360:
-            raise SelectionError(f"area={bounds} is (north, west, south, east): more than a turn from west to east")
+            raise OptionError(f"area={bounds} is (north, west, south, east): more than a turn from west to east")
 
     def mask(self, latitudes: Floats, longitudes: Floats) -> Mask:
         """Return which places lie in the area; those without a place do not.
@@ -214,7 +214,7 @@ def parse_area(value: Any) -> Area | None:
             return Area(**{str(k): float(v) for k, v in value.items()})
         north, west, south, east = (float(v) for v in value)
     except (TypeError, ValueError) as error:
-        if isinstance(error, SelectionError):
+        if isinstance(error, OptionError):
             raise
-        raise SelectionError(f"area={value!r} must be four numbers: (north, west, south, east) in degrees") from None
+        raise OptionError(f"area={value!r} must be four numbers: (north, west, south, east) in degrees") from None
     return Area(north, west, south, east)

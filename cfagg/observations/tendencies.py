@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import ConventionError, Problem, SelectionError
+from cfagg.errors import ConventionError, OptionError, Problem, SelectionError
 from cfagg.observations.dates import parse_frequency
 from cfagg.observations.statistics import Accumulator
 from cfagg.observations.windows import format_duration
@@ -121,7 +121,7 @@ def _degrees(value: Any) -> Fraction:
 def _seconds(value: Any, where: str, problems: list[Problem]) -> int:
     try:
         return parse_frequency(value)
-    except SelectionError as error:
+    except (OptionError, SelectionError) as error:
         problems.append(Problem(where, error.message))
         return 0
 

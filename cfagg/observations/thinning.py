@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cfagg.errors import SelectionError
+from cfagg.errors import OptionError
 
 __all__ = ["Thinning", "parse_thinning"]
 
@@ -44,7 +44,7 @@ class Thinning:
         }
         if not good[self.method]:
             must = {"every": "a whole number from 1", "random": "above 0 and at most 1", "grid": "from 0.001 to 180"}
-            raise SelectionError(f"thin={{{self.method!r}: {self.amount}}}: the amount must be {must[self.method]}")
+            raise OptionError(f"thin={{{self.method!r}: {self.amount}}}: the amount must be {must[self.method]}")
 
     @property
     def option(self) -> dict[str, float]:
@@ -112,7 +112,7 @@ def parse_thinning(value: Any) -> Thinning | None:
 
     Raises
     ------
-    SelectionError
+    OptionError
         Anything else.
 
     Examples
@@ -122,7 +122,7 @@ def parse_thinning(value: Any) -> Thinning | None:
     """
     if value is None or isinstance(value, Thinning):
         return value
-    wrong = SelectionError(
+    wrong = OptionError(
         f'thin={value!r} must be a whole number n (every n-th row), a fraction below 1, or {{"every": n}}, '
         '{"random": fraction, "seed": number} or {"grid": degrees}'
     )

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from cfagg.errors import SelectionError
+from cfagg.errors import OptionError
 
 __all__ = ["Window", "format_duration", "parse_duration", "parse_window"]
 
@@ -64,7 +64,7 @@ def parse_duration(value: Any) -> Fraction:
 
     Raises
     ------
-    SelectionError
+    OptionError
         Text that is none of these; months and years, whose lengths differ.
 
     Examples
@@ -82,22 +82,22 @@ def parse_duration(value: Any) -> Fraction:
         seconds += Fraction(int(getattr(value, "nanoseconds", 0)), 10**9)
     elif isinstance(value, (int, float, Fraction, np.integer, np.floating)) and not isinstance(value, bool):
         if not np.isfinite(float(value)):
-            raise SelectionError(f"{value!r} is not a span of time: it must be {_FORMS}")
+            raise OptionError(f"{value!r} is not a span of time: it must be {_FORMS}")
         exact = value if isinstance(value, (int, Fraction)) else Fraction(repr(float(value)))
         seconds = Fraction(exact) * 3600
     else:
-        raise SelectionError(f"{value!r} is not a span of time: it must be {_FORMS}")
+        raise OptionError(f"{value!r} is not a span of time: it must be {_FORMS}")
     if abs(seconds) > _MAX_SECONDS:
-        raise SelectionError(f"{value!r} is longer than 100,000 years")
+        raise OptionError(f"{value!r} is longer than 100,000 years")
     return seconds
 
 
 def _from_numpy(value: np.timedelta64) -> Fraction:
     if np.isnat(value):
-        raise SelectionError("NaT is not a span of time")
+        raise OptionError("NaT is not a span of time")
     unit, count = np.datetime_data(value.dtype)
     if unit in {"Y", "M", "generic"}:
-        raise SelectionError(f"{value!r} has no fixed length: give days, hours, minutes or seconds")
+        raise OptionError(f"{value!r} has no fixed length: give days, hours, minutes or seconds")
     whole = {"W": 604800, "D": 86400, "h": 3600, "m": 60, "s": 1}
     parts = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
     size = Fraction(whole[unit]) if unit in whole else Fraction(1, parts[unit])
@@ -107,14 +107,14 @@ def _from_numpy(value: np.timedelta64) -> Fraction:
 def _from_text(text: str) -> Fraction:
     wrong = f"{text[:_MAX_TEXT]!r} is not a span of time: it must be {_FORMS}"
     if len(text) > _MAX_TEXT:
-        raise SelectionError(wrong)
+        raise OptionError(wrong)
     signed = _SIGNED.fullmatch(text.strip().lower())
     sign, body = ("", "") if signed is None else signed.groups()
     seconds = _unsigned(body)
     if seconds is None:
         if re.fullmatch(r"p.*[0-9][ym].*|.*[0-9]\s*(y|yr|year|mo|mon|month)s?", body.partition("t")[0]):
             wrong = f"{text!r} has no fixed length: months and years differ; give days, hours, minutes or seconds"
-        raise SelectionError(wrong)
+        raise OptionError(wrong)
     return -seconds if sign == "-" else seconds
 
 
@@ -176,7 +176,7 @@ class Window:
 
     Raises
     ------
-    SelectionError
+    OptionError
         If `end` is before `start`, or no whole second lies in the window.
     """
 
@@ -187,11 +187,11 @@ class Window:
 
     def __post_init__(self) -> None:
         if self.end < self.start:
-            raise SelectionError(f"the window {self} is reversed: its start is after its end")
+            raise OptionError(f"the window {self} is reversed: its start is after its end")
         lo, hi = self.offsets
         if lo >= hi:
             why = "observations have dates of whole seconds, and none lies in it"
-            raise SelectionError(f'the window {self} is empty: {why}; "[0,0]" keeps the sample\'s own second')
+            raise OptionError(f'the window {self} is empty: {why}; "[0,0]" keeps the sample\'s own second')
 
     @property
     def offsets(self) -> tuple[int, int]:
@@ -247,7 +247,7 @@ def parse_window(text: Any) -> Window:
 
     Raises
     ------
-    SelectionError
+    OptionError
         Text that is no window, a reversed window, or one that no whole second lies in.
 
     Notes
@@ -264,13 +264,13 @@ def parse_window(text: Any) -> Window:
     """
     wrong = f'{text!r} is not a window such as "(-3,+3]" or "[-1d,0]"'
     if not isinstance(text, str) or len(text) > 2 * _MAX_TEXT:
-        raise SelectionError(wrong[: 4 * _MAX_TEXT])
+        raise OptionError(wrong[: 4 * _MAX_TEXT])
     match = _WINDOW.fullmatch(text)
     if match is None:
-        raise SelectionError(f"{wrong}: two spans of time with a comma between, in round or square brackets")
+        raise OptionError(f"{wrong}: two spans of time with a comma between, in round or square brackets")
     left, start, end, right = match.groups()
     try:
         ends = parse_duration(start), parse_duration(end)
-    except SelectionError as error:
-        raise SelectionError(f"{wrong}: {error.message}") from None
+    except OptionError as error:
+        raise OptionError(f"{wrong}: {error.message}") from None
     return Window(*ends, left == "[", right == "]")

@@ -12,7 +12,7 @@ from cfagg.errors import (
     AccessError,
     FragmentNotFoundError,
     LimitError,
-    SelectionError,
+    OptionError,
     SourceError,
     TargetError,
     TargetExistsError,
@@ -183,7 +183,7 @@ def test_chosen_variables_bring_what_they_refer_to(floats, tmp_path):
     path, _ = floats
     report = convert(path, tmp_path / "out.zarr", variables=["time"])
     assert set(report.variables) == {"time", "time_bnds"}
-    with pytest.raises(SelectionError, match="there is no variable 'nope'; the variables are time"):
+    with pytest.raises(OptionError, match="there is no variable 'nope'; the variables are time"):
         convert(path, tmp_path / "b.zarr", variables=["nope"])
 
 
@@ -251,7 +251,7 @@ def test_options_that_are_not_known_are_refused_before_anything_is_written(float
     for wrong in ({"level": 99}, {"memory": "much"}, {"workers": 0}, {"chunks": {"time": 0}}):
         with pytest.raises(LimitError):
             convert(path, tmp_path / "out.zarr", **wrong)
-    with pytest.raises(SelectionError, match="'height'"):
+    with pytest.raises(OptionError, match="'height'"):
         convert(path, tmp_path / "out.zarr", chunks={"height": 3})
     with pytest.raises(SourceError):
         convert(tmp_path / "absent.nca", tmp_path / "out.zarr")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.errors import ConventionError, SelectionError
+from cfagg.errors import ConventionError, OptionError, SelectionError
 from cfagg.observations.opening import open_observations
 from cfagg.observations.selection import Area
 from cfagg.observations.thinning import Thinning
@@ -61,7 +61,7 @@ def test_any_window_has_the_rows_that_its_ends_admit(kept, before, after, closed
     text = f"{'[' if closed_start else '('}{before[0]},{after[0]}{']' if closed_end else ')'}"
     try:
         parse_window(text)
-    except SelectionError:
+    except OptionError:
         return
     when = np.datetime64(NEW_YEAR + date, "s")
     ds = open_observations(kept[0], when, when, text, "1h")
@@ -230,19 +230,19 @@ def test_deltatime_samples_have_time_and_place_before_the_variables(ds) -> None:
 
 
 def test_deltatime_of_windows_that_single_precision_cannot_hold_raises(kept) -> None:
-    with pytest.raises(SelectionError, match="194 days"):
+    with pytest.raises(OptionError, match="194 days"):
         open_observations(kept[0], 2020, 2020, "(-195d,0]", "1d", sample="deltatime")
     ds = open_observations(kept[0], 2020, 2020, "[-16777216s,16777216s]", "100d", sample="deltatime")
     assert np.array_equal(ds[1][:, 0].astype("i8"), ds[1].timedeltas)
 
 
 def test_deltatime_next_to_a_variable_of_that_name_raises(kept) -> None:
-    with pytest.raises(SelectionError, match="latitude"):
+    with pytest.raises(OptionError, match="latitude"):
         open_observations(kept[0], 2020, 2020, sample="deltatime", rename={"t": "latitude"})
 
 
 def test_an_unknown_kind_of_sample_raises(kept) -> None:
-    with pytest.raises(SelectionError, match="no kind of sample"):
+    with pytest.raises(OptionError, match="no kind of sample"):
         open_observations(kept[0], 2020, 2020, sample="columns")
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.errors import LimitError, SelectionError
+from cfagg.errors import LimitError, OptionError
 from cfagg.observations.dates import (
     SampleDates,
     epoch_text,
@@ -77,7 +77,7 @@ def test_a_full_time_is_meant_to_the_second_as_start_and_as_end(value, time) -> 
      dt.datetime(1979, 5, 31, microsecond=1), pd.Timestamp("1979-05-31 00:00:00.000000001"), "1" * 100],
 )  # fmt: skip
 def test_what_is_no_date_of_whole_seconds_raises(value) -> None:
-    with pytest.raises(SelectionError):
+    with pytest.raises(OptionError):
         first_second(value)
 
 
@@ -96,7 +96,7 @@ def test_frequencies_are_spans_of_time(value, seconds) -> None:
 
 @pytest.mark.parametrize("value", [0, "-6h", "0.5s", "P1M", "6x", None])
 def test_a_frequency_that_is_not_positive_whole_seconds_raises(value) -> None:
-    with pytest.raises(SelectionError):
+    with pytest.raises(OptionError):
         parse_frequency(value)
 
 
@@ -127,12 +127,12 @@ def test_dates_left_out_are_those_of_the_first_and_last_observation() -> None:
 
 @pytest.mark.parametrize(("start", "end"), [(None, 2020), (1979, None), (None, None)])
 def test_dates_left_out_of_an_empty_store_raise(start, end) -> None:
-    with pytest.raises(SelectionError, match="no observation"):
+    with pytest.raises(OptionError, match="no observation"):
         sample_dates(start, end, "6h", None)
 
 
 def test_an_end_before_the_start_raises() -> None:
-    with pytest.raises(SelectionError, match="before the start"):
+    with pytest.raises(OptionError, match="before the start"):
         sample_dates(2020, 1979, "6h", None)
 
 

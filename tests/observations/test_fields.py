@@ -11,7 +11,7 @@ import xarray as xr
 
 import cfagg
 from cfagg.demo import sample
-from cfagg.errors import CalendarError, SelectionError
+from cfagg.errors import CalendarError, OptionError
 from cfagg.observations.fields import Fields
 
 TIMES = np.array(["2020-01-01T00", "2020-01-01T06", "2020-01-01T12"], "M8[ns]")
@@ -71,7 +71,7 @@ def test_places_may_have_both_dimensions_or_be_those_of_points() -> None:
 def test_fields_without_places_have_values_but_no_details() -> None:
     fields = Fields(xr.Dataset({"t": (("time", "cell"), np.zeros((3, 2)))}, {"time": TIMES}))
     assert fields[0].shape == (1, 2)
-    with pytest.raises(SelectionError, match="no coordinate latitude"):
+    with pytest.raises(OptionError, match="no coordinate latitude"):
         fields.details(0)
 
 
@@ -99,21 +99,21 @@ def test_another_calendar_raises(calendar) -> None:
     ],
 )
 def test_times_that_are_no_dates_of_whole_seconds_or_stand_twice_raise(times) -> None:
-    with pytest.raises(SelectionError):
+    with pytest.raises(OptionError):
         Fields(gridded().assign_coords(time=times))
 
 
 def test_variables_that_cannot_be_stacked_raise_all_at_once() -> None:
     other = gridded(a=(("time", "z"), np.zeros((3, 5))), b=(("time",), np.zeros(3)))
-    with pytest.raises(SelectionError, match="different grids") as caught:
+    with pytest.raises(OptionError, match="different grids") as caught:
         Fields(other)
     assert [p.where for p in caught.value.problems] == ["a", "b"]
-    with pytest.raises(SelectionError) as caught:
+    with pytest.raises(OptionError) as caught:
         Fields(gridded(name=(("time",), ["a", "b", "c"])), ["t", "x", "name"])
     assert [p.where for p in caught.value.problems] == ["x", "name"]
-    with pytest.raises(SelectionError, match="dimensions of time"):
+    with pytest.raises(OptionError, match="dimensions of time"):
         Fields(gridded().isel(time=0))
-    with pytest.raises(SelectionError, match="no time"):
+    with pytest.raises(OptionError, match="no time"):
         Fields(gridded(), time="z")
 
 

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import cfagg
-from cfagg.errors import SelectionError
+from cfagg.errors import OptionError, SelectionError
 from cfagg.observations.fields import Fields
 from tests.observations.small_stores import hourly
 
@@ -48,7 +48,7 @@ def test_a_joined_sample_has_the_part_of_each_dataset(pair) -> None:
 
 def test_datasets_of_a_sequence_are_named_after_their_stores(pair) -> None:
     assert cfagg.join_observations([*pair, analysis()]).names == ("synop", "buoys", "fields")
-    with pytest.raises(SelectionError, match="several datasets are named synop"):
+    with pytest.raises(OptionError, match="several datasets are named synop"):
         cfagg.join_observations([pair[0], pair[0]])
 
 
@@ -91,7 +91,7 @@ def test_iterating_ends_with_the_last_sample(pair) -> None:
 def test_dates_that_differ_raise_with_every_difference(pair) -> None:
     other = pair[1].subset(frequency="12h")
     late = analysis("2020-01-01T12:00")
-    with pytest.raises(SelectionError, match="dates='common'") as caught:
+    with pytest.raises(OptionError, match="dates='common'") as caught:
         cfagg.join_observations({"a": pair[0], "b": other, "c": pair[1], "d": late})
     assert [p.where for p in caught.value.problems] == ["b", "d"]
     assert "no field at 2 of 12 dates, the first 2020-01-01T00:00:00" in str(caught.value)
@@ -109,18 +109,18 @@ def test_common_dates_are_those_that_all_have(pair) -> None:
 
 
 def test_no_common_date_raises(pair) -> None:
-    with pytest.raises(SelectionError, match="no date in common"):
+    with pytest.raises(OptionError, match="no date in common"):
         cfagg.join_observations({"a": pair[0], "b": analysis("1990-01-01")}, dates="common")
 
 
 @pytest.mark.parametrize("datasets", [[], {}, "synop.zarr", ["synop.zarr"], {"a": 3}, 3])
 def test_what_is_no_dataset_raises(datasets) -> None:
-    with pytest.raises(SelectionError):
+    with pytest.raises(OptionError):
         cfagg.join_observations(datasets)
 
 
 def test_an_unknown_way_to_choose_dates_raises(pair) -> None:
-    with pytest.raises(SelectionError, match="must be 'same' or 'common'"):
+    with pytest.raises(OptionError, match="must be 'same' or 'common'"):
         cfagg.join_observations(pair, dates="all")
 
 

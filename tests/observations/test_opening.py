@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cfagg
-from cfagg.errors import SelectionError, SourceError
+from cfagg.errors import OptionError, SourceError
 from tests.observations.loaders import sample
 from tests.observations.servers import served
 from tests.observations.small_stores import NEW_YEAR, VARIABLES, hourly, table, write
@@ -38,7 +38,7 @@ def kept(tmp_path_factory):
     ],
 )
 def test_what_cannot_be_honoured_raises_when_the_store_is_opened(kept, options) -> None:
-    with pytest.raises(SelectionError):
+    with pytest.raises(OptionError):
         cfagg.open_observations(kept[0], **{"start": 2020, "end": 2020, **options})
 
 
@@ -48,7 +48,7 @@ def test_a_store_that_is_not_there_raises(tmp_path) -> None:
 
 
 def test_several_paths_lead_to_joining(kept) -> None:
-    with pytest.raises(SelectionError, match="join_observations"):
+    with pytest.raises(OptionError, match="join_observations"):
         cfagg.open_observations([kept[0], kept[0]], 2020, 2020)
 
 
@@ -96,7 +96,7 @@ def test_statistics_may_be_those_of_another_store_by_the_names_in_it(kept, tmp_p
     for value in (other, str(other)):
         found = opened(kept, value, select=["t", "v"], rename={"t": "temperature"})
         assert np.allclose(found["mean"], rows[:, [6, 4]].astype("f8").mean(axis=0))
-    with pytest.raises(SelectionError) as caught:
+    with pytest.raises(OptionError) as caught:
         opened(kept, other)
     assert [p.where for p in caught.value.problems] == ["u"]
 
@@ -131,12 +131,12 @@ def test_statistics_stay_with_their_variables_in_a_subset(kept) -> None:
      {"over": "records"}],
 )  # fmt: skip
 def test_statistics_that_do_not_fit_raise(kept, statistics) -> None:
-    with pytest.raises(SelectionError):
+    with pytest.raises(OptionError):
         opened(kept, statistics)
 
 
 def test_all_problems_of_statistics_are_told_at_once(kept) -> None:
-    with pytest.raises(SelectionError) as caught:
+    with pytest.raises(OptionError) as caught:
         opened(kept, {"mean": {"t": 1}, "stdev": [1], "maximum": [1, 2, 3]})
     assert [p.where for p in caught.value.problems] == ["mean", "stdev"]
 
@@ -168,12 +168,12 @@ def test_statistics_of_tendencies_are_those_that_the_recipe_asked_for(tmp_path) 
     assert np.allclose(found["mean"], [-6, np.diff(hours**2).mean()])
     assert np.allclose(found["stdev"], [0, np.diff(hours**2).std()])
     assert np.array_equal(ds.statistics_tendencies("PT6H")["maximum"], found["maximum"])
-    with pytest.raises(SelectionError, match="tendencies over 12h"):
+    with pytest.raises(OptionError, match="tendencies over 12h"):
         ds.statistics_tendencies("12h")
 
 
 def test_a_store_without_tendencies_says_so(kept) -> None:
-    with pytest.raises(SelectionError, match="no statistics of tendencies over 3h"):
+    with pytest.raises(OptionError, match="no statistics of tendencies over 3h"):
         cfagg.open_observations(kept[0]).statistics_tendencies()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cfagg.errors import SelectionError
+from cfagg.errors import OptionError
 from cfagg.observations.selection import Area, Columns, parse_area
 
 ALL = Columns.all_of(["t", "u", "v", "w"])
@@ -42,7 +42,7 @@ def test_choosing_again_goes_by_the_new_names() -> None:
 
 
 def test_all_unknown_names_are_told_at_once_with_what_may_be_meant() -> None:
-    with pytest.raises(SelectionError, match="temprature") as caught:
+    with pytest.raises(OptionError, match="temprature") as caught:
         Columns.all_of(["temperature", "u"]).choose(select=["temprature", "u", "x"])
     assert [str(p) for p in caught.value.problems] == [
         "select: 'temprature' is not there; is 'temperature' meant?",
@@ -70,7 +70,7 @@ def test_all_unknown_names_are_told_at_once_with_what_may_be_meant() -> None:
     ],
 )
 def test_choices_that_cannot_be_honoured_raise(options) -> None:
-    with pytest.raises(SelectionError):
+    with pytest.raises(OptionError):
         ALL.choose(**options)
 
 
@@ -113,7 +113,7 @@ def test_places_that_are_missing_are_in_no_area() -> None:
      ("a", 1, 2, 3)],
 )  # fmt: skip
 def test_what_is_no_area_raises(area) -> None:
-    with pytest.raises(SelectionError):
+    with pytest.raises(OptionError):
         parse_area(area)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.errors import SelectionError
+from cfagg.errors import OptionError
 from cfagg.observations.thinning import Thinning, parse_thinning
 
 ROWS = np.arange(1000, 5000)
@@ -80,7 +80,7 @@ def test_no_rows_stay_no_rows() -> None:
      {"random": "0.5"}],
 )  # fmt: skip
 def test_what_is_no_thinning_raises(thin) -> None:
-    with pytest.raises(SelectionError):
+    with pytest.raises(OptionError):
         parse_thinning(thin)
 
 

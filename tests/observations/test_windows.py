@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.errors import SelectionError
+from cfagg.errors import OptionError
 from cfagg.observations.windows import Window, format_duration, parse_duration, parse_window
 from tests.oracles import in_window
 from tests.strategies import offsets
@@ -74,13 +74,13 @@ def test_numbers_and_objects_of_a_span_of_time(value, seconds) -> None:
      "9" * 200, True, None, float("nan"), float("inf"), np.timedelta64("NaT", "s"), [3], "40000000d"],
 )  # fmt: skip
 def test_what_is_no_span_of_time_raises(value) -> None:
-    with pytest.raises(SelectionError):
+    with pytest.raises(OptionError):
         parse_duration(value)
 
 
 @pytest.mark.parametrize("value", ["P1M", "P1Y2M", "1y", "2 months", np.timedelta64(1, "M")])
 def test_months_and_years_are_refused_for_having_no_fixed_length(value) -> None:
-    with pytest.raises(SelectionError, match="no fixed length"):
+    with pytest.raises(OptionError, match="no fixed length"):
         parse_duration(value)
 
 
@@ -116,19 +116,19 @@ def test_the_seconds_of_a_window_are_a_half_open_range(text, expected) -> None:
      "(-3;3]", "[-P1M,0]", "(-3,3]" + " " * 300, None, 3, ("-3", "3")],
 )  # fmt: skip
 def test_what_is_no_window_raises(text) -> None:
-    with pytest.raises(SelectionError):
+    with pytest.raises(OptionError):
         parse_window(text)
 
 
 @pytest.mark.parametrize("text", ["(3,-3]", "[1s,0]"])
 def test_a_reversed_window_raises(text) -> None:
-    with pytest.raises(SelectionError, match="reversed"):
+    with pytest.raises(OptionError, match="reversed"):
         parse_window(text)
 
 
 @pytest.mark.parametrize("text", ["(0,0]", "[0,0)", "(0,0)", "(-1s,0)", "(0.2s,0.8s)", "[0.2s,0.8s]"])
 def test_a_window_that_holds_no_second_raises(text) -> None:
-    with pytest.raises(SelectionError, match="empty"):
+    with pytest.raises(OptionError, match="empty"):
         parse_window(text)
 
 
@@ -141,7 +141,7 @@ def test_a_window_holds_the_seconds_that_its_ends_admit(start, end, closed_start
     inside = {p for p in probes if in_window(p, date, first, last, closed_start, closed_end)}
     try:
         lo, hi = parse_window(text).epochs(date)
-    except SelectionError:
+    except OptionError:
         assert not inside
         return
     assert {p for p in probes if lo <= p < hi} == inside
@@ -152,6 +152,6 @@ def test_a_window_holds_the_seconds_that_its_ends_admit(start, end, closed_start
 def test_the_text_of_a_window_is_read_as_the_same_window(start, end, closed_start, closed_end) -> None:
     try:
         window = Window(start[1], end[1], closed_start, closed_end)
-    except SelectionError:
+    except OptionError:
         return
     assert parse_window(str(window)) == window

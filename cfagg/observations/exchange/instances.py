@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import ConventionError, Problem, SelectionError
+from cfagg.errors import ConventionError, OptionError, Problem
 from cfagg.observations.exchange.table import META, Table, epochs_of
 
 __all__ = ["FEATURES", "Instances", "find_instances"]
@@ -90,13 +90,13 @@ def find_instances(table: Table, by: str | None, feature: str | None) -> Instanc
     ------
     ConventionError
         Rows without a number, or instances that are not what `feature` says, such as a station that moves.
-    SelectionError
+    OptionError
         A word that is no feature.
     """
     if feature is not None and feature not in FEATURES:
-        raise SelectionError(f"feature={feature!r}: choose one of {', '.join(FEATURES)}")
+        raise OptionError(f"feature={feature!r}: choose one of {', '.join(FEATURES)}")
     if by is None and feature not in (None, "timeSeries"):
-        raise SelectionError(f"feature={feature!r} needs by=, the variable that tells one {feature} from another")
+        raise OptionError(f"feature={feature!r} needs by=, the variable that tells one {feature} from another")
     keys = _keys(table, np.empty((0, META + len(table.variables)), np.float32), by)
     for start, rows in table.blocks():
         found = np.unique(_keys(table, rows, by))

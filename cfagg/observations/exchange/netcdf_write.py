@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import ConventionError, SelectionError
+from cfagg.errors import ConventionError, OptionError
 from cfagg.observations.exchange.aside import written_aside
 from cfagg.observations.exchange.instances import FEATURES, Instances, find_instances
 from cfagg.observations.exchange.kept import KEPT, kept_of
@@ -94,7 +94,7 @@ def export_netcdf(
     ------
     ConventionError
         The rows are no such stations, tracks or profiles; or times are not whole seconds.
-    SelectionError
+    OptionError
         An unknown form or feature, or one without what it needs.
     TargetExistsError, TargetError
         The file is there, or cannot be written.
@@ -111,11 +111,11 @@ def export_netcdf(
     timeSeries [2, 1] [7.0, 9.0, 8.0]
     """
     if form not in FORMS:
-        raise SelectionError(f"form={form!r}: choose one of {', '.join(FORMS)}")
+        raise OptionError(f"form={form!r}: choose one of {', '.join(FORMS)}")
     if form == "point" and (by is not None or feature is not None):
-        raise SelectionError("form='point' takes neither by= nor feature=; choose form='indexed' or 'contiguous'")
+        raise OptionError("form='point' takes neither by= nor feature=; choose form='indexed' or 'contiguous'")
     if feature == "profile" and vertical is None:
-        raise SelectionError("feature='profile' needs vertical=, the variable that is the height or depth")
+        raise OptionError("feature='profile' needs vertical=, the variable that is the height or depth")
     table = Table.of(source)
     table.check_names()
     up = None if vertical is None else _positive(table, vertical)

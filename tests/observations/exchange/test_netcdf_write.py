@@ -12,7 +12,7 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.errors import ConventionError, SelectionError, TargetError, TargetExistsError
+from cfagg.errors import ConventionError, OptionError, TargetError, TargetExistsError
 from cfagg.observations.exchange import export_netcdf
 from cfagg.observations.exchange.table import Table
 from tests.observations.exchange.tables import check_geometry, table
@@ -147,11 +147,11 @@ def test_what_netcdf_cannot_hold_is_kept_as_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({"form": "ragged"}, SelectionError, "form='ragged': choose one of point, indexed, contiguous"),
-        ({"by": "id"}, SelectionError, "form='point' takes neither by= nor feature="),
-        ({"form": "indexed", "feature": "swath"}, SelectionError, "feature='swath': choose one of timeSeries"),
-        ({"form": "indexed", "feature": "trajectory"}, SelectionError, "feature='trajectory' needs by="),
-        ({"form": "indexed", "by": "id", "feature": "profile"}, SelectionError, "needs vertical="),
+        ({"form": "ragged"}, OptionError, "form='ragged': choose one of point, indexed, contiguous"),
+        ({"by": "id"}, OptionError, "form='point' takes neither by= nor feature="),
+        ({"form": "indexed", "feature": "swath"}, OptionError, "feature='swath': choose one of timeSeries"),
+        ({"form": "indexed", "feature": "trajectory"}, OptionError, "feature='trajectory' needs by="),
+        ({"form": "indexed", "by": "id", "feature": "profile"}, OptionError, "needs vertical="),
         ({"form": "indexed", "by": "ship"}, ConventionError, r"reports\.zarr has no variable 'ship'; it has id, t2m"),
         ({"form": "indexed", "by": "t2m"}, ConventionError, r"rows without a value of 't2m'.*\n  - row \d+: t2m is m"),
         ({"vertical": "t2m"}, ConventionError, "nothing tells whether 't2m' counts up or down"),
