@@ -13,12 +13,22 @@ import numpy as np
 
 from cfagg.cf.valid import is_packed_type
 
-__all__ = ["encoded_fill", "fill_of", "group_attributes", "is_strict", "jsonable", "variable_attributes"]
+__all__ = [
+    "encoded_fill",
+    "fill_of",
+    "group_attributes",
+    "is_strict",
+    "jsonable",
+    "variable_attributes",
+    "with_members",
+]
 
 #: Attributes that describe the aggregation and not the array.
 _CONSUMED = frozenset({"nca_dimensions", "nca_array", "nca_private"})
 #: Attributes with a meaning of their own in Zarr stores.
 _RESERVED = frozenset({"_ARRAY_DIMENSIONS", "_FillValue"})
+#: Members of an enumeration that a note names.
+_MOST_MEMBERS = 64
 
 
 def jsonable(value: Any) -> Any:
@@ -91,6 +101,39 @@ def variable_attributes(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> 
         # It says what _FillValue says already, and JSON proper has no NaN: strict readers would refuse the store.
         del kept["missing_value"]
     return kept
+
+
+def with_members(attributes: dict[str, Any], dtype: np.dtype[Any], path: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the attributes of a variable with the members of its enumeration, and a note of them; Zarr has none.
+
+    Members become ``flag_values`` and ``flag_meanings``, as CF section 3.5 has it, where the variable has none of these
+    and CF admits their names; the note names them in any case.
+
+    Examples
+    --------
+    >>> dtype = np.dtype("u1", metadata={"enum": {"Clear": 0, "Cumulus": 1}})
+    >>> with_members({}, dtype, "cloud")
+    ({'flag_values': array([0, 1], dtype=uint8), 'flag_meanings': 'Clear Cumulus'}, ("variable 'cloud' is an ...",))
+    """
+    metadata: Mapping[str, Any] = dtype.metadata or {}
+    members: Mapping[str, int] = metadata.get("enum", {})
+    if not members:
+        return attributes, ()
+    told = ", ".join(f"{name} = {value}" for name, value in list(members.items())[:_MOST_MEMBERS])
+    told += f" and {len(members) - _MOST_MEMBERS} more" if len(members) > _MOST_MEMBERS else ""
+    flags = [n for n in ("flag_values", "flag_masks", "flag_meanings") if n in attributes]
+    odd = [n for n in members if not re.fullmatch(r"[A-Za-z0-9_.+@-]+", n)]
+    if flags or odd or len(set(members.values())) < len(members):
+        reason = f"it has {flags[0]}" if flags else "flag_meanings cannot hold them"
+        return attributes, (
+            f"variable {path!r} is an enumeration ({told}): its integers are written, the names are not, as {reason}",
+        )
+    values = np.array(list(members.values()), dtype.str)
+    added = {"flag_values": values, "flag_meanings": " ".join(members)}
+    return {**attributes, **added}, (
+        f"variable {path!r} is an enumeration ({told}): its integers are written, the names as flag_values and "
+        "flag_meanings",
+    )
 
 
 def fill_of(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> Any:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from cfagg.access import Access
 from cfagg.cf.header import Header
 from cfagg.conversion import packing
-from cfagg.conversion.attributes import fill_of, group_attributes, is_strict, variable_attributes
+from cfagg.conversion.attributes import fill_of, group_attributes, is_strict, variable_attributes, with_members
 from cfagg.conversion.chunks import RECTILINEAR_NOTE, check_dimensions, choose_chunks
 from cfagg.conversion.options import Options
 from cfagg.conversion.selection import select
@@ -263,6 +263,8 @@ def _array(
         plain.workers = 1
         values = plain
         partitions = Grid([[0, n] if n else [0] for n in variable.shape])
+        attributes, named = with_members(attributes, variable.dtype, path)
+        notes += named
     unpack = None
     if options.packing == "decode" and packing.is_packed(attributes) and variable.dtype.kind in "iuf":
         unpack, attributes = packing.decoded(variable.dtype, attributes, where)

@@ -30,6 +30,9 @@ type Rows = npt.NDArray[np.float32]
 #: Whole numbers above this are rounded by float32.
 _EXACT = 2**24
 
+#: Whole numbers above this are rounded by float64.
+_MOST = 2**53
+
 
 @dataclass(frozen=True)
 class PartRead:
@@ -200,11 +203,23 @@ class _Reading:
 
 
 def _is_rounded(column: Any) -> bool:
-    """Whether float32 does not hold every whole number of a column."""
-    if column.dtype.kind not in "iu":
+    """Whether float32 does not hold every whole number of a column of whole numbers, whatever their type.
+
+    Text files, and tables with gaps, give whole numbers as float64.
+    """
+    if column.dtype.kind not in "iuf" or (column.dtype.kind == "f" and column.dtype.itemsize <= 4):
         return False
     values = column.dropna().to_numpy(dtype=np.float64) if not isinstance(column.dtype, np.dtype) else column.to_numpy()
-    return bool(len(values) and (values.max() > _EXACT or values.min() < -_EXACT))
+    if values.dtype.kind != "f":
+        return bool(len(values) and (values.max() > _EXACT or values.min() < -_EXACT))
+    with np.errstate(over="ignore", invalid="ignore"):
+        large = np.abs(values) > _EXACT
+        if not large.any():
+            return False
+        values = values[np.isfinite(values)]
+        # Beyond 2**53 every real number is whole, and nothing tells a count.
+        counts = bool((values == np.rint(values)).all() and (np.abs(values) <= _MOST).all())
+        return counts and bool((values.astype(np.float32) != values).any())
 
 
 def _without_nans(variables: Sequence[str], allow: bool | tuple[str, ...], where: str) -> Sequence[str]:

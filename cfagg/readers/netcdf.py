@@ -167,13 +167,20 @@ def attribute_names(path: str, context: Context = CONTEXT_SOURCE) -> list[list[s
 
 
 def dtype_of(variable: netCDF4.Variable[Any]) -> np.dtype[Any]:
-    """Return a variable's type in native byte order; `object` with metadata for types of variable length."""
+    """Return a variable's type in native byte order; `object` with metadata for types of variable length.
+
+    Integers of an enumeration have its members, values by name, as metadata in xarray's form.
+    """
     if variable.dtype is str:
         return np.dtype("O", metadata={"element_type": str})
     dtype: np.dtype[Any] = np.dtype(variable.dtype)
     if variable._isvlen:
         return np.dtype("O", metadata={"vlen": dtype})
-    return dtype.newbyteorder("=")
+    dtype = dtype.newbyteorder("=")
+    if variable._isenum:
+        kind: Any = variable.datatype
+        return np.dtype(dtype.str, metadata={"enum": dict(kind.enum_dict), "enum_name": kind.name})
+    return dtype
 
 
 def lookup(dataset: netCDF4.Dataset, address: str, group: str = "/") -> netCDF4.Variable[Any] | None:

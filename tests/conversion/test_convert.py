@@ -389,3 +389,48 @@ def test_the_source_can_be_changed_after_its_conversion(tmp_path):
     with netCDF4.Dataset(tmp_path / "a.nc", "a") as nc:
         nc.title = "changed"
     assert open_files() == 0
+
+
+def write_clouds(path, members, **attributes):
+    with netCDF4.Dataset(path, "w") as root:
+        root.createDimension("x", 3)
+        kind = root.createEnumType(np.uint8, "clouds", members)
+        v = root.createVariable("c", kind, ("x",))
+        v[:] = [0, 1, 255]
+        v.setncatts(attributes)
+    return path
+
+
+@FORMATS
+def test_members_of_an_enumeration_become_flags_and_are_noted(tmp_path, zarr_format):
+    path = write_clouds(tmp_path / "a.nc", {"Clear": 0, "Cumulus": 1, "Stratus": 255})
+    report = convert(path, tmp_path / "out.zarr", zarr_format=zarr_format)
+    assert "'c' is an enumeration (Clear = 0, Cumulus = 1, Stratus = 255)" in " ".join(report.notes)
+    found = zarr.open_group(tmp_path / "out.zarr", mode="r")["c"]
+    assert found[:].tolist() == [0, 1, 255]
+    assert found.dtype == "u1"
+    assert dict(found.attrs)["flag_values"] == [0, 1, 255]
+    assert found.attrs["flag_meanings"] == "Clear Cumulus Stratus"
+
+
+@pytest.mark.parametrize(
+    ("members", "attributes"),
+    [
+        ({"Clear": 0, "Cumulus": 1, "Stratus": 255}, {"flag_meanings": "a b"}),
+        ({"Clear": 0, "Cumulus": 1, "no\u00ebl": 255}, {}),
+    ],
+)
+def test_members_of_an_enumeration_that_flags_cannot_hold_are_noted_alone(tmp_path, members, attributes):
+    path = write_clouds(tmp_path / "a.nc", members, **attributes)
+    report = convert(path, tmp_path / "out.zarr")
+    assert "the names are not" in " ".join(report.notes)
+    assert "Cumulus = 1" in " ".join(report.notes)
+    assert "flag_values" not in zarr.open_group(tmp_path / "out.zarr", mode="r")["c"].attrs
+
+
+def test_an_enumeration_that_was_read_is_written_by_xarray(tmp_path):
+    path = write_clouds(tmp_path / "a.nc", {"Clear": 0, "Cumulus": 1, "Stratus": 255})
+    cfagg.read(path, mask_and_scale=False).load().to_netcdf(tmp_path / "b.nc", engine="netcdf4")
+    with netCDF4.Dataset(tmp_path / "b.nc") as root:
+        root.set_auto_mask(False)
+        assert root["c"][:].tolist() == [0, 1, 255]

@@ -194,6 +194,27 @@ def test_whole_numbers_that_are_rounded_are_told(tmp_path):
     assert cfagg.create_observations(recipe(read), tmp_path / "a.zarr").rounded == ("station",)
 
 
+def write_csv(frame, folder):
+    frame.to_csv(folder / "a.csv", index=False)
+    return {"csv": {"path": str(folder / "a.csv")}}
+
+
+def write_parquet(frame, folder):
+    frame.to_parquet(folder / "a.parquet", index=False)
+    return {"parquet": {"path": str(folder / "a.parquet")}}
+
+
+@pytest.mark.parametrize("write", [write_csv, write_parquet])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_whole_numbers_of_files_that_are_rounded_are_told(tmp_path, write, gaps):
+    frame = pd.DataFrame({"date": pd.date_range("2020-01-01", periods=4, freq="h"), "latitude": 1.5, "longitude": 2.5})
+    frame = frame.assign(station=[72295123, 3, 4, 5], level=2**24, pressure=[101325123.25, 1, 2, 3], huge=1e20)
+    if gaps:
+        frame["station"] = frame["station"].astype("Int64").mask([False, True, False, False])
+    asked = {"dates": {"start": 2020, "end": 2020}, "input": write(frame, tmp_path), "output": {"layout": "tabular"}}
+    assert cfagg.create_observations(asked, tmp_path / "a.zarr").rounded == ("station",)
+
+
 def test_columns_in_another_order_are_brought_into_that_of_the_first_part(tmp_path):
     def read(start, end):
         frame = builds.reports(start, end)
