@@ -16,6 +16,7 @@ from cfagg.checking.partitions import partition_matrices
 from cfagg.checking.report import Checked, Report, by_gravity
 from cfagg.checking.rule import registered
 from cfagg.checking.sources.cdl import parse_cdl
+from cfagg.checking.sources.standard_input import StandardInput
 from cfagg.checking.suppressions import Suppression, suppressed
 from cfagg.errors import CfaggError, OptionError, SourceError
 
@@ -199,6 +200,8 @@ def named(source: Any) -> str:
     """Return what a source is called."""
     if isinstance(source, str | os.PathLike):
         return os.fsdecode(source)
+    if isinstance(source, StandardInput):
+        return str(source)
     return f"{type(source).__name__} object"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from cfagg.checking.model import Dataset
 from cfagg.checking.options import Options
+from cfagg.checking.sources.standard_input import StandardInput, spooled
 from cfagg.errors import LimitError, SourceError
 
 __all__ = ["open_dataset"]
@@ -64,6 +65,8 @@ def _with_aggregations(dataset: Dataset) -> Dataset:
 def _open(source: Any, options: Options) -> Dataset:
     if isinstance(source, Dataset):
         return source
+    if isinstance(source, StandardInput):
+        return _standard_input(str(source))
     if isinstance(source, bytes):
         source = os.fsdecode(source)
     if isinstance(source, str) and _LOCAL.match(source):
@@ -97,25 +100,51 @@ def _path(path: str) -> Dataset:
         from cfagg.checking.sources.zarr import open_zarr
 
         return open_zarr(path)
+    return _file(path, path)
+
+
+def _standard_input(name: str) -> Dataset:
+    """Return the dataset on standard input, which has no name and no place of its own."""
+    path = spooled()
+    try:
+        dataset = _file(path, name)
+    except BaseException:
+        os.unlink(path)  # noqa: PTH108
+        raise
+    inner = dataset.close
+
+    def close() -> None:
+        try:
+            if inner is not None:
+                inner()
+        finally:
+            os.unlink(path)  # noqa: PTH108
+
+    dataset.close, dataset.path = close, None
+    return dataset
+
+
+def _file(path: str, name: str) -> Dataset:
+    """Return the dataset in a file, which messages call by a name."""
     from cfagg.checking.sources import netcdf
 
-    head = netcdf.first_bytes(path, path, 4096)
+    head = netcdf.first_bytes(path, name, 4096)
     if path.endswith(".cdl") or _CDL_START.match(head):
-        return _cdl(path)
-    return netcdf.open_netcdf(path)
+        return _cdl(path, name)
+    return netcdf.open_netcdf(path, name)
 
 
-def _cdl(path: str) -> Dataset:
+def _cdl(path: str, name: str) -> Dataset:
     from cfagg.checking.sources.cdl import parse_cdl
 
     size = os.stat(path).st_size  # noqa: PTH116
     if size > _CDL:
-        raise LimitError(f"{path} has {size:,} bytes of CDL; up to {_CDL:,} are read")
+        raise LimitError(f"{name} has {size:,} bytes of CDL; up to {_CDL:,} are read")
     with open(path, "rb") as file:  # noqa: PTH123
         raw = file.read()
     try:
-        dataset = parse_cdl(raw.decode("utf-8-sig"), path)
+        dataset = parse_cdl(raw.decode("utf-8-sig"), name)
     except UnicodeDecodeError as error:
-        raise SourceError(f"{path} is no text in UTF-8: {error}") from error
+        raise SourceError(f"{name} is no text in UTF-8: {error}") from error
     dataset.path = path
     return dataset

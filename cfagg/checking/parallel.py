@@ -21,8 +21,11 @@ from cfagg.checking.suppressions import Suppression
 
 __all__ = ["Job", "check_many", "processes"]
 
-#: Seconds of work that make processes worth their start.
+#: Seconds of work that make a process worth its start: a second one begins with twice as much left.
 _WORTH = 0.5
+
+#: A first source that takes longer, in seconds, is slow itself: loading the rules takes less.
+_SLOW = 2.0
 
 #: So many results of each process may wait for their turn.
 _AHEAD = 4
@@ -61,7 +64,7 @@ def check_many(
     count : int, optional
         The number of sources, where it is known.
     patient : bool
-        Check the first ones in this process, and start others only when those that are left are worth it.
+        Check the first ones in this process, and start as many others as those that are left are worth.
 
     Yields
     ------
@@ -70,18 +73,27 @@ def check_many(
     """
     waiting = (Job(*job) for job in jobs_of)
     jobs = jobs if count is None else min(jobs, count)
-    started, done = time.monotonic(), 0
-    while jobs <= 1 or patient:
-        for job in islice(waiting, 1):
-            yield check_or_tell(job.source, job.options, job.suppressions, drawn=job.drawn)
-            done += 1
-            break
+    if jobs <= 1 or patient:
+        spent: list[float] = []
+        for job in waiting:
+            started = time.monotonic()
+            result = check_or_tell(job.source, job.options, job.suppressions, drawn=job.drawn)
+            spent.append(time.monotonic() - started)
+            yield result
+            worth = _worth(spent, count - len(spent)) if count is not None else 1
+            if min(jobs, worth) > 1:
+                jobs = min(jobs, worth)
+                break
         else:
             return
-        left = (time.monotonic() - started) / done * (count - done) if count is not None else 0
-        if jobs > 1 and left > _WORTH:
-            break
     yield from _side_by_side(waiting, jobs, fork=fork)
+
+
+def _worth(spent: Sequence[float], left: int) -> int:
+    """Return how many processes the sources that are left are worth, from the seconds that each took so far."""
+    # The first one loads the rules as well, which tells nothing of the others.
+    known = spent[1:] if spent[0] < _SLOW else spent
+    return int(sum(known) / len(known) * left / _WORTH) if known else 1
 
 
 def _side_by_side(waiting: Iterator[Job], jobs: int, *, fork: bool) -> Iterator[Checked]:

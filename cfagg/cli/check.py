@@ -28,6 +28,7 @@ examples:
   cfagg check aggregation.nc --references --allow /archive
   cfagg check model/ --format html -o report.html
   cfagg check old.nc --fix -o new.nc
+  ncdump -h model.nc | cfagg check -
   cfagg explain UNI001
 
 Sources are netCDF files, Zarr stores, aggregations, CDL text (.cdl) and URLs; a directory that is no store stands for
@@ -49,7 +50,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("sources", metavar="FILE", nargs="+", help="a file, store, directory or URL")
+    parser.add_argument(
+        "sources",
+        metavar="FILE",
+        nargs="+",
+        help="a file, store, directory or URL; - reads one dataset from standard input",
+    )
     what = parser.add_argument_group("what is checked")
     what.add_argument("--cf-version", metavar="VERSION", help="check against this version of CF, such as 1.8")
     what.add_argument("--data", action="store_true", help="read values as well")
@@ -80,12 +86,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     settings.add_argument("--no-config", action="store_true", help="look for no settings")
     how = parser.add_argument_group("how it is told")
     how.add_argument("--format", choices=FORMATS, default="text", help="form of the report (default: text)")
+    how.add_argument("--json", dest="format", action="store_const", const="json", help="the same as --format json")
     how.add_argument("-o", "--output", metavar="FILE", help="write the report, or with --fix the dataset, to this file")
     how.add_argument("--overwrite", action="store_true", help="let --output replace a file")
     how.add_argument("--statistics", action="store_true", help="tell how many findings there are of each rule")
     how.add_argument("--show-skipped", action="store_true", help="tell the rules that were not run, and why")
     how.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
-    how.add_argument("--quiet", action="store_true", help="print nothing; the exit status, and --output, tell")
+    how.add_argument(
+        "-q", "--quiet", action="store_true", help="print nothing: only the exit status and --output tell the result"
+    )
     how.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto)")
     fixing = parser.add_argument_group("putting right")
     fixing.add_argument(
@@ -137,6 +146,10 @@ def _wrong(args: argparse.Namespace) -> str | None:
         return f"{'--in-place' if args.in_place else '--unsafe-fixes'} needs --fix"
     if args.fix and args.in_place and args.output is not None:
         return "--in-place and --output exclude each other"
+    if args.sources.count("-") > 1:
+        return "standard input (-) can be read only once"
+    if args.fix and "-" in args.sources:
+        return "--fix needs a file; standard input (-) can only be checked"
     if args.fix and args.output is not None and len(args.sources) > 1:
         return "--fix with --output takes one source; use --in-place for several"
     if args.fix and args.format != "text":
@@ -160,7 +173,7 @@ def _check(args: argparse.Namespace) -> int:
     counted = len(sources) > 1 and (args.quiet or args.output is not None or not sys.stdout.isatty())
     # Connections to servers cannot be shared with copies of this process.
     local = not any("://" in source for source in sources)
-    patient = args.jobs is None and not args.data
+    patient = args.jobs is None
     with bars(shown=shown), task("sources", len(sources)) if counted else nullcontext(_nothing) as step:
         results = check_many(
             settings.jobs(sources), jobs=processes(args.jobs), fork=local, count=len(sources), patient=patient
@@ -220,11 +233,17 @@ class Chosen:
     def jobs(self, sources: Iterable[str]) -> Iterator[Job]:
         """Yield what is to be checked, and how."""
         from cfagg.checking.parallel import Job
+        from cfagg.checking.sources.standard_input import STANDARD_INPUT
 
         for source in sources:
             settings = self.of(source)
             self.under_way.append(settings)
-            yield Job(source, self.options(settings), settings.suppressions, self._args.format == "html")
+            yield Job(
+                STANDARD_INPUT if source == "-" else source,
+                self.options(settings),
+                settings.suppressions,
+                self._args.format == "html",
+            )
 
 
 class Tally:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cfagg.checking import parallel
 from cfagg.checking.options import Options
 from cfagg.checking.parallel import Job, check_many, processes
 from tests.checking.samples import BROKEN, CLEAN, written
@@ -114,3 +115,17 @@ def test_one_source_needs_no_other_process_whatever_it_costs():
 
 def test_one_source_needs_no_other_process_even_where_haste_is_asked_for():
     assert pids([Job(Slow(0), Options())], patient=False) == {os.getpid()}
+
+
+@pytest.mark.parametrize(
+    ("spent", "left", "expected"),
+    [
+        ([0.4], 99, 1),  # the first one has loaded the rules
+        ([0.4, 0.005], 98, 0),
+        ([0.4, 0.05], 98, 9),
+        ([0.4, 0.01, 0.03], 100, 4),
+        ([3.0], 2, 12),  # no loading takes so long
+    ],
+)
+def test_processes_are_as_many_as_the_work_that_is_left_is_worth(spent, left, expected):
+    assert parallel._worth(spent, left) == expected

@@ -18,7 +18,7 @@ from cfagg.checking.sources.cdl import parse_cdl
 from cfagg.cli.main import main
 from cfagg.demo import sample
 from tests.checking.samples import BROKEN, CLEAN, UNTIDY, written
-from tests.checking.writing import write_netcdf
+from tests.checking.writing import write_cdl, write_netcdf
 
 
 @pytest.fixture
@@ -477,3 +477,44 @@ def test_a_check_of_netcdf_loads_none_of_the_array_libraries(tmp_path):
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
     heavy = {"dask", "distributed", "matplotlib", "numba", "pandas", "rich", "xarray", "zarr", "jsonschema", "fsspec"}
     assert not heavy & set(done.stdout.split())
+
+
+def piped(data: bytes, *args):
+    done = subprocess.run(
+        [sys.executable, "-m", "cfagg", "check", *map(str, args)], input=data, capture_output=True, check=False
+    )
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def test_a_dash_is_one_dataset_on_standard_input(paths, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    before = set(tmp_path.iterdir())
+    status, out, _ = piped(Path(paths["broken"]).read_bytes(), "-", "--json")
+    assert status == 1
+    (found,) = json.loads(out)
+    assert found["source"] == "standard input"
+    assert {"DOC006", "UNI002"} <= {f["code"] for f in found["findings"]}
+    netcdf = write_cdl(Path(paths["clean"]).read_text(encoding="utf-8"), tmp_path / "clean.weather")
+    before.add(netcdf)
+    # A pipe has no name that could lack its suffix.
+    assert piped(netcdf.read_bytes(), "-", "-q") == (0, "", "")
+    assert piped(netcdf.read_bytes(), "/dev/stdin")[0] in (0, 2)  # 2: a pipe that a path leads to is not opened
+    with netcdf.open("rb") as file:
+        done = subprocess.run([sys.executable, "-m", "cfagg", "check", "/dev/stdin"], stdin=file, check=False)
+    assert done.returncode == 0
+    assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("data", [b"", b"neither", b"\x89HDF\r\n\x1a\n" + bytes(40)], ids=["empty", "text", "cut"])
+def test_what_is_no_dataset_on_standard_input_is_one_clear_message(data):
+    status, out, err = piped(data, "-")
+    assert (status, err) == (2, "")
+    assert "standard input" in out
+    assert "cfagg-" not in out
+
+
+@pytest.mark.parametrize(("args", "said"), [(["-", "-"], "only once"), (["-", "--fix"], "--fix needs a file")])
+def test_standard_input_is_read_once_and_not_fixed(args, said):
+    status, _, err = piped(b"netcdf a { }", *args)
+    assert status == 2
+    assert said in err

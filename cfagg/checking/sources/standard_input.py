@@ -1,0 +1,45 @@
+"""Standard input as a file: rules go to and fro in a dataset, which a pipe does not allow."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from cfagg.errors import SourceError
+
+__all__ = ["STANDARD_INPUT", "StandardInput", "spooled"]
+
+
+class StandardInput:
+    """Stands for the standard input of this process."""
+
+    def __str__(self) -> str:
+        return "standard input"
+
+
+#: There is only one.
+STANDARD_INPUT = StandardInput()
+
+
+def spooled() -> str:
+    """Return the path of a temporary file with what standard input holds; the caller removes it.
+
+    Raises
+    ------
+    SourceError
+        If it is empty.
+    """
+    # Imported here: most checks read no standard input, and these cost as much as the check of a small file.
+    import shutil
+    import tempfile
+
+    handle, path = tempfile.mkstemp(prefix="cfagg-", suffix=".nc")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        if not os.path.getsize(path):
+            raise SourceError(f"{STANDARD_INPUT} is empty; pipe a netCDF file or CDL text into the command")
+    except BaseException:
+        os.unlink(path)  # noqa: PTH108
+        raise
+    return path
