@@ -37,9 +37,11 @@ def spooled() -> str:
     try:
         with os.fdopen(handle, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
-        if not os.path.getsize(path):
-            raise SourceError(f"{STANDARD_INPUT} is empty; pipe a netCDF file or CDL text into the command")
+            size = file.tell()
     except BaseException:
         os.unlink(path)  # noqa: PTH108
         raise
+    if not size:
+        os.unlink(path)  # noqa: PTH108
+        raise SourceError(f"{STANDARD_INPUT} is empty; pipe a netCDF file or CDL text into the command")
     return path
