@@ -17,6 +17,7 @@ from cfagg.cf.header import Header
 from cfagg.errors import AccessError
 from cfagg.readers.hdf5_file import ERRORS, file_of
 from cfagg.readers.hdf5_links import LeavesError, outside, reach
+from cfagg.readers.hdf5_proof import UnsoundError, prove
 from cfagg.readers.located import Chunked, Contiguous, Library, Located
 from cfagg.readers.locks import LIBRARY
 from cfagg.readers.netcdf4_names import INTERNAL, NO_VARIABLE, NON_COORDINATE
@@ -44,7 +45,7 @@ def find(handle: Handle, address: str, context: Context, group: str = "/") -> Lo
     with LIBRARY:
         try:
             file = file_of(handle)
-            found = _dataset(file, address, group)
+            found = _dataset(handle, file, address, group)
             if found is None:
                 return None
             name, opened, leads = found
@@ -54,7 +55,7 @@ def find(handle: Handle, address: str, context: Context, group: str = "/") -> Lo
             return _located(handle, file, based, name, opened, plist, address, group)
         except AccessError:
             raise
-        except (*ERRORS, _UnclearError):
+        except (*ERRORS, UnsoundError, _UnclearError):
             # The netCDF library finds out what is wrong, and says it in its words, once `references` is sure.
             return None
 
@@ -139,7 +140,7 @@ def read(
     return block
 
 
-def _dataset(file: Any, address: str, group: str) -> tuple[str, Any, list[Reference]] | None:
+def _dataset(handle: Handle, file: Any, address: str, group: str) -> tuple[str, Any, list[Reference]] | None:
     """Return path, dataset and what leads out of the file, of a variable that is searched from `group` upwards."""
     import h5py
 
@@ -162,7 +163,10 @@ def _dataset(file: Any, address: str, group: str) -> tuple[str, Any, list[Refere
             if isinstance(found, h5py.h5d.DatasetID):
                 leads = outside(found)
                 # What leads out of the file is refused, whatever its attributes call it.
-                if leads or not _is_bare_dimension(found):
+                if leads:
+                    return path, found, leads
+                prove(handle, file, found)
+                if not _is_bare_dimension(found):
                     return path, found, leads
     return None
 
@@ -235,6 +239,9 @@ def _dimensions(
         names = [name.rpartition("/")[2]]
     else:
         attribute = h5py.h5a.open(dataset, b"DIMENSION_LIST")
+        kind = attribute.get_type()
+        if not isinstance(kind, h5py.h5t.TypeVlenID) or not kind.get_super().equal(h5py.h5t.STD_REF_OBJ):
+            raise _UnclearError
         references = np.empty(attribute.shape, attribute.dtype)
         attribute.read(references)
         if references.shape != (len(shape),) or any(len(refs) != 1 for refs in references):
@@ -253,13 +260,27 @@ def _longest(file: Any, scale: Any) -> int:
     """Return the length of an unlimited netCDF dimension."""
     import h5py
 
+    if not isinstance(scale, h5py.h5d.DatasetID) or not scale.shape:
+        raise _UnclearError
     longest = int(scale.shape[0])
     if h5py.h5a.exists(scale, b"REFERENCE_LIST"):
         attribute = h5py.h5a.open(scale, b"REFERENCE_LIST")
+        kind = attribute.get_type()
+        if (
+            not isinstance(kind, h5py.h5t.TypeCompoundID)
+            or kind.get_nmembers() != 2
+            or not kind.get_member_type(0).equal(h5py.h5t.STD_REF_OBJ)
+            or not isinstance(kind.get_member_type(1), h5py.h5t.TypeIntegerID)
+            or len(attribute.shape) != 1
+        ):
+            raise _UnclearError
         users = np.empty(attribute.shape, attribute.dtype)
         attribute.read(users)
         for reference, axis in users:
-            longest = max(longest, int(h5py.h5r.dereference(reference, file).shape[axis]))
+            user = h5py.h5r.dereference(reference, file) if reference else None
+            if not isinstance(user, h5py.h5d.DatasetID) or not 0 <= axis < len(user.shape):
+                raise _UnclearError
+            longest = max(longest, int(user.shape[axis]))
     return longest
 
 

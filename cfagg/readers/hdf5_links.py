@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from cfagg.errors import CfaggError
 from cfagg.readers.hdf5_file import ERRORS, file_of
+from cfagg.readers.hdf5_proof import UnsoundError, prove
 from cfagg.readers.locks import LIBRARY
 from cfagg.storage.files import Context, Handle
 from cfagg.storage.gate import Reference
@@ -114,9 +115,13 @@ def followed(handle: Handle, context: Context) -> list[Reference] | None:
     """
     with LIBRARY:
         try:
-            return _followed(file_of(handle))
+            return _followed(handle, file_of(handle))
         except CfaggError:
             raise
+        except UnsoundError as error:
+            raise context.broken(
+                context.said(f"{handle.key.path} is damaged: {error}; restore or replace the file")
+            ) from error
         except ERRORS as error:
             raise context.broken(
                 context.said(
@@ -126,12 +131,13 @@ def followed(handle: Handle, context: Context) -> list[Reference] | None:
             ) from error
 
 
-def _followed(file: Any) -> list[Reference] | None:
+def _followed(handle: Handle, file: Any) -> list[Reference] | None:
     import h5py
 
     found: list[Reference] = []
     safe: set[int] = set()
     top = h5py.h5g.open(file, b"/")
+    prove(handle, file, top)
     levels = [_level(top)]
     visited = 0
     while levels:
@@ -151,11 +157,13 @@ def _followed(file: Any) -> list[Reference] | None:
             # The netCDF library goes through a group once for each path to it, and round in circles.
             if len(levels) >= DEEPEST or visited > MOST or any(o.address == below.address for o in levels):
                 return None
+            prove(handle, file, inner)
             levels.append(below)
         elif isinstance(inner, h5py.h5d.DatasetID):
             address = int(h5py.h5o.get_info(inner).addr)
             if address not in safe:
                 safe.add(address)
+                prove(handle, file, inner)
                 found += _extent(inner)
                 found += _scales(inner)
     return found

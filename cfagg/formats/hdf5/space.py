@@ -127,6 +127,16 @@ class Space:
         self.spend(length)
         return self.data[at : at + length]
 
+    def long_size(self, heap: int, index: int) -> int:
+        """Return the bytes of a value of variable length, -1 where there is none.
+
+        Raises
+        ------
+        UnusualError
+            If the heap is damaged.
+        """
+        return self._objects(heap).get(index, (0, -1))[1]
+
     def _objects(self, at: int) -> dict[int, tuple[int, int]]:
         """Return place and size of the objects of a global heap collection by their numbers."""
         found = self._global.get(at)
@@ -135,18 +145,20 @@ class Space:
         mark, size = struct.unpack("<8sQ", self.take(at, 16))
         if mark != b"GCOL\1\0\0\0" or at + size > self.size:
             raise UnusualError
-        found = self._global[at] = {}
+        found = {}
         here, end = at + 16, at + size
         whole = self.data[at:end]
         while here + 16 <= end:
             index, length = struct.unpack_from("<H6xQ", whole, here - at)
-            if index == 0:
-                break
-            here += 16
-            if here + length > end:
+            # What is free has the number 0, and its own sixteen bytes count.  The library would stay at the same place
+            # for ever where they do not, so the whole collection is looked at.
+            step = 16 + length + (-length & 7) if index else length
+            if step < 16 or here + step > end:
                 raise UnusualError
-            found[index] = (here, length)
-            here += length + (-length & 7)
+            if index:
+                found[index] = (here + 16, length)
+            here += step
+        self._global[at] = found
         return found
 
 

@@ -1,0 +1,124 @@
+"""Whether the HDF5 library can read the attributes of an object without harm.
+
+For values of variable length the library believes the lengths and places that stand in a file: on damaged ones it
+crashes, hangs, or takes all memory.  Here each is compared with what the file has, before the library sees it.
+
+Source: HDF5 File Format Specification, version 3.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from cfagg.formats.hdf5.lookup3 import damaged
+from cfagg.formats.hdf5.objects import ATTRIBUTES, Objects
+from cfagg.formats.hdf5.space import UNDEFINED, OverlapError, Slices, Space, UnusualError
+from cfagg.formats.hdf5.types import shape_of
+
+__all__ = ["Sound"]
+
+#: What comes of bytes that are unusual or damaged.
+_ERRORS = (UnusualError, OverlapError, struct.error, ValueError, LookupError, OverflowError, MemoryError)
+
+#: Classes of types.
+_COMPOUND, _REFERENCE, _SEQUENCE, _ARRAY = 6, 7, 9, 10
+
+
+class Sound:
+    """Looks at the attributes of objects of a file.
+
+    Parameters
+    ----------
+    data : Slices
+        The file's bytes, from where HDF5 begins.
+    """
+
+    def __init__(self, data: Slices) -> None:
+        self._space = Space(data)
+        self._objects = Objects(self._space)
+        self._known: dict[int, bool] = {}
+        #: Each object is looked at once, for the bytes that may be read are counted.
+        self._unproven: dict[int, frozenset[bytes] | None] = {}
+
+    def unproven(self, at: int) -> frozenset[bytes] | None:
+        """Return the names of the attributes of an object that may do harm; `None` where the object cannot be read.
+
+        Attributes of compound types and of arrays are among them, because what they hold is not looked at.
+        """
+        if at not in self._unproven:
+            self._unproven[at] = self._look(at)
+        return self._unproven[at]
+
+    def _look(self, at: int) -> frozenset[bytes] | None:
+        before = len(self._space.checked)
+        try:
+            found = self._objects.read(at)
+            stored = [data for _, data in found.attributes]
+            stored += [data for _, data in self._objects.dense_attributes(found.messages.get(ATTRIBUTES))]
+            names = frozenset(name for name, sound in map(self._attribute, stored) if not sound)
+        except _ERRORS:
+            return None
+        return None if damaged(self._space.data, self._space.checked[before:]) else names
+
+    def is_object(self, at: int) -> bool:
+        """Return whether an object stands at a place."""
+        if at not in self._known:
+            before = len(self._space.checked)
+            try:
+                self._objects.read(at)
+                self._known[at] = not damaged(self._space.data, self._space.checked[before:])
+            except _ERRORS:
+                self._known[at] = False
+        return self._known[at]
+
+    def _attribute(self, data: bytes) -> tuple[bytes, bool]:
+        """Return the name of an attribute, and whether all its values exist."""
+        version, flags = data[0], data[1]
+        length, kind_size, space_size = struct.unpack_from("<HHH", data, 2)
+        if version not in (1, 2, 3):
+            raise UnusualError
+        pad = 7 if version == 1 else 0
+        at = 9 if version == 3 else 8
+        begin = at + length + (-length & pad)
+        middle = begin + kind_size + (-kind_size & pad)
+        end = middle + space_size + (-space_size & pad)
+        if end > len(data):
+            raise UnusualError
+        name = data[at : at + length].split(b"\0")[0]
+        if version > 1 and flags & 2:
+            return name, False
+        kind = data[begin : begin + kind_size]
+        if version > 1 and flags & 1:
+            kind = self._objects.named(kind)
+        shape, _, empty = shape_of(data[middle : middle + space_size])
+        count = 0 if empty else 1
+        for n in shape:
+            count *= n
+        (size,) = struct.unpack_from("<I", kind, 4)
+        if end + count * size > len(data):
+            return name, False
+        class_ = kind[0] & 15
+        if class_ == _SEQUENCE:
+            try:
+                return name, self._sequences(kind, data, end, count)
+            except _ERRORS:
+                return name, False
+        return name, class_ not in (_COMPOUND, _ARRAY)
+
+    def _sequences(self, kind: bytes, data: bytes, at: int, count: int) -> bool:
+        """Return whether values of variable length exist, with their very lengths."""
+        (size,) = struct.unpack_from("<I", kind, 12)
+        inner = kind[8] & 15
+        if inner in (_COMPOUND, _SEQUENCE, _ARRAY):
+            return False
+        for i in range(count):
+            length, heap, index = struct.unpack_from("<IQI", data, at + 16 * i)
+            if not length and heap in (0, UNDEFINED):
+                continue
+            if self._space.long_size(heap, index) != length * size:
+                return False
+            if inner == _REFERENCE and size == 8:
+                raw = self._space.long_value(8 * length, heap, index)
+                if not all(self.is_object(place) for (place,) in struct.iter_unpack("<Q", raw)):
+                    return False
+        return True

@@ -1,0 +1,77 @@
+"""Attributes of HDF5 objects are proven sound before the HDF5 library reads them.
+
+The HDF5 library is asked for types and shapes of attributes only, whose structures it checks itself; the places of
+values are compared by `cfagg.formats.hdf5.sound`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from cfagg.formats.hdf5.sound import Sound
+from cfagg.storage.files import Handle
+
+__all__ = ["UnsoundError", "prove"]
+
+
+class UnsoundError(Exception):
+    """An attribute that the library must not read."""
+
+
+class _Bytes:
+    """The bytes of an open file, from where HDF5 begins."""
+
+    def __init__(self, fd: int, size: int, begin: int) -> None:
+        self._fd, self._size, self._begin = fd, size, begin
+
+    def __len__(self) -> int:
+        return max(self._size - self._begin, 0)
+
+    def __getitem__(self, where: slice) -> bytes:
+        start = where.start or 0
+        stop = min(where.stop, len(self))
+        return os.pread(self._fd, stop - start, start + self._begin) if stop > start else b""
+
+
+_known: WeakKeyDictionary[Handle, Sound] = WeakKeyDictionary()
+
+
+def prove(handle: Handle, file: Any, owner: Any) -> None:
+    """Compare the attributes of an object that the library has open with its file; the library lock is held.
+
+    Raises
+    ------
+    UnsoundError
+        If one must not be read.
+    """
+    import h5py
+
+    sound = _known.get(handle)
+    if sound is None:
+        begin = int(file.get_create_plist().get_userblock())
+        sound = _known[handle] = Sound(_Bytes(handle.fd, handle.key.size, begin))
+    doubtful = sound.unproven(int(h5py.h5o.get_info(owner).addr))
+    if doubtful is None or doubtful:
+        names: list[bytes] = []
+        h5py.h5a.iterate(owner, names.append)
+        for name in names:
+            if (doubtful is None or name in doubtful) and _varies(h5py.h5a.open(owner, name).get_type()):
+                shown = name.decode("utf-8", "replace")
+                raise UnsoundError(f"attribute {shown!r} has values that do not stand where the file says")
+
+
+def _varies(kind: Any) -> bool:
+    """Return whether values of a type have a variable length, or hold what has."""
+    import h5py
+
+    if isinstance(kind, h5py.h5t.TypeVlenID):
+        return True
+    if isinstance(kind, h5py.h5t.TypeStringID):
+        return bool(kind.is_variable_str())
+    if isinstance(kind, h5py.h5t.TypeArrayID):
+        return _varies(kind.get_super())
+    if isinstance(kind, h5py.h5t.TypeCompoundID):
+        return any(_varies(kind.get_member_type(i)) for i in range(kind.get_nmembers()))
+    return False

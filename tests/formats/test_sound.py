@@ -1,0 +1,119 @@
+"""Attributes of variable length: those of good files are proven, those whose lengths or places are changed are not."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+
+from cfagg.errors import FragmentReadError, SourceError
+from cfagg.formats.hdf5.sound import Sound
+from cfagg.source import open_source
+
+
+def addresses(path: Path) -> dict[str, int]:
+    with h5py.File(path, "r") as file:
+        found = {"/": int(h5py.h5o.get_info(file.id).addr)}
+        file.visititems(lambda name, item: found.update({name: int(h5py.h5o.get_info(item.id).addr)}))
+    return found
+
+
+def made(path: Path, libver: str) -> Path:
+    with h5py.File(path, "w", libver=libver, track_order=True) as file:
+        x = file.create_dataset("x", data=np.arange(3.0))
+        x.make_scale("x")
+        data = file.create_dataset("data", data=np.zeros((3, 3)))
+        data.dims[0].attach_scale(x)
+        data.dims[1].attach_scale(x)
+        data.attrs["text"] = "a text"
+        data.attrs["texts"] = ["one", "", "three"]
+        data.attrs.create("numbers", [np.arange(2), np.arange(5)], dtype=h5py.vlen_dtype("i2"))
+        for i in range(40):
+            file.attrs[f"many{i}"] = "text" * i
+    return path
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_every_attribute_of_a_file_of_h5py_is_proven(tmp_path: Path, libver: str) -> None:
+    path = made(tmp_path / "a.h5", libver)
+    sound = Sound(path.read_bytes())
+    found = {name: sound.unproven(at) for name, at in addresses(path).items()}
+    # What refers back is of a compound type, and not looked at.
+    assert found == {"/": frozenset(), "x": frozenset({b"REFERENCE_LIST"}), "data": frozenset()}
+
+
+def test_every_attribute_of_a_netcdf_file_is_proven(tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("x", 3)
+        for i in range(20):
+            file.createVariable(f"v{i}", "f4", ("x",)).setncattr_string("flags", ["a", "b" * i])
+    sound = Sound(path.read_bytes())
+    assert {f for at in addresses(path).values() for f in sound.unproven(at) or ()} <= {b"REFERENCE_LIST"}
+    assert None not in {sound.unproven(at) for at in addresses(path).values()}
+
+
+@pytest.mark.parametrize(
+    ("what", "change"),
+    [
+        ("longer", lambda n, heap, index: (n + 1, heap, index)),
+        ("much longer", lambda n, heap, index: (2**31, heap, index)),
+        ("shorter", lambda n, heap, index: (n - 1, heap, index)),
+        ("in another heap", lambda n, heap, index: (n, heap + 8, index)),
+        ("beyond the end", lambda n, heap, index: (n, 2**62, index)),
+        ("at another index", lambda n, heap, index: (n, heap, index + 500)),
+    ],
+)
+def test_a_text_that_is_not_where_the_file_says_is_not_proven_and_never_read(
+    tmp_path: Path, what: str, change: object
+) -> None:
+    path = made(tmp_path / "a.h5", "earliest")
+    raw = bytearray(path.read_bytes())
+    at = raw.index(b"text\0") + 5
+    # Behind the name stand type, space, and then length, heap and index of the text.
+    place = next(i for i in range(at, at + 200) if struct.unpack_from("<I", raw, i)[0] == len("a text"))
+    raw[place : place + 16] = struct.pack("<IQI", *change(*struct.unpack_from("<IQI", raw, place)))  # type: ignore[operator]
+    damaged = tmp_path / "b.h5"
+    damaged.write_bytes(raw)
+    sound = Sound(bytes(raw))
+    assert [sound.unproven(addresses(path)["data"]) for _ in range(2)] == [{b"text"}] * 2
+    with pytest.raises((SourceError, FragmentReadError), match=r"b\.h5 is damaged: attribute 'text'"):
+        open_source(damaged)
+
+
+def test_a_reference_to_what_is_no_object_is_not_proven(tmp_path: Path) -> None:
+    path = made(tmp_path / "a.h5", "earliest")
+    where = addresses(path)
+    raw = path.read_bytes()
+    assert raw.count(struct.pack("<Q", where["x"])) >= 2
+    changed = raw.replace(struct.pack("<Q", where["x"]), struct.pack("<Q", where["x"] + 16))
+    # Links lead there too; the object itself still stands at its place.
+    assert Sound(changed).unproven(where["data"]) == {b"DIMENSION_LIST"}
+
+
+def test_a_heap_with_free_space_of_no_bytes_is_not_proven_in_which_the_library_would_run_in_circles(
+    tmp_path: Path,
+) -> None:
+    path = made(tmp_path / "a.h5", "earliest")
+    raw = bytearray(path.read_bytes())
+    heap = raw.index(b"GCOL")
+    at, end = heap + 16, heap + struct.unpack_from("<Q", raw, heap + 8)[0]
+    while struct.unpack_from("<H", raw, at)[0]:
+        (size,) = struct.unpack_from("<Q", raw, at + 8)
+        at += 16 + size + (-size & 7)
+        assert at < end
+    raw[at + 8 : at + 16] = bytes(8)
+    sound = Sound(bytes(raw))
+    assert {b"text", b"texts"} <= (sound.unproven(addresses(path)["data"]) or set())
+    assert {b"text", b"texts"} <= (sound.unproven(addresses(path)["data"]) or set())
+
+
+def test_an_object_may_be_looked_at_as_often_as_one_likes(tmp_path: Path) -> None:
+    path = made(tmp_path / "a.h5", "latest")
+    sound = Sound(path.read_bytes())
+    at = addresses(path)["data"]
+    assert {sound.unproven(at) for _ in range(10_000)} == {frozenset()}
