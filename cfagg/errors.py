@@ -27,6 +27,7 @@
         └── MissingExtraError  (ModuleNotFoundError)  an optional library that is not installed
 
     CfaggWarning               (UserWarning)
+    ├── LeftoverWarning                               a finished job whose work directory could not be removed
     ├── RepairWarning                                 text that was read after a repair
     ├── StaleAccumulationWarning                      an accumulation that was there and could not be used
     ├── StaleIndexWarning                             an index of observations that was there and could not be used
@@ -49,6 +50,7 @@ __all__ = [
     "FragmentMismatchError",
     "FragmentNotFoundError",
     "FragmentReadError",
+    "LeftoverWarning",
     "LimitError",
     "MissingExtraError",
     "ModelError",
@@ -236,6 +238,10 @@ class MissingExtraError(UnsupportedError, ModuleNotFoundError):
 
 class CfaggWarning(UserWarning):
     """Base of all warnings of cfagg."""
+
+
+class LeftoverWarning(CfaggWarning):
+    """A job is done and its result complete, but something it worked with could not be removed."""
 
 
 class RepairWarning(CfaggWarning):

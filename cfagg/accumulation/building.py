@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.documents import renew_consolidated
+from cfagg.accumulation.documents import read_documents, renew_consolidated
 from cfagg.accumulation.exchange import Workshop
 from cfagg.accumulation.finish import describe, finish, kept_missing, write_attributes
 from cfagg.accumulation.group import group_path
@@ -25,7 +25,7 @@ from cfagg.accumulation.summing import Partly
 from cfagg.accumulation.writing import Target
 from cfagg.errors import CfaggError, LimitError, TargetError, TargetExistsError
 from cfagg.fastzlib import crc32
-from cfagg.workdir import reason
+from cfagg.runtime.publishing import reason
 from cfagg.zarrs import ZarrArray
 from cfagg.zarrs.documents import node_folder
 
@@ -74,7 +74,7 @@ def build(
         write_attributes(target, describe(plan.layout, recipe, plan.settings, plan.weights, seen, missing, nonfinite))
     unchanged(array, seen)
     shop.publish()
-    _renew(array, target)
+    renew(array, target.documents, shop.root)
     report = report_of(
         plan,
         plan.action,
@@ -84,7 +84,7 @@ def build(
         resumed=int(done.sum()),
         written=True,
     )
-    shop.clear()
+    shop.remove_after()
     return report
 
 
@@ -135,12 +135,12 @@ def _excluded(plan: Plan, records: npt.NDArray[Any]) -> tuple[int, int]:
     return missing, nonfinite
 
 
-def _renew(array: ZarrArray, target: Target) -> None:
+def renew(array: ZarrArray, documents: Mapping[str, Mapping[str, Any]], aside: Path) -> None:
     """Put the new group into consolidated metadata, of the store and of groups above the array, where there are any."""
     parts = group_path(array.path).split("/")
     for depth in range(len(parts)):
         above = Path(node_folder(array.store, "/".join(parts[:depth])))
-        renew_consolidated(above, "/".join(parts[depth:]), target.documents, array.zarr_format)
+        renew_consolidated(above, "/".join(parts[depth:]), documents, array.zarr_format, aside)
 
 
 @contextmanager
@@ -149,10 +149,15 @@ def working(shop: Workshop, plan: Plan) -> Iterator[None]:
     shop.enter()
     kept = "; what is done is kept, finish it with resume=True (--resume)"
     try:
+        if shop.published:
+            # A killed process has put its group in place, but may not have told the consolidated metadata of it.
+            if shop.in_place:
+                renew(plan.array, read_documents(shop.target, plan.array.zarr_format), shop.root)
+            shop.clear()
         yield
     except KeyboardInterrupt:
-        rest = kept if shop.unfinished else ""
-        raise TargetError(f"interrupted: {plan.folder} was not written{rest}") from None
+        what = "is complete" if shop.published else "was not written"
+        raise KeyboardInterrupt(f"interrupted: {plan.folder} {what}{kept if shop.unfinished else ''}") from None
     except LimitError:
         # The same data will not do better next time.
         shop.clear()
@@ -160,7 +165,10 @@ def working(shop: Workshop, plan: Plan) -> Iterator[None]:
     except CfaggError:
         raise
     except OSError as error:
+        if shop.published:
+            rest = "is in its place, but not finished; finish it with resume=True (--resume)"
+            raise TargetError(f"{plan.folder} {rest}: {reason(error)}") from error
         rest = kept if shop.unfinished else ""
         raise TargetError(f"{plan.folder} was not written: {reason(error)}{rest}") from error
     finally:
-        shop.leave(tidy=True)
+        shop.tidy()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from typing import Any
 import numpy.typing as npt
 
 from cfagg.accumulation.layout import ArraySpec
+from cfagg.runtime.publishing import replace_file
 
-__all__ = ["array_documents", "chunk_key", "codec_of", "encoder", "group_documents", "renew_consolidated", "write_json"]
+__all__ = ["array_documents", "chunk_key", "codec_of", "encoder", "group_documents", "read_documents", "renew_consolidated", "write_json"]
 
 #: Levels: accumulated sums are random in their last bytes, which no level packs.
 _LEVELS = {"blosc": 5, "zstd": 1, "gzip": 5}
@@ -147,7 +149,19 @@ def write_json(path: Path, document: Mapping[str, Any]) -> None:
     part.replace(path)
 
 
-def renew_consolidated(store: Path, group: str, nodes: Mapping[str, Mapping[str, Any]], zarr_format: int) -> None:
+def read_documents(folder: Path, zarr_format: int) -> dict[str, dict[str, Any]]:
+    """Return the metadata documents of a group that is in its place, by path below it and file name."""
+    names = (".zgroup", ".zarray", ".zattrs") if zarr_format == 2 else ("zarr.json",)
+    found: dict[str, dict[str, Any]] = {}
+    for node in (folder, *sorted(p for p in folder.iterdir() if p.is_dir())):
+        held = {n: json.loads((node / n).read_bytes()) for n in names if (node / n).is_file()}
+        found["" if node == folder else node.name] = held
+    return found
+
+
+def renew_consolidated(
+    store: Path, group: str, nodes: Mapping[str, Mapping[str, Any]], zarr_format: int, aside: Path
+) -> None:
     """Put the metadata of a new group into the store's consolidated ones, where it has any.
 
     Parameters
@@ -160,6 +174,8 @@ def renew_consolidated(store: Path, group: str, nodes: Mapping[str, Mapping[str,
         Documents by file name, by path below the group; ``""`` is the group itself.
     zarr_format : {2, 3}
         Version of the Zarr format.
+    aside : Path
+        A directory on the same file system in which the new document is written.
     """
     path = store / (".zmetadata" if zarr_format == 2 else "zarr.json")
     try:
@@ -185,4 +201,7 @@ def renew_consolidated(store: Path, group: str, nodes: Mapping[str, Mapping[str,
                 document["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": {}}
             kept["/".join(filter(None, (group, name)))] = document
         whole["consolidated_metadata"]["metadata"] = dict(sorted(kept.items()))
-    write_json(path, whole)
+    part = aside / f".{path.name}.part"
+    part.write_text(json.dumps(whole, indent=1), encoding="utf-8")
+    shutil.copymode(path, part)
+    replace_file(part, path)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,11 +20,11 @@ from cfagg.conversion.workplace import Workplace
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
 from cfagg.model import Aggregation
 from cfagg.readers.pool import close_files
+from cfagg.runtime.publishing import reason
 from cfagg.source import Source, open_source
-from cfagg.workdir import reason
 
 if TYPE_CHECKING:
-    from cfagg.conversion.plan import Loss
+    from cfagg.conversion.plan import Array, Loss, Plan
 
 __all__ = ["Report", "convert"]
 
@@ -154,7 +155,7 @@ def convert(
     UnreadableAggregationError
         If an aggregation cannot be read, unless `on_loss` says to leave it out or `variables` chooses others.
     TargetExistsError, TargetError
-        If the target is in the way or cannot be written (disk full, read-only, interrupted).
+        If the target is in the way or cannot be written (disk full, read-only).
     FragmentNotFoundError, FragmentReadError, FragmentMismatchError, ConformError
         If a partition is not what the aggregation says.
     UnsupportedError, LimitError, SelectionError
@@ -207,14 +208,17 @@ def _working(place: Workplace, *, resume: bool, overwrite: bool) -> Iterator[Non
             place.start_anew()
         yield
     except KeyboardInterrupt:
-        raise TargetError(f"interrupted: {place.target} was not written{_tidy(place)}") from None
+        what = f"{place.target} is complete" if place.finished else f"{place.target} was not written"
+        raise KeyboardInterrupt(f"interrupted: {what}{_tidy(place)}") from None
     except TargetExistsError:
+        _tidy(place)
         raise
     except CfaggError:
         _tidy(place)
         raise
     except OSError as error:
-        raise TargetError(f"{place.target} was not written: {reason(error)}{_tidy(place)}") from error
+        what = "may not outlive a power loss" if place.finished else "was not written"
+        raise TargetError(f"{place.target} {what}: {reason(error)}{_tidy(place)}") from error
     except BaseException:
         _tidy(place)
         raise
@@ -226,11 +230,11 @@ def _working(place: Workplace, *, resume: bool, overwrite: bool) -> Iterator[Non
 
 def _tidy(place: Workplace) -> str:
     """Remove a work directory in which nothing was achieved; say what remains."""
+    if place.finished:
+        return "; finish with resume=True (--resume)"
     if place.unfinished:
         return "; what is done is kept, finish it with resume=True (--resume)"
-    if not place.finished:
-        with suppress(OSError):
-            place.remove()
+    place.abandon_if_useless()
     return ""
 
 
@@ -259,8 +263,13 @@ def _convert(
     codec = Codec(options.codec, options.level)
     documents = build_metadata(plan.groups, arrays, codec, options.zarr_format)
     identity = {"version": __version__, "source": _fingerprint(source, access), "options": options.identity()}
+    build = _digest(identity)
     counts = [a.grid.size for a in arrays]
     resumed = 0
+    if place.is_built(build):
+        place.remove()
+        stored = sum(_stored(a, place.target, options.zarr_format) for a in arrays)
+        return _report(place, plan, stored, resumed=sum(counts), verified=False)
     if place.journal.exists():
         journal = Journal.resume(place.journal, identity, counts)
         if place.finished and journal.committed:
@@ -272,25 +281,42 @@ def _convert(
         journal = Journal.create(place.journal, identity, counts)
     with closing(journal):
         if place.finished:
-            place.remove()
+            place.settle()
+            place.remove_after()
         else:
             run(arrays, slabs, place.store, journal, codec, options.zarr_format, threads, progress, checksums=check)
             write_metadata(documents, place.store)
             if check:
                 verify(arrays, slabs, journal, place.store, threads)
             journal.commit()
-            place.publish()
+            place.publish(build)
+    return _report(place, plan, sum(int(d.size.sum()) for d in journal.done), resumed=resumed, verified=check)
+
+
+def _report(place: Workplace, plan: Plan, stored: int, *, resumed: int, verified: bool) -> Report:
+    arrays = plan.arrays
     return Report(
         target=str(place.target),
         variables=tuple(a.path for a in arrays),
         bytes=sum(a.nbytes for a in arrays),
-        stored=sum(int(d.size.sum()) for d in journal.done),
-        chunks=sum(counts),
+        stored=stored,
+        chunks=sum(a.grid.size for a in arrays),
         resumed=resumed,
-        verified=check,
+        verified=verified,
         notes=plan.notes,
         losses=plan.losses,
     )
+
+
+def _stored(array: Array, root: Path, zarr_format: int) -> int:
+    """Return the bytes of the chunks of an array that stands in its place."""
+    keys = (array.key(tuple(map(int, i)), zarr_format) for i in np.ndindex(array.grid.matrix_shape))
+    return sum((root / key).stat().st_size for key in keys)
+
+
+def _digest(identity: Mapping[str, object]) -> str:
+    """Return what tells a conversion from others, in a few characters."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _fingerprint(source: Source, access: Access) -> str:

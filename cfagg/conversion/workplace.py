@@ -1,12 +1,11 @@
-"""The place beside the target where a store is built, and its way into the target's place.
+"""The place where a store is built, and its way into the target's place.
 
 ::
 
-    .NAME.cfagg-partial/
-        lock       held while a process works here
+    .NAME.cfagg-partial/      beside the target; `.cfagg-partial` within a target that cannot be renamed
         journal    what is done
         store/     the store being built; its metadata is written last
-        old/       the store that is being replaced, for the moment of the exchange
+        ...        as in `cfagg.runtime.staging.Staging`
 
 The directory itself never is a Zarr store, and `store/` is none until everything in it is complete.
 """
@@ -14,21 +13,19 @@ The directory itself never is a Zarr store, and `store/` is none until everythin
 from __future__ import annotations
 
 import os
-import shutil
 from itertools import islice
 from pathlib import Path
-from typing import IO
 
 from cfagg.errors import TargetError, TargetExistsError, UnsupportedError
-from cfagg.workdir import locked, reason, sync_directory
+from cfagg.runtime.publishing import build_of, name_build, reason
+from cfagg.runtime.staging import Staging, is_replaceable
 
 __all__ = ["Workplace"]
 
 _STORE_FILES = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
-_OURS = frozenset({"lock", "journal", "store", "old"})
 
 
-class Workplace:
+class Workplace(Staging):
     """A locked work directory for one target.
 
     Parameters
@@ -48,68 +45,69 @@ class Workplace:
         If it cannot be written, is no Zarr store, or another process is at work.
     """
 
+    #: Names of what is in the directory besides the store.
+    names = frozenset({"journal"})
+
+    #: What a process does that holds the lock.
+    doing = "converting to the same target"
+
     def __init__(self, target: str | os.PathLike[str], *, overwrite: bool, resume: bool = False) -> None:
         name = os.fspath(target)
         if "://" in name:
             raise UnsupportedError(f"{name} is a URL; a store is written to a local directory: name one")
-        self.target = Path(os.path.realpath(name))
+        place = Path(os.path.realpath(name))
         # An empty name is the working directory to the system: a variable of a script that was not set.
-        if not name or not self.target.name:
+        if not name or not place.name:
             raise TargetError(f"{name!r} cannot be the target; name a directory for the store")
-        self.root = self.target.with_name(f".{self.target.name}.cfagg-partial")
-        self.store = self.root / "store"
+        root, inside = place.with_name(f".{place.name}.cfagg-partial"), place / ".cfagg-partial"
+        if inside.is_dir() or (place.is_dir() and not root.exists() and not is_replaceable(place)):
+            root = inside
+        super().__init__(place, root, "store", self.names, self.doing)
+        self.store = self.product
         self.journal = self.root / "journal"
-        self._old = self.root / "old"
         self._overwrite, self._resume = overwrite, resume
-        self._lock: IO[bytes] | None = None
-        if not self.target.parent.is_dir():
-            raise TargetError(f"{name} cannot be written: there is no directory {self.target.parent}; create it first")
-        self.check_target()
+        if not place.parent.is_dir():
+            raise TargetError(f"{name} cannot be written: there is no directory {place.parent}; create it first")
+        if not os.path.lexists(root):
+            self.check_target()
 
     def check_target(self) -> None:
         """Refuse a target that exists and may not be replaced."""
-        if not os.path.lexists(self.target) or (self._resume and self.finished):
+        if not os.path.lexists(self.target) or (self._resume and (self.finished or self._tells_its_build)):
             return
         if not self._overwrite:
-            raise TargetExistsError(
-                f"{self.target} exists; choose another name or replace it with overwrite=True (--overwrite)"
-            )
+            raise self._exists()
         if not self.target.is_dir():
             raise TargetError(f"{self.target} is not a directory and is not replaced; choose another name or remove it")
-        inside = {p.name for p in self.target.iterdir()}
+        inside = {p.name for p in self.target.iterdir()} - {self.root.name}
         if inside and inside.isdisjoint(_STORE_FILES):
             raise TargetError(
                 f"{self.target} is not a Zarr store and is not replaced; choose another name or remove it"
             )
 
+    def _exists(self) -> TargetExistsError:
+        return TargetExistsError(
+            f"{self.target} exists; choose another name or replace it with overwrite=True (--overwrite)"
+        )
+
     def enter(self) -> None:
-        """Create the directory and lock it; finish what a killed process left half exchanged."""
+        """Make the directory and lock it; finish, or remove, what a killed process left."""
+        self.hold()
         try:
-            if os.path.lexists(self.root) and not self._is_ours():
-                raise TargetError(f"{self.root} is in the way and was not made by cfagg; remove it")
-            self.root.mkdir(exist_ok=True)
-            self._lock = locked(self.root / "lock", "converting to the same target")
-            if self._old.exists():
-                # The exchange was cut short: the old store is back in its place, or the new one already is.
-                if os.path.lexists(self.target):
-                    shutil.rmtree(self._old)
-                else:
-                    self._old.rename(self.target)
+            if self.published and not (self._resume and self.finished):
+                self.settle()
+                self.clear()
+            self.check_target()
         except OSError as error:
-            self.leave()
-            if isinstance(error, TargetError):
+            self.abandon_if_useless()
+            if isinstance(error, TargetError | TargetExistsError):
                 raise
             raise TargetError(f"{self.target} cannot be written: {reason(error)}") from error
-        try:
-            self.check_target()
-        except OSError:
-            self.leave()
-            raise
 
     @property
     def unfinished(self) -> bool:
         """Whether chunks were written here by a conversion that can be finished."""
-        if not (self.journal.exists() and self.store.exists()):
+        if self.published or not (self.journal.exists() and self.store.exists()):
             return False
         with self.journal.open("rb") as file:
             return sum(1 for _ in islice((line for line in file if line.endswith(b"\n")), 2)) == 2
@@ -117,7 +115,26 @@ class Workplace:
     @property
     def finished(self) -> bool:
         """Whether the store is in the target's place already, and only this directory was left to be removed."""
-        return self.journal.exists() and not self.store.exists() and not self._old.exists() and self.target.exists()
+        return self.journal.exists() and self.in_place
+
+    @property
+    def _tells_its_build(self) -> bool:
+        """Whether the target says which build made it, and nothing is here that could be finished."""
+        return not (self._overwrite or self.journal.exists()) and build_of(self.target) is not None
+
+    def is_built(self, build: str) -> bool:
+        """Whether the target is the result of this very build, which an earlier run has finished.
+
+        Raises
+        ------
+        TargetExistsError
+            It is the result of another one and may not be replaced.
+        """
+        if not self._resume or not os.path.lexists(self.target) or not self._tells_its_build:
+            return False
+        if build_of(self.target) == build:
+            return True
+        raise self._exists()
 
     def check_unfinished(self) -> None:
         """Refuse to throw away what an earlier conversion has achieved."""
@@ -129,36 +146,31 @@ class Workplace:
 
     def start_anew(self) -> None:
         """Remove what an earlier conversion left."""
-        self.journal.unlink(missing_ok=True)
-        if self.store.exists():
-            shutil.rmtree(self.store)
+        self.clear()
         self.store.mkdir()
 
-    def publish(self) -> None:
-        """Put the finished store in the target's place; what was there stays until then."""
+    def publish(self, build: str) -> None:
+        """Put the finished store in the target's place; what was there stays until then.
+
+        Parameters
+        ----------
+        build : str
+            What tells this build from others.
+        """
         self.check_target()
-        sync_directory(self.store)
-        if self.target.exists():
-            self.target.rename(self._old)
-        self.store.rename(self.target)
-        sync_directory(self.target.parent)
-        self.remove()
+        if not self.within:
+            name_build(self.store, build)
+        self.put_in_place()
+        if self.within:
+            name_build(self.target, build)
+        self.remove_after()
 
-    def remove(self) -> None:
-        """Remove the work directory."""
-        for path in (self.store, self._old):
-            if path.exists():
-                shutil.rmtree(path)
-        self.journal.unlink(missing_ok=True)
-        (self.root / "lock").unlink(missing_ok=True)
-        self.root.rmdir()
+    def abandon_if_useless(self) -> None:
+        """Remove the directory if nothing in it can be used to finish, and let go of the lock."""
+        try:
+            if self._lock is not None and not self.unfinished and not self.published:
+                self.remove()
+        except OSError:
+            # What cannot be removed now is removed by the next run.
+            pass
         self.leave()
-
-    def leave(self) -> None:
-        """Let go of the lock."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
-
-    def _is_ours(self) -> bool:
-        return self.root.is_dir() and not self.root.is_symlink() and {p.name for p in self.root.iterdir()} <= _OURS

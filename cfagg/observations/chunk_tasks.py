@@ -17,7 +17,7 @@ from cfagg.observations.finishing import META
 from cfagg.observations.layouts import DataLayout, write_bytes
 from cfagg.observations.row_table import RowTable
 from cfagg.observations.statistics import Accumulator
-from cfagg.workdir import reason
+from cfagg.runtime.publishing import reason
 
 __all__ = ["ChunkPlan", "ChunkWritten", "write_one"]
 

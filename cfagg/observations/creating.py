@@ -20,7 +20,7 @@ from cfagg.observations.layouts import write_document
 from cfagg.observations.place import Place
 from cfagg.observations.provenance import iso
 from cfagg.observations.recipe import Recipe, load_recipe
-from cfagg.workdir import reason
+from cfagg.runtime.publishing import reason
 
 __all__ = ["Report", "create_observations"]
 
@@ -185,15 +185,20 @@ def create_observations(
         base = open_base(path, given) if append else None
         report = _planned(given, path, base)
         if base is not None and not base.new:
-            _leave(place)
+            _finish(place)
             return report
         identity = _identity(given, report.parts, base)
         if _claim(place, identity, replace=overwrite or append, resume=resume, append=append):
-            place.remove()
+            _finish(place)
             return _of_store(report, path, began)
         parts = given.parts() if base is None else base.new
         built = build(given, parts, place.work, place.store, budget, client, progress, base)
-        place.publish()
+        place.publish(_digest(identity))
+    except KeyboardInterrupt:
+        _leave(place)
+        what = "is complete" if place.finished else "was not written"
+        rest = "; what is done is kept, finish it with resume=True (--resume)" if place.unfinished else ""
+        raise KeyboardInterrupt(f"interrupted: {place.target} {what}{rest}") from None
     except BaseException as error:
         _leave(place)
         if isinstance(error, OSError) and not isinstance(error, CfaggError):
@@ -268,6 +273,8 @@ def _claim(place: Place, identity: Mapping[str, Any], *, replace: bool, resume: 
     TargetExistsError
         There is a store, or an unfinished build, that may not be replaced.
     """
+    if place.is_built(_digest(identity)):
+        return True
     if place.finished:
         if resume and _journal(place) == identity:
             return True
@@ -344,11 +351,12 @@ def _digest(value: Any) -> str:
 
 def _leave(place: Place) -> None:
     """Keep what can be used to finish the build; remove the rest."""
-    try:
-        if not place.unfinished and not place.finished:
-            place.abandon()
-            return
-    except OSError:
-        # What cannot be removed now is removed by the next build.
-        pass
-    place.leave()
+    place.abandon_if_useless()
+
+
+def _finish(place: Place) -> None:
+    """Remove the work directory of a store that is in its place."""
+    if place.finished:
+        place.settle()
+        place.remove_after()
+    _leave(place)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import ConventionError, LimitError, TargetError
-from cfagg.workdir import reason
+from cfagg.runtime.publishing import reason
 
 __all__ = ["FORMATS", "DataLayout", "array_documents", "group_documents", "write_bytes", "write_document"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -19,7 +20,7 @@ from cfagg.observations.finishing import META, finish_store
 from cfagg.observations.layouts import DataLayout, full_chunk, write_bytes
 from cfagg.observations.place import Place
 from cfagg.observations.statistics import Accumulator
-from cfagg.workdir import reason
+from cfagg.runtime.publishing import reason
 
 __all__ = ["META", "EntryFile", "StoreWriter", "check_variables"]
 
@@ -178,7 +179,7 @@ class StoreWriter:
                 sidecar=self._sidecar,
             ).result()
             self._pool.shutdown()
-            self._place.publish()
+            self._place.publish(uuid.uuid4().hex)
         except OSError as error:
             if isinstance(error, CfaggError):
                 raise

@@ -4,8 +4,8 @@ import pytest
 import zarr
 
 from cfagg.errors import TargetError, TargetExistsError
-from cfagg.observations import place as module
 from cfagg.observations.place import Place
+from cfagg.runtime import publishing
 
 
 def built(folder, name, **options):
@@ -25,15 +25,15 @@ def name_of(folder):
 @pytest.mark.parametrize("exchanges", [True, False])
 def test_a_store_replaces_another_with_and_without_an_exchange(tmp_path, monkeypatch, exchanges):
     if not exchanges:
-        monkeypatch.setattr(module, "exchange", lambda one, other: False)
+        monkeypatch.setattr(publishing, "exchange", lambda one, other: False)
     for name in ("one", "two"):
-        built(tmp_path, name).publish()
+        built(tmp_path, name).publish("build")
         assert name_of(tmp_path) == name
         assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
 
 
 def test_where_directories_are_not_exchanged_a_kill_between_the_two_moves_is_undone(tmp_path, monkeypatch):
-    built(tmp_path, "one").publish()
+    built(tmp_path, "one").publish("build")
     place = built(tmp_path, "two")
     place.target.rename(place.root / "old")
     place.leave()
@@ -44,8 +44,8 @@ def test_where_directories_are_not_exchanged_a_kill_between_the_two_moves_is_und
 def test_a_store_is_finished_once_it_is_in_its_place(tmp_path, monkeypatch):
     place = built(tmp_path, "one")
     assert not place.finished
-    monkeypatch.setattr(Place, "remove", Place.leave)
-    place.publish()
+    monkeypatch.setattr(Place, "remove_after", Place.leave)
+    place.publish("build")
     assert Place(tmp_path / "a.zarr", overwrite=False, resume=True).finished
 
 
@@ -65,5 +65,5 @@ def test_a_target_that_appears_meanwhile_is_not_replaced(tmp_path):
     place = built(tmp_path, "two", overwrite=False)
     zarr.create_group(tmp_path / "a.zarr", attributes={"name": "one"})
     with pytest.raises(TargetExistsError):
-        place.publish()
+        place.publish("build")
     assert name_of(tmp_path) == "one"

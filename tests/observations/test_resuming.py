@@ -85,7 +85,7 @@ def kill_after_publishing(monkeypatch, *arguments, **options):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Place, "remove", stop)
+        patch.setattr(Place, "remove_after", stop)
         with pytest.raises(KeyboardInterrupt):
             cfagg.create_observations(*arguments, **options)
 

@@ -1,0 +1,236 @@
+"""Putting finished work in its place so that a kill or a power loss leaves the old state or the new one, whole.
+
+The order is always the same: write aside, force the data to disk, rename, force the directories to disk, and only then
+remove what was replaced.  A rename that is on disk thus never points to data that are not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import functools
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from cfagg.errors import LeftoverWarning
+
+__all__ = ["build_of", "discard", "exchange", "name_build", "put", "reason", "remove", "replace_file", "sync_directory", "sync_file", "sync_tree"]
+
+#: What a system answers that does not know a call, or not for this file system.
+_UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTTY})
+
+
+def reason(error: OSError) -> str:
+    """Return what the system says, in its words."""
+    said = f"{error.strerror or error}" + (f" ({error.filename})" if error.filename else "")
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        said += "; free some space and run again"
+    return said
+
+
+def sync_file(file: int) -> None:
+    """Force the data of an open file to disk."""
+    full = getattr(_fcntl(), "F_FULLFSYNC", None)
+    if full is not None:
+        try:
+            _fcntl().fcntl(file, full)
+        except OSError as error:
+            if error.errno not in _UNKNOWN:
+                raise
+        else:
+            return
+    os.fsync(file)
+
+
+def sync_directory(path: str | os.PathLike[str]) -> None:
+    """Force a directory's entries to disk, where the system can."""
+    if os.name != "posix":
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _UNKNOWN:
+            raise
+    finally:
+        os.close(handle)
+
+
+def sync_tree(path: str | os.PathLike[str]) -> None:
+    """Force a directory and everything below it to disk: data, names and sizes.
+
+    On Linux the file system is asked once, which costs less than asking for each file.
+    """
+    if not _sync_file_system(path):
+        _sync_each(path)
+
+
+def _sync_file_system(path: str | os.PathLike[str]) -> bool:
+    """Force the file system that holds `path` to disk; return False where the system cannot."""
+    call = _from_c_library("syncfs")
+    if call is None:
+        return False
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        if call(handle) == 0:
+            return True
+        code = ctypes.get_errno()
+    finally:
+        os.close(handle)
+    if code in _UNKNOWN:
+        return False
+    raise OSError(code, os.strerror(code), os.fspath(path))
+
+
+def _sync_each(path: str | os.PathLike[str]) -> None:
+    """Force every file and every directory to disk, directories after what is in them."""
+    for folder, _, names in os.walk(path, topdown=False):
+        for name in names:
+            # Windows forces only files to disk that are open for writing.
+            handle = os.open(os.path.join(folder, name), os.O_RDONLY if os.name == "posix" else os.O_RDWR)  # noqa: PTH118
+            try:
+                sync_file(handle)
+            finally:
+                os.close(handle)
+        sync_directory(folder)
+
+
+def exchange(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Exchange two directories at once; return False where the system cannot."""
+    return _rename(one, other, linux=2, darwin=2)
+
+
+def _rename(one: str | os.PathLike[str], other: str | os.PathLike[str], *, linux: int, darwin: int) -> bool:
+    """Rename with the flag that each system has for it; return False where the system cannot."""
+    a, b = os.fsencode(one), os.fsencode(other)
+    if sys.platform == "darwin":
+        call = _from_c_library("renamex_np")
+        done = call is not None and call(a, b, darwin) == 0
+    else:
+        call = _from_c_library("renameat2")
+        # Names are relative to the working directory, which Linux calls -100.
+        done = call is not None and call(-100, a, -100, b, linux) == 0
+    if done or call is None:
+        return done
+    code = ctypes.get_errno()
+    if code in _UNKNOWN:
+        return False
+    raise OSError(code, os.strerror(code), os.fspath(one), None, os.fspath(other))
+
+
+def put(new: Path, target: Path, old: Path) -> None:
+    """Put a directory in the place of another, which is found at `new` or `old` afterwards, or in a place that is free.
+
+    Parameters
+    ----------
+    new : Path
+        The directory, whose data are on disk.
+    target : Path
+        Its place, on the same file system.
+    old : Path
+        Where the former directory goes if the system cannot exchange two of them; nothing is there.
+
+    Raises
+    ------
+    OSError
+        It could not be moved; `FileExistsError` if something appeared in a place that was free.
+    """
+    if not os.path.lexists(target):
+        if not _rename(new, target, linux=1, darwin=4):  # only if there still is nothing
+            new.rename(target)
+    elif not exchange(new, target):
+        target.rename(old)
+        # A power loss finds the former one under one of two names, never under none.
+        sync_directory(old.parent)
+        sync_directory(target.parent)
+        new.rename(target)
+    sync_directory(target.parent)
+    sync_directory(new.parent)
+
+
+def replace_file(new: Path, target: Path) -> None:
+    """Put a file in the place of another, or in a place that is free: its data first, then its name."""
+    handle = os.open(new, os.O_RDWR)
+    try:
+        sync_file(handle)
+    finally:
+        os.close(handle)
+    new.replace(target)
+    sync_directory(target.parent)
+
+
+def discard(paths: Iterable[Path], of: str) -> None:
+    """Remove files and directories that are of no more use; what cannot be removed is a warning, as the work is done.
+
+    Parameters
+    ----------
+    paths : iterable of Path
+        What to remove, in this order, as far as it is there.
+    of : str
+        What they are the remains of, for the warning.
+    """
+    for path in paths:
+        try:
+            remove(path)
+        except OSError as error:
+            warnings.warn(
+                f"{of} is complete, but {path} could not be removed: {error.strerror or error}; the next run removes it",
+                LeftoverWarning,
+                stacklevel=3,
+            )
+            return
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a directory with everything in it, as far as it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+#: The extended attribute that names the build which made a directory.
+_BUILD = "user.cfagg.build"
+
+
+def name_build(path: Path, build: str) -> None:
+    """Let a directory tell which build made it, where its file system can, so that the same build is not done twice."""
+    if hasattr(os, "setxattr"):
+        with contextlib.suppress(OSError):
+            os.setxattr(path, _BUILD, build.encode())
+
+
+def build_of(path: Path) -> str | None:
+    """Return which build made a directory, `None` where it does not tell."""
+    if not hasattr(os, "getxattr"):
+        return None
+    try:
+        return os.getxattr(path, _BUILD).decode("ascii")
+    except (OSError, ValueError):
+        return None
+
+
+@functools.cache
+def _from_c_library(name: str) -> Callable[..., int] | None:
+    """Return a function of the C library, `None` where there is none."""
+    try:
+        found: Callable[..., int] = getattr(ctypes.CDLL(None, use_errno=True), name)
+    except (AttributeError, OSError, TypeError):
+        return None
+    return found
+
+
+@functools.cache
+def _fcntl() -> Any:
+    """Return the module, `None` on systems without it."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    return fcntl

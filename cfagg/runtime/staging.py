@@ -1,0 +1,300 @@
+"""Work directories: where something is built before it takes its place, and what a killed run leaves of it.
+
+A work directory is locked while a process works in it.  A free lock shows that whoever made it is gone.  It lies beside
+the target, or within a directory whose parent lets nothing be made or is another file system.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from cfagg.errors import TargetError
+from cfagg.runtime.publishing import discard, put, reason, remove, sync_directory, sync_file, sync_tree
+
+__all__ = ["Staging", "is_replaceable", "lock", "locked", "renames_into"]
+
+#: What a file system answers that has no locks, as some of clusters.
+_NO_LOCKS = frozenset({errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL})
+
+
+#: The documents that make a directory a Zarr store, the decisive ones last.
+_DOCUMENTS = (".zattrs", ".zmetadata", ".zarray", ".zgroup", "zarr.json")
+
+
+def locked(path: Path, doing: str) -> IO[bytes]:
+    """Return an open file that is locked for as long as it stays open.
+
+    Parameters
+    ----------
+    path : Path
+        The file; it is made if it is not there.
+    doing : str
+        What a process does that holds the lock, for the error.
+
+    Raises
+    ------
+    TargetError
+        Another process holds it.
+    """
+    file, held = lock(path)
+    if held is False:
+        file.close()
+        raise TargetError(f"another process is {doing} (it works in {path.parent})")
+    return file
+
+
+def lock(path: Path) -> tuple[IO[bytes], bool | None]:
+    """Return an open file, and whether it is locked by it; `None` where there are no locks."""
+    file = path.open("ab")
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        return file, None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The process that held it may just have finished and removed it.
+        return file, path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except BlockingIOError:
+        return file, False
+    except OSError as error:
+        if error.errno in _NO_LOCKS:
+            return file, None
+        file.close()
+        raise
+
+
+def is_replaceable(path: Path) -> bool:
+    """Return whether a directory can be made beside `path` and take its place by a rename.
+
+    Not so where the parent cannot be written, where others' entries in it may not be moved, and where `path` is a mount
+    point.
+    """
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        return False
+    try:
+        here, above = path.lstat(), path.parent.stat()
+    except FileNotFoundError:
+        return True
+    if above.st_mode & stat.S_ISVTX and os.name == "posix" and os.geteuid() not in (0, here.st_uid, above.st_uid):
+        return False
+    return not is_mounted(path)
+
+
+def renames_into(folder: Path, into: Path) -> bool:
+    """Return whether what is made in a directory can be moved into another one, at or below it, by a rename."""
+    if not os.access(folder, os.W_OK | os.X_OK) or folder.stat().st_dev != into.stat().st_dev:
+        return False
+    return not any(is_mounted(p) for p in (into, *into.parents) if p != folder and p.is_relative_to(folder))
+
+
+def is_mounted(path: Path) -> bool:
+    """Return whether something is mounted at a path, even another directory of the same file system."""
+    if path.is_mount():
+        return True
+    try:
+        table = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    except OSError:
+        return False
+    name = os.fsencode(path).replace(b"\\", b"\\134").replace(b" ", b"\\040").replace(b"\t", b"\\011")
+    return any(line.split(b" ", 5)[4] == name.replace(b"\n", b"\\012") for line in table)
+
+
+class Staging:
+    """A locked work directory in which a directory is built that will take the place of a target.
+
+    ::
+
+        ROOT/
+            lock       held while a process works here
+            PRODUCT/   what is built; after an exchange what it replaced
+            done       which directory is the new one; on disk before it is put in place
+            old/       what is being replaced, where two directories cannot be exchanged at once
+            former/    the same, where the contents of the target are moved one by one
+
+    Parameters
+    ----------
+    target : Path
+        The place of the product.
+    root : Path
+        The work directory.
+    product : str
+        Name of the directory that is built.
+    own : set of str
+        Further names that cfagg gives to what is in `root`.
+    doing : str
+        What a process does that holds the lock, for errors.
+    """
+
+    def __init__(self, target: Path, root: Path, product: str, own: frozenset[str], doing: str) -> None:
+        self.target, self.root = target, root
+        self.product = root / product
+        self._old, self._done = root / "old", root / "done"
+        self._own = own | {"lock", product, "done", "old", "former"}
+        self._doing = doing
+        self._lock: IO[bytes] | None = None
+
+    def hold(self) -> None:
+        """Make the directory and lock it; finish what a killed process left half exchanged.
+
+        Raises
+        ------
+        TargetError
+            It cannot be written, is not ours, or another process is at work.
+        """
+        try:
+            if os.path.lexists(self.root) and not self._is_ours():
+                raise TargetError(f"{self.root} is in the way and was not made by cfagg; remove it")
+            for _ in range(100):
+                self.root.mkdir(exist_ok=True)
+                try:
+                    self._lock = locked(self.root / "lock", self._doing)
+                except FileNotFoundError:
+                    # Whoever held it has just finished, and removed the directory.
+                    continue
+                break
+            self._recover()
+        except OSError as error:
+            self.leave()
+            if isinstance(error, TargetError):
+                raise
+            raise TargetError(f"{self.target} cannot be written: {reason(error)}") from error
+
+    def _recover(self) -> None:
+        """Put the former directory back that was moved away for one that has not come, or remove it."""
+        if self.within:
+            if self._mark()[0] is not None:
+                # Once begun, it can only go on: some of what was there has been moved out.
+                self._move_in()
+            return
+        if not self._old.exists():
+            return
+        if os.path.lexists(self.target):
+            self.settle()
+            remove(self._old)
+        else:
+            self._old.rename(self.target)
+            sync_directory(self.target.parent)
+
+    @property
+    def within(self) -> bool:
+        """Whether this directory lies in the target, which cannot be renamed: then what is in it is moved, one by one."""
+        return self.root.parent == self.target
+
+    @property
+    def published(self) -> bool:
+        """Whether the product is in its place, or was: only this directory is left to be removed."""
+        number = self._mark()[0]
+        if number is None:
+            return False
+        return not self.product.exists() or self.product.stat().st_ino != number
+
+    @property
+    def in_place(self) -> bool:
+        """Whether what stands in the target's place is the very product of this directory, and as it was put there."""
+        if self.within:
+            return self.published
+        try:
+            found = self.target.stat()
+        except FileNotFoundError:
+            return False
+        return self.published and self._mark() == (found.st_ino, found.st_mtime_ns)
+
+    def _mark(self) -> tuple[int | None, int | None]:
+        """Return number and time of change of the product that was about to be put in place."""
+        try:
+            number, changed = self._done.read_text(encoding="ascii").split()
+            return int(number), int(changed)
+        except (FileNotFoundError, ValueError):
+            return None, None
+
+    def put_in_place(self) -> None:
+        """Force the product to disk, and put it in its place; what was there stays until then."""
+        state = self.product.stat()
+        with self._done.open("wb", buffering=0) as file:
+            file.write(f"{state.st_ino} {state.st_mtime_ns}".encode())
+            sync_file(file.fileno())
+        sync_tree(self.product)
+        sync_directory(self.root)
+        sync_directory(self.root.parent)
+        if self.within:
+            self._move_in()
+        else:
+            put(self.product, self.target, self._old)
+
+    def _move_in(self) -> None:
+        """Move the former contents of the target out and the new ones in; the documents that make it a store go first
+        and come last.
+
+        For that moment there is no store, rather than a mixture of two.
+        """
+        former = self.root / "former"
+        if not former.exists():
+            self._old.mkdir(exist_ok=True)
+            names = {p.name for p in self.target.iterdir()} - {self.root.name}
+            for group in ([d for d in reversed(_DOCUMENTS) if d in names], sorted(names.difference(_DOCUMENTS))):
+                for name in group:
+                    (self.target / name).rename(self._old / name)
+                sync_directory(self._old)
+                sync_directory(self.target)
+            self._old.rename(former)
+            sync_directory(self.root)
+        if self.product.exists():
+            names = {p.name for p in self.product.iterdir()}
+            for name in [*sorted(names.difference(_DOCUMENTS)), *(d for d in _DOCUMENTS if d in names)]:
+                if name in _DOCUMENTS:
+                    sync_directory(self.target)
+                (self.product / name).rename(self.target / name)
+            sync_directory(self.target)
+            self.product.rmdir()
+        sync_directory(self.root)
+
+    def settle(self) -> None:
+        """Force to disk what a killed process had put in place, before what it replaced is removed."""
+        sync_directory(self.target.parent)
+        sync_directory(self.root)
+
+    def leave(self) -> None:
+        """Let go of the lock."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def clear(self) -> None:
+        """Remove everything but the lock; the mark of a finished product last, so that this can be repeated."""
+        last = [self._done, self.root / "lock"]
+        for path in sorted(self.root.iterdir()):
+            if path not in last:
+                remove(path)
+        self._done.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Remove the directory."""
+        self.clear()
+        (self.root / "lock").unlink(missing_ok=True)
+        self.root.rmdir()
+        self.leave()
+
+    def remove_after(self) -> None:
+        """Remove the directory of a product that is in its place: what fails now is a warning."""
+        rest = sorted(p for p in self.root.iterdir() if p.name not in ("journal", "done", "lock"))
+        discard([*rest, self.root / "journal", self._done, self.root / "lock"], str(self.target))
+        with suppress(OSError):
+            self.root.rmdir()
+        self.leave()
+
+    def _is_ours(self) -> bool:
+        if not self.root.is_dir() or self.root.is_symlink():
+            return False
+        return all(p.name in self._own or _is_part(p.name) for p in self.root.iterdir())
+
+
+def _is_part(name: str) -> bool:
+    """Whether a name is that of a document being written."""
+    return name.startswith(".") and name.endswith(".part")
+
+
