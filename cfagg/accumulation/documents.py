@@ -17,7 +17,16 @@ import numpy.typing as npt
 from cfagg.accumulation.layout import ArraySpec
 from cfagg.runtime.publishing import replace_file
 
-__all__ = ["array_documents", "chunk_key", "codec_of", "encoder", "group_documents", "read_documents", "renew_consolidated", "write_json"]
+__all__ = [
+    "array_documents",
+    "chunk_key",
+    "codec_of",
+    "encoder",
+    "group_documents",
+    "read_documents",
+    "renew_consolidated",
+    "write_json",
+]
 
 #: Levels: accumulated sums are random in their last bytes, which no level packs.
 _LEVELS = {"blosc": 5, "zstd": 1, "gzip": 5}

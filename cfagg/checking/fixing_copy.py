@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from cfagg.errors import TargetError
+from cfagg.runtime.files import NewFolder
+from cfagg.runtime.publishing import put, reason, replace_file, sync_tree
 
 __all__ = ["copied", "finished"]
 
@@ -24,13 +25,13 @@ def copied(source: str, target: str) -> Iterator[str]:
         If it cannot be copied.
     """
     # A link stays a link: what it leads to is replaced.
-    home = Path(os.path.realpath(target)).parent
+    place = Path(os.path.realpath(target))
     try:
-        folder = tempfile.mkdtemp(prefix=".cfagg-", dir=home)
+        folder = NewFolder(place)
     except OSError as error:
-        raise TargetError(f"{target} cannot be written: {error.strerror or error}") from error
+        raise TargetError(f"{target} cannot be written: {reason(error)}") from error
     try:
-        copy = Path(folder) / Path(target.rstrip("/")).name
+        copy = folder.path / f"file{place.suffix}"
         try:
             if Path(source).is_dir():
                 shutil.copytree(source, copy, symlinks=True)
@@ -39,33 +40,31 @@ def copied(source: str, target: str) -> Iterator[str]:
                 shutil.copymode(source, copy)
                 # Who may not write to the source may write to the copy.
                 copy.chmod(copy.stat().st_mode | 0o200)
-        except (OSError, shutil.Error) as error:
-            raise TargetError(f"{source} cannot be copied to {home}: {error}") from error
+        except shutil.Error as error:
+            raise TargetError(f"{source} cannot be copied to {place.parent}: {error}") from error
+        except OSError as error:
+            raise TargetError(f"{source} cannot be copied to {place.parent}: {reason(error)}") from error
         yield str(copy)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    except BaseException:
+        folder.remove(done=False)
+        raise
+    folder.remove(done=True)
 
 
 def finished(copy: str, target: str) -> None:
-    """Put a copy in the place of `target`.
+    """Put a copy in the place of `target`: its data are on disk before.
 
     Raises
     ------
     TargetError
         If it cannot be put there.
     """
-    place = os.path.realpath(target)
+    made, place = Path(copy), Path(os.path.realpath(target))
     try:
-        if Path(place).is_dir():
-            # Directories cannot be exchanged at once: the former stays until the new one is there.
-            former = Path(copy).parent / "former"
-            Path(place).rename(former)
-            try:
-                Path(copy).rename(place)
-            except OSError:
-                former.rename(place)
-                raise
+        if made.is_dir():
+            sync_tree(made)
+            put(made, place, made.with_name("former"))
         else:
-            Path(copy).replace(place)
+            replace_file(made, place)
     except OSError as error:
-        raise TargetError(f"{target} cannot be written: {error.strerror or error}") from error
+        raise TargetError(f"{target} cannot be written: {reason(error)}") from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import numpy as np
 from cfagg.checking.sources.json_values import document
 from cfagg.checking.sources.stores import joined
 from cfagg.errors import TargetError
+from cfagg.runtime.publishing import reason
 
 if TYPE_CHECKING:
     from cfagg.checking.fixing import Change
@@ -123,12 +123,8 @@ def _repeat(path: str, node: str, name: str, attributes: dict[str, Any]) -> None
 
 
 def _write(file: Path, held: dict[str, Any]) -> None:
-    """Write a document whole or not at all."""
-    aside = file.with_name(f"{file.name}.{os.getpid()}.new")
+    """Write a document of the copy, which nobody else reads yet."""
     try:
-        aside.write_text(json.dumps(held, indent=2), encoding="utf-8")
-        aside.replace(file)
+        file.write_text(json.dumps(held, indent=2), encoding="utf-8")
     except OSError as error:
-        raise TargetError(f"{file} cannot be written: {error.strerror or error}") from error
-    finally:
-        aside.unlink(missing_ok=True)
+        raise TargetError(f"{file} cannot be written: {reason(error)}") from error

@@ -214,11 +214,13 @@ class Report(Sequence[Checked]):
         page = self.to_text("html")
         if path is not None:
             from cfagg.errors import TargetError
+            from cfagg.runtime.files import write_aside
+            from cfagg.runtime.publishing import reason
 
             try:
-                Path(path).write_text(page, encoding="utf-8")
+                write_aside(Path(path).resolve(), page.encode("utf-8"))
             except OSError as error:
-                raise TargetError(f"{path} cannot be written: {error.strerror or error}") from error
+                raise TargetError(f"{path} cannot be written: {reason(error)}") from error
         return page
 
     def __str__(self) -> str:

@@ -129,10 +129,10 @@ def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace)
     try:
         status = run(args)
         sys.stdout.flush()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         if args.debug:
             raise
-        _say("interrupted")
+        _say(printable(str(stop)) or "interrupted")
         return 130
     except BrokenPipeError:
         # Nobody reads on; what is still buffered must not raise a second time when Python exits.

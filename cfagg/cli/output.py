@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
+from cfagg.runtime.files import written_aside
+from cfagg.runtime.publishing import reason
 
 __all__ = ["aside", "check", "opened"]
 
@@ -86,35 +87,16 @@ def aside(target: str) -> Iterator[str]:
     if _is_device(path):
         yield target
         return
-    # Through a link, so that the file is replaced and not the link.
-    path = path.resolve()
     try:
-        import tempfile
-
-        handle, name = tempfile.mkstemp(prefix=".cfagg-", suffix=path.suffix, dir=path.parent)
-    except OSError as error:
-        raise TargetError(f"{target} cannot be written: {error.strerror}") from error
-    os.close(handle)
-    try:
-        yield name
-        Path(name).chmod(0o666 & ~_umask())
-        Path(name).replace(path)
+        # Through a link, so that the file is replaced and not the link.
+        with written_aside(path.resolve()) as made:
+            yield str(made)
     except CfaggError:  # some of them are also OSError
         raise
     except OSError as error:
-        raise TargetError(f"{target} cannot be written: {error.strerror or error}") from error
-    finally:
-        with suppress(FileNotFoundError):
-            Path(name).unlink()
+        raise TargetError(f"{target} cannot be written: {reason(error)}") from error
 
 
 def _is_device(path: Path) -> bool:
     """Tell whether a path is a pipe or device, which is written to and never replaced."""
     return path.exists() and not path.is_file() and not path.is_dir()
-
-
-def _umask() -> int:
-    """Return the process's mask for new files; it can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

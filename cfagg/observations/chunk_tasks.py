@@ -77,6 +77,8 @@ class ChunkWritten:
 def write_one(plan: ChunkPlan, number: int) -> ChunkWritten:
     """Write a chunk, unless it is there; in a thread that is not the main one (see `DataLayout.encode`).
 
+    What an earlier run left may not have been on disk when the machine went down, so it is compared.
+
     Raises
     ------
     TargetError
@@ -86,11 +88,12 @@ def write_one(plan: ChunkPlan, number: int) -> ChunkWritten:
     start, stop = layout.extent(number)
     rows = plan.table.read(start, stop)
     path = plan.store / "data" / layout.key(number)
-    if not path.exists():
-        if plan.kept is not None and start + layout.chunk <= plan.kept[1]:
-            _take_over(plan.kept[0] / "data" / layout.key(number), path)
-        else:
-            write_bytes(path, layout.encode(rows))
+    if plan.kept is not None and start + layout.chunk <= plan.kept[1]:
+        _take_over(plan.kept[0] / "data" / layout.key(number), path)
+    else:
+        encoded = layout.encode(rows)
+        if not _holds(path, encoded):
+            write_bytes(path, encoded)
     statistics = Accumulator(layout.columns - len(META))
     a, b = max(start, plan.chosen[0]), min(stop, plan.chosen[1])
     if a < b:
@@ -104,11 +107,22 @@ def write_one(plan: ChunkPlan, number: int) -> ChunkWritten:
     )
 
 
+def _holds(path: Path, data: bytes | memoryview) -> bool:
+    """Whether a file is there and holds these bytes."""
+    try:
+        return path.stat().st_size == memoryview(data).nbytes and path.read_bytes() == data
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise TargetError(f"{path} cannot be read: {reason(error)}") from error
+
+
 def _take_over(old: Path, new: Path) -> None:
     """Let a chunk of an older store be one of the new store, too."""
     part = new.with_name(f".{new.name}.{os.getpid()}.part")
     try:
         new.parent.mkdir(parents=True, exist_ok=True)
+        new.unlink(missing_ok=True)
         try:
             new.hardlink_to(old)
         except OSError:  # a file system without such links

@@ -62,4 +62,8 @@ class Place(Workplace):
 
     def abandon(self) -> None:
         """Remove everything and let go of the lock; nothing is kept for a later build."""
-        self.remove()
+        if self.published:
+            # It may not be on disk that it is in its place; what it replaced stays.
+            self.leave()
+        else:
+            self.remove()

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from cfagg.errors import ConventionError, FragmentReadError, LimitError, ModelError
 from cfagg.observations import exact
+from cfagg.runtime.files import write_aside
 
 __all__ = ["NAMES", "Accumulator", "Piece", "over_rows"]
 
@@ -188,9 +189,7 @@ class Accumulator:
             Replaced if it exists.
         """
         target = Path(path)
-        aside = target.with_name(f".{target.name}.aside")
-        aside.write_bytes(self.to_bytes())
-        aside.replace(target)
+        write_aside(target, self.to_bytes())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

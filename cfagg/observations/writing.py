@@ -109,6 +109,11 @@ class StoreWriter:
         self._last: Rows | None = None
         self._done = False
 
+    @property
+    def scratch(self) -> Path:
+        """A directory for whatever is needed until the store is finished."""
+        return self._place.work
+
     def append(self, rows: Rows) -> None:
         """Add rows after all that were added before.
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import IO
 
 from cfagg.errors import LeftoverWarning, TargetError
-from cfagg.runtime.publishing import remove, replace_file
+from cfagg.runtime.publishing import put_back, remove, replace_file, sync_directory
 from cfagg.runtime.staging import lock
 
-__all__ = ["beside", "write_aside", "written_aside"]
+__all__ = ["NewFolder", "write_aside", "written_aside"]
 
 #: What is found in a directory of a single output.
 _OURS = frozenset({"lock", "file", "former"})
@@ -34,45 +34,56 @@ def written_aside(target: Path) -> Iterator[Path]:
     OSError
         It cannot be written.
     """
-    with beside(target) as folder:
-        made = folder / f"file{target.suffix}"
+    folder = NewFolder(target)
+    try:
+        made = folder.path / f"file{target.suffix}"
         yield made
         replace_file(made, target)
+    except BaseException:
+        folder.remove(done=False)
+        raise
+    folder.remove(done=True)
 
 
 def write_aside(target: Path, data: bytes) -> None:
-    """Write a file so that it is there whole or not at all, whatever happens."""
+    """Write a file so that it is there whole or not at all; a pipe or device is written to."""
+    if target.exists() and not target.is_file() and not target.is_dir():
+        target.write_bytes(data)
+        return
     with written_aside(target) as made:
         made.write_bytes(data)
 
 
-@contextmanager
-def beside(target: Path) -> Iterator[Path]:
-    """Give a new directory beside a target, which is removed when the block ends; its files are named ``file…``.
+class NewFolder:
+    """A new directory beside a target, for ``file…`` that will take its place.
 
-    It is locked as long, so that other processes can tell whether whoever made it still lives; directories of the same
-    target whose makers do not are removed.
+    It is locked until it is removed, so that other processes can tell whether whoever made it still lives.  Those of
+    the same target whose makers do not are removed.
+
+    Parameters
+    ----------
+    target : Path
+        What will be written.
     """
-    stem = f".{_clipped(target.name)}.cfagg-new-"
-    for left in target.parent.glob(f"{glob.escape(stem)}*"):
-        _sweep(left)
-    folder, held = _claimed(target.parent, stem)
-    try:
-        yield folder
-    except BaseException:
-        _removed(folder)
-        raise
-    else:
-        error = _removed(folder)
-        if error is not None:
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        stem = f".{_clipped(target.name)}.cfagg-new-"
+        for left in target.parent.glob(f"{glob.escape(stem)}*"):
+            _sweep(left, target)
+        self.path, self._held = _claimed(target.parent, stem)
+
+    def remove(self, *, done: bool) -> None:
+        """Remove it; what prevents that is a warning where the target is `done`, and else of no account."""
+        error = None if self._held.closed else _removed(self.path, self.target)
+        self._held.close()
+        if error is not None and done:
             warnings.warn(
-                f"{target} is complete, but {folder} could not be removed: {error.strerror or error}; the next run "
-                "removes it",
+                f"{self.target} is complete, but {self.path} could not be removed ({error.strerror or error}); the "
+                "next run does it",
                 LeftoverWarning,
                 stacklevel=4,
             )
-    finally:
-        held.close()
 
 
 def _clipped(name: str) -> str:
@@ -94,7 +105,7 @@ def _claimed(home: Path, stem: str) -> tuple[Path, IO[bytes]]:
             # Another process has taken it for a dead one's before it was locked.
             continue
         except BaseException:
-            _removed(folder)
+            folder.rmdir()
             raise
         if held is not False:
             return folder, file
@@ -102,7 +113,7 @@ def _claimed(home: Path, stem: str) -> tuple[Path, IO[bytes]]:
     raise TargetError(f"no directory could be made in {home}: other processes removed it each time; run again")
 
 
-def _sweep(left: Path) -> None:
+def _sweep(left: Path, target: Path) -> None:
     """Remove a directory whose maker is dead."""
     try:
         if left.is_symlink() or not left.is_dir() or not all(p.name.split(".")[0] in _OURS for p in left.iterdir()):
@@ -110,15 +121,18 @@ def _sweep(left: Path) -> None:
         file, held = lock(left / "lock")
         with file:
             if held:
-                _removed(left)
+                _removed(left, target)
     except OSError:
         # Another process was faster, or its owner alone may remove it.
         return
 
 
-def _removed(folder: Path) -> OSError | None:
+def _removed(folder: Path, target: Path) -> OSError | None:
     """Remove a directory, the lock last; return what prevented it."""
     try:
+        put_back(folder / "former", target)
+        # What the target replaced is needed until it is on disk that it did.
+        sync_directory(target.parent)
         for path in folder.iterdir():
             if path.name != "lock":
                 remove(path)

@@ -20,7 +20,20 @@ from typing import Any
 
 from cfagg.errors import LeftoverWarning
 
-__all__ = ["build_of", "discard", "exchange", "name_build", "put", "reason", "remove", "replace_file", "sync_directory", "sync_file", "sync_tree"]
+__all__ = [
+    "build_of",
+    "discard",
+    "exchange",
+    "name_build",
+    "put",
+    "put_back",
+    "reason",
+    "remove",
+    "replace_file",
+    "sync_directory",
+    "sync_file",
+    "sync_tree",
+]
 
 #: What a system answers that does not know a call, or not for this file system.
 _UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTTY})
@@ -149,9 +162,20 @@ def put(new: Path, target: Path, old: Path) -> None:
         # A power loss finds the former one under one of two names, never under none.
         sync_directory(old.parent)
         sync_directory(target.parent)
-        new.rename(target)
+        try:
+            new.rename(target)
+        except BaseException:
+            put_back(old, target)
+            raise
     sync_directory(target.parent)
     sync_directory(new.parent)
+
+
+def put_back(old: Path, target: Path) -> None:
+    """Give a directory its name back that was moved away for one that did not come."""
+    if old.exists() and not os.path.lexists(target):
+        old.rename(target)
+        sync_directory(target.parent)
 
 
 def replace_file(new: Path, target: Path) -> None:
@@ -180,7 +204,7 @@ def discard(paths: Iterable[Path], of: str) -> None:
             remove(path)
         except OSError as error:
             warnings.warn(
-                f"{of} is complete, but {path} could not be removed: {error.strerror or error}; the next run removes it",
+                f"{of} is complete, but {path} could not be removed ({error.strerror or error}); the next run does it",
                 LeftoverWarning,
                 stacklevel=3,
             )

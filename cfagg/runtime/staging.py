@@ -182,7 +182,7 @@ class Staging:
 
     @property
     def within(self) -> bool:
-        """Whether this directory lies in the target, which cannot be renamed: then what is in it is moved, one by one."""
+        """Whether this directory lies in the target, which cannot be renamed: then its contents are moved instead."""
         return self.root.parent == self.target
 
     @property
@@ -227,10 +227,10 @@ class Staging:
             put(self.product, self.target, self._old)
 
     def _move_in(self) -> None:
-        """Move the former contents of the target out and the new ones in; the documents that make it a store go first
-        and come last.
+        """Move the former contents of the target out and the new ones in.
 
-        For that moment there is no store, rather than a mixture of two.
+        The documents that make it a store go first and come last: there is no store for that moment, rather than a
+        mixture of two.
         """
         former = self.root / "former"
         if not former.exists():
@@ -296,5 +296,3 @@ class Staging:
 def _is_part(name: str) -> bool:
     """Whether a name is that of a document being written."""
     return name.startswith(".") and name.endswith(".part")
-
-

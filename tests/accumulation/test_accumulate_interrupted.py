@@ -174,8 +174,7 @@ def test_appending_and_refreshing_go_on_by_themselves(store, read):
 def test_an_interrupt_is_one_sentence_and_what_is_done_is_kept(store):
     err = killed(store, 6, signal.SIGINT)
     last = err.strip().splitlines()[-1]
-    assert "TargetError" in last
-    assert "interrupted" in last
+    assert last.startswith("KeyboardInterrupt: interrupted: ")
     assert "resume=True" in last
     assert accumulate(store, "tas", resume=True).resumed >= 6
     assert right(store)
@@ -286,7 +285,8 @@ def test_a_build_killed_after_its_group_is_in_place_is_tidied(store):
     accumulate(store, "tas")
     folder = workshop(store)
     folder.mkdir()
-    (folder / "done").write_text(str((store / "tas_accumulation_group").stat().st_ino))
+    state = (store / "tas_accumulation_group").stat()
+    (folder / "done").write_text(f"{state.st_ino} {state.st_mtime_ns}")
     (folder / "identity").write_text("{}")
     (folder / "group").mkdir()
     assert accumulate(store, "tas", resume=True).action == "up to date"
@@ -301,7 +301,7 @@ def test_a_build_killed_between_two_renames_keeps_the_old_group(store, monkeypat
     folder = workshop(store)
     folder.mkdir()
     (store / "tas_accumulation_group").rename(folder / "old")
-    monkeypatch.setattr("cfagg.accumulation.exchange.exchange", lambda *_: False)
+    monkeypatch.setattr("cfagg.runtime.publishing.exchange", lambda *_: False)
     with pytest.raises(TargetExistsError):
         accumulate(store, "tas", ["lat"])
     assert set(open_group(store, "tas").sums) == {("time",)}

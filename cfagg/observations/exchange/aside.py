@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
+from cfagg.runtime import files
+from cfagg.runtime.publishing import reason
 
 __all__ = ["written_aside"]
 
@@ -31,25 +32,12 @@ def written_aside(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[
         raise TargetError(f"{target} is a directory; give the name of a file")
     if os.path.lexists(target) and not overwrite:
         raise TargetExistsError(f"{target} exists; choose another name or replace it with overwrite=True")
-    target = target.resolve()
     try:
-        handle, name = tempfile.mkstemp(prefix=".cfagg-", suffix=target.suffix, dir=target.parent)
-        os.close(handle)
-    except OSError as error:
-        raise TargetError(f"{path} cannot be written: {error.strerror or error}") from error
-    aside = Path(name)
-    try:
-        yield aside
-        with aside.open("rb+") as file:
-            os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        aside.chmod(0o666 & ~mask)
-        aside.replace(target)
+        with files.written_aside(target.resolve()) as aside:
+            yield aside
     except CfaggError:  # some of them are also OSError
         raise
-    except (OSError, RuntimeError) as error:  # netCDF4 says RuntimeError where HDF5 fails
+    except OSError as error:
+        raise TargetError(f"{path} cannot be written: {reason(error)}") from error
+    except RuntimeError as error:  # netCDF4 says so where HDF5 fails
         raise TargetError(f"{path} cannot be written: {error}") from error
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            aside.unlink()

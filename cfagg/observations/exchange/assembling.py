@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +54,7 @@ def assemble(
 
     Examples
     --------
+    >>> import tempfile
     >>> import pandas as pd
     >>> dates = pd.to_datetime(["2020-01-02", "2020-01-01"])
     >>> frame = pd.DataFrame({"date": dates, "latitude": 45.0, "longitude": -10.0, "t": [281.25, 279.5]})
@@ -64,11 +64,9 @@ def assemble(
     a.zarr
     """
     with StoreWriter(target, variables, **options) as writer:
-        beside = Path(os.path.realpath(target)).parent
-        with tempfile.TemporaryDirectory(prefix=".cfagg-", dir=beside) as folder:
-            runs = list(_runs(frames, variables, Path(folder), where))
-            for rows in _merged(runs, Path(folder), RUN_BYTES // (4 * (len(META) + len(variables)))):
-                writer.append(rows)
+        runs = list(_runs(frames, variables, writer.scratch, where))
+        for rows in _merged(runs, writer.scratch, RUN_BYTES // (4 * (len(META) + len(variables)))):
+            writer.append(rows)
         return writer.finish(attributes)
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import socket
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +17,8 @@ import numpy as np
 
 from cfagg.errors import TargetError
 from cfagg.observations.indexes.protocol import Int64
+from cfagg.runtime.files import NewFolder
+from cfagg.runtime.publishing import put, reason, sync_tree
 
 __all__ = ["Aside", "TableWriter", "ZarrFormat", "array_document", "write_document"]
 
@@ -43,49 +43,34 @@ class Aside:
 
     def __init__(self, group: str | os.PathLike[str], name: str) -> None:
         self.target = Path(group) / name
-        head = f".{name}-{socket.gethostname()}-"
         try:
-            for left in Path(group).glob(f"{head}*"):
-                if not _alive(left.name.removeprefix(head).partition("-")[0]):
-                    shutil.rmtree(left, ignore_errors=True)
-            self.path = Path(group) / f"{head}{os.getpid()}-{id(self):x}"
-            self.path.mkdir(parents=True)
+            self.target.parent.mkdir(parents=True, exist_ok=True)
+            self._folder = NewFolder(self.target)
+            self.path = self._folder.path / "file"
+            self.path.mkdir()
         except OSError as error:
-            raise TargetError(f"{self.target} cannot be written: {error.strerror or error}") from error
+            raise TargetError(f"{self.target} cannot be written: {reason(error)}") from error
 
     def commit(self) -> None:
         """Give the directory its name, in place of one that is there."""
-        old = self.path.with_name(f"{self.path.name}-old")
         try:
-            self._rename(old)
+            sync_tree(self.path)
+            # Another process may do the same at the same time.
+            for left in reversed(range(100)):
+                try:
+                    put(self.path, self.target, self._folder.path / "former")
+                except (FileExistsError, FileNotFoundError):
+                    if not left or not self.path.is_dir():
+                        raise
+                    continue
+                break
         except OSError as error:
-            raise TargetError(f"{self.target} cannot be written: {error.strerror or error}") from error
-        shutil.rmtree(old, ignore_errors=True)
-
-    def _rename(self, old: Path) -> None:
-        """Move the old directory away and the new one to its place."""
-        # Another process may do the same at the same time, so that there is one again.
-        for _ in range(100):
-            try:
-                self.path.rename(self.target)
-            except OSError:
-                if not self.target.is_dir():
-                    raise
-            else:
-                return
-            try:
-                self.target.rename(old)
-            except FileNotFoundError:
-                continue
-            except OSError:
-                if not old.is_dir():
-                    raise
-                shutil.rmtree(old)
-        self.path.rename(self.target)
+            raise TargetError(f"{self.target} cannot be written: {reason(error)}") from error
+        self._folder.remove(done=True)
 
     def discard(self) -> None:
         """Remove what was written, if it has not got its name."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        self._folder.remove(done=False)
 
 
 class TableWriter:
@@ -180,7 +165,7 @@ class TableWriter:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(self._thread.submit(self._codec.encode, self._buffer).result())
         except OSError as error:
-            raise TargetError(f"{path} cannot be written: {error.strerror or error}") from error
+            raise TargetError(f"{path} cannot be written: {reason(error)}") from error
         self._buffer[:] = 0
         self._used = 0
 
@@ -244,15 +229,4 @@ def write_document(folder: Path, document: tuple[dict[str, Any], dict[str, Any]]
         for name, content in named.items():
             (folder / name).write_text(json.dumps(content, indent=4, sort_keys=True), encoding="utf-8")
     except OSError as error:
-        raise TargetError(f"{folder} cannot be written: {error.strerror or error}") from error
-
-
-def _alive(pid: str) -> bool:
-    """Return whether there is a process of this number on this machine."""
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    except (ValueError, OSError):
-        return True
-    return True
+        raise TargetError(f"{folder} cannot be written: {reason(error)}") from error

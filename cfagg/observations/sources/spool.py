@@ -22,6 +22,7 @@ import numpy as np
 
 from cfagg.errors import CfaggError, SourceNotFoundError, TargetError
 from cfagg.observations.frames import attributes_of, with_attributes
+from cfagg.runtime.publishing import sync_tree
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,6 +95,7 @@ class Spool:
         try:
             pieces = [_write(aside / f"{i:05d}.arrow", frame) for i, frame in enumerate(frames)]
             (aside / "pieces.json").write_text(json.dumps(pieces), encoding="utf-8")
+            sync_tree(aside)
             aside.rename(directory)
         except _UnwrittenError as error:
             raise TargetError(f"{directory}: {error}") from error

@@ -1,0 +1,174 @@
+"""The order in which things get to disk, and what happens where the system cannot do something."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from cfagg.errors import LeftoverWarning
+from cfagg.runtime import publishing
+from cfagg.runtime.files import NewFolder, write_aside, written_aside
+from cfagg.runtime.staging import Staging, is_replaceable, renames_into
+
+
+def tree(path, text):
+    (path / "c").mkdir(parents=True)
+    (path / "c" / "0").write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_directory_takes_the_place_of_another(tmp_path, monkeypatch, exchanges):
+    if not exchanges:
+        monkeypatch.setattr(publishing, "exchange", lambda one, other: False)
+    new, target, old = tree(tmp_path / "new", "1"), tree(tmp_path / "target", "0"), tmp_path / "old"
+    publishing.put(new, target, old)
+    assert (target / "c" / "0").read_text() == "1"
+    assert ((new if exchanges else old) / "c" / "0").read_text() == "0"
+
+
+def test_what_appears_in_a_free_place_meanwhile_is_not_replaced(tmp_path, monkeypatch):
+    new, target = tree(tmp_path / "new", "1"), tmp_path / "target"
+    monkeypatch.setattr(os.path, "lexists", lambda _: False)
+    target.mkdir()
+    with pytest.raises(FileExistsError):
+        publishing.put(new, target, tmp_path / "old")
+
+
+def test_where_two_renames_are_needed_and_the_second_fails_the_first_is_undone(tmp_path, monkeypatch):
+    monkeypatch.setattr(publishing, "exchange", lambda one, other: False)
+    target = tree(tmp_path / "target", "0")
+    with pytest.raises(FileNotFoundError):
+        publishing.put(tmp_path / "absent", target, tmp_path / "old")
+    assert (target / "c" / "0").read_text() == "0"
+
+
+def test_without_syncfs_every_file_and_directory_is_synced_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(publishing, "_sync_file_system", lambda _: False)
+    seen = []
+    real = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda f: (seen.append(os.path.realpath(f"/proc/self/fd/{f}")), real(f)))
+    tree(tmp_path / "a", "0")
+    publishing.sync_tree(tmp_path / "a")
+    assert seen == [str(tmp_path / "a" / "c" / "0"), str(tmp_path / "a" / "c"), str(tmp_path / "a")]
+
+
+def test_a_file_is_replaced_whole_and_keeps_nothing_beside_it(tmp_path):
+    target = tmp_path / "report.json"
+    write_aside(target, b"one")
+    write_aside(target, b"two")
+    assert target.read_bytes() == b"two"
+    assert [p.name for p in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_a_file_that_is_not_finished_does_not_appear(tmp_path):
+    (tmp_path / "a.txt").write_text("old")
+    with pytest.raises(RuntimeError), written_aside(tmp_path / "a.txt") as made:  # noqa: PT012
+        made.write_text("half")
+        raise RuntimeError
+    assert (tmp_path / "a.txt").read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_what_a_killed_process_left_of_a_file_is_removed_by_the_next(tmp_path):
+    code = (
+        "import os, sys, pathlib\nfrom cfagg.runtime.files import written_aside\n"
+        "with written_aside(pathlib.Path(sys.argv[1])) as made:\n    made.write_text('half')\n    os._exit(1)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, tmp_path / "a.txt"])
+    assert len(list(tmp_path.iterdir())) == 1
+    write_aside(tmp_path / "a.txt", b"whole")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_what_a_living_process_is_writing_is_left_alone(tmp_path):
+    with written_aside(tmp_path / "a.txt") as made:
+        made.write_text("first")
+        write_aside(tmp_path / "a.txt", b"second")
+        assert made.read_text() == "first"
+    assert (tmp_path / "a.txt").read_text() == "first"
+
+
+def test_a_directory_moved_away_by_a_killed_process_is_put_back(tmp_path):
+    target = tree(tmp_path / "store", "0")
+    folder = NewFolder(target)
+    target.rename(folder.path / "former")
+    folder._held.close()  # as the system does when the process is killed
+    NewFolder(target).remove(done=False)
+    assert (target / "c" / "0").read_text() == "0"
+    assert [p.name for p in tmp_path.iterdir()] == ["store"]
+
+
+def test_a_very_long_name_has_room_for_what_is_written_beside_it(tmp_path):
+    target = tmp_path / ("é" * 120 + ".json")
+    write_aside(target, b"{}")
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_what_cannot_be_removed_after_the_work_is_a_warning(tmp_path, monkeypatch):
+    def refuse(path):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(publishing, "remove", refuse)
+    with pytest.warns(LeftoverWarning, match="is complete, but .*old could not be removed"):
+        publishing.discard([tmp_path / "old"], "store")
+
+
+def staged(folder, text):
+    """A work directory within its target, with a finished product."""
+    stage = Staging(folder, folder / ".work", "store", frozenset(), "testing")
+    stage.hold()
+    stage.product.mkdir(exist_ok=True)
+    (stage.product / "zarr.json").write_text(text)
+    tree(stage.product / "v", text)
+    return stage
+
+
+def test_within_a_target_that_cannot_be_renamed_contents_are_replaced(tmp_path):
+    for text in ("one", "two"):
+        stage = staged(tmp_path, text)
+        stage.put_in_place()
+        assert stage.in_place
+        stage.remove_after()
+        assert (tmp_path / "zarr.json").read_text() == (tmp_path / "v" / "c" / "0").read_text() == text
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["v", "zarr.json"]
+
+
+@pytest.mark.parametrize("moves", range(5))
+def test_a_replacement_of_contents_that_was_cut_short_has_no_store_or_a_whole_one_and_is_finished(
+    tmp_path, monkeypatch, moves
+):
+    staged(tmp_path, "one").put_in_place()
+    shutil.rmtree(tmp_path / ".work")
+    stage = staged(tmp_path, "two")
+    left = [moves]
+    real = type(tmp_path).rename
+
+    def rename(self, target):
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        return real(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(tmp_path), "rename", rename)
+        with pytest.raises(KeyboardInterrupt):
+            stage.put_in_place()
+    stage.leave()
+    document = tmp_path / "zarr.json"
+    assert not document.exists() or document.read_text() == (tmp_path / "v" / "c" / "0").read_text()
+    after = Staging(tmp_path, tmp_path / ".work", "store", frozenset(), "testing")
+    after.hold()
+    assert after.in_place
+    after.remove_after()
+    assert document.read_text() == (tmp_path / "v" / "c" / "0").read_text() == "two"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["v", "zarr.json"]
+
+
+def test_a_mount_point_is_not_replaced_by_a_rename(tmp_path):
+    assert is_replaceable(tmp_path / "new")
+    assert not is_replaceable(type(tmp_path)("/proc"))
+    assert renames_into(tmp_path, tmp_path)
+    assert not renames_into(type(tmp_path)("/"), type(tmp_path)("/proc/self"))
