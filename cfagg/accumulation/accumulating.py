@@ -7,14 +7,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cfagg.accumulation.assembling import existing_group
-from cfagg.accumulation.building import build, working
+from cfagg.accumulation.building import build, finish_dead, working
 from cfagg.accumulation.exchange import Workshop
+from cfagg.accumulation.group import group_path
 from cfagg.accumulation.mapping import threads_that_fit
 from cfagg.accumulation.orders import Order
 from cfagg.accumulation.planning import plan_build
 from cfagg.accumulation.report import Report, report_of
 from cfagg.conversion.options import parse_size, worker_count
 from cfagg.errors import UnsupportedError
+from cfagg.zarrs import open_array
+from cfagg.zarrs.documents import node_folder
 
 __all__ = ["Report", "accumulate"]
 
@@ -139,6 +142,9 @@ def accumulate(
         os.fspath(store), variable, dims, stride, weights, statistics, precision, codec, append, refresh, overwrite,
         resume, budget,
     )  # fmt: skip
+    array = open_array(order.store, order.variable)
+    if array.path and not dry_run:
+        finish_dead(Workshop(array.store, array.path, node_folder(array.store, group_path(array.path))), array)
     plan = plan_build(order)
     if dry_run or plan.done:
         return report_of(plan, "up to date" if plan.done else "dry run")

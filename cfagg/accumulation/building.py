@@ -29,7 +29,7 @@ from cfagg.runtime.publishing import reason
 from cfagg.zarrs import ZarrArray
 from cfagg.zarrs.documents import node_folder
 
-__all__ = ["build", "working"]
+__all__ = ["build", "finish_dead", "working"]
 
 
 def build(
@@ -143,17 +143,38 @@ def renew(array: ZarrArray, documents: Mapping[str, Mapping[str, Any]], aside: P
         renew_consolidated(above, "/".join(parts[depth:]), documents, array.zarr_format, aside)
 
 
+def _finish(shop: Workshop, array: ZarrArray) -> None:
+    """Finish what a killed process had put in place, whose consolidated metadata may be those of the former group."""
+    if not shop.published:
+        return
+    if shop.target.is_dir():
+        renew(array, read_documents(shop.target, array.zarr_format), shop.root)
+    shop.clear()
+
+
+def finish_dead(shop: Workshop, array: ZarrArray) -> None:
+    """Finish what a killed process had put in place, and remove what cannot be finished; leave the living alone."""
+    if not shop.root.is_dir():
+        return
+    try:
+        shop.enter()
+    except TargetError:
+        return  # another process is at work, or it was not made by us; whoever wants to build here is told so
+    try:
+        _finish(shop, array)
+    except OSError as error:
+        raise TargetError(f"{shop.target} is in its place, but not finished: {reason(error)}") from error
+    finally:
+        shop.tidy()
+
+
 @contextmanager
 def working(shop: Workshop, plan: Plan) -> Iterator[None]:
     """Hold the work directory; say in one sentence what the system refused, and leave nothing useless behind."""
     shop.enter()
     kept = "; what is done is kept, finish it with resume=True (--resume)"
     try:
-        if shop.published:
-            # A killed process has put its group in place, but may not have told the consolidated metadata of it.
-            if shop.in_place:
-                renew(plan.array, read_documents(shop.target, plan.array.zarr_format), shop.root)
-            shop.clear()
+        _finish(shop, plan.array)
         yield
     except KeyboardInterrupt:
         what = "is complete" if shop.published else "was not written"

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.documents import write_json
 from cfagg.errors import TargetError
 from cfagg.fastzlib import crc32
+from cfagg.runtime.publishing import write_synced
 
 __all__ = ["Journal", "record_type"]
 
@@ -71,7 +71,8 @@ class Journal:
     def create(cls, folder: Path, identity: Mapping[str, Any], count: int, dtype: np.dtype[Any]) -> Journal:
         """Start a journal."""
         (folder / "records").unlink(missing_ok=True)
-        write_json(folder / "identity", {"format": FORMAT, "identity": dict(identity), "chunks": count})
+        document = {"format": FORMAT, "identity": dict(identity), "chunks": count}
+        write_synced(folder / "identity", json.dumps(document).encode())
         return cls(folder, count, dtype)
 
     @classmethod

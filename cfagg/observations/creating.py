@@ -16,11 +16,11 @@ from cfagg.errors import CfaggError, ConventionError, TargetError, TargetExistsE
 from cfagg.extras import require
 from cfagg.observations.appending import Base, open_base
 from cfagg.observations.building import Budget, Built, build
-from cfagg.observations.layouts import write_document
+from cfagg.observations.layouts import dumped
 from cfagg.observations.place import Place
 from cfagg.observations.provenance import iso
 from cfagg.observations.recipe import Recipe, load_recipe
-from cfagg.runtime.publishing import reason
+from cfagg.runtime.publishing import reason, write_synced
 
 __all__ = ["Report", "create_observations"]
 
@@ -285,7 +285,7 @@ def _claim(place: Place, identity: Mapping[str, Any], *, replace: bool, resume: 
     elif not replace:
         place.check_unfinished()
     place.start_anew()
-    write_document(place.journal, identity)
+    write_synced(place.journal, dumped(identity))
     return False
 
 
@@ -302,7 +302,8 @@ def _begun(place: Place, identity: Mapping[str, Any], resume: bool) -> bool:
         for path in (place.work, place.store):
             path.mkdir(exist_ok=True)
         return True
-    if not (resume and place.unfinished):
+    # One that cannot be read is that of nothing.
+    if not (resume and found and place.unfinished):
         return False
     names = [k for k in identity if found.get(k) != identity[k]]
     raise TargetError(

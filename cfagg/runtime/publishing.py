@@ -33,6 +33,7 @@ __all__ = [
     "sync_directory",
     "sync_file",
     "sync_tree",
+    "write_synced",
 ]
 
 #: What a system answers that does not know a call, or not for this file system.
@@ -187,28 +188,39 @@ def replace_file(new: Path, target: Path) -> None:
         os.close(handle)
     new.replace(target)
     sync_directory(target.parent)
+    sync_directory(new.parent)
 
 
-def discard(paths: Iterable[Path], of: str) -> None:
-    """Remove files and directories that are of no more use; what cannot be removed is a warning, as the work is done.
+def write_synced(path: Path, data: bytes) -> None:
+    """Write a document that is there whole or not at all, and on disk before anything that relies on it."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_bytes(data)
+    replace_file(part, path)
+
+
+def discard(paths: Iterable[Path], home: Path, of: str) -> None:
+    """Remove what is of no more use; what cannot be removed is a warning, as the work is done.
 
     Parameters
     ----------
     paths : iterable of Path
-        What to remove, in this order, as far as it is there.
+        Files and directories to remove, in this order, as far as they are there.
+    home : Path
+        The directory that they are in, which is removed last.
     of : str
         What they are the remains of, for the warning.
     """
-    for path in paths:
-        try:
+    try:
+        for path in paths:
             remove(path)
-        except OSError as error:
-            warnings.warn(
-                f"{of} is complete, but {path} could not be removed ({error.strerror or error}); the next run does it",
-                LeftoverWarning,
-                stacklevel=3,
-            )
-            return
+        # Not if another process has just begun to work there.
+        home.rmdir()
+    except OSError as error:
+        warnings.warn(
+            f"{of} is complete, but {home} could not be removed ({reason(error)}); the next run does it",
+            LeftoverWarning,
+            stacklevel=3,
+        )
 
 
 def remove(path: Path) -> None:

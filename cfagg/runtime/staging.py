@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -282,9 +281,7 @@ class Staging:
     def remove_after(self) -> None:
         """Remove the directory of a product that is in its place: what fails now is a warning."""
         rest = sorted(p for p in self.root.iterdir() if p.name not in ("journal", "done", "lock"))
-        discard([*rest, self.root / "journal", self._done, self.root / "lock"], str(self.target))
-        with suppress(OSError):
-            self.root.rmdir()
+        discard([*rest, self.root / "journal", self._done, self.root / "lock"], self.root, str(self.target))
         self.leave()
 
     def _is_ours(self) -> bool:

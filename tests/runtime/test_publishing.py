@@ -112,8 +112,8 @@ def test_what_cannot_be_removed_after_the_work_is_a_warning(tmp_path, monkeypatc
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(publishing, "remove", refuse)
-    with pytest.warns(LeftoverWarning, match="is complete, but .*old could not be removed"):
-        publishing.discard([tmp_path / "old"], "store")
+    with pytest.warns(LeftoverWarning, match="is complete, but .* could not be removed"):
+        publishing.discard([tmp_path / "old"], tmp_path, "store")
 
 
 def staged(folder, text):

@@ -1,0 +1,447 @@
+"""Every writer of cfagg as a command, with what has to be found before, meanwhile and after it.
+
+The oracles are zarr-python, netCDF4, pyarrow and NumPy; and cfagg's own readers have to agree with them or refuse.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import netCDF4
+import numpy as np
+import pandas as pd
+import zarr
+
+import cfagg
+from cfagg.accumulation.arrays import read_whole
+from cfagg.accumulation.freshness import check as check_fresh
+from cfagg.accumulation.group import open_group
+from cfagg.cli.main import main
+from cfagg.errors import CfaggError
+from cfagg.observations.exchange.netcdf_write import export_netcdf
+from cfagg.observations.exchange.parquet import export_parquet
+from cfagg.observations.store import open_store
+
+STEPS, LAT, LON = 9, 6, 8
+
+
+@dataclass(frozen=True)
+class Writer:
+    """One writer.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    prepare : callable
+        Writes what the run starts from: ``sources`` and ``out`` in a directory.
+    run, again : callable
+        The run, and the one that finishes what became of it; both return an exit status.
+    state : callable
+        Returns ``"old"`` or ``"new"``, whichever is there whole; raises `AssertionError` for anything else.
+    names : tuple of str
+        What is in ``out`` after a completed run.
+    """
+
+    name: str
+    prepare: Callable[[pathlib.Path], None]
+    run: Callable[[pathlib.Path], int]
+    again: Callable[[pathlib.Path], int]
+    state: Callable[[pathlib.Path], str]
+    names: tuple[str, ...]
+
+    def litter(self, folder: pathlib.Path) -> list[str]:
+        """Return what is there and should not be after a completed run."""
+        out = folder / "out"
+        more = {p.name for p in out.iterdir()} - set(self.names)
+        known = {".zarray", ".zattrs", ".zgroup", ".zmetadata"}
+        hidden = {str(p.relative_to(out)) for p in out.rglob(".*") if p.name not in known}
+        parts = {str(p.relative_to(out)) for p in out.rglob("*") if p.suffix in (".part", ".new", ".aside")}
+        return sorted(more | hidden | parts)
+
+
+def command(*arguments: object) -> int:
+    """Run a command line."""
+    return main([str(a) for a in arguments])
+
+
+def check(value: object, said: object) -> None:
+    """Raise where something is not so; `python -O` has no say in it."""
+    if not value:
+        raise AssertionError(said)
+
+
+# Conversion ----------------------------------------------------------------------------------------------------------
+
+
+def field(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(280, 10, (STEPS, LAT, LON)).astype("f4")
+
+
+def write_netcdf(path: pathlib.Path, seed: int) -> None:
+    with netCDF4.Dataset(path, "w") as file:
+        for name, n in (("time", STEPS), ("lat", LAT), ("lon", LON)):
+            file.createDimension(name, n)
+        file.createVariable("tas", "f4", ("time", "lat", "lon"), chunksizes=(2, LAT, LON))[:] = field(seed)
+        file.createVariable("lat", "f8", ("lat",))[:] = np.linspace(-75, 75, LAT)
+
+
+def prepare_conversion(folder: pathlib.Path, *, old: bool) -> None:
+    (folder / "sources").mkdir()
+    (folder / "out").mkdir()
+    write_netcdf(folder / "sources" / "new.nc", 2)
+    if old:
+        write_netcdf(folder / "sources" / "old.nc", 1)
+        check(
+            command("convert", folder / "sources" / "old.nc", folder / "out" / "a.zarr", "--chunks", "time=2") == 0,
+            "not prepared",
+        )
+
+
+def convert(folder: pathlib.Path, *options: str) -> int:
+    source, target = folder / "sources" / "new.nc", folder / "out" / "a.zarr"
+    return command("convert", source, target, "--chunks", "time=2", "--workers", 1, *options)
+
+
+def state_of_conversion(folder: pathlib.Path, *, old: bool) -> str:
+    store = folder / "out" / "a.zarr"
+    if not store.exists():
+        check(not old, "the old store is gone")
+        return "old"
+    found = zarr.open_group(store, mode="r")
+    tas, lat = found["tas"][:], found["lat"][:]
+    check(np.array_equal(lat, np.linspace(-75, 75, LAT)), "lat")
+    values = cfagg.open_accumulated  # a name, so that a reader of cfagg is loaded
+    check(values is not None, "reader")
+    for name, seed in (("new", 2), ("old", 1)):
+        if np.array_equal(tas, field(seed)):
+            check(name == "new" or old, "an old store that never was")
+            return name
+    raise AssertionError("the store has values of neither")
+
+
+def conversion(name: str, *, old: bool) -> Writer:
+    more = ("--overwrite",) if old else ()
+
+    def again(folder: pathlib.Path) -> int:
+        return convert(folder, "--resume", *more)
+
+    return Writer(
+        name,
+        lambda f: prepare_conversion(f, old=old),
+        lambda f: convert(f, *more),
+        again,
+        lambda f: state_of_conversion(f, old=old),
+        ("a.zarr",),
+    )
+
+
+# Accumulation --------------------------------------------------------------------------------------------------------
+
+
+def prepare_array(folder: pathlib.Path, steps: int, form: int) -> None:
+    (folder / "sources").mkdir()
+    (folder / "out").mkdir()
+    group = zarr.open_group(folder / "out" / "a.zarr", mode="w", zarr_format=form)
+    names = {"dimension_names": ("time", "lat", "lon")} if form == 3 else {}
+    array = group.create_array("tas", shape=(steps, LAT, LON), chunks=(2, LAT, LON), dtype="f4", **names)
+    if form == 2:
+        array.attrs["_ARRAY_DIMENSIONS"] = ["time", "lat", "lon"]
+    array[:] = field(3)[:steps]
+    zarr.consolidate_metadata(group.store)
+
+
+def accumulate(folder: pathlib.Path, *options: str) -> int:
+    store = folder / "out" / "a.zarr"
+    return command("accumulate", store, "tas", "--dims", "time", "--workers", 1, *options)
+
+
+def grow(folder: pathlib.Path) -> None:
+    array = zarr.open_group(folder / "out" / "a.zarr", mode="r+", use_consolidated=False)["tas"]
+    array.resize((STEPS, LAT, LON))
+    array[6:] = field(3)[6:]
+
+
+def state_of_sums(folder: pathlib.Path, old: int) -> str:
+    """Return whose sums are there: `old` steps (0: none at all) or all of them."""
+    store = folder / "out" / "a.zarr"
+    values = zarr.open_group(store, mode="r", use_consolidated=False)["tas"][:]
+    check(np.array_equal(values, field(3)), "the data themselves")
+    place = store / "tas_accumulation_group"
+    if not place.exists():
+        check(not old, "the old sums are gone")
+        return "old"
+    group = open_group(store, "tas", check=False)
+    sums = read_whole(group.sums["time",].data)
+    edges = np.asarray(group.samples["time",][0])
+    expected = np.cumsum(field(3).astype("f8"), axis=0)[edges - 1]
+    check(np.allclose(sums, expected, rtol=1e-12), "sums that are nobody's")
+    found = "new" if edges[-1] == STEPS else "old"
+    check(found == "new" or edges[-1] == old, f"sums of {edges[-1]} steps")
+    try:
+        check_fresh(group)
+        fresh = True
+    except CfaggError:
+        fresh = False
+    check(fresh == (found == "new"), f"{found} sums, fresh: {fresh}")
+    return found
+
+
+def consolidated(folder: pathlib.Path) -> None:
+    """Raise where consolidated metadata do not tell of the group that is there."""
+    whole = zarr.open_group(folder / "out" / "a.zarr", mode="r", use_consolidated=True)
+    single = zarr.open_group(folder / "out" / "a.zarr", mode="r", use_consolidated=False)
+    one, other = whole["tas_accumulation_group"], single["tas_accumulation_group"]
+    check(dict(one.attrs) == dict(other.attrs), "consolidated metadata of another group")
+
+
+def accumulation(name: str, *, old: int, form: int) -> Writer:
+    def prepare(folder: pathlib.Path) -> None:
+        prepare_array(folder, old or STEPS, form)
+        if old:
+            check(accumulate(folder) == 0, "not prepared")
+            grow(folder)
+
+    def again(folder: pathlib.Path) -> int:
+        status = accumulate(folder, "--append" if old else "--resume")
+        if status == 0:
+            consolidated(folder)
+        return status
+
+    return Writer(
+        name,
+        prepare,
+        lambda f: accumulate(f, *(("--append",) if old else ())),
+        again,
+        lambda f: state_of_sums(f, old),
+        ("a.zarr",),
+    )
+
+
+# Observations --------------------------------------------------------------------------------------------------------
+
+
+def reports(first: int, days: int) -> pd.DataFrame:
+    """Observations of some days, in order."""
+    chance = np.random.default_rng(first)
+    n = 40 * days
+    dates = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(40 * (first - 1), 40 * (first - 1) + n) * 2160, "s")
+    return pd.DataFrame(
+        {
+            "date": dates,
+            "latitude": chance.integers(-90, 91, n).astype("f8"),
+            "longitude": chance.integers(0, 360, n).astype("f8"),
+            "t": chance.normal(280, 10, n).astype("f4"),
+        }
+    )
+
+
+def write_reports(folder: pathlib.Path) -> None:
+    (folder / "sources").mkdir()
+    (folder / "out").mkdir()
+    pd.concat([reports(d, 1) for d in (1, 2, 3, 4)]).to_parquet(folder / "sources" / "a.parquet")
+    for name, end in (("short", 2), ("long", 4)):
+        recipe = {
+            "dates": {"start": "2020-01-01", "end": f"2020-01-0{end}T23:59:59", "frequency": "1d"},
+            "input": {"parquet": {"path": str(folder / "sources" / "a.parquet")}},
+            "output": {"layout": "tabular", "format": "zarr2", "rows_per_chunk": 30},
+            "build": {"group_by": "daily"},
+        }
+        # YAML holds all of JSON.
+        (folder / "sources" / f"{name}.yaml").write_text(json.dumps(recipe))
+
+
+def build(folder: pathlib.Path, name: str, *options: str) -> int:
+    recipe, store = folder / "sources" / f"{name}.yaml", folder / "out" / "a.zarr"
+    return command("obs", "create", recipe, store, "--workers", 1, *options)
+
+
+def state_of_rows(folder: pathlib.Path, *, old: bool) -> str:
+    store = folder / "out" / "a.zarr"
+    if not store.exists():
+        check(not old, "the old store is gone")
+        return "old"
+    opened = open_store(store)
+    rows = zarr.open_group(store, mode="r", use_consolidated=False)["data"][:]
+    check(np.array_equal(rows, opened.data.read(0, opened.rows), equal_nan=True), "cfagg reads other rows than zarr")
+    days = {80: 2, 160: 4}.get(len(rows))
+    check(days is not None, f"{len(rows)} rows")
+    expected = pd.concat([reports(d, 1) for d in range(1, days + 1)])
+    check(np.array_equal(rows[:, 4], expected["t"].to_numpy()), "values of neither")
+    index = opened.index()
+    check(index.kind == "pages" and not index.validate(full=True), "a wrong index")
+    if days == 2:
+        check(old, "an old store that never was")
+        return "old"
+    return "new"
+
+
+def observations(name: str, *options: str, old: bool) -> Writer:
+    def prepare(folder: pathlib.Path) -> None:
+        write_reports(folder)
+        if old:
+            check(build(folder, "short") == 0, "not prepared")
+
+    return Writer(
+        name,
+        prepare,
+        lambda f: build(f, "long", *options),
+        lambda f: build(f, "long", "--resume", *options),
+        lambda f: state_of_rows(f, old=old),
+        ("a.zarr",),
+    )
+
+
+def prepare_index(folder: pathlib.Path) -> None:
+    write_reports(folder)
+    check(build(folder, "long") == 0, "not prepared")
+    # An older index of the same rows, with a mark of its own.
+    document = folder / "out" / "a.zarr" / "index_pages" / ".zattrs"
+    document.write_text(json.dumps({**json.loads(document.read_text()), "old": True}))
+
+
+def state_of_index(folder: pathlib.Path) -> str:
+    check(state_of_rows(folder, old=False) == "new", "rows")
+    attributes = json.loads((folder / "out" / "a.zarr" / "index_pages" / ".zattrs").read_text())
+    return "old" if attributes.get("old") else "new"
+
+
+def index(folder: pathlib.Path) -> int:
+    return command("obs", "index", folder / "out" / "a.zarr")
+
+
+INDEX = Writer("index", prepare_index, index, index, state_of_index, ("a.zarr",))
+
+
+def exporting(name: str, export: Callable[..., object], read: Callable[[pathlib.Path], np.ndarray]) -> Writer:
+    target = {"parquet": "a.parquet", "netcdf": "a.nc"}[name]
+
+    def prepare(folder: pathlib.Path) -> None:
+        write_reports(folder)
+        for end in ("short", "long"):
+            check(build(folder, end, "--overwrite") == 0, "not prepared")
+            (folder / "out" / "a.zarr").rename(folder / "sources" / f"{end}.zarr")
+        export(open_store(folder / "sources" / "short.zarr"), folder / "out" / target)
+
+    def run(folder: pathlib.Path) -> int:
+        try:
+            export(open_store(folder / "sources" / "long.zarr"), folder / "out" / target, overwrite=True)
+        except CfaggError as error:
+            print(f"error: {error.message}")
+            return 2
+        return 0
+
+    def state(folder: pathlib.Path) -> str:
+        values = read(folder / "out" / target)
+        for found, days in (("old", 2), ("new", 4)):
+            expected = pd.concat([reports(d, 1) for d in range(1, days + 1)])["t"].to_numpy()
+            if np.array_equal(np.sort(values), np.sort(expected)):
+                return found
+        raise AssertionError("values of neither")
+
+    return Writer(f"export {name}", prepare, run, run, state, (target,))
+
+
+def read_parquet(path: pathlib.Path) -> np.ndarray:
+    return pd.read_parquet(path)["t"].to_numpy()
+
+
+def read_netcdf(path: pathlib.Path) -> np.ndarray:
+    with netCDF4.Dataset(path) as file:
+        return np.asarray(file["t"][:])
+
+
+# Fixes and reports ---------------------------------------------------------------------------------------------------
+
+
+def prepare_fix(folder: pathlib.Path, *, form: str) -> None:
+    (folder / "sources").mkdir()
+    (folder / "out").mkdir()
+    path = folder / "out" / "a.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        file.Conventions = "CF-1.11"
+        file.createDimension("time", 5)
+        time = file.createVariable("time", "f8", ("time",))
+        time.setncatts({"units": "days since 2001-01-01", "standard_name": "time", "calendar": "gregorian"})
+        time[:] = np.arange(5)
+        tas = file.createVariable("tas", "f4", ("time",))
+        tas.setncatts({"units": "K", "standard_name": "air_temperature"})
+        tas[:] = field(4)[:5, 0, 0]
+    if form == "zarr":
+        check(command("convert", path, folder / "out" / "a.zarr") == 0, "not prepared")
+        path.unlink()
+
+
+def fix(folder: pathlib.Path) -> int:
+    (path,) = (p for p in (folder / "out").iterdir() if not p.name.startswith("."))
+    return command("check", path, "--fix", "--in-place")
+
+
+def state_of_fix(folder: pathlib.Path, *, form: str) -> str:
+    path = folder / "out" / ("a.zarr" if form == "zarr" else "a.nc")
+    check(path.exists(), "the dataset is gone")
+    if form == "zarr":
+        group = zarr.open_group(path, mode="r", use_consolidated=False)
+        values, calendar = group["tas"][:], group["time"].attrs["calendar"]
+        whole = zarr.open_group(path, mode="r", use_consolidated=True)
+        check(whole["time"].attrs["calendar"] == calendar, "consolidated metadata of another state")
+    else:
+        with netCDF4.Dataset(path) as file:
+            values, calendar = np.asarray(file["tas"][:]), file["time"].calendar
+    check(np.array_equal(values, field(4)[:5, 0, 0]), "values")
+    return {"gregorian": "old", "standard": "new"}[calendar]
+
+
+def fixing(form: str) -> Writer:
+    return Writer(
+        f"fix {form}",
+        lambda f: prepare_fix(f, form=form),
+        fix,
+        fix,
+        lambda f: state_of_fix(f, form=form),
+        ("a.zarr" if form == "zarr" else "a.nc",),
+    )
+
+
+def prepare_report(folder: pathlib.Path) -> None:
+    prepare_fix(folder, form="netcdf")
+    shutil.move(folder / "out" / "a.nc", folder / "sources" / "a.nc")
+    (folder / "out" / "report.json").write_text('"old"')
+
+
+def report(folder: pathlib.Path) -> int:
+    target = folder / "out" / "report.json"
+    source = folder / "sources" / "a.nc"
+    return command("check", source, "--format", "json", "-o", target, "--overwrite")
+
+
+def state_of_report(folder: pathlib.Path) -> str:
+    found = json.loads((folder / "out" / "report.json").read_text())
+    if found == "old":
+        return "old"
+    check("a.nc" in json.dumps(found), "a report of something else")
+    return "new"
+
+
+WRITERS = {
+    w.name: w
+    for w in (
+        conversion("convert", old=False),
+        conversion("convert --overwrite", old=True),
+        accumulation("accumulate", old=0, form=3),
+        accumulation("accumulate --append", old=6, form=2),
+        observations("obs create", old=False),
+        observations("obs create --overwrite", "--overwrite", old=True),
+        observations("obs append", "--append", old=True),
+        INDEX,
+        exporting("parquet", export_parquet, read_parquet),
+        exporting("netcdf", export_netcdf, read_netcdf),
+        fixing("netcdf"),
+        fixing("zarr"),
+        Writer("report", prepare_report, report, report, state_of_report, ("report.json",)),
+    )
+}
