@@ -6,6 +6,7 @@ takes its place.  What was written is checked again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from cfagg.checking.model import AttributeValue, Dataset, Group, Variable
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
 from cfagg.errors import TargetError, TargetExistsError, UnsupportedError
+from cfagg.runtime.files import remove_dead
 
 __all__ = ["Change", "Fixed", "difference", "fix", "planned"]
 
@@ -138,7 +140,10 @@ def fix(
         _plan(dataset, found, fixed, options, unsafe=unsafe)
         form = _form(dataset)
     target = place if in_place else str(output) if output is not None else None
-    if target is None or (in_place and not fixed.changes):
+    if target is None:
+        return fixed
+    if in_place and not fixed.changes:
+        remove_dead(Path(os.path.realpath(target)))
         return fixed
     if form is None:
         raise UnsupportedError(

@@ -132,7 +132,7 @@ def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace)
     except KeyboardInterrupt as stop:
         if args.debug:
             raise
-        _say(printable(str(stop)) or "interrupted")
+        _say(as_options(printable(str(stop))) or "interrupted")
         return 130
     except BrokenPipeError:
         # Nobody reads on; what is still buffered must not raise a second time when Python exits.
@@ -142,6 +142,10 @@ def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace)
         if args.debug:
             raise
         _say(as_options(_message(error)))
+        try:
+            sys.stdout.flush()
+        except OSError:  # where the output goes is full: Python must not fail a second time when it exits
+            _drop(sys.stdout)
         if isinstance(error.__context__, KeyboardInterrupt):
             # The library has said what remains of the work.
             return 130
@@ -171,10 +175,10 @@ def _message(error: Exception) -> str:
 
 
 def _say(message: str) -> None:
-    """Print a message on stderr; without a reader of stderr there is nothing left to say."""
+    """Print a message on stderr; where that is not read, or on a full disk, there is nothing left to say."""
     try:
         print(message, file=sys.stderr, flush=True)
-    except BrokenPipeError:
+    except OSError:
         _drop(sys.stderr)
 
 

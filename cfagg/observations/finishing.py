@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from cfagg.errors import ConventionError
 from cfagg.observations.layouts import DataLayout, array_documents, dumped, group_documents, write_bytes
+from cfagg.runtime.publishing import remove
 
 __all__ = ["META", "VERSION", "Entries", "finish_store"]
 
@@ -78,6 +79,9 @@ def finish_store(
     _write(store, group_documents(layout.format, _attributes(layout, variables, entries, date_indexing, attributes)))
     if sidecar:
         _write_sidecar(store, layout, entries)
+    for left in store.glob(".*.cfagg-new-*"):
+        # It could not be removed at first, and must not become part of the store.
+        remove(left)
 
 
 def _attributes(

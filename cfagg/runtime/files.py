@@ -16,7 +16,7 @@ from cfagg.errors import LeftoverWarning, TargetError
 from cfagg.runtime.publishing import put_back, remove, replace_file, sync_directory
 from cfagg.runtime.staging import lock
 
-__all__ = ["NewFolder", "write_aside", "written_aside"]
+__all__ = ["NewFolder", "remove_dead", "write_aside", "written_aside"]
 
 #: What is found in a directory of a single output.
 _OURS = frozenset({"lock", "file", "former"})
@@ -68,10 +68,8 @@ class NewFolder:
 
     def __init__(self, target: Path) -> None:
         self.target = target
-        stem = f".{_clipped(target.name)}.cfagg-new-"
-        for left in target.parent.glob(f"{glob.escape(stem)}*"):
-            _sweep(left, target)
-        self.path, self._held = _claimed(target.parent, stem)
+        remove_dead(target)
+        self.path, self._held = _claimed(target.parent, _stem(target))
 
     def remove(self, *, done: bool) -> None:
         """Remove it; what prevents that is a warning where the target is `done`, and else of no account."""
@@ -84,6 +82,17 @@ class NewFolder:
                 LeftoverWarning,
                 stacklevel=4,
             )
+
+
+def remove_dead(target: Path) -> None:
+    """Remove what killed processes left that were writing a target; leave what living ones are writing."""
+    for left in target.parent.glob(f"{glob.escape(_stem(target))}*"):
+        _sweep(left, target)
+
+
+def _stem(target: Path) -> str:
+    """Return how the names of directories begin in which a target is written."""
+    return f".{_clipped(target.name)}.cfagg-new-"
 
 
 def _clipped(name: str) -> str:

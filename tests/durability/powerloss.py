@@ -72,7 +72,7 @@ def _text(raw: bytes) -> bytes:
 
 
 _ARGUMENT = re.compile(
-    rb'"((?:\\x[0-9a-f]{2})*)"(?:\.\.\.)?|(-?\w+)<((?:\\x[0-9a-f]{2}|[^>])*)>(?:\(deleted\))?|([^,"]+)'
+    rb'\s*(?:"((?:\\x[0-9a-f]{2})*)"(?:\.\.\.)?|(-?\w+)<((?:\\x[0-9a-f]{2}|[^>])*)>(?:\(deleted\))?|([^,"]+))'
 )
 
 
@@ -283,7 +283,8 @@ class Disk:
         elif name in (b"sendfile", b"copy_file_range"):
             source = next(a[2] for a in arguments[1:] if a[0] == "file")
             at = self._place.get((path, b""), len(data))
-            start = words[0] if name == b"sendfile" and len(words) > 1 else self._place.get((source, b"copied"), 0)
+            given = next((int(m[1]) for a in arguments if (m := re.match(rb"\[(\d+)\]", a[1]))), None)
+            start = given if given is not None else self._place.get((source, b"copied"), 0)
             found = (
                 pathlib.Path(os.fsdecode(source)).read_bytes()
                 if self._find(source)[2] is None

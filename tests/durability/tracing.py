@@ -6,7 +6,9 @@ does its work; so a run takes tenths of a second, and no fault hits the start of
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import importlib
 import os
 import pathlib
 import re
@@ -117,8 +119,6 @@ def run(
     end = time.monotonic() + limit
     status = None
     while status is None:
-        if tracer.poll() is None or time.monotonic() > end:
-            pass
         found, code = os.waitpid(child, os.WNOHANG)
         if found:
             status = os.waitstatus_to_exitcode(code)
@@ -152,6 +152,20 @@ def plain(work: Callable[[], int | None], limit: float = 120) -> Outcome:
     said = os.pread(output, 1 << 20, 0).decode(errors="replace")
     os.close(output)
     return Outcome(os.waitstatus_to_exitcode(code), said, False)
+
+
+def load_what_is_needed(work: Callable[[], int | None]) -> None:
+    """Import whatever a function imports, so that no fault hits an import."""
+
+    def names() -> None:
+        work()
+        print("\nmodules", *sys.modules)
+
+    found = plain(names).said.rpartition("\nmodules ")[2].split()
+    for name in found:
+        if name not in sys.modules and not name.startswith("__"):
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
 
 
 #: A line of a log: thread, call, the rest.
