@@ -2,7 +2,8 @@
 
 It stands beside ``_ACCUMULATION_GROUP``: of which array the sums are (shape, chunks, type, a token of its stored
 objects), how its values are packed and masked, which weights were used, in which numbers was summed, and which further
-arrays the group has.  This is version 1; keys that a reader does not know do not change the meaning of the others.
+arrays the group has.  Keys that a reader does not know do not change the meaning of the others.  Version 2 is version 1
+with outliers, which are not in the sums.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from cfagg.conventions.accumulation_model import Combinations, Dims, Table
 from cfagg.conventions.accumulation_record import (
     KINDS_OF_SUMS,
     KINDS_OF_WEIGHTS,
+    OUTLIERS_SINCE,
     STATISTICS,
     VERSION,
     Chunks,
     Extra,
     LevelNames,
+    MagnitudesRecord,
     MaskRecord,
+    OutliersRecord,
     Packing,
     Source,
     WeightsRecord,
@@ -70,17 +74,20 @@ def parse_extra(value: Any, *, combinations: Combinations | None = None, source:
     top = Fields(value, (KEY,), findings)
     findings.check("the attribute cfagg is not understood; build the accumulation anew with --overwrite")
     version = top.values.get("version")
-    if type(version) is int and version > VERSION:
+    if type(version) is int and version > OUTLIERS_SINCE:
         raise UnsupportedError(
             f"{findings.subject}: written in version {shorten(version)} of cfagg's accumulations, this cfagg "
-            f"reads version {VERSION}; read it with a newer cfagg, or build it anew with --overwrite"
+            f"reads versions up to {OUTLIERS_SINCE}; read it with a newer cfagg, or build it anew with --overwrite"
         )
-    if top.integer("version", 1) != VERSION:
-        findings.problem(f"{KEY}.version", f"version {VERSION} expected")
+    expected = OUTLIERS_SINCE if "outliers" in top.values else VERSION
+    if top.integer("version", 1) != expected:
+        findings.problem(f"{KEY}.version", f"version {expected} expected")
     described = _source(top.object("source"))
     dims = described.dims
     packing, weights, excluded = top.optional("packing"), top.optional("weights"), top.object("excluded")
     mask = top.object("mask")
+    magnitudes = top.object("magnitudes") if "magnitudes" in top.values else None
+    outliers = top.object("outliers") if "outliers" in top.values else None
     extra = Extra(
         source=described,
         packing=None if packing is None else Packing(packing.number("scale_factor", 1), packing.number("add_offset")),
@@ -96,6 +103,8 @@ def parse_extra(value: Any, *, combinations: Combinations | None = None, source:
         stamps=top.node("stamps"),
         boundaries=Table(top.nodes("boundaries", limits.MAX_RANK)),
         created_by=top.text("created_by"),
+        magnitudes=None if magnitudes is None else _magnitudes(magnitudes),
+        outliers=None if outliers is None else _outliers(outliers),
     )
     if not findings.problems:
         # Only values of the right type can be compared with each other.
@@ -110,7 +119,7 @@ def _source(fields: Fields) -> Source:
     before = len(fields.findings.problems)
     chunks = tuple(_chunks(fields, i, v) for i, v in enumerate(fields.items("chunks", limits.MAX_RANK)))
     dtype, token = fields.text("dtype"), fields.text("token")
-    if dtype and (not is_known(dtype) or getattr(numpy_dtype(dtype), "kind", "O") not in "iuf"):
+    if dtype and (not is_known(dtype) or getattr(numpy_dtype(dtype), "kind", "O") not in "biuf"):
         fields.wrong(("dtype",), "a numeric type", dtype)
     if token and not _TOKEN(token):
         fields.wrong(("token",), "8 to 128 hexadecimal digits", token)
@@ -156,6 +165,20 @@ def _weights(fields: Fields, dims: Dims) -> WeightsRecord:
     return WeightsRecord(fields.choice("kind", KINDS_OF_WEIGHTS), name, fields.node("array"), fields.dims("dims", dims))
 
 
+def _magnitudes(fields: Fields) -> MagnitudesRecord:
+    found = MagnitudesRecord(*(float(fields.number(key)) for key in ("small", "largest", "heaviest")))
+    if not (0 <= found.small <= found.largest and found.heaviest >= 0):
+        fields.problem((), f"0 <= small <= largest and heaviest >= 0 expected, found {found}")
+    return found
+
+
+def _outliers(fields: Fields) -> OutliersRecord:
+    limit = fields.number("limit", 1)
+    if limit <= 0:
+        fields.wrong(("limit",), "a number above 0", limit)
+    return OutliersRecord(limit, fields.node("positions"), fields.node("values"))
+
+
 def _counts(fields: Fields, dims: Dims) -> Table[Dims, str]:
     out: dict[Dims, str] = {}
     for entry in fields.objects("counts", limits.MAX_COMBINATIONS):
@@ -192,7 +215,7 @@ def write_extra(extra: Extra) -> dict[str, Any]:
     """
     source, mask, weights = extra.source, extra.mask, extra.weights
     value = {
-        "version": VERSION,
+        "version": OUTLIERS_SINCE if extra.outliers else VERSION,
         "source": {
             "name": source.name,
             "dims": list(source.dims),
@@ -221,6 +244,11 @@ def write_extra(extra: Extra) -> dict[str, Any]:
         "boundaries": dict(extra.boundaries),
         "created_by": extra.created_by,
     }
+    if extra.magnitudes is not None:
+        value["magnitudes"] = {key: getattr(extra.magnitudes, key) for key in ("small", "largest", "heaviest")}
+    if extra.outliers is not None:
+        kept_out = extra.outliers
+        value["outliers"] = {"limit": kept_out.limit, "positions": kept_out.positions, "values": kept_out.values}
     _plain(value)
     parse_extra(value, source="accumulation group to be written")
     return value

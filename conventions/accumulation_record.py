@@ -13,12 +13,15 @@ from cfagg.model import Grid, Regular
 __all__ = [
     "KINDS_OF_SUMS",
     "KINDS_OF_WEIGHTS",
+    "OUTLIERS_SINCE",
     "STATISTICS",
     "VERSION",
     "Chunks",
     "Extra",
     "LevelNames",
+    "MagnitudesRecord",
     "MaskRecord",
+    "OutliersRecord",
     "Packing",
     "Source",
     "WeightsRecord",
@@ -26,8 +29,11 @@ __all__ = [
     "run_lengths",
 ]
 
-#: Version of the attribute that is written, and the only one that is read.
+#: Version of the attribute that is written, and the latest that is read.
 VERSION = 1
+
+#: Version that is written where outliers are kept out of the sums: readers that do not add them back must not answer.
+OUTLIERS_SINCE = 2
 
 #: In which numbers was summed.
 KINDS_OF_SUMS = ("float64", "int64", "double-double")
@@ -186,6 +192,44 @@ class LevelNames:
 
 
 @dataclass(frozen=True, slots=True)
+class MagnitudesRecord:
+    """How large the summed values are, from which the error of an answer is bounded.
+
+    Parameters
+    ----------
+    small : float
+        In no chunk are more than some 5 % of the values that are not 0 smaller than this; 0 where that is not known.
+    largest : float
+        No value in the sums is larger, in magnitude.
+    heaviest : float
+        No weight is larger; 1 without weights.
+    """
+
+    small: float
+    largest: float
+    heaviest: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class OutliersRecord:
+    """Cells that are kept out of the sums, their weights and counts included, for they would cost the others digits.
+
+    Parameters
+    ----------
+    limit : int or float
+        Stored values of larger magnitude are kept out.
+    positions : str
+        Array of the group with their positions, int64 of shape (cells, dimensions).
+    values : str
+        Array of the group with their stored values.
+    """
+
+    limit: int | float
+    positions: str
+    values: str
+
+
+@dataclass(frozen=True, slots=True)
 class Extra:
     """The attribute ``cfagg`` of an accumulation group.
 
@@ -217,6 +261,10 @@ class Extra:
         Name of the array of sample positions by accumulated dimension.
     created_by : str
         Program and version that wrote the group.
+    magnitudes : MagnitudesRecord, optional
+        How large the values are; None where sums are exact, and in groups of older versions.
+    outliers : OutliersRecord, optional
+        Cells that are kept out of the sums.
     """
 
     source: Source
@@ -233,6 +281,8 @@ class Extra:
     statistics: tuple[LevelNames, ...] = ()
     boundaries: Table[str, str] = field(default_factory=Table)
     created_by: str = "cfagg"
+    magnitudes: MagnitudesRecord | None = None
+    outliers: OutliersRecord | None = None
 
     @property
     def arrays(self) -> tuple[str, ...]:
@@ -244,6 +294,7 @@ class Extra:
             *(name for level in self.statistics for name in level.arrays.values()),
             self.stamps,
             *self.boundaries.values(),
+            *([self.outliers.positions, self.outliers.values] if self.outliers else []),
         )
 
 

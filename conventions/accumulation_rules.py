@@ -60,12 +60,16 @@ def _check_keys(extra: Extra, findings: Findings) -> None:
 
 def _check_numbers(extra: Extra, findings: Findings) -> None:
     """Note kinds of sums that the source or the weights do not allow."""
-    integers = "int" in extra.source.dtype
+    integers = "int" in extra.source.dtype or extra.source.dtype == "bool"
     if extra.sums == "int64" and (extra.weights or not integers):
         found = "weighted sums" if extra.weights else f"a source of type {extra.source.dtype}"
         findings.problem("cfagg.sums", f"int64 sums are of integers without weights; found {found}")
     if extra.low and extra.sums != "double-double":
         findings.problem("cfagg.low", f"low parts of {extra.sums} sums; only double-double sums have any")
+    if extra.sums == "int64" and (extra.outliers or extra.magnitudes):
+        findings.problem("cfagg.sums", "int64 sums are exact; outliers and magnitudes belong to sums of real numbers")
+    if extra.outliers and (extra.magnitudes is None or extra.magnitudes.largest > extra.outliers.limit):
+        findings.problem("cfagg.outliers", "the magnitudes of what is not kept out are missing or beyond the limit")
     if extra.counts and not extra.weights:
         findings.problem("cfagg.counts", "counts beside sums without weights, whose weights are counts themselves")
 

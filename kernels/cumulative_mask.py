@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Mask", "native_block"]
+__all__ = ["Mask", "native_block", "native_type"]
 
 
 class Mask(NamedTuple):
@@ -72,23 +72,39 @@ class Mask(NamedTuple):
 
 
 def native_block(block: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a block in native byte order; float16 as float32, which holds every one of its values.
+    """Return a block in native byte order; float16 as float32, which holds every one of its values, bool as uint8.
 
     Raises
     ------
     TypeError
-        Elements that are neither integers nor reals of at most 8 bytes.
+        Elements that are neither integers nor truth values nor reals of at most 8 bytes.
 
     Examples
     --------
     >>> native_block(np.array([1, 2], ">i2")).dtype
     dtype('int16')
     """
-    dtype = block.dtype
-    if dtype.kind not in "iuf" or dtype.itemsize > 8:
-        raise TypeError(f"sums are taken of integers and of reals of at most 8 bytes; found {dtype}")
-    wanted = np.dtype("f4") if dtype.kind == "f" and dtype.itemsize == 2 else dtype.newbyteorder("=")
-    return block.astype(wanted, copy=False)
+    return block.astype(native_type(block.dtype), copy=False)
+
+
+def native_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type in which elements are summed: of native byte order, of float16 and bool the next wider one.
+
+    Raises
+    ------
+    TypeError
+        As of `native_block`.
+
+    Examples
+    --------
+    >>> native_type(np.dtype(">f2")), native_type(np.dtype(bool))
+    (dtype('float32'), dtype('uint8'))
+    """
+    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+        raise TypeError(f"sums are taken of integers, of truth values and of reals of at most 8 bytes; found {dtype}")
+    if dtype.kind == "b":
+        return np.dtype("u1")
+    return np.dtype("f4") if dtype.kind == "f" and dtype.itemsize == 2 else dtype.newbyteorder("=")
 
 
 def _absent(bound: Any) -> bool:

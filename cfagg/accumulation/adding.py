@@ -21,9 +21,10 @@ import numpy.typing as npt
 from cfagg.accumulation.arrays import read_stored
 from cfagg.accumulation.contract import contract_pair, contract_raw, contract_stored
 from cfagg.accumulation.group import Group
+from cfagg.accumulation.mask import within_limit
 from cfagg.accumulation.parts import Local, Part, Pick, locate
 from cfagg.accumulation.planner import MANY_WEIGHTS, Plan, Reading
-from cfagg.kernels.cumulative_mask import Mask
+from cfagg.kernels.cumulative_mask import Mask, native_block, native_type
 from cfagg.kernels.cumulative_plain import add_exactly
 from cfagg.zarrs import ZarrArray, read_box
 
@@ -64,6 +65,8 @@ class Sum:
     begun: set[str] = field(default_factory=set)
     #: Integers of at most these sizes were added, whatever cancelled.
     bounds: list[float] = field(default_factory=list)
+    #: By reading of stored sums, the largest magnitude that was met, if asked for.
+    peaks: dict[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         lengths = self.plan.request.lengths
@@ -84,11 +87,15 @@ class Sum:
 
     @property
     def mask(self) -> Mask | None:
-        """Which values count; None where all do."""
-        if self.group.complete:
+        """Which values count in the sums; None where all do."""
+        outliers = self.group.outliers
+        if self.group.complete and outliers is None:
             return None
         mask = self.group.mask
-        return Mask.of(self.group.dtype, mask.fills, mask.valid_min, mask.valid_max)
+        low, high = mask.valid_min, mask.valid_max
+        if outliers is not None:
+            low, high = within_limit(mask, outliers.limit)
+        return Mask.of(native_type(self.group.dtype), mask.fills, low, high)
 
     def add(self, gift: Gift) -> None:
         """Add what a chunk gives."""
@@ -116,7 +123,7 @@ class Sum:
         rest[index] += error if low is None else error + low
 
 
-def add_up(group: Group, plan: Plan, *, integer: bool, workers: int | None = None) -> Sum:
+def add_up(group: Group, plan: Plan, *, integer: bool, workers: int | None = None, measure: bool = False) -> Sum:
     """Return the sums that a plan reads.
 
     Parameters
@@ -129,6 +136,8 @@ def add_up(group: Group, plan: Plan, *, integer: bool, workers: int | None = Non
         Sum values in int64 (modulo 2**64) instead of float64.
     workers : int, optional
         Number of threads; by default one for each processor, and none for small plans.
+    measure : bool
+        Whether to note how large stored sums are.
     """
     out = Sum(group, plan, integer)
     mask = out.mask
@@ -136,14 +145,17 @@ def add_up(group: Group, plan: Plan, *, integer: bool, workers: int | None = Non
     if workers is None:
         workers = threads_for(plan.cost)
 
-    def work(job: tuple[Reading, tuple[int, ...], list[tuple[Local, ...]]]) -> tuple[list[Gift], float]:
+    def work(job: tuple[Reading, tuple[int, ...], list[tuple[Local, ...]]]) -> tuple[list[Gift], float, int, float]:
         reading, index, terms = job
         if reading.quantity == "raw":
-            return _from_source(out, mask, index, terms)
-        return _from_sums(out, reading, index, terms)
+            return *_from_source(out, mask, index, terms), 0, 0.0
+        gifts, bound, peak = _from_sums(out, reading, index, terms, measure=measure)
+        return gifts, bound, id(reading), peak
 
-    for gifts, bound in in_order(work, jobs, workers):
+    for gifts, bound, number, peak in in_order(work, jobs, workers):
         out.bounds.append(bound)
+        if peak:
+            out.peaks[number] = max(peak, out.peaks.get(number, 0.0))
         for gift in gifts:
             out.add(gift)
     return out
@@ -231,8 +243,8 @@ def _reach(term: Sequence[Local]) -> float:
 
 
 def _largest(block: Array) -> float:
-    """Return a bound of the absolute values of integers."""
-    if block.dtype.itemsize < 8:
+    """Return a bound of the absolute values of a block."""
+    if block.dtype.kind in "iu" and block.dtype.itemsize < 8:
         return float(np.iinfo(block.dtype).max) + 1
     return max(abs(float(block.min(initial=0))), abs(float(block.max(initial=0))))
 
@@ -264,7 +276,7 @@ def cells_of(group: Group, index: tuple[int, ...], box: tuple[slice, ...]) -> Ar
     if block is None:
         shape = [s.stop - s.start for s in box]
         block = np.broadcast_to(np.asarray(array.fill_value, array.dtype), shape)
-    return block if block.dtype == group.dtype else block.view(group.dtype)
+    return native_block(block if block.dtype == group.dtype else block.view(group.dtype))
 
 
 def weights_of(group: Group, index: Sequence[int], term: Sequence[Local]) -> Array | None:
@@ -293,9 +305,9 @@ def _read_region(array: ZarrArray, box: tuple[slice, ...]) -> Array:
 
 
 def _from_sums(
-    out: Sum, reading: Reading, index: tuple[int, ...], terms: list[tuple[Local, ...]]
-) -> tuple[list[Gift], float]:
-    """Return what terms take from a chunk of stored sums."""
+    out: Sum, reading: Reading, index: tuple[int, ...], terms: list[tuple[Local, ...]], *, measure: bool
+) -> tuple[list[Gift], float, float]:
+    """Return what terms take from a chunk of stored sums, a bound of integers, and the largest magnitude if asked."""
     box = hull(terms)
     order = [reading.axes.index(a) for a in range(len(reading.axes))]
     blocks = [read_stored(array, index, box).transpose(order) for array in reading.arrays]
@@ -304,6 +316,7 @@ def _from_sums(
     integer = out.high[quantity].dtype.kind == "i"
     gifts: list[Gift] = []
     bound = 0.0
+    peak = _largest(blocks[0]) if measure and not integer else 0.0
     for stored_term in terms:
         term = [stored_term[d] for d in order]
         high, *low = (block[cut(term, box)] for block in blocks)
@@ -314,4 +327,4 @@ def _from_sums(
         if integer and quantity == "data":
             bound += _reach(term) * _largest(high)
         gifts.append((quantity, place, contract_stored(high, term, integer=integer), None))
-    return gifts, bound
+    return gifts, bound, peak

@@ -16,7 +16,18 @@ from cfagg.errors import ConventionError, FragmentReadError, Problem, SourceErro
 from cfagg.zarrs.chunks import read_box, read_chunk
 from cfagg.zarrs.metadata import ZarrArray, open_array
 
-__all__ = ["Level", "SumArrays", "WeightField", "find", "read_statistics", "read_stored", "read_sums", "read_whole"]
+__all__ = [
+    "Level",
+    "Outliers",
+    "SumArrays",
+    "WeightField",
+    "find",
+    "read_outliers",
+    "read_statistics",
+    "read_stored",
+    "read_sums",
+    "read_whole",
+]
 
 Dims = tuple[str, ...]
 Positions = Mapping[str, npt.NDArray[np.int64]]
@@ -91,6 +102,35 @@ class WeightField:
 
     def __getstate__(self) -> dict[str, Any]:
         return {"stored": self.stored, "axes": self.axes}
+
+
+@dataclass(frozen=True, eq=False)
+class Outliers:
+    """Cells that are kept out of the sums.
+
+    Parameters
+    ----------
+    limit : int or float
+        Stored values of larger magnitude are kept out.
+    stored : tuple of ZarrArray
+        Where positions and values are kept.
+    """
+
+    limit: float
+    stored: tuple[ZarrArray, ZarrArray]
+
+    @cached_property
+    def positions(self) -> npt.NDArray[np.int64]:
+        """Positions in the source, of shape (cells, dimensions), read when they are first asked for."""
+        return read_whole(self.stored[0])
+
+    @cached_property
+    def values(self) -> npt.NDArray[Any]:
+        """The stored values, read when they are first asked for."""
+        return read_whole(self.stored[1])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"limit": self.limit, "stored": self.stored}
 
 
 def read_stored(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...] | None = None) -> npt.NDArray[Any]:
@@ -228,7 +268,7 @@ def read_sums(
                 (extra.counts.get(combination), _INT),
             )
         )
-        if weighted and (extra.missing or extra.nonfinite) and combination not in extra.counts:
+        if weighted and (extra.missing or extra.nonfinite or extra.outliers) and combination not in extra.counts:
             problems.append(Problem(data_name, "values are missing, and the group names no counts for these sums"))
         if data is not None:
             axes = tuple(extra.source.dims.index(d) for d in data.dims)
@@ -242,6 +282,7 @@ def read_statistics(store: str, path: str, extra: Extra, problems: list[Problem]
     chunks = dict(zip(extra.source.dims, extra.source.grid.matrix_shape, strict=True))
     source = np.dtype(extra.source.dtype)
     values = [source, np.dtype(source.str.replace("i", "u"))] if extra.mask.unsigned else [source]
+    values = [np.dtype("u1")] if source.kind == "b" else values
     kinds = {
         "count": [_INT],
         "min": values,
@@ -274,6 +315,25 @@ def read_weights(store: str, path: str, extra: Extra, problems: list[Problem]) -
     sizes = finder.along({})
     stored = finder.open(extra.weights.array, [_REAL], {d: sizes[d] for d in dims}, dims)
     return None if stored is None else WeightField(stored, tuple(extra.source.dims.index(d) for d in dims))
+
+
+def read_outliers(store: str, path: str, extra: Extra, problems: list[Problem]) -> Outliers | None:
+    """Return the cells that are kept out of the sums, and note what is wrong with them."""
+    if extra.outliers is None:
+        return None
+    positions, values = (find(store, path, n, problems) for n in (extra.outliers.positions, extra.outliers.values))
+    if positions is None or values is None:
+        return None
+    ndim, source = len(extra.source.shape), np.dtype(extra.source.dtype)
+    if positions.dtype != _INT or positions.ndim != 2 or positions.shape[1] != ndim:
+        message = f"int64 of shape (cells, {ndim}) expected, found {positions.dtype.name} of {positions.shape}"
+        problems.append(Problem(extra.outliers.positions, message))
+    elif values.shape != positions.shape[:1] or values.dtype.itemsize != source.itemsize:
+        message = f"{source.name} of shape {positions.shape[:1]} expected, found {values.dtype.name} of {values.shape}"
+        problems.append(Problem(extra.outliers.values, message))
+    else:
+        return Outliers(extra.outliers.limit, (positions, values))
+    return None
 
 
 def check_boundaries(store: str, path: str, extra: Extra, positions: Positions, problems: list[Problem]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from cfagg.accumulation.group import group_path
 from cfagg.accumulation.journal import Journal
 from cfagg.accumulation.mapping import map_by_dask, map_by_threads
 from cfagg.accumulation.orders import Order, Plan
+from cfagg.accumulation.outliers import judge
 from cfagg.accumulation.partials import Recipe
 from cfagg.accumulation.report import Report, report_of
 from cfagg.accumulation.scratch import Scratch
@@ -67,18 +69,25 @@ def build(
         if not good.all():
             raise TargetError(f"{shop.root}/records was changed by another program; run again")
         missing, nonfinite = _excluded(plan, records)
+        judgement = judge(recipe, records, plan.kept)
+        if len(judgement.values):
+            layout = plan.layout.with_outliers(len(judgement.values), array.ndim, recipe.meaning.dtype)
+            plan = replace(plan, layout=layout)
+        plan = replace(plan, notes=(*plan.notes, *judgement.notes(array.dims)))
         shop.start_group()
         target = Target(shop.group, plan.settings.codec, array.zarr_format)
-        partly = Partly(recipe, scratch, records, plan.layout, plan.kept, missing > 0)
-        finish(partly, target, plan.weights, seen, summers)
-        write_attributes(target, describe(plan.layout, recipe, plan.settings, plan.weights, seen, missing, nonfinite))
+        excluded = missing > 0 or len(judgement.values) > 0
+        partly = Partly(recipe, scratch, records, plan.layout, plan.kept, excluded, judgement.repaired)
+        finish(partly, target, plan.weights, seen, judgement, summers)
+        described = describe(plan.layout, recipe, plan.settings, plan.weights, seen, missing, nonfinite, judgement)
+        write_attributes(target, described)
     unchanged(array, seen)
     shop.publish()
     renew(array, target.documents, shop.root)
     report = report_of(
         plan,
         plan.action,
-        counts=missing > 0,
+        counts=excluded,
         missing=missing,
         nonfinite=nonfinite,
         resumed=int(done.sum()),

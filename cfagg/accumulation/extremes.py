@@ -17,7 +17,7 @@ from cfagg.accumulation.nodes import node_blocks
 from cfagg.accumulation.parts import Local
 from cfagg.accumulation.request import Request
 from cfagg.accumulation.writing import read_region
-from cfagg.kernels.cumulative_mask import Mask
+from cfagg.kernels.cumulative_mask import Mask, native_type
 
 __all__ = ["extremes"]
 
@@ -66,7 +66,7 @@ def extremes(group: Group, request: Request, which: Literal["min", "max"], *, wo
         jobs = _useful(group, list(chunks(found.cells)), stored, out)
         mask = None
         if not group.complete:
-            mask = Mask.of(group.dtype, group.mask.fills, group.mask.valid_min, group.mask.valid_max)
+            mask = Mask.of(native_type(group.dtype), group.mask.fills, group.mask.valid_min, group.mask.valid_max)
 
         def work(job: tuple[tuple[int, ...], Terms]) -> list[tuple[Any, Float]]:
             return _from_cells(group, mask, *job, ufunc, nothing)
@@ -104,7 +104,7 @@ def _from_cells(
             found = extremes_of(values, term, ufunc).astype(np.float64)
         else:
             # What is not valid is replaced by what can be no result, or one only where it is one anyway.
-            worst = _worst(group.dtype, nothing)
+            worst = _worst(native_type(group.dtype), nothing)
             found = extremes_of(np.where(valid, values, worst), term, ufunc)
             doubtful = found == worst
             found = found.astype(np.float64)

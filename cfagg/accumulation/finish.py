@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -15,13 +16,14 @@ from cfagg.accumulation.layout import ArraySpec, Layout
 from cfagg.accumulation.levels import LevelTask, level_tasks, run_level
 from cfagg.accumulation.mapping import run_threads
 from cfagg.accumulation.options import Settings
+from cfagg.accumulation.outliers import Judgement
 from cfagg.accumulation.partials import Recipe
 from cfagg.accumulation.summing import Partly, Task, run_task, sum_tasks
 from cfagg.accumulation.weights import Weights
 from cfagg.accumulation.writing import Kept, Target, read_region, touched
 from cfagg.conventions.accumulation import write_extra, write_group
 from cfagg.conventions.accumulation_model import Names, Table
-from cfagg.conventions.accumulation_record import Extra, LevelNames, Source, WeightsRecord
+from cfagg.conventions.accumulation_record import Extra, LevelNames, OutliersRecord, Source, WeightsRecord
 from cfagg.zarrs import digest, open_array
 
 __all__ = ["describe", "finish", "kept_missing"]
@@ -30,7 +32,12 @@ Axes = tuple[int, ...]
 
 
 def finish(
-    partly: Partly, target: Target, weights: Weights | None, stamps: npt.NDArray[np.int64], workers: int
+    partly: Partly,
+    target: Target,
+    weights: Weights | None,
+    stamps: npt.NDArray[np.int64],
+    judgement: Judgement,
+    workers: int,
 ) -> None:
     """Write every array of the group.
 
@@ -44,6 +51,8 @@ def finish(
         The weights.
     stamps : int64 array, shape (objects, 2)
         Sizes and times of the source's stored objects.
+    judgement : Judgement
+        Which cells are kept out of the sums.
     workers : int
         Number of threads.
 
@@ -59,6 +68,8 @@ def finish(
         sum_tasks(s, weighted=weights is not None, excluded=partly.excluded) for s in layout.sums
     )
     _share(lambda task: run_task(task, partly, target), tasks, workers)
+    # Statistics are of all cells: nothing is subtracted from them.
+    partly = replace(partly, repaired=None)
     depth = max((v.level for v in layout.levels), default=-1)
     for level in range(depth + 1):
         # A level is made of the one below, which is written whole by then.
@@ -82,6 +93,8 @@ def finish(
     _write_whole(target, layout.stamps, stamps)
     for axis, spec in layout.boundaries.items():
         _write_whole(target, spec, layout.samples[axis])
+    for spec, values in zip(layout.outliers, (judgement.positions, judgement.values), strict=False):
+        _write_whole(target, spec, values)
 
 
 def describe(
@@ -92,6 +105,7 @@ def describe(
     stamps: npt.NDArray[np.int64],
     missing: int,
     nonfinite: int,
+    judgement: Judgement,
 ) -> dict[str, Any]:
     """Return the attributes of the group."""
     array, meaning = recipe.window.array, recipe.meaning
@@ -113,7 +127,10 @@ def describe(
         record = WeightsRecord(weights.kind, weights.name, layout.weights.name, key(weights.axes))
     low = [(s.data.name, s.low.name) for s in layout.sums if s.low is not None]
     low += [(s.weights.name, s.weights_low.name) for s in layout.sums if s.weights_low is not None]
-    counts = [(key(s.axes), s.counts.name) for s in layout.sums if s.counts is not None and missing]
+    counts = [(key(s.axes), s.counts.name) for s in layout.sums if s.counts is not None and (missing or layout.outliers)]
+    outliers = None
+    if layout.outliers and judgement.limit is not None:
+        outliers = OutliersRecord(judgement.limit, *(spec.name for spec in layout.outliers))
     extra = Extra(
         source=Source.of(array.name, dims, array.grid, array.dtype, digest(stamps)),
         packing=meaning.packing,
@@ -132,6 +149,8 @@ def describe(
         stamps=layout.stamps.name,
         boundaries=Table({dims[a]: spec.name for a, spec in layout.boundaries.items()}),
         created_by=f"cfagg {__version__}",
+        magnitudes=judgement.magnitudes,
+        outliers=outliers,
     )
     return {**write_group(names, dims), "cfagg": write_extra(extra)}
 
@@ -148,6 +167,8 @@ def kept_missing(kept: Kept, layout: Layout) -> int:
     extra, source = kept.group.extra, kept.group.extra.source if kept.group.extra is not None else None
     if extra is None or source is None or not extra.missing:
         return 0
+    outliers = kept.group.outliers
+    apart = 0 if outliers is None else int((outliers.positions[:, kept.axis] < kept.position).sum())
     specs = layout.sums[0]
     sums = kept.group.sums[tuple(source.dims[a] for a in specs.axes)]
     counts = sums.weights if extra.weights is None else sums.counts
@@ -165,7 +186,7 @@ def kept_missing(kept: Kept, layout: Layout) -> int:
         extent = counts.grid.extent(index)
         part = tuple((max(a, s), min(b, e)) for (a, b), (s, e) in zip(box, extent, strict=True))
         counted += int(read_region(counts, part).sum())
-    return cells - counted
+    return cells - counted - apart
 
 
 def _share(work: Any, tasks: Iterator[Any], workers: int) -> None:

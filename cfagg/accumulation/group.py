@@ -21,10 +21,12 @@ import numpy.typing as npt
 
 from cfagg.accumulation.arrays import (
     Level,
+    Outliers,
     SumArrays,
     WeightField,
     check_boundaries,
     find_stamps,
+    read_outliers,
     read_statistics,
     read_sums,
     read_weights,
@@ -101,6 +103,8 @@ class Group:
         What is to be known about a group of another writer.
     identity : tuple of int
         Inode, size and time of the group's own metadata document.
+    outliers : Outliers or None
+        Cells that are kept out of the sums.
     """
 
     store: str
@@ -122,6 +126,7 @@ class Group:
     stamps: ZarrArray | None = field(repr=False)
     foreign: str | None
     identity: tuple[int, int, int] = field(repr=False)
+    outliers: Outliers | None = field(default=None, repr=False)
 
     @property
     def path(self) -> str:
@@ -265,6 +270,7 @@ def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int,
     sums = read_sums(source.store, path, combinations, extra, positions, problems)
     statistics = read_statistics(source.store, path, extra, problems)
     weights = read_weights(source.store, path, extra, problems)
+    outliers = read_outliers(source.store, path, extra, problems)
     stamps = find_stamps(source.store, path, extra, problems)
     check_boundaries(source.store, path, extra, positions, problems)
     if problems:
@@ -284,7 +290,7 @@ def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int,
         statistics=Table(statistics),
         scale=1.0 if packing is None else float(packing.scale_factor),
         offset=0.0 if packing is None else float(packing.add_offset),
-        dtype=np.dtype(stored.str.replace("i", "u")) if extra.mask.unsigned else stored,
+        dtype=np.dtype(stored.str.replace("i" if extra.mask.unsigned else "b", "u")),
         mask=extra.mask,
         weights=weights,
         kind=extra.sums,
@@ -293,4 +299,5 @@ def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int,
         stamps=stamps,
         foreign=None,
         identity=identity,
+        outliers=outliers,
     )

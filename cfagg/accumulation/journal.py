@@ -23,7 +23,7 @@ from cfagg.runtime.publishing import write_synced
 __all__ = ["Journal", "record_type"]
 
 #: Name of the journal's own form; a change of it makes older journals useless.
-FORMAT = "cfagg accumulation 1"
+FORMAT = "cfagg accumulation 2"
 
 _HEAD = [
     ("number", "<i8"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -129,6 +129,8 @@ class Layout:
         Sample positions along every axis (with stride 1 where it is not accumulated).
     stride : tuple of int
         Chunks from one sample to the next along every axis.
+    outliers : tuple of ArraySpec
+        Positions and values of cells that are kept out of the sums; empty where there are none.
     """
 
     sums: tuple[SumSpecs, ...]
@@ -138,6 +140,7 @@ class Layout:
     weights: ArraySpec | None
     samples: tuple[npt.NDArray[np.int64], ...]
     stride: tuple[int, ...]
+    outliers: tuple[ArraySpec, ...] = ()
 
     def arrays(self, *, counts: bool) -> Iterator[ArraySpec]:
         """Yield every array; counts beside weights only if asked for."""
@@ -151,6 +154,18 @@ class Layout:
             yield self.weights
         yield self.stamps
         yield from self.boundaries.values()
+        yield from self.outliers
+
+    def with_outliers(self, count: int, ndim: int, dtype: np.dtype[Any]) -> Layout:
+        """Return the layout with arrays for so many cells that are kept out of the sums."""
+        found = []
+        for name, role, shape, kind in (
+            ("outlier_positions", "positions of cells kept out of the sums", (count, ndim), np.dtype("i8")),
+            ("outlier_values", "values of cells kept out of the sums", (count,), dtype),
+        ):
+            dims = tuple(f"{name}_{i}" for i in range(len(shape)))
+            found.append(ArraySpec(name, role, dims, shape, shape, kind, {"_ARRAY_DIMENSIONS": list(dims)}))
+        return replace(self, outliers=tuple(found))
 
 
 def build_layout(

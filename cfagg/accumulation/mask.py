@@ -23,9 +23,9 @@ from cfagg.conventions import accumulation_record as record
 from cfagg.errors import ConformError, UnsupportedError
 from cfagg.zarrs import ZarrArray
 
-__all__ = ["Meaning", "read_meaning"]
+__all__ = ["Meaning", "read_meaning", "within_limit"]
 
-_TYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
+_TYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "b1")
 _SPELT = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -36,7 +36,7 @@ class Meaning:
     Parameters
     ----------
     dtype : numpy.dtype
-        Type as which stored values are read: the stored one, or its unsigned twin.
+        Type as which stored values are read: the stored one, or its unsigned twin; uint8 for truth values.
     mask : MaskRecord
         Which of them count as missing.
     packing : Packing, optional
@@ -54,7 +54,7 @@ def read_meaning(array: ZarrArray) -> Meaning:
     Raises
     ------
     UnsupportedError
-        Elements that are no 8 to 64 bit integers or 32 or 64 bit real numbers.
+        Elements that are no integers of 8 to 64 bits, truth values, or real numbers of 16 to 64 bits.
     ConformError
         An attribute that is not what CF says: text as fill value, a scale of 0.
 
@@ -72,11 +72,13 @@ def read_meaning(array: ZarrArray) -> Meaning:
     where = f"{array.store}: array {array.path!r}"
     if array.dtype.str[1:] not in _TYPES:
         raise UnsupportedError(
-            f"{where} has type {array.dtype.name}; sums are made of integers of 8 to 64 bits and of real numbers of 32 "
-            "or 64 bits: store it as one of these"
+            f"{where} has type {array.dtype.name}; sums are made of integers of 8 to 64 bits, of truth values and of "
+            "real numbers of 16, 32 or 64 bits: store it as one of these"
         )
     attributes = dict(array.attributes)
-    values = read_as(array.dtype, attributes)
+    # Truth values are 0 and 1.
+    stored = np.dtype("u1") if array.dtype.kind == "b" else array.dtype
+    values = read_as(stored, attributes)
     if values.kind == "i" and array.dtype.kind == "u":
         raise UnsupportedError(
             f"{where} stores signed numbers as {array.dtype.name} (_Unsigned = {attributes['_Unsigned']!r}); "
@@ -96,7 +98,7 @@ def read_meaning(array: ZarrArray) -> Meaning:
             attributes[name] = [_SPELT.get(str(v), v) for v in _listed(attributes[name])]
     packing = Packing.of(attributes, where=where)
     missing = Missing.of(
-        attributes, array.dtype, values, scale=packing.scale, offset=packing.offset, netcdf=False, where=where
+        attributes, stored, values, scale=packing.scale, offset=packing.offset, netcdf=False, where=where
     )
     fills = (_in_type(v, values) for v in missing.fills)
     low, high = (None if v is None or math.isnan(v) or math.isinf(v) else v for v in (missing.low, missing.high))
@@ -106,10 +108,20 @@ def read_meaning(array: ZarrArray) -> Meaning:
             tuple(dict.fromkeys(f for f in fills if f is not None)),
             None if low is None else _bound(low, values, upper=False),
             None if high is None else _bound(high, values, upper=True),
-            values != array.dtype,
+            values != stored,
         ),
         record.Packing(packing.scale, packing.offset) if packing else None,
     )
+
+
+def within_limit(mask: record.MaskRecord, limit: float) -> tuple[int | float, int | float]:
+    """Return the smallest and the largest stored value that count where larger magnitudes are kept out of sums.
+
+    >>> within_limit(record.MaskRecord(valid_min=0), 1e6)
+    (0, 1000000.0)
+    """
+    low = -limit if mask.valid_min is None else max(mask.valid_min, -limit)
+    return low, limit if mask.valid_max is None else min(mask.valid_max, limit)
 
 
 def _listed(value: Any) -> list[Any]:
@@ -119,7 +131,7 @@ def _listed(value: Any) -> list[Any]:
 def _number(value: Any, dtype: np.dtype[Any], where: str) -> Any:
     """Return a fill value as a number; Zarr v3 keeps those of real type as the base64 text of a double's bytes."""
     if not isinstance(value, str):
-        return value
+        return int(value) if isinstance(value, bool | np.bool_) else value
     if value in _SPELT:
         return _SPELT[value]
     if dtype.kind == "f":

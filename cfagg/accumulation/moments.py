@@ -21,7 +21,8 @@ from cfagg.accumulation.nodes import node_blocks
 from cfagg.accumulation.parts import Local
 from cfagg.accumulation.request import Request
 from cfagg.kernels.cumulative import partial_sums
-from cfagg.kernels.cumulative_mask import Mask
+from cfagg.kernels.cumulative_mask import Mask, native_type
+from cfagg.kernels.statistics import Statistics
 
 __all__ = ["moments"]
 
@@ -105,7 +106,7 @@ class _Work:
             # A compiler that has been loaded already costs nothing.
             "compiled": found.cost > _COMPILED_FROM or "numba" in sys.modules,
         }
-        self.mask = Mask.of(group.dtype, mask.fills, mask.valid_min, mask.valid_max)
+        self.mask = Mask.of(native_type(group.dtype), mask.fills, mask.valid_min, mask.valid_max)
 
     def __call__(self, job: tuple[tuple[int, ...], Terms]) -> list[tuple[Any, Moments]]:
         index, terms = job
@@ -146,9 +147,7 @@ class _Work:
         shape = [len(t.starts) if a in folds else n for a, (t, n) in enumerate(zip(term, values.shape, strict=True))]
         weight, mean, m2 = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         for box, index in boxes:
-            part = partial_sums(
-                values[box], (), weights=None if weights is None else weights[box], statistics=(folds,), **self.options
-            ).statistics[folds]
+            part = self.statistics(values[box], None if weights is None else weights[box], folds)
             place: list[Any] = [slice(None)] * len(shape)
             for a, k in zip(folds, index, strict=True):
                 place[a] = k
@@ -156,6 +155,17 @@ class _Work:
             mean[tuple(place)] = part.mean
             m2[tuple(place)] = part.m2
         return weight, mean, m2
+
+
+    def statistics(self, values: Array, weights: Array | None, folds: tuple[int, ...]) -> Statistics:
+        """Return the statistics of a box over some axes."""
+        try:
+            found = partial_sums(values, (), weights=weights, statistics=(folds,), **self.options)
+        except OverflowError:
+            # Integers whose sum has more than 64 bits: with weights of 1, they are summed in real numbers.
+            ones = np.broadcast_to(np.float64(1.0), values.shape)
+            found = partial_sums(values, (), weights=ones, statistics=(folds,), **self.options)
+        return found.statistics[folds]
 
 
 def _numbered(term: tuple[Local, ...]) -> tuple[Local, ...]:

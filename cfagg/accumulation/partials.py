@@ -12,16 +12,20 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.journal import record_type
-from cfagg.accumulation.mask import Meaning
+from cfagg.accumulation.mask import Meaning, within_limit
 from cfagg.accumulation.scratch import Field
 from cfagg.accumulation.window import Window
 from cfagg.errors import CfaggError, LimitError, StaleError
 from cfagg.fastzlib import crc32
+from cfagg.kernels.cumulative_mask import Mask, native_block, native_type
 from cfagg.zarrs import read_chunk
 
-__all__ = ["Found", "Recipe", "compute"]
+__all__ = ["Found", "Recipe", "Without", "compute", "compute_without"]
 
 Axes = tuple[int, ...]
+
+#: Values of a chunk from which their usual magnitude is taken.
+_SAMPLE = 512
 
 #: Below so many elements the whole build is done before the compiler has been loaded.
 _SMALL_JOB = 10_000_000
@@ -91,7 +95,20 @@ class Recipe:
             cells += [("sum", total), ("low", "<f8"), ("weights", "<f8"), ("weights_low", "<f8")]
         if self.whole in self.statistics:
             cells += [("min", values), ("max", values), ("m2", "<f8")]
+        if self.judged:
+            cells += [("small", "<f8"), ("middle", "<f8"), ("largest", "<f8")]
         return record_type(cells)
+
+    @property
+    def judged(self) -> bool:
+        """Whether sums may lose digits, so that it matters how large the values are."""
+        return self.sums != "int64"
+
+    @property
+    def judged_statistics(self) -> tuple[Axes, ...]:
+        """Combinations of axes whose statistics are taken: also that of all axes where magnitudes matter."""
+        more = self.judged and self.whole not in self.statistics
+        return (*self.statistics, self.whole) if more else self.statistics
 
     @property
     def compiled(self) -> bool:
@@ -130,38 +147,10 @@ def compute(recipe: Recipe, number: int, stamp: tuple[int, int], *, look: bool =
     LimitError
         A sum is beyond 64 bits.
     """
-    window, array = recipe.window, recipe.window.array
-    index = window.index(number)
-    if look and _stamp(f"{array.folder}/{array.key(array.object_of(index))}") != stamp:
-        raise _changed(recipe, index)
-    block = read_chunk(array, index)
-    # A shard that is stored need not hold all of its chunks; one that is not holds none.
-    if (block is None and stamp[0] >= 0 and array.objects is array.grid) or (block is not None and stamp[0] < 0):
-        raise _changed(recipe, index)
-    if block is None:
-        block = np.full(window.shape(number), array.fill_value, array.dtype)
-    if recipe.meaning.mask.unsigned:
-        block = block.view(recipe.meaning.dtype)
-    from cfagg.kernels.cumulative import partial_sums
-
+    index = recipe.window.index(number)
+    block = _block(recipe, number, stamp, look=look)
     mask = recipe.meaning.mask
-    try:
-        partials = partial_sums(
-            block,
-            recipe.axes_sets,
-            fills=mask.fills,
-            valid_min=mask.valid_min,
-            valid_max=mask.valid_max,
-            weights=_weights(recipe, index, block.shape),
-            double_double=recipe.sums == "double-double",
-            statistics=recipe.statistics,
-            compiled=recipe.compiled,
-        )
-    except OverflowError as error:
-        raise LimitError(
-            f"{array.store}: array {array.path!r}, chunk {index}: {error}; sum in real numbers with "
-            "precision='float64' (--precision float64)"
-        ) from error
+    partials = _partials(recipe, index, block, recipe.judged_statistics, mask.valid_min, mask.valid_max)
     pieces = tuple(_pieces(recipe, partials, block.shape))
     record = np.zeros((), recipe.record_type)
     record["number"], record["size"], record["time"] = number, *stamp
@@ -171,24 +160,162 @@ def compute(recipe: Recipe, number: int, stamp: tuple[int, int], *, look: bool =
         check = crc32(memoryview(piece.reshape(-1).view(np.uint8)), check)
     record["pieces"] = check
     whole, names = recipe.whole, record.dtype.names or ()
-    if "sum" in names:
-        record["sum"] = partials.sums[whole]
-        if partials.low is not None:
-            record["low"] = partials.low[whole]
-        if recipe.weights is not None and partials.weights is not None:
-            record["weights"] = partials.weights[whole]
-            if partials.weights_low is not None:
-                record["weights_low"] = partials.weights_low[whole]
+    for name, total in _totals(recipe, partials):
+        record[name] = total
     if "m2" in names:
         found = partials.statistics[whole]
         record["min"], record["max"], record["m2"] = found.minimum, found.maximum, found.m2
+    if recipe.judged:
+        found = partials.statistics[whole]
+        record["largest"] = max(abs(float(found.minimum)), abs(float(found.maximum)))
+        record["small"], record["middle"] = _magnitudes(block, _mask(recipe))
     return Found(record, pieces)
 
 
-def _pieces(recipe: Recipe, partials: Any, shape: tuple[int, ...]) -> Iterator[tuple[Field, npt.NDArray[Any]]]:
+@dataclass(frozen=True, eq=False)
+class Without:
+    """What one chunk has without cells beyond a limit, and these.
+
+    Parameters
+    ----------
+    record : mapping
+        What its record has otherwise.
+    pieces : tuple of (Field, array)
+        Pieces of all fields of sums, weights and counts.
+    positions : int64 array, shape (cells, dimensions)
+        Positions of the cells that are left out, in the array.
+    values : array
+        Their stored values.
+    largest : float
+        The largest magnitude of the rest.
+    """
+
+    record: dict[str, Any]
+    pieces: tuple[tuple[Field, npt.NDArray[Any]], ...]
+    positions: npt.NDArray[np.int64]
+    values: npt.NDArray[Any]
+    largest: float
+
+
+def compute_without(recipe: Recipe, number: int, limit: float, most: int) -> Without | None:
+    """Return the partial sums of one chunk without cells beyond a limit; None where these are more than so many.
+
+    Parameters
+    ----------
+    recipe, number
+        As of `compute`, which has read the chunk before.
+    limit : int or float
+        Cells of larger magnitude are left out.
+    most : int
+        How many cells may be left out.
+
+    Raises
+    ------
+    FragmentReadError, LimitError
+        As of `compute`.
+    """
+    index = recipe.window.index(number)
+    block = _block(recipe, number, None)
+    valid, within = _mask(recipe), _mask(recipe, limit)
+    found = valid.valid(block) & ~within.valid(block)
+    at = np.argwhere(found)
+    if len(at) > most:
+        return None
+    low, high = within_limit(recipe.meaning.mask, limit)
+    partials = _partials(recipe, index, block, (recipe.whole,), low, high)
+    starts = [a for a, _ in recipe.window.array.grid.extent(index)]
+    record = dict(_totals(recipe, partials))
+    record["missing"] = partials.missing
+    pieces = {f: piece for f, piece in _pieces(recipe, partials, block.shape, statistics=False)}
+    rest = partials.statistics[recipe.whole]
+    return Without(
+        record,
+        tuple(pieces.items()),
+        at.astype(np.int64) + np.array(starts, np.int64),
+        block[found].astype(recipe.meaning.dtype.newbyteorder("=")),
+        max(abs(float(rest.minimum)), abs(float(rest.maximum))),
+    )
+
+
+def _mask(recipe: Recipe, limit: float | None = None) -> Mask:
+    """Return which elements count, or count and are within a limit."""
+    mask = recipe.meaning.mask
+    low, high = (mask.valid_min, mask.valid_max) if limit is None else within_limit(mask, limit)
+    return Mask.of(native_type(recipe.meaning.dtype), mask.fills, low, high)
+
+
+def _magnitudes(block: npt.NDArray[Any], mask: Mask) -> tuple[float, float]:
+    """Return below which magnitude 5 % of the values that count and are not 0 lie, and below which half of them."""
+    step = max(1, block.size // _SAMPLE) | 1  # odd, so that not the same column is met in every row
+    sample = native_block(block.reshape(-1)[::step])
+    size = np.abs(sample[mask.valid(sample)].astype(np.float64))
+    size = np.sort(size[size > 0])
+    return (float(size[len(size) // 20]), float(size[len(size) // 2])) if len(size) else (0.0, 0.0)
+
+
+def _block(
+    recipe: Recipe, number: int, stamp: tuple[int, int] | None, *, look: bool = False
+) -> npt.NDArray[Any]:
+    """Return a chunk as it is summed; `stamp` as of `compute`, None where it was read before."""
+    window, array = recipe.window, recipe.window.array
+    index = window.index(number)
+    if look and _stamp(f"{array.folder}/{array.key(array.object_of(index))}") != stamp:
+        raise _changed(recipe, index)
+    block = read_chunk(array, index)
+    if stamp is not None and (block is None) != (stamp[0] < 0):
+        raise _changed(recipe, index)
+    if block is None:
+        block = np.full(window.shape(number), array.fill_value, array.dtype)
+    as_read = recipe.meaning.mask.unsigned or block.dtype.kind == "b"
+    return block.view(recipe.meaning.dtype) if as_read else block
+
+
+def _partials(
+    recipe: Recipe, index: tuple[int, ...], block: npt.NDArray[Any], statistics: tuple[Axes, ...], low: Any, high: Any
+) -> Any:
+    """Return the partial sums of a block over values in a range."""
+    from cfagg.kernels.cumulative import partial_sums
+
+    array = recipe.window.array
+    try:
+        return partial_sums(
+            block,
+            recipe.axes_sets,
+            fills=recipe.meaning.mask.fills,
+            valid_min=low,
+            valid_max=high,
+            weights=_weights(recipe, index, block.shape),
+            double_double=recipe.sums == "double-double",
+            statistics=statistics,
+            compiled=recipe.compiled,
+        )
+    except OverflowError as error:
+        raise LimitError(
+            f"{array.store}: array {array.path!r}, chunk {index}: {error}; sum in real numbers with "
+            "precision='float64' (--precision float64)"
+        ) from error
+
+
+def _totals(recipe: Recipe, partials: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the sums over a whole chunk that its record keeps."""
+    whole = recipe.whole
+    if whole not in recipe.axes_sets:
+        return
+    yield "sum", partials.sums[whole]
+    for name in ("low", "weights", "weights_low"):
+        found = getattr(partials, name)
+        if found is not None and (name == "low" or recipe.weights is not None):
+            yield name, found[whole]
+
+
+def _pieces(
+    recipe: Recipe, partials: Any, shape: tuple[int, ...], *, statistics: bool = True
+) -> Iterator[tuple[Field, npt.NDArray[Any]]]:
     """Yield the pieces of a chunk in the order of the fields."""
     for field in recipe.fields:
         axes, kind = field.axes, field.kind
+        if kind in ("min", "max", "m2") and not statistics:
+            continue
         if kind == "excluded":
             if partials.counts is None:
                 continue

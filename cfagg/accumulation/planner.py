@@ -111,7 +111,7 @@ def weights_are_known(group: Group) -> bool:
     return group.weights is None or not group.sums or group.weights.stored.size <= MANY_WEIGHTS
 
 
-def make_plan(group: Group, request: Request, wanted: Sequence[Quantity]) -> Plan:
+def make_plan(group: Group, request: Request, wanted: Sequence[Quantity], *, stored: bool = True) -> Plan:
     """Return the cheapest way to answer a request.
 
     Parameters
@@ -122,6 +122,8 @@ def make_plan(group: Group, request: Request, wanted: Sequence[Quantity]) -> Pla
         What is asked for, resolved.
     wanted : sequence of str
         ``"data"``, ``"weights"`` (counts, where there are no weights) and ``"counts"``.
+    stored : bool
+        Whether stored sums may be used, or all is read from the array itself.
     """
     analytic: list[Quantity] = []
     if group.complete:
@@ -129,7 +131,7 @@ def make_plan(group: Group, request: Request, wanted: Sequence[Quantity]) -> Pla
     left = tuple(q for q in wanted if q not in analytic)
     if not left or 0 in request.lengths or not all(len(runs) for runs in request.reduced.values()):
         return Plan(request, (), left, tuple(analytic), 0.0)
-    planner = _Planner(group, request, left)
+    planner = _Planner(group, request, left, stored=stored)
     cost, leaves = planner.best(tuple("" if a in request.reduced else "kept" for a in range(len(group.dims))))
     return Plan(request, planner.readings(leaves), left, tuple(analytic), cost)
 
@@ -141,10 +143,11 @@ State = tuple[str, ...]
 class _Planner:
     """The least cost of every state, found once."""
 
-    def __init__(self, group: Group, request: Request, wanted: tuple[Quantity, ...]) -> None:
+    def __init__(self, group: Group, request: Request, wanted: tuple[Quantity, ...], *, stored: bool) -> None:
         self.group = group
         self.request = request
         self.wanted = wanted
+        self.stored = stored
         self.found: dict[State, tuple[float, tuple[State, ...]]] = {}
         self.extents: dict[tuple[int, int, str], Extent] = {}
         self.parts: list[dict[str, Part]] = [{} for _ in group.dims]
@@ -156,6 +159,8 @@ class _Planner:
 
     def _usable(self) -> dict[Dims, SumArrays]:
         """Return the sums that hold all that is wanted, over reduced dimensions only."""
+        if not self.stored:
+            return {}
         reduced = {self.group.dims[a] for a in self.request.reduced}
         return {
             c: arrays

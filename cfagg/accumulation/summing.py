@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.layout import ArraySpec, Layout, SumSpecs
+from cfagg.accumulation.outliers import Repaired
 from cfagg.accumulation.partials import Recipe
 from cfagg.accumulation.scratch import Field, Scratch
 from cfagg.accumulation.writing import Kept, Target, read_region
@@ -49,7 +50,9 @@ class Partly:
     kept : Kept, optional
         What stays of an earlier state.
     excluded : bool
-        Whether anything of the array is missing.
+        Whether anything of the array is missing, or kept out of its sums.
+    repaired : Repaired, optional
+        Partial sums of some chunks without cells that are kept out.
     """
 
     recipe: Recipe
@@ -58,15 +61,21 @@ class Partly:
     layout: Layout
     kept: Kept | None
     excluded: bool
+    repaired: Repaired | None = None
 
     def read(self, kind: str, axes: Axes, box: Box) -> npt.NDArray[Any]:
         """Return partial sums of a box in positions of the window."""
         if axes == self.recipe.whole:
-            column = self.records["missing" if kind == "excluded" else kind]
+            records = self.records if self.repaired is None else self.repaired.records
+            column = records["missing" if kind == "excluded" else kind]
             part = column.reshape(self.recipe.window.matrix_shape)[tuple(slice(*b) for b in box)]
             return np.array(part, part.dtype.newbyteorder("="))
         dtype = next(f.dtype for f in self.recipe.fields if (f.kind, f.axes) == (kind, axes))
-        return self.scratch.read(Field(kind, axes, dtype), box)
+        field = Field(kind, axes, dtype)
+        found = self.scratch.read(field, box)
+        if self.repaired is not None:
+            self.repaired.correct(field, box, found)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,10 +221,10 @@ class _Run:
                 at = np.flatnonzero(((chunks + 1) % stride == 0) | (chunks == count - 1))
                 yield np.take(parts, at, stream), None if low is None else np.take(low, at, stream)
         except OverflowError as error:
-            raise LimitError(
-                f"{window.array.store}: array {error}; sum in real numbers with precision='float64' "
-                "(--precision float64)"
-            ) from error
+            remedy = "sum in real numbers with precision='float64' (--precision float64)"
+            if self.partly.recipe.judged:
+                remedy = "mark such values as missing (_FillValue, valid_range), or scale them down"
+            raise LimitError(f"{window.array.store}: array {error}; {remedy}") from error
 
     def _carry(self, parts: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return the sums before the window along the stream, and their low parts."""

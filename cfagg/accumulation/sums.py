@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.adding import add_up
+from cfagg.accumulation.amending import add_outliers, read_instead
 from cfagg.accumulation.contract import contract_raw
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.parts import Pick, locate
 from cfagg.accumulation.planner import Plan, Quantity, make_plan
+from cfagg.accumulation.proof import Proof
 from cfagg.accumulation.request import Request
 from cfagg.accumulation.split import fold
 from cfagg.errors import StaleError
@@ -230,7 +232,9 @@ def raw_sums(
     ([12.0], [4])
     """
     plan = plan_sums(group, request, wanted)
-    found = add_up(group, plan, integer=group.kind == "int64", workers=workers)
+    proof = Proof(group, plan)
+    doubtful = proof.needed and not proof.at_once()
+    found = add_up(group, plan, integer=group.kind == "int64", workers=workers, measure=doubtful)
     totals = dict(found.high)
     if "data" in totals and found.bound >= 2.0**63:
         # Some sum may not fit: int64 is right modulo 2**64, and float64 says how large it is.
@@ -240,9 +244,18 @@ def raw_sums(
             totals["data"] = np.where(beyond, rough, totals["data"].astype(np.float64))
     for q in plan.analytic:
         totals[q] = _known(group, plan.request, q)
+    low = found.low.get("data")
+    if doubtful:
+        count = totals.get("counts") if group.weights is not None else None
+        total = totals["data"] if low is None else totals["data"] + low
+        bad = proof.wrong(found, total, totals.get("weights"), count)
+        if bad.any():
+            read_instead(group, plan, bad, totals, found.low, workers)
+    if group.outliers is not None:
+        add_outliers(group, plan, totals, found.low)
     if "counts" in wanted and group.weights is None:
         totals["counts"] = totals["weights"]
-    return Totals(totals.get("data"), found.low.get("data"), totals.get("weights"), totals.get("counts"))
+    return Totals(totals.get("data"), low, totals.get("weights"), totals.get("counts"))
 
 
 def _check_shape(group: Group) -> None:

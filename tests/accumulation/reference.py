@@ -165,9 +165,21 @@ def write_group(
                 "stamps": "chunk_stamps",
                 "boundaries": {d: f"boundary_{d}" for d in accumulated},
                 "created_by": "reference",
+                **({} if integer else {"magnitudes": _magnitudes(raw[valid], w)}),
             },
         }
     )
+
+
+def _magnitudes(cells: np.ndarray, w: np.ndarray | None) -> dict[str, float]:
+    """Return how large the values are, the small ones by all cells together."""
+    size = np.sort(np.abs(cells.astype("f8")))
+    some = size[size > 0]
+    return {
+        "small": float(some[len(some) // 20]) if len(some) else 0.0,
+        "largest": float(size.max(initial=0.0)),
+        "heaviest": 1.0 if w is None else float(w.max(initial=0.0)),
+    }
 
 
 def samples(edges: np.ndarray, stride: int) -> np.ndarray:

@@ -1,0 +1,234 @@
+"""Cells that are kept out of the sums, because they would cost the sums of all others their digits.
+
+A sum of float64 numbers has some 16 digits: one value of 1e36 in it, such as a fill value that no attribute declares,
+and what is added later is lost.  So the pass over the data notes how large the values of every chunk are.  Where a few
+cells are far larger than what is typical, the chunks that hold them are read again, their sums are made without these
+cells, and the cells are listed.  An answer adds back those that lie in its range.  Where they are many, nothing is kept
+out: answers that cannot be proven are then summed from the array itself (`cfagg.accumulation.proof`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.partials import Recipe, compute_without
+from cfagg.accumulation.scratch import Field
+from cfagg.accumulation.writing import Kept
+from cfagg.conventions.accumulation_record import MagnitudesRecord
+from cfagg.errors import LimitError
+
+__all__ = ["MOST", "Judgement", "Repaired", "judge"]
+
+Axes = tuple[int, ...]
+Box = tuple[tuple[int, int], ...]
+
+#: Cells are kept out that are larger than what is typical by so many bits: their neighbours would lose these of the 53
+#: (or 106) that sums have.
+_BEYOND = {"float64": 20, "double-double": 73}
+
+#: So many cells are kept out at most, unless an earlier state has set the limit.
+MOST = 4096
+
+#: So many times as many where an earlier state has set the limit, beyond which the accumulation has to be built anew.
+_GROWN = 16
+
+#: Bytes of partial sums that are held in place of those of the pass.
+_HELD = 64 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Repaired:
+    """Partial sums of chunks without the cells that are kept out, in place of those of the pass over the data.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What the pass computed.
+    records : structured array
+        Records of all chunks of the window, corrected.
+    pieces : mapping
+        By field, pieces of the chunks concerned by number.
+    """
+
+    recipe: Recipe
+    records: npt.NDArray[Any]
+    pieces: Mapping[Field, Mapping[int, npt.NDArray[Any]]]
+
+    def correct(self, field: Field, box: Box, values: npt.NDArray[Any]) -> None:
+        """Put corrected partial sums in place of those that were read, in a box of positions of the window."""
+        window = self.recipe.window
+        bounds = window.bounds(field.axes)
+        for number, piece in self.pieces.get(field, {}).items():
+            local = [int(i) for i in np.unravel_index(number, window.matrix_shape)]
+            source, target = [], []
+            for i, edges, (low, high) in zip(local, bounds, box, strict=True):
+                a, b = int(edges[i]), int(edges[i + 1])
+                start, stop = max(a, low), min(b, high)
+                if start >= stop:
+                    break
+                source.append(slice(start - a, stop - a))
+                target.append(slice(start - low, stop - low))
+            else:
+                values[tuple(target)] = np.expand_dims(piece, field.axes)[tuple(source)]
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """How large the values are, and which are kept out of the sums.
+
+    Parameters
+    ----------
+    magnitudes : MagnitudesRecord, optional
+        How large what is summed is; None where that is not known of an earlier state.
+    limit : int or float, optional
+        Stored values of larger magnitude are kept out.
+    positions : int64 array, shape (cells, dimensions)
+        Their positions in the array, of all states.
+    values : array
+        Their stored values.
+    repaired : Repaired, optional
+        Partial sums without them.
+    suspicious : int
+        Chunks with values of this kind, where they are too many to be kept out.
+    worst : int or float
+        The largest of these.
+    """
+
+    magnitudes: MagnitudesRecord | None = None
+    limit: float | None = None
+    positions: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 0), np.int64))
+    values: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0))
+    repaired: Repaired | None = None
+    suspicious: int = 0
+    worst: float = 0.0
+
+    def notes(self, dims: tuple[str, ...]) -> Iterator[str]:
+        """Yield what a user should know."""
+        if len(self.values):
+            at = ", ".join(f"{d} {i}" for d, i in zip(dims, self.positions[0].tolist(), strict=True))
+            count = len(self.values)
+            yield (
+                f"{count:,} cell{'s are' if count > 1 else ' is'} far larger than what is typical and kept out of the "
+                f"sums; answers add {'them' if count > 1 else 'it'} back. The first, {self.values[0]!s} at ({at}), "
+                "looks like a fill value that no attribute declares"
+            )
+        elif self.suspicious:
+            yield (
+                f"{self.suspicious:,} chunk{'s have' if self.suspicious > 1 else ' has'} values far larger than what "
+                f"is typical, up to {self.worst:g}, too many to be kept out of the sums: they look like a fill value "
+                "that no attribute declares. Answers that would lose digits are computed from the array itself"
+            )
+
+
+def judge(recipe: Recipe, records: npt.NDArray[Any], kept: Kept | None) -> Judgement:
+    """Return how large values are, and what is kept out of their sums.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What the pass over the data computed.
+    records : structured array
+        What it found of each chunk.
+    kept : Kept, optional
+        What stays of an earlier state.
+
+    Raises
+    ------
+    LimitError
+        Far more cells than before are to be kept out.
+    """
+    if not recipe.judged:
+        return Judgement()
+    small, middle, largest = (records[name] for name in ("small", "middle", "largest"))
+    before = None if kept is None or kept.group.extra is None else kept.group.extra.magnitudes
+    known = kept is None or before is not None
+    old = kept.group.outliers if kept is not None else None
+    limit: float | None = None
+    if old is not None:
+        limit = old.limit
+    elif known:
+        limit = _limit(recipe, middle)
+        if limit is not None and before is not None and limit < before.largest:
+            limit = None  # what is summed already stays within
+    beyond = np.flatnonzero(largest > (math.inf if limit is None else limit)).tolist()
+    found = None if limit is None or not beyond else _without(recipe, records, beyond, limit, old is not None)
+    worst = float(largest.max(initial=0.0))
+    if found is None:
+        rest, repaired, positions, values = worst, None, [], []
+        suspicious = len(beyond)
+        limit = limit if old is not None else None
+    else:
+        repaired, positions, values, rest = found
+        suspicious = 0
+    if old is not None and kept is not None:
+        stay = old.positions[:, kept.axis] < kept.position
+        positions, values = [old.positions[stay], *positions], [old.values[stay], *values]
+    smalls = small[small > 0]
+    magnitudes = None
+    if known:
+        low = float(smalls.min(initial=math.inf))
+        if before is not None:
+            low, rest = min(low, before.small), max(rest, before.largest)
+        heaviest = 1.0 if recipe.weights is None else float(recipe.weights.max(initial=0.0))
+        magnitudes = MagnitudesRecord(low if low <= rest else 0.0, rest, heaviest)
+    return Judgement(
+        magnitudes,
+        limit,
+        np.concatenate(positions) if positions else np.empty((0, recipe.window.array.ndim), np.int64),
+        np.concatenate(values) if values else np.empty(0, recipe.meaning.dtype),
+        repaired,
+        suspicious,
+        worst,
+    )
+
+
+def _limit(recipe: Recipe, middle: npt.NDArray[np.float64]) -> float | None:
+    """Return beyond which magnitude values are kept out: a power of two, which every type has."""
+    some = np.sort(middle[middle > 0])
+    if not len(some):
+        return None
+    limit = 2.0 ** min(1023, math.frexp(some[(len(some) - 1) // 2])[1] + _BEYOND[recipe.sums])
+    dtype = recipe.meaning.dtype
+    most = float(np.finfo(dtype).max if dtype.kind == "f" else np.iinfo(dtype).max)
+    return limit if limit < most else None
+
+
+def _without(
+    recipe: Recipe, records: npt.NDArray[Any], numbers: list[int], limit: float, grown: bool
+) -> tuple[Repaired, list[npt.NDArray[np.int64]], list[npt.NDArray[Any]], float] | None:
+    """Return partial sums without the cells beyond the limit, these, and the largest of the rest; None for too many."""
+    most = MOST * (_GROWN if grown else 1)
+    pieces: dict[Field, dict[int, npt.NDArray[Any]]] = {}
+    corrected = records.copy()
+    positions, values, held, count = [], [], 0, 0
+    rest = float(records["largest"][records["largest"] <= limit].max(initial=0.0))
+    for number in numbers if len(numbers) <= most else ():
+        found = compute_without(recipe, number, limit, most - count)
+        if found is None:
+            break
+        count += len(found.values)
+        held += sum(piece.nbytes for _, piece in found.pieces)
+        if held > _HELD * (_GROWN if grown else 1):
+            break
+        for f, piece in found.pieces:
+            pieces.setdefault(f, {})[number] = piece
+        for name in found.record:
+            corrected[name][number] = found.record[name]
+        positions.append(found.positions)
+        values.append(found.values)
+        rest = max(rest, found.largest)
+    if len(positions) == len(numbers):
+        return Repaired(recipe, corrected, pieces), positions, values, rest
+    if grown:
+        array = recipe.window.array
+        raise LimitError(
+            f"{array.store}: array {array.path!r} has grown by many values beyond {limit:g}, too many to be kept out "
+            "of the sums one by one; build its accumulation anew with overwrite=True (--overwrite)"
+        )
+    return None

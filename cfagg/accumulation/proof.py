@@ -1,0 +1,187 @@
+"""Which answers from stored sums are proven to be right, and which have to be computed from the array itself.
+
+An answer is a difference of running sums, plus and minus sums of cells at the ends of its range.  What rounding took
+from the running sums is of their size, not of the answer's: after a value of 1e16, sums of values of 1e-3 are lost.  So
+the error of every answer is bounded, and an answer whose bound is not small enough is not given.
+
+With u = 2**-53, the error of a sum is at most the sum of three parts:
+
+- the running sums that it is taken from, each rounded once, and adding them up: ``(4 + n) u |S|``, n being how many
+  there are and ``|S|`` their magnitudes together;
+- the partial sums of the chunks that its range touches, and of the cells at its ends: ``c u X``, c being the longest
+  row of additions and X the magnitudes of all these values together;
+- the same of the weights, of relative size.
+
+It is small enough if it is below ``TOLERANCE`` times the weight of the range times either the magnitude of the mean
+itself or that of small values in the array, whichever is larger.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.adding import Sum
+from cfagg.accumulation.arrays import read_stored
+from cfagg.accumulation.group import Group
+from cfagg.accumulation.planner import Plan, Reading
+from cfagg.accumulation.split import Fold
+from cfagg.accumulation.writing import read_region
+from cfagg.model import Regular
+
+__all__ = ["TOLERANCE", "Proof"]
+
+Array = npt.NDArray[Any]
+
+#: Errors of means are below this part of the magnitude of the values.
+TOLERANCE = 2.0**-30
+
+#: Rounding of float64.
+_UNIT = 2.0**-53
+
+#: A row of additions within a chunk beyond one number for each step along its axes: what is contiguous is added up in
+#: pieces of this many.
+_ROW = 1536
+
+
+class Proof:
+    """Bounds of the errors of what a plan gives.
+
+    Parameters
+    ----------
+    group : Group
+        The accumulation.
+    plan : Plan
+        What is read.
+    """
+
+    def __init__(self, group: Group, plan: Plan) -> None:
+        self.group, self.plan = group, plan
+        stored = [r for r in plan.readings if r.quantity != "raw"]
+        self.sums = [r for r in stored if r.quantity == "data"]
+        self.weights = [r for r in stored if r.quantity == "weights" and r.array.dtype.kind == "f"]
+        magnitudes = None if group.extra is None else group.extra.magnitudes
+        self.small = 0.0 if magnitudes is None else magnitudes.small
+        self._largest = None if magnitudes is None else magnitudes.largest
+
+    @property
+    def needed(self) -> bool:
+        """Whether anything could be wrong: sums of integers are exact, and so is what is read cell by cell."""
+        return self.group.extra is not None and self.group.kind != "int64" and bool(self.sums)
+
+    @property
+    def largest(self) -> float:
+        """No stored value in the sums is larger."""
+        if self._largest is None:
+            self._largest = _known_largest(self.group)
+        return self._largest
+
+    def at_once(self) -> bool:
+        """Return whether every answer is right, by the sizes of the array and of the ranges alone."""
+        if not self.group.complete or self.group.weights is not None or not self.small:
+            return False
+        sums = sum(self._reach(r) * _height(self.group, r) for r in self.sums) * self.largest
+        # Of no cells there is nothing to be wrong about.
+        sizes = [runs.sizes[runs.sizes > 0] for runs in self.plan.request.reduced.values()]
+        fewest = math.prod(float(each.min()) if len(each) else 0.0 for each in sizes)
+        return self._error(sums) <= TOLERANCE * fewest * self.small
+
+    def wrong(self, found: Sum, total: Array, weight: Array | None, count: Array | None) -> Array:
+        """Return which answers are not proven to be right.
+
+        Parameters
+        ----------
+        found : Sum
+            What was added up, with the magnitudes of stored sums.
+        total : array
+            Sums of values.
+        weight, count : array, optional
+            Sums of weights, and numbers of cells, as far as they are known.
+        """
+        sums = sum(found.peaks.get(id(r), 0.0) * self._reach(r) for r in self.sums)
+        size = np.abs(total.astype(np.float64, copy=False))
+        if weight is not None and self.small:
+            size = np.maximum(size, weight * self.small)
+        bad: Array = ~(size * TOLERANCE >= self._error(sums))
+        if self.weights and weight is not None:
+            sums = sum(found.peaks.get(id(r), 0.0) * self._reach(r) for r in self.weights)
+            bad |= ~(weight * TOLERANCE >= self._rounding(sums, self.weights) + self._within * self._weighty)
+        if count is None and weight is not None and weight.dtype.kind == "i":
+            count = weight
+        return bad if count is None else bad & (count > 0)
+
+    def _error(self, sums: float) -> float:
+        """Return a bound of the error of sums of values, made of stored sums of this magnitude together."""
+        within = self._within * self._weighty
+        # 0 times infinity is 0: nothing was rounded.
+        return self._rounding(sums, self.sums) + (within * self.largest if within else 0.0)
+
+    def _rounding(self, sums: float, readings: list[Reading]) -> float:
+        """Return a bound of what rounding took from stored sums, and from adding them up."""
+        steps = 4.0 + sum(self._reach(r) for r in readings)
+        if self.group.kind == "double-double":
+            # A sum of pairs is right to some u**2; as many of them as there are chunks follow each other.
+            steps = 8 * _UNIT * (steps + sum(self.group.source.grid.matrix_shape))
+        return steps * _UNIT * sums
+
+    @cached_property
+    def _weighty(self) -> float:
+        """The largest weight."""
+        field, extra = self.group.weights, self.group.extra
+        if field is None:
+            return 1.0
+        if extra is not None and extra.magnitudes is not None:
+            return extra.magnitudes.heaviest
+        chunks = np.ndindex(field.stored.grid.matrix_shape)
+        return max((float(read_stored(field.stored, index).max(initial=0.0)) for index in chunks), default=0.0)
+
+    @cached_property
+    def _within(self) -> float:
+        """Relative error of sums within chunks times the most cells that go into an answer, or are taken out of it."""
+        if self.group.kind == "double-double" and all(r.quantity != "raw" for r in self.plan.readings):
+            return 0.0
+        cells, lengths = 1.0, []
+        for a, runs in self.plan.request.reduced.items():
+            length, edges = self.group.source.shape[a], self.group.source.grid.axes[a]
+            lengths.append(min(edges.chunk, length) if isinstance(edges, Regular) else int(np.diff(edges).max()))
+            gap = max(
+                (int(np.diff(s[a], prepend=0).max(initial=1)) for s in self.group.samples.values() if s[a] is not None),
+                default=1,
+            )
+            each = np.bincount(runs.group, np.minimum(runs.stop - runs.start + 2 * gap, length), runs.groups)
+            cells *= max(1.0, float(each.max(initial=0.0)))
+        row = sum(lengths) + min(_ROW, math.prod(lengths))
+        return 2.0 * row * _UNIT * cells
+
+    def _reach(self, reading: Reading) -> float:
+        """Return how many stored sums go into one answer at most."""
+        return sum(
+            math.prod(_most(part) for part in term.parts if isinstance(part, Fold)) for term in reading.terms
+        )
+
+
+def _most(part: Fold) -> float:
+    """Return how many elements are added at most to one group, whatever the sign."""
+    sizes = (part.stop - part.start)[part.segment] * np.abs(part.coefficient)
+    return float(np.bincount(part.group, sizes, part.groups).max(initial=0.0))
+
+
+def _height(group: Group, reading: Reading) -> float:
+    """Return how many cells a running sum has at most."""
+    return math.prod(group.source.shape[a] for a in group.axes(reading.combination))
+
+
+def _known_largest(group: Group) -> float:
+    """Return the largest magnitude by the statistics of an older accumulation; infinite without any."""
+    levels = group.statistics.get(group.dims, ())
+    if not levels or not {"min", "max"} <= set(levels[-1].arrays):
+        return math.inf
+    ends = []
+    for kind in ("min", "max"):
+        array = levels[-1].arrays[kind]
+        ends.append(read_region(array, tuple((0, n) for n in array.shape)).view(group.dtype).astype(np.float64))
+    return float(max((np.abs(e).max(initial=0.0) for e in ends), default=0.0))
