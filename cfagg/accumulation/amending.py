@@ -104,7 +104,7 @@ def add_outliers(group: Group, plan: Plan, totals: Totals, low: Mapping[str, Arr
     positions = outliers.positions
     inside = np.ones(len(positions), bool)
     for a, at in request.kept.items():
-        inside &= np.isin(positions[:, a], at)
+        inside &= np.isin(positions[:, a], np.asarray(at))
     for a, runs in request.reduced.items():
         column = positions[:, a]
         inside &= np.searchsorted(np.sort(runs.start), column, side="right") > np.searchsorted(

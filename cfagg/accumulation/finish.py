@@ -127,7 +127,9 @@ def describe(
         record = WeightsRecord(weights.kind, weights.name, layout.weights.name, key(weights.axes))
     low = [(s.data.name, s.low.name) for s in layout.sums if s.low is not None]
     low += [(s.weights.name, s.weights_low.name) for s in layout.sums if s.weights_low is not None]
-    counts = [(key(s.axes), s.counts.name) for s in layout.sums if s.counts is not None and (missing or layout.outliers)]
+    counts = [
+        (key(s.axes), s.counts.name) for s in layout.sums if s.counts is not None and (missing or layout.outliers)
+    ]
     outliers = None
     if layout.outliers and judgement.limit is not None:
         outliers = OutliersRecord(judgement.limit, *(spec.name for spec in layout.outliers))

@@ -156,7 +156,6 @@ class _Work:
             m2[tuple(place)] = part.m2
         return weight, mean, m2
 
-
     def statistics(self, values: Array, weights: Array | None, folds: tuple[int, ...]) -> Statistics:
         """Return the statistics of a box over some axes."""
         try:

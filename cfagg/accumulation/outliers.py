@@ -159,13 +159,15 @@ def judge(recipe: Recipe, records: npt.NDArray[Any], kept: Kept | None) -> Judge
     beyond = np.flatnonzero(largest > (math.inf if limit is None else limit)).tolist()
     found = None if limit is None or not beyond else _without(recipe, records, beyond, limit, old is not None)
     worst = float(largest.max(initial=0.0))
-    if found is None:
-        rest, repaired, positions, values = worst, None, [], []
-        suspicious = len(beyond)
-        limit = limit if old is not None else None
-    else:
+    repaired: Repaired | None = None
+    positions: list[npt.NDArray[np.int64]] = []
+    values: list[npt.NDArray[Any]] = []
+    rest, suspicious = worst, len(beyond)
+    if found is not None:
         repaired, positions, values, rest = found
         suspicious = 0
+    elif old is None:
+        limit = None
     if old is not None and kept is not None:
         stay = old.positions[:, kept.axis] < kept.position
         positions, values = [old.positions[stay], *positions], [old.values[stay], *values]
@@ -206,7 +208,9 @@ def _without(
     most = MOST * (_GROWN if grown else 1)
     pieces: dict[Field, dict[int, npt.NDArray[Any]]] = {}
     corrected = records.copy()
-    positions, values, held, count = [], [], 0, 0
+    positions: list[npt.NDArray[np.int64]] = []
+    values: list[npt.NDArray[Any]] = []
+    held = count = 0
     rest = float(records["largest"][records["largest"] <= limit].max(initial=0.0))
     for number in numbers if len(numbers) <= most else ():
         found = compute_without(recipe, number, limit, most - count)

@@ -226,11 +226,10 @@ def compute_without(recipe: Recipe, number: int, limit: float, most: int) -> Wit
     starts = [a for a, _ in recipe.window.array.grid.extent(index)]
     record = dict(_totals(recipe, partials))
     record["missing"] = partials.missing
-    pieces = {f: piece for f, piece in _pieces(recipe, partials, block.shape, statistics=False)}
     rest = partials.statistics[recipe.whole]
     return Without(
         record,
-        tuple(pieces.items()),
+        tuple(_pieces(recipe, partials, block.shape, statistics=False)),
         at.astype(np.int64) + np.array(starts, np.int64),
         block[found].astype(recipe.meaning.dtype.newbyteorder("=")),
         max(abs(float(rest.minimum)), abs(float(rest.maximum))),
@@ -253,16 +252,18 @@ def _magnitudes(block: npt.NDArray[Any], mask: Mask) -> tuple[float, float]:
     return (float(size[len(size) // 20]), float(size[len(size) // 2])) if len(size) else (0.0, 0.0)
 
 
-def _block(
-    recipe: Recipe, number: int, stamp: tuple[int, int] | None, *, look: bool = False
-) -> npt.NDArray[Any]:
+def _block(recipe: Recipe, number: int, stamp: tuple[int, int] | None, *, look: bool = False) -> npt.NDArray[Any]:
     """Return a chunk as it is summed; `stamp` as of `compute`, None where it was read before."""
     window, array = recipe.window, recipe.window.array
     index = window.index(number)
     if look and _stamp(f"{array.folder}/{array.key(array.object_of(index))}") != stamp:
         raise _changed(recipe, index)
     block = read_chunk(array, index)
-    if stamp is not None and (block is None) != (stamp[0] < 0):
+    # A shard that is stored need not hold all of its chunks; one that is not holds none.
+    there = stamp is not None and stamp[0] >= 0
+    if stamp is not None and (
+        (block is None and there and array.objects is array.grid) or (block is not None and not there)
+    ):
         raise _changed(recipe, index)
     if block is None:
         block = np.full(window.shape(number), array.fill_value, array.dtype)

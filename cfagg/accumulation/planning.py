@@ -14,6 +14,7 @@ from cfagg.accumulation.options import Settings
 from cfagg.accumulation.orders import Order, Plan
 from cfagg.accumulation.updating import plan_update, weights_stay
 from cfagg.accumulation.weights import find_weights
+from cfagg.conventions.accumulation_schema import KINDS, is_dimension
 from cfagg.errors import ConventionError, NotAccumulatedError, StaleError, TargetExistsError, UnsupportedError
 from cfagg.zarrs import open_array
 
@@ -26,6 +27,12 @@ def plan_build(order: Order) -> Plan:
     where = f"{array.store}: array {array.path!r}"
     if not array.path:
         raise UnsupportedError(f"{array.store} is itself an array; an accumulation stands beside an array in a group")
+    reserved = [d for d in array.dims if not is_dimension(d)]
+    if reserved:
+        raise UnsupportedError(
+            f"{where} has the dimension {reserved[0]!r}; the convention (ZEP 5) keeps names with line breaks, and "
+            f"those that begin with {', '.join(KINDS)}, from dimensions: rename it"
+        )
     meaning = read_meaning(array)
     existing = existing_group(array)
     if order.append or order.refresh:

@@ -148,10 +148,8 @@ class Proof:
         for a, runs in self.plan.request.reduced.items():
             length, edges = self.group.source.shape[a], self.group.source.grid.axes[a]
             lengths.append(min(edges.chunk, length) if isinstance(edges, Regular) else int(np.diff(edges).max()))
-            gap = max(
-                (int(np.diff(s[a], prepend=0).max(initial=1)) for s in self.group.samples.values() if s[a] is not None),
-                default=1,
-            )
+            lists = [each for each in (s[a] for s in self.group.samples.values()) if each is not None]
+            gap = max((int(np.diff(each, prepend=0).max(initial=1)) for each in lists), default=1)
             each = np.bincount(runs.group, np.minimum(runs.stop - runs.start + 2 * gap, length), runs.groups)
             cells *= max(1.0, float(each.max(initial=0.0)))
         row = sum(lengths) + min(_ROW, math.prod(lengths))
@@ -159,9 +157,7 @@ class Proof:
 
     def _reach(self, reading: Reading) -> float:
         """Return how many stored sums go into one answer at most."""
-        return sum(
-            math.prod(_most(part) for part in term.parts if isinstance(part, Fold)) for term in reading.terms
-        )
+        return sum(math.prod(_most(part) for part in term.parts if isinstance(part, Fold)) for term in reading.terms)
 
 
 def _most(part: Fold) -> float:

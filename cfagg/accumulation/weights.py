@@ -242,7 +242,10 @@ def _heights(array: ZarrArray, latitude: ZarrArray, where: str) -> npt.NDArray[n
     factor = 1.0 if str(latitude.attributes.get("units", "")).strip().lower().startswith("rad") else math.pi / 180
     bounds = _bounds(array, latitude)
     values = (read_values(latitude) if bounds is None else bounds) * factor
-    if np.abs(values).max(initial=0.0) > math.pi / 2 * (1 + 1e-4):
+    # Bounds halfway between latitudes reach beyond the pole where a cell is centred on it: they are clipped.
+    inner = values if bounds is None else np.abs(values).min(axis=1)
+    centres = values if bounds is None else read_values(latitude) * factor
+    if _beyond_the_pole(centres) or _beyond_the_pole(inner):
         raise ConformError(
             f"{where}: {latitude.name!r} has latitudes beyond 90 degrees; correct its values or units, or give weights"
         )
@@ -250,6 +253,11 @@ def _heights(array: ZarrArray, latitude: ZarrArray, where: str) -> npt.NDArray[n
     if bounds is None:
         return np.cos(values)
     return np.abs(np.sin(values[:, 1]) - np.sin(values[:, 0]))
+
+
+def _beyond_the_pole(latitudes: npt.NDArray[np.float64]) -> bool:
+    """Return whether any latitude, in radians, lies farther beyond a pole than rounding puts it."""
+    return bool(np.abs(latitudes).max(initial=0.0) > math.pi / 2 * (1 + 1e-4))
 
 
 def _widths(array: ZarrArray, longitude: ZarrArray) -> npt.NDArray[np.float64] | None:

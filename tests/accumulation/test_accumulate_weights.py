@@ -103,6 +103,27 @@ def test_latitudes_beyond_the_poles_are_refused(store):
         accumulate(store, "tas", weights="area")
 
 
+def test_bounds_beyond_the_pole_are_clipped(store):
+    lat = np.linspace(-90, 90, 97)
+    edges = np.append(lat - 0.947, 90.947)
+    edges[1:-1] = lat[:-1] + 0.9375
+    put(store, "y", lat, ["y"], units="degrees_north", standard_name="latitude", bounds="y_bnds")
+    put(store, "y_bnds", np.stack([edges[:-1], edges[1:]], 1), ["y", "two"])
+    put(store, "pr", np.ones((97, 2)), ["y", "x"])
+    weights = find_weights(open_array(store, "pr"), "area", 1 << 20)
+    clipped = np.sin(np.deg2rad(np.clip(edges, -90, 90)))
+    np.testing.assert_allclose(weights.values, np.diff(clipped), rtol=1e-12)
+    assert weights.values.sum() == pytest.approx(2.0)
+
+
+def test_a_cell_that_lies_beyond_the_pole_is_refused(store):
+    put(store, "y", np.array([-45.0, 45.0]), ["y"], units="degrees_north", standard_name="latitude", bounds="y_bnds")
+    put(store, "y_bnds", np.array([[-91.0, -95.0], [0.0, 90.0]]), ["y", "two"])
+    put(store, "pr", np.ones((2, 2)), ["y", "x"])
+    with pytest.raises(ConformError, match="beyond 90 degrees"):
+        find_weights(open_array(store, "pr"), "area", 1 << 20)
+
+
 def test_a_variable_is_matched_by_its_dimensions_and_unpacked(store):
     put(store, "w", np.arange(48, dtype="i2").reshape(8, 6), ["lon", "lat"], scale_factor=0.5)
     weights = found(store, "w")

@@ -1,4 +1,4 @@
-"""Answers lie within the stated bound of the exact ones, whatever the data hold.  The oracle is Python's own arithmetic."""
+"""Answers lie within the stated bound of exact ones, whatever the data hold; the oracle is Python's own arithmetic."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def stored(store: Path, raw: np.ndarray, chunks: tuple[int, ...], **options: Any
 
 def exact_mean(cells: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
     """Return the mean of the finite cells, rounded once, and that of their magnitudes."""
-    pairs = [(Fraction(w), Fraction(x)) for x, w in zip(cells.tolist(), weights.tolist(), strict=True) if math.isfinite(x)]
+    pairs = [
+        (Fraction(w), Fraction(x)) for x, w in zip(cells.tolist(), weights.tolist(), strict=True) if math.isfinite(x)
+    ]
     whole = sum(w for w, _ in pairs)
     if not whole:
         return math.nan, math.nan
@@ -69,7 +71,8 @@ def check(acc: Accumulated, raw: np.ndarray, over: tuple[int, ...], ranges: list
         some = cells[np.isfinite(cells)]
         assert found["count"][place] == len(some)
         if not len(some):
-            assert np.isnan(found["mean"][place]) and found["sum"][place] == 0
+            assert np.isnan(found["mean"][place])
+            assert found["sum"][place] == 0
             continue
         assert (found["min"][place], found["max"][place]) == (some.min(), some.max())
         mean, size = exact_mean(cells, heavy)
@@ -113,7 +116,9 @@ def arrays(draw: st.DrawFn) -> tuple[np.ndarray, tuple[int, ...]]:
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking would take minutes
 )
 @given(arrays(), st.data())
-def test_every_answer_lies_within_the_bound_of_the_exact_one(made: tuple[np.ndarray, tuple[int, ...]], data: Any) -> None:
+def test_every_answer_lies_within_the_bound_of_the_exact_one(
+    made: tuple[np.ndarray, tuple[int, ...]], data: Any
+) -> None:
     raw, chunks = made
     dims = DIMS[: raw.ndim]
     sets = [c for n in range(1, raw.ndim + 1) for c in itertools.combinations(range(raw.ndim), n)]

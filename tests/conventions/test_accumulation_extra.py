@@ -12,7 +12,14 @@ from hypothesis import given, settings
 
 from cfagg.conventions.accumulation import Names, parse_extra, write_extra
 from cfagg.conventions.accumulation_model import Combinations, Table
-from cfagg.conventions.accumulation_record import MaskRecord, Source, WeightsRecord, example
+from cfagg.conventions.accumulation_record import (
+    MagnitudesRecord,
+    MaskRecord,
+    OutliersRecord,
+    Source,
+    WeightsRecord,
+    example,
+)
 from cfagg.errors import ConventionError, LimitError, UnsupportedError
 from cfagg.model import Grid
 from tests.conventions.accumulations import extras
@@ -71,8 +78,8 @@ def test_keys_that_are_not_known_do_not_matter():
 
 
 def test_a_newer_version_is_refused_by_its_number():
-    with pytest.raises(UnsupportedError, match=r"version 2 .* reads version 1"):
-        parse_extra({**write_extra(example()), "version": 2})
+    with pytest.raises(UnsupportedError, match=r"version 3 .* reads versions up to 2"):
+        parse_extra({**write_extra(example()), "version": 3})
 
 
 def changed(path, value):
@@ -222,3 +229,39 @@ def test_lists_without_end_are_refused():
     doc["statistics"] = [{}] * 10**5
     assert any("cfagg.statistics: 100000 entries; at most" in p for p in problems(doc))
     assert LimitError is not None
+
+
+def with_outliers():
+    """The example with sums of real numbers, from which cells are kept out."""
+    return dataclasses.replace(
+        example(),
+        sums="float64",
+        magnitudes=MagnitudesRecord(0.25, 1e6),
+        outliers=OutliersRecord(2.0**20, "outlier_positions", "outlier_values"),
+    )
+
+
+def test_sums_without_outliers_are_of_a_version_that_other_readers_refuse():
+    written = write_extra(with_outliers())
+    assert written["version"] == 2
+    assert parse_extra(written) == with_outliers()
+    with pytest.raises(ConventionError, match="version 2 expected"):
+        parse_extra({**written, "version": 1})
+    del written["outliers"]
+    with pytest.raises(ConventionError, match="version 1 expected"):
+        parse_extra(written)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("magnitudes", {"small": 2.0, "largest": 1.0, "heaviest": 1.0}, "small <= largest"),
+        ("magnitudes", {"small": 0.0, "largest": 1e9, "heaviest": 1.0}, "beyond the limit"),
+        ("outliers", {"limit": 0, "positions": "a", "values": "b"}, "above 0"),
+        ("outliers", {"limit": 1e9, "positions": "a", "values": "a"}, "named twice"),
+        ("sums", "int64", "int64 sums are exact"),
+    ],
+)
+def test_outliers_and_magnitudes_that_contradict_themselves_are_refused(key, value, message):
+    with pytest.raises(ConventionError, match=message):
+        parse_extra({**write_extra(with_outliers()), key: value})

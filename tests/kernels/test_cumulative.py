@@ -171,7 +171,7 @@ def test_float16_is_summed_in_float64_and_keeps_its_type_for_extremes():
     assert (found.statistics[0,].minimum.dtype, found.statistics[0,].maximum) == (np.float16, 60000)
 
 
-@pytest.mark.parametrize("dtype", ["?", "c8", "S2", "M8[s]", "O", "g"])
+@pytest.mark.parametrize("dtype", ["c8", "S2", "M8[s]", "O", "g"])
 def test_other_types_are_refused_by_name(dtype):
     with pytest.raises(TypeError, match=str(np.dtype(dtype)).replace("[", r"\[").replace("|", r"\|")):
         partial_sums(np.zeros(3, dtype), [(0,)])
