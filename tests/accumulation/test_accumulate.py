@@ -365,7 +365,7 @@ def test_what_is_no_array_of_numbers_is_refused(tmp_path):
     root.create_array("date", shape=(4,), chunks=(2,), dtype="M8[s]")
     root.create_group("tas")
     for name, error, message in (
-        ("wave", UnsupportedError, "type complex64"),
+        ("wave", UnsupportedError, "complex64"),
         ("scalar", UnsupportedError, "single value"),
         ("date", UnsupportedError, "data type"),
         ("tas", SourceError, "is a group"),
