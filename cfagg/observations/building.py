@@ -89,6 +89,8 @@ class Built:
         First and last date, in seconds since 1970.
     rounded : tuple of str
         Variables of whole numbers that float32 had to round.
+    notes : tuple of str
+        What a user should know about the store.
     """
 
     layout: DataLayout
@@ -98,6 +100,7 @@ class Built:
     nbytes: int
     dates: tuple[int, int]
     rounded: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def build(
@@ -157,12 +160,25 @@ def build(
         attributes = _attributes(recipe, parts, base, found, variables, written)
         results = statistics.result()
         attributes |= _statistics_attributes(results, variables, chosen, table)
-        results |= pool.call(_tendencies, recipe, table, entries, chosen)
+        results |= pool.call(_tendencies, recipe, table, entries, chosen, _covered(parts, base))
         finish = (store, layout, variables, entries, recipe.output.date_indexing, results, attributes)
         pool.call(finish_store, *finish)
     rounded = tuple(sorted({v for p in found for v in p.rounded}))
     nbytes = sum(w[1] for w in written)
-    return Built(layout, variables, sum(p.rows for p in found), resumed, nbytes, (first, last), rounded)
+    notes = _notes(recipe, chosen, table)
+    return Built(layout, variables, sum(p.rows for p in found), resumed, nbytes, (first, last), rounded, notes)
+
+
+def _notes(recipe: Recipe, chosen: tuple[int, int], table: RowTable) -> tuple[str, ...]:
+    """Return what a user should know who did not ask for it."""
+    if not recipe.statistics.published or chosen == (0, table.rows):
+        return ()
+    end = iso(table.epoch(chosen[1] - 1))
+    note = (
+        f"the recipe does not say which rows the statistics are of: they are of those up to {end}, as the published "
+        "software chooses; write statistics: {records: all} for all rows"
+    )
+    return (note,)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -318,13 +334,24 @@ def _chosen(recipe: Recipe) -> Choice:
         return Choice("records", wanted.records)
     if wanted.period is not None:
         return Choice("period", wanted.period)
+    if wanted.published:
+        return Choice("published")
     if wanted.start is None and wanted.end is None:
         return Choice()
     ends = [None if d is None else int(np.datetime64(d, "s").astype(np.int64)) for d in (wanted.start, wanted.end)]
     return Choice("dates", start=ends[0], end=ends[1])
 
 
-def _tendencies(recipe: Recipe, table: RowTable, entries: EntryFile, chosen: tuple[int, int]) -> dict[str, Any]:
+def _covered(parts: Sequence[Part], base: Base | None) -> tuple[int, int]:
+    """Return the first and the last second that were asked of the sources, for this build or the store that grows."""
+    periods = [*parts, *(base.periods if base is not None else ())]
+    ends = np.array([min(p[0] for p in periods), max(p[1] for p in periods)], "datetime64[s]").astype(np.int64)
+    return int(ends[0]), int(ends[1]) - 1
+
+
+def _tendencies(
+    recipe: Recipe, table: RowTable, entries: EntryFile, chosen: tuple[int, int], covered: tuple[int, int]
+) -> dict[str, Any]:
     """Return statistics of tendencies, by the names of their arrays."""
     wanted = recipe.statistics
     if not wanted.tendencies or chosen[0] >= chosen[1]:
@@ -344,13 +371,21 @@ def _tendencies(recipe: Recipe, table: RowTable, entries: EntryFile, chosen: tup
         a, b = (int(columns[p, 1]) if p < entries.count else table.rows for p in places.tolist())
         return a, b
 
-    ends = table.epoch(chosen[0]), table.epoch(chosen[1] - 1)
+    # What was asked of the sources is known whole; where rows end before, no more than they tell.
+    choice = _chosen(recipe)
+    ends = [table.epoch(chosen[0]), table.epoch(chosen[1] - 1)]
+    if choice.over == "dates":
+        ends = [covered[0] if choice.start is None else choice.start, covered[1] if choice.end is None else choice.end]
+    elif choice.over in ("records", "period", "published"):
+        ends[0] = covered[0]
+    else:
+        ends = [*covered]
 
     def clipped(lo: int, hi: int) -> tuple[int, int]:
         a, b = find(lo, hi)
         return max(a, chosen[0]), min(b, chosen[1])
 
-    found = tendencies(grid, table.columns - len(META), *ends, clipped, table.read)
+    found = tendencies(grid, table.columns - len(META), ends[0], ends[1], clipped, table.read)
     return {
         f"statistics_tendencies_{format_duration(Fraction(step))}_{name}": values
         for step, results in found.items()

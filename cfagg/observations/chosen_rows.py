@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from cfagg.observations.dates import epoch_text, first_second, last_second
 __all__ = ["ALL", "Choice", "parse_choice"]
 
 _TEXT = re.compile(r"(?:the )?(?:first )?([0-9.]+) ?% of (?:the |all )?(records|rows|period)", re.IGNORECASE)
+_DAY = 86400
 _KEYS = ("over", "percent", "start", "end")
 _OVER = {"all": "all", "records": "records", "rows": "records", "period": "period"}
 _FORMS = '"all", "80% of records", "80% of period", or start and end'
@@ -30,9 +32,9 @@ class Choice:
 
     Parameters
     ----------
-    over : {"all", "records", "period", "dates"}
+    over : {"all", "records", "period", "dates", "published"}
         All rows; the first `share` of the rows; the rows of the first `share` of the time from the first row to the
-        last; or the rows from `start` to `end`.
+        last; the rows from `start` to `end`; or those that the published software takes where nothing is chosen.
     share : fractions.Fraction
         Above 0, at most 1; for ``"records"`` and ``"period"``.
     start, end : int or None
@@ -44,7 +46,7 @@ class Choice:
     ('80% of the period', 'rows from 1970-01-01T00:00:00')
     """
 
-    over: Literal["all", "records", "period", "dates"] = "all"
+    over: Literal["all", "records", "period", "dates", "published"] = "all"
     share: Fraction = Fraction(1)
     start: int | None = None
     end: int | None = None
@@ -80,6 +82,8 @@ class Choice:
             return 0, max(1, math.floor(rows * self.share))
         if self.over == "period":
             return find(first, math.floor(first + (last - first) * self.share) + 1)
+        if self.over == "published":
+            return find(first, published_end(first, last) + 1)
         lo = first if self.start is None else self.start
         hi = (last if self.end is None else self.end) + 1
         return find(lo, max(lo, hi))
@@ -90,8 +94,36 @@ class Choice:
             return f"{percent} of the {self.over}"
         if self.over == "all":
             return "all rows"
+        if self.over == "published":
+            return "the first part of the period, as the published software chooses it"
         ends = [(word, epoch_text(e)) for word, e in (("from", self.start), ("to", self.end)) if e is not None]
         return "rows " + " ".join(f"{word} {text}" for word, text in ends)
+
+
+def published_end(first: int, last: int) -> int:
+    """Return the last second of which the published software takes statistics where nothing is chosen.
+
+    Of the days from the first row to the last, the first 80 %; of 10 years and more all but the last calendar year, of
+    20 and more all but the last three.
+
+    Parameters
+    ----------
+    first, last : int
+        Dates of the first and last row, in seconds since 1970.
+
+    Examples
+    --------
+    >>> published_end(0, 9 * 86400) // 86400
+    7
+    """
+    days = (last - first) // _DAY + 1
+    years = round((days - 1) / 365.25)
+    if days < 10 or years < 10:
+        return first + (max(1, days * 4 // 5) - 1) * _DAY
+    final = datetime.fromtimestamp(first + (days - 1) * _DAY, UTC)
+    until = datetime(final.year - (3 if years >= 20 else 1) + 1, 1, 1, tzinfo=UTC)
+    # The last of the days, all at the first row's time of day, before that year begins.
+    return first + -(-(int(until.timestamp()) - first) // _DAY) * _DAY - _DAY
 
 
 #: All rows.

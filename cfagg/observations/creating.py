@@ -56,6 +56,8 @@ class Report:
         Bytes of its chunks of rows.
     rounded : tuple of str
         Variables of whole numbers above 16,777,216, which float32 rounds.
+    notes : tuple of str
+        What a user should know about the store.
     seconds : float
         Time that it took.
     dry_run : bool
@@ -75,6 +77,7 @@ class Report:
     last: str | None = None
     nbytes: int = 0
     rounded: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     seconds: float = 0.0
     dry_run: bool = False
 
@@ -89,6 +92,8 @@ class Report:
         said = f"{self.path}: {self.rows:,} rows of {len(self.variables)} variables, {self.first} to {self.last}"
         if self.duplicates:
             said += f"; {self.duplicates:,} duplicates dropped"
+        if self.notes:
+            said += "".join(f"; {note}" for note in self.notes)
         if self.rounded:
             said += f"; whole numbers of {', '.join(self.rounded)} rounded to float32"
         return said
@@ -241,6 +246,7 @@ def _report(planned: Report, built: Built, base: Base | None, began: float) -> R
         iso(last),
         built.nbytes,
         built.rounded,
+        built.notes,
         time.perf_counter() - began,
     )
 

@@ -245,7 +245,9 @@ def _from_mapping(given: Mapping[str, Any], path: Path | None) -> Recipe:
     output = read_output(sections["output"], "output", problems)
     build = read_build(sections["build"], "build", problems, group_by)
     additions = sections["build"].get("additions") if isinstance(sections["build"], Mapping) else None
-    statistics = read_statistics(sections["statistics"], "statistics", problems, additions)
+    statistics = read_statistics(
+        sections["statistics"], "statistics", problems, additions, published=output.format == "zarr2"
+    )
     _check_groups(build, problems)
     if problems or period is None or step is None:
         raise ConventionError(f"recipe {path} is not valid" if path else "recipe is not valid", problems)

@@ -84,6 +84,8 @@ class Statistics:
         Time steps of the tendencies; none if empty.
     grid : float
         Size in degrees of the cells on which tendencies are computed.
+    published : bool
+        Only the first part of the period, as the published software chooses it where a recipe says nothing.
     """
 
     start: datetime | None = None
@@ -92,6 +94,7 @@ class Statistics:
     period: Fraction | None = None
     tendencies: tuple[timedelta, ...] = ()
     grid: float = 1.0
+    published: bool = False
 
 
 def read_dates(values: Any, where: str, frequency: timedelta, problems: list[Problem]) -> Period | None:
@@ -197,7 +200,9 @@ def read_output(values: Any, where: str, problems: list[Problem]) -> Output:
         settings.wrong("layout", "is missing; observations need layout: tabular")
     elif layout != "tabular":
         settings.wrong("layout", f"{layout!r} is not for observations, expected tabular")
-    if form not in ("zarr2", "cfagg"):
+    if form == "zarr3":
+        settings.wrong("format", "'zarr3' is not written; give zarr2, which the published software reads, or cfagg")
+    elif form not in ("zarr2", "cfagg"):
         settings.wrong("format", f"{form!r} is not one of zarr2, cfagg")
     dtype = settings.take("dtype", "float32")
     if dtype != "float32":
@@ -210,7 +215,9 @@ def read_output(values: Any, where: str, problems: list[Problem]) -> Output:
         sanitise=settings.flag("sanitise", True),
     )
     _chunking(settings)
-    settings.unknown(("auto_rows_per_chunk", "remapping", "order_by"))
+    if settings.take("auto_rows_per_chunk"):
+        settings.wrong("auto_rows_per_chunk", "is not supported; give rows_per_chunk, or leave both out")
+    settings.unknown(("remapping", "order_by"))
     problems += settings.problems
     return found
 
@@ -246,7 +253,9 @@ def read_build(values: Any, where: str, problems: list[Problem], group_by: Any =
     return found
 
 
-def read_statistics(values: Any, where: str, problems: list[Problem], additions: Any = None) -> Statistics:
+def read_statistics(
+    values: Any, where: str, problems: list[Problem], additions: Any = None, *, published: bool = False
+) -> Statistics:
     """Return what a section ``statistics`` says.
 
     Parameters
@@ -256,7 +265,10 @@ def read_statistics(values: Any, where: str, problems: list[Problem], additions:
         ``tendencies`` (true, or a list of durations) with ``grid``, the size of its cells in degrees.
     additions : bool, optional
         The older place of ``tendencies``.
+    published : bool
+        Whether a recipe without the section is taken as the published software takes it.
     """
+    published = published and values is None
     settings = Settings(values, where)
     start, end = _date(settings, "start"), _date(settings, "end")
     if end is not None:
@@ -274,7 +286,7 @@ def read_statistics(values: Any, where: str, problems: list[Problem], additions:
     durations = _durations(settings, steps)
     if durations and not settings.problems:
         settings.problems += _tendency_problems(durations, grid, settings.where)
-    found = Statistics(start, end, records, period, durations, grid)
+    found = Statistics(start, end, records, period, durations, grid, published=published)
     settings.unknown(("allow_nans",))
     problems += settings.problems
     return found

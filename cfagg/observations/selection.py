@@ -170,6 +170,13 @@ class Area:
         if not -90 <= self.south <= self.north <= 90:
             why = f"from {self.south} to {self.north} is no range of latitudes"
             raise OptionError(f"area={bounds} is (north, west, south, east): {why}")
+        low, high = sorted((self.west, self.east))
+        # A whole turn is the same in any convention, as from -0.5 to 359.5.
+        if low < 0 and high > 180 and self.east - self.west < 360:
+            raise OptionError(
+                f"area={bounds} is (north, west, south, east) with longitudes of two conventions, of which one has "
+                f"{low:g} and the other {high:g}; write both from -180 to 180, or both from 0 to 360"
+            )
         if self.east < self.west and self.west - self.east > 360:
             raise OptionError(f"area={bounds} is (north, west, south, east): more than a turn from west to east")
 

@@ -177,7 +177,8 @@ def tendencies(
     variables : int
         Number of variables.
     first, last : int
-        First and last second, since 1970, of the rows that count.
+        First and last second, since 1970, that are known whole.  Slots that reach beyond are left out: the mean of a
+        part of a slot is no mean of the slot.
     find : callable
         ``find(lo, hi)`` returns the range of rows with lo <= date < hi.
     read : callable
@@ -195,7 +196,7 @@ def tendencies(
     --------
     >>> rows = np.array([[0, 0, 10, 20, 5], [0, 3600, 10, 20, 7], [0, 7200, 10, 20, 6]], "f4")
     >>> grid = TendencyGrid(Fraction(1), (3600,), 3600)
-    >>> found = tendencies(grid, 1, 0, 7200, lambda lo, hi: (-(-lo // 3600), min(3, -(-hi // 3600))),
+    >>> found = tendencies(grid, 1, 0, 10799, lambda lo, hi: (-(-lo // 3600), min(3, -(-hi // 3600))),
     ...                    lambda start, stop: rows[start:stop])
     >>> found[3600]["mean"], found[3600]["maximum"]
     (array([0.5]), array([2.]))
@@ -218,7 +219,7 @@ def tendencies(
 
 def _slots(grid: TendencyGrid, first: int, last: int, find: Find) -> Iterator[tuple[int, int, int]]:
     """Yield the number and rows of every slot with rows; long gaps are passed over at once."""
-    number, end = first // grid.slot, last // grid.slot
+    number, end = -(-first // grid.slot), (last + 1) // grid.slot - 1
     while number <= end:
         lo, hi = max(first, number * grid.slot), min(last + 1, (number + 1) * grid.slot)
         start, stop = find(lo, hi)

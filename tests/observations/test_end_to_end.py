@@ -44,6 +44,7 @@ def recipe(**changes: Any) -> dict[str, Any]:
         "dates": {"start": "2003-01-01", "end": "2006-12-31", "frequency": "1d"},
         "input": {"netcdf": {"path": str(sample("storms.nc"))}},
         "output": {"layout": "tabular"},
+        "statistics": {"records": "all"},
         **changes,
     }
 

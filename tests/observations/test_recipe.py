@@ -73,7 +73,6 @@ output:
   format: zarr2
   date_indexing: btree
   rows_per_chunk: 100000
-  auto_rows_per_chunk: 6h
 build: {max_workers: 2, max_fragment_size: 1000, variable_naming: default}
 statistics: {start: 2021-06-28, end: 2021-06-29, tendencies: [6h, 12]}
 """
@@ -156,7 +155,7 @@ def test_all_problems_are_named_with_their_places() -> None:
         ({"data_sources": {"a": {}}}, "data_sources: is not understood"),
         ({"base_dates": {"start": 1}}, "base_dates: is not for observations"),
         ({"env": {"A": "B"}}, "env: is not set by cfagg"),
-        ({"output": {"layout": "tabular", "format": "zarr3"}}, "output.format: 'zarr3' is not one of zarr2, cfagg"),
+        ({"output": {"layout": "tabular", "format": "zarr3"}}, "output.format: 'zarr3' is not written; give zarr2"),
         ({"statistics": {"records": "80%", "period": 0.8}}, "statistics.period: excludes records"),
         ({"statistics": {"tendencies": ["6x"]}}, r"statistics.tendencies\[0\]: '6x' is no duration"),
     ],

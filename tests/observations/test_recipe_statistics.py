@@ -7,6 +7,7 @@ import zarr
 
 from cfagg.errors import ConventionError
 from cfagg.observations.checking import check_store
+from cfagg.observations.chosen_rows import published_end
 from cfagg.observations.creating import create_observations
 from cfagg.observations.tendencies import parse_tendencies
 from tests.observations.test_tendencies import plainly
@@ -30,6 +31,56 @@ def built(path, **statistics):
     }
     create_observations(recipe, path, workers=1)
     return zarr.open_group(path, mode="r", use_consolidated=False)
+
+
+def test_a_recipe_without_the_section_has_statistics_of_the_first_part_of_the_period(tmp_path):
+    recipe = {
+        "dates": {"start": "2020-01-01", "end": "2020-01-20", "frequency": "1d"},
+        "input": buoys,
+        "output": {"layout": "tabular"},
+    }
+    report = create_observations(recipe, tmp_path / "a.zarr", workers=1)
+    group = zarr.open_group(tmp_path / "a.zarr", mode="r", use_consolidated=False)
+    rows = group["data"][:, :2].astype("i8")
+    epochs = rows[:, 0] * 86400 + rows[:, 1]
+    stop = int((epochs <= epochs[0] + 15 * 86400).sum())  # the first 16 of 20 days
+    assert group.attrs["statistics_rows"] == [0, stop]
+    assert "statistics: {records: all}" in report.notes[0]
+    assert report.notes[0] in str(report)
+    for other in ({"statistics": {"records": "all"}}, {"output": {"layout": "tabular", "format": "cfagg"}}):
+        whole = create_observations({**recipe, **other}, tmp_path / "b.zarr", workers=1, overwrite=True)
+        assert whole.notes == ()
+        group = zarr.open_group(tmp_path / "b.zarr", mode="r", use_consolidated=False)
+        assert group.attrs["statistics_rows"] == [0, len(epochs)]
+
+
+#: First day, last day, and the last day whose rows count, as the published software (0.5.47) gives them.
+PUBLISHED = [
+    ("2020-01-01", "2020-01-01", "2020-01-01"),
+    ("2020-01-01", "2020-01-09", "2020-01-07"),
+    ("2020-01-01", "2020-01-31", "2020-01-24"),
+    ("2010-01-01", "2018-12-31", "2017-03-13"),
+    ("2000-01-01", "2012-06-30", "2011-12-31"),
+    ("1979-01-01", "2020-12-31", "2017-12-31"),
+]
+
+
+@pytest.mark.parametrize(("first", "last", "end"), PUBLISHED)
+def test_the_first_part_of_the_period_is_that_of_the_published_software(first, last, end):
+    assert published_end(second(first), second(last)) == second(end)
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ({"format": "zarr3"}, "'zarr3' is not written; give zarr2"),
+        ({"auto_rows_per_chunk": True}, "auto_rows_per_chunk: is not supported; give rows_per_chunk"),
+    ],
+)
+def test_forms_that_are_not_written_name_those_that_are(tmp_path, output, said):
+    recipe = {"dates": {"start": 2020, "end": 2020}, "input": buoys, "output": {"layout": "tabular", **output}}
+    with pytest.raises(ConventionError, match=said):
+        create_observations(recipe, tmp_path / "a.zarr")
 
 
 def second(text):

@@ -119,3 +119,14 @@ def test_what_is_no_area_raises(area) -> None:
 
 def test_an_area_may_name_its_bounds() -> None:
     assert parse_area({"north": 60, "west": -10, "south": 40, "east": 10}) == Area(60, -10, 40, 10)
+
+
+@pytest.mark.parametrize("bounds", [(60, -10, 40, 350), (60, -0.5, 40, 359.5), (60, 350, 40, 10), (60, 170, 40, -170)])
+def test_areas_in_one_convention_or_of_a_whole_turn_are_taken(bounds):
+    assert parse_area(bounds) is not None
+
+
+@pytest.mark.parametrize("bounds", [(60, -10, 40, 200), (60, 350, 40, -5), (60, 190, 40, -170)])
+def test_an_area_with_longitudes_of_two_conventions_is_refused(bounds):
+    with pytest.raises(ValueError, match=r"two conventions.*write both from -180 to 180, or both from 0 to 360"):
+        parse_area(bounds)

@@ -18,8 +18,9 @@ def computed(rows, grid, first=None, last=None, **options):
     return tendencies(
         grid,
         rows.shape[1] - 4,
-        epochs[0] if first is None else first,
-        epochs[-1] if last is None else last,
+        # Whole slots around the rows, unless ends are given.
+        epochs[0] // grid.slot * grid.slot if first is None else first,
+        (epochs[-1] // grid.slot + 1) * grid.slot - 1 if last is None else last,
         lambda lo, hi: (bisect_left(epochs, lo), bisect_left(epochs, hi)),
         lambda start, stop: rows[start:stop],
         **options,
@@ -83,7 +84,17 @@ def test_only_rows_of_the_period_count():
     rows = np.array([[0, 3600 * h, 1, 1, h * h] for h in range(5)], "f4")
     grid = parse_tendencies({"grid": 1, "steps": "1h"})
     assert computed(rows, grid)[3600]["maximum"].tolist() == [7]
-    assert computed(rows, grid, first=3600, last=10800)[3600]["maximum"].tolist() == [5]
+    assert computed(rows, grid, first=3600, last=14399)[3600]["maximum"].tolist() == [5]
+
+
+def test_slots_that_are_known_in_part_do_not_count():
+    """Ten rows an hour, rising by 1 each; of the last hour only the first row is known."""
+    rows = np.array([[0, 360 * i, 1, 1, i] for i in range(21)], "f4")
+    grid = parse_tendencies({"grid": 1, "steps": "1h"})
+    for last in (360 * 20, 7199, 10798):
+        assert computed(rows, grid, last=last)[3600]["maximum"].tolist() == [10]
+    assert computed(rows, grid, first=1, last=7199)[3600]["nan_count"].tolist() == [0]
+    assert np.isnan(computed(rows, grid, first=1, last=7199)[3600]["mean"]).all()
 
 
 def test_a_gap_of_a_million_slots_is_passed_over():
