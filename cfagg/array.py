@@ -9,7 +9,7 @@ import numpy.typing as npt
 from xarray.backends.common import BackendArray
 from xarray.core import indexing
 
-from cfagg.execute import PlainReader, Reader
+from cfagg.execute import PlainReader, Reader, RefusedReader
 
 __all__ = ["LazyArray"]
 
@@ -19,7 +19,7 @@ class LazyArray(BackendArray):
 
     Parameters
     ----------
-    reader : Reader or PlainReader
+    reader : Reader, PlainReader or RefusedReader
         What reads.  It may be pickled, and so may the array.
 
     Notes
@@ -30,7 +30,7 @@ class LazyArray(BackendArray):
 
     __slots__ = ("dtype", "reader", "shape")
 
-    def __init__(self, reader: Reader | PlainReader) -> None:
+    def __init__(self, reader: Reader | PlainReader | RefusedReader) -> None:
         self.reader = reader
         self.shape = reader.shape
         self.dtype = reader.dtype

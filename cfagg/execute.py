@@ -23,6 +23,7 @@ from cfagg.cf import conform
 from cfagg.cf.header import Header
 from cfagg.conventions import part
 from cfagg.errors import (
+    AccessError,
     CfaggError,
     ConformError,
     FragmentMismatchError,
@@ -41,7 +42,7 @@ from cfagg.subarray import Indices, compose
 if TYPE_CHECKING:
     from cfagg.access import Access
 
-__all__ = ["PlainReader", "Reader", "Selection", "plain_reader"]
+__all__ = ["PlainReader", "Reader", "RefusedReader", "Selection", "plain_reader"]
 
 #: One entry per dimension: slice, integer, index array or mask.
 Selection = Sequence[slice | int | npt.ArrayLike]
@@ -295,6 +296,7 @@ class PlainReader(_Base):
         self.dtype = located.header.dtype
         self.shape = located.header.shape
         self.chunks = located.chunks
+        self.encoding = located.encoding
         self.grid = Grid([[0, n] if n else [0] for n in self.shape])
 
     def __repr__(self) -> str:
@@ -319,6 +321,33 @@ class PlainReader(_Base):
         indices = [compose(range(n), s, False) for n, s in zip(self.shape, made.source(0), strict=True)]
         feeds = [(d, False) for d in range(len(indices))]
         yield from split(indices, feeds, made.target(0), fragment, out, _copy)
+
+
+class RefusedReader(_Base):
+    """An ordinary variable whose values may not be read: asking for any raises why.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Its shape.
+    dtype : numpy.dtype
+        Its type.
+    error : AccessError
+        Why.
+    """
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], error: AccessError) -> None:
+        self.shape, self.dtype, self.error = shape, dtype, error
+        self.workers, self.label, self.chunks = 1, error.message, None
+        self.encoding: dict[str, Any] = {}
+        self.grid = Grid([[0, n] if n else [0] for n in shape])
+
+    def read(self, selection: Selection) -> npt.NDArray[Any]:  # noqa: ARG002
+        """Raise why it may not be read."""
+        raise AccessError(self.error.message)
+
+    def _pieces(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Piece]:  # noqa: ARG002
+        raise AccessError(self.error.message)
 
 
 def plain_reader(source_path: str | os.PathLike[str], group_path: str, variable: str) -> PlainReader:

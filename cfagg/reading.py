@@ -187,18 +187,14 @@ def _is_consolidated(path: str) -> bool | None:
 
 
 def _engine(path: str) -> str:
-    """Return the xarray engine for a path, by what is there and not by its name."""
-    from cfagg.conventions import nca
+    """Return the xarray engine for a path, by what is there and not by its name.
+
+    All netCDF files are read by cfagg itself: other engines would follow what an untrusted file refers to.
+    """
     from cfagg.readers.files import magic
-    from cfagg.readers.netcdf import attribute_names
 
     if os.path.isdir(path):  # noqa: PTH112
         if any(os.path.exists(os.path.join(path, n)) for n in _ZARR):  # noqa: PTH110, PTH118
             return "zarr"
         raise SourceError(f"{path} is a directory and not a Zarr store; expected a netCDF file or a Zarr store")
-    if magic(path).startswith(b"PK\x03\x04"):
-        return "zarr"
-    marked = (dict.fromkeys(names) for names in attribute_names(path))
-    if any(nca.is_aggregation(names) or nca.foreign_mark(names) for names in marked):
-        return "cfagg"
-    return "netcdf4"
+    return "zarr" if magic(path).startswith(b"PK\x03\x04") else "cfagg"

@@ -12,7 +12,8 @@ from xarray.core.variable import Variable as XarrayVariable
 
 from cfagg.access import Access
 from cfagg.array import LazyArray
-from cfagg.execute import Reader, plain_reader
+from cfagg.errors import AccessError
+from cfagg.execute import PlainReader, Reader, RefusedReader, plain_reader
 from cfagg.model import Aggregation
 from cfagg.source import Group, Source, Variable
 
@@ -80,8 +81,13 @@ class AggregationStore(AbstractDataStore):
         return self._variable(aggregation.dims, reader, attributes, encoding)
 
     def _plain(self, variable: Variable) -> XarrayVariable:
-        reader = plain_reader(self.source.path, self.group.path, variable.name)
-        encoding = self._encoding(reader)
+        reader: PlainReader | RefusedReader
+        try:
+            reader = plain_reader(self.source.path, self.group.path, variable.name)
+        except AccessError as error:
+            # The others may be read all the same.
+            reader = RefusedReader(variable.shape, variable.dtype, error)
+        encoding = {**self._encoding(reader), **reader.encoding}
         if reader.chunks is not None:
             encoding["chunksizes"] = reader.chunks
             encoding["preferred_chunks"] = dict(zip(variable.dims, reader.chunks, strict=True))

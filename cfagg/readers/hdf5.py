@@ -176,7 +176,11 @@ def _is_bare_dimension(dataset: Any) -> bool:
 
     if not h5py.h5a.exists(dataset, b"NAME") or not h5py.h5a.exists(dataset, b"CLASS"):
         return False
-    value = _attribute(h5py.h5a.open(dataset, b"NAME"))
+    try:
+        value = _attribute(h5py.h5a.open(dataset, b"NAME"))
+    except _UnclearError:
+        # No text: the netCDF library writes one.
+        return False
     return isinstance(value, str) and value.startswith(NO_VARIABLE)
 
 

@@ -139,6 +139,7 @@ def _followed(handle: Handle, file: Any) -> list[Reference] | None:
     top = h5py.h5g.open(file, b"/")
     prove(handle, file, top)
     levels = [_level(top)]
+    _check_attributes(top, b"/")
     visited = 0
     while levels:
         level = levels[-1]
@@ -164,8 +165,11 @@ def _followed(handle: Handle, file: Any) -> list[Reference] | None:
             if address not in safe:
                 safe.add(address)
                 prove(handle, file, inner)
-                found += _extent(inner)
-                found += _scales(inner)
+                extent = _extent(inner)
+                if not extent:
+                    # Nothing that asks for its extent before.
+                    _check_attributes(inner, name)
+                found += extent + _scales(inner)
     return found
 
 
@@ -207,6 +211,52 @@ def _scales(dataset: Any) -> list[Reference]:
     if not isinstance(kind, h5py.h5t.TypeReferenceID) or kind.equal(h5py.h5t.STD_REF_OBJ):
         return []
     return [Reference("a dimension's reference", "an object of any file")]
+
+
+def _check_attributes(owner: Any, name: bytes) -> None:
+    """Refuse attributes that the netCDF library would read into less memory than they take.
+
+    Raises
+    ------
+    UnsoundError
+        If there is one.
+    """
+    import h5py
+
+    if isinstance(owner, h5py.h5g.GroupID):
+        _check_text(owner, name, b"_NCProperties")
+        return
+    if h5py.h5a.exists(owner, b"CLASS"):
+        _check_text(owner, name, b"CLASS")
+        _check_text(owner, name, b"NAME")
+    for attribute, single, kind, size in (
+        (b"_Netcdf4Dimid", True, None, 0),
+        (b"_Netcdf4Coordinates", False, h5py.h5t.TypeIntegerID, 4),
+        (b"DIMENSION_LIST", False, h5py.h5t.TypeVlenID, 0),
+    ):
+        if h5py.h5a.exists(owner, attribute):
+            found = h5py.h5a.open(owner, attribute)
+            count, stored = found.get_space().get_simple_extent_npoints(), found.get_type()
+            most = 1 if single else owner.rank
+            if count > most or (kind and not isinstance(stored, kind)) or (size and stored.get_size() != size):
+                raise _unsound(name, attribute, f"{count} elements of type class {stored.get_class()}", most)
+
+
+def _check_text(owner: Any, name: bytes, attribute: bytes) -> None:
+    import h5py
+
+    if h5py.h5a.exists(owner, attribute):
+        found = h5py.h5a.open(owner, attribute)
+        count = found.get_space().get_simple_extent_npoints()
+        if count > 1 and isinstance(found.get_type(), h5py.h5t.TypeStringID):
+            raise _unsound(name, attribute, f"{count} texts", 1)
+
+
+def _unsound(owner: bytes, attribute: bytes, found: str, most: int) -> UnsoundError:
+    return UnsoundError(
+        f"attribute {_text(attribute)!r} of {_text(owner)!r} has {found}, expected at most {most}, which the netCDF "
+        "library takes for granted"
+    )
 
 
 def _text(name: bytes | str) -> str:

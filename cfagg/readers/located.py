@@ -15,6 +15,10 @@ from cfagg.storage.gate import Reference
 __all__ = ["Chunked", "Contiguous", "Library", "Located"]
 
 
+#: Numbers of HDF5 filters.
+_DEFLATE, _SHUFFLE, _FLETCHER32 = 1, 2, 3
+
+
 @dataclass(frozen=True, slots=True)
 class Contiguous:
     """Values in one block of bytes, or one block a record.
@@ -107,3 +111,18 @@ class Located:
     def chunks(self) -> tuple[int, ...] | None:
         """Shape of a chunk, `None` where values are contiguous."""
         return None if isinstance(self.storage, Contiguous) else self.storage.chunks
+
+    @property
+    def encoding(self) -> dict[str, Any]:
+        """How the values are compressed, by the names of netCDF4-python; of what others compress, nothing."""
+        if not isinstance(self.storage, Chunked):
+            return {}
+        filters = dict(self.storage.filters)
+        level = filters.get(_DEFLATE, ())
+        return {
+            "zlib": _DEFLATE in filters,
+            "complevel": level[0] if level else 0,
+            "shuffle": _SHUFFLE in filters,
+            "fletcher32": _FLETCHER32 in filters,
+            "contiguous": False,
+        }
