@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Iterable
@@ -87,10 +86,14 @@ def read(
         from cfagg.backend import CfaggBackendEntrypoint
 
         options = {"engine": CfaggBackendEntrypoint, "allow": allow, "missing": missing, "workers": workers, **options}
-    else:
+    elif engine == "zarr" and os.path.isdir(name):  # noqa: PTH112
+        from cfagg.zarrs.labelled import ZarrEntrypoint
+
         # A store without a consolidated table is legal, and no reason for xarray's warning.
-        known: dict[str, Any] = {"consolidated": _is_consolidated(name)} if engine == "zarr" else {}
-        options = {"engine": engine, **known, **options}
+        known = {"consolidated": _is_consolidated(name), "allow": allow, "chunked": chunks is not None}
+        options = {"engine": ZarrEntrypoint, **known, **options}
+    else:
+        options = {"engine": engine, **options}
     kept = None if variables is None else _listed(variables)
     try:
         dataset: Dataset = xarray.open_dataset(name, chunks=chunks, group=group, **options)
@@ -178,12 +181,10 @@ def _is_consolidated(path: str) -> bool | None:
         return None
     if os.path.exists(os.path.join(path, ".zmetadata")):  # noqa: PTH110, PTH118
         return True
-    try:
-        with open(os.path.join(path, "zarr.json"), "rb") as file:  # noqa: PTH118, PTH123
-            found = json.load(file)
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(found, dict) and found.get("consolidated_metadata") is not None
+    from cfagg.zarrs.documents import read_document
+
+    found = read_document(path, "zarr.json")
+    return found is not None and found.content.get("consolidated_metadata") is not None
 
 
 def _engine(path: str) -> str:

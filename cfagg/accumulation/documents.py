@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from cfagg.accumulation.layout import ArraySpec
 from cfagg.runtime.publishing import replace_file
+from cfagg.zarrs.documents import read_document
 
 __all__ = [
     "array_documents",
@@ -187,10 +188,10 @@ def renew_consolidated(
         A directory on the same file system in which the new document is written.
     """
     path = store / (".zmetadata" if zarr_format == 2 else "zarr.json")
-    try:
-        whole = json.loads(path.read_bytes())
-    except FileNotFoundError:
+    found = read_document(str(store), path.name)
+    if found is None:
         return
+    whole = found.content
     if zarr_format == 2:
         held = whole.get("metadata")
         if not isinstance(held, dict):
@@ -200,7 +201,8 @@ def renew_consolidated(
             kept |= {"/".join(filter(None, (group, name, file))): d for file, d in documents.items()}
         whole["metadata"] = dict(sorted(kept.items()))
     else:
-        held = (whole.get("consolidated_metadata") or {}).get("metadata")
+        consolidated = whole.get("consolidated_metadata")
+        held = consolidated.get("metadata") if isinstance(consolidated, dict) else None
         if not isinstance(held, dict):
             return
         kept = {k: v for k, v in held.items() if k != group and not k.startswith(f"{group}/")}

@@ -150,8 +150,10 @@ def _chain(data: Any) -> Origin:
 def _stored(array: Any) -> Origin:
     from zarr.storage import LocalStore
 
+    from cfagg.zarrs.plain import CheckedStore, PlainStore
+
     store = array.store
-    if type(store) is not LocalStore:
+    if type(store) not in (LocalStore, PlainStore, CheckedStore):
         raise UntracedError(f"its store is not a directory ({type(store).__name__})")
     return Origin(
         str(Path(store.root).absolute()),

@@ -70,13 +70,13 @@ def _open(source: Any, options: Options) -> Dataset:
     if isinstance(source, bytes):
         source = os.fsdecode(source)
     if isinstance(source, str) and _LOCAL.match(source):
-        return _path(_local(source))
+        return _path(_local(source), options)
     if isinstance(source, str) and _URL.match(source):
         from cfagg.checking.sources.url import open_url
 
         return open_url(source, options)
     if isinstance(source, str | os.PathLike):
-        return _path(os.fspath(source))
+        return _path(os.fspath(source), options)
     from cfagg.checking.sources.objects import open_object
 
     return open_object(source)
@@ -93,13 +93,13 @@ def _local(url: str) -> str:
     return unquote(_LOCAL.sub("/", url).partition("#")[0])
 
 
-def _path(path: str) -> Dataset:
+def _path(path: str, options: Options) -> Dataset:
     if not path or "\0" in path:
         raise SourceError(f"{path!r} is no name of a file")
     if os.path.isdir(path):  # noqa: PTH112 - Path costs more
         from cfagg.checking.sources.zarr import open_zarr
 
-        return open_zarr(path)
+        return open_zarr(path, [a for a in options.allow if "://" not in a])
     return _file(path, path)
 
 

@@ -227,7 +227,7 @@ def _by_zarr_python(source: Source, array: StoredArray, row: int, column: int) -
         )
     from cfagg.zarrs import open_array, read_chunk
 
-    opened = open_array(source.path, array.path)
+    opened = open_array(source.path, array.path, allow=getattr(source, "allow", ()))
     index = (row, column)[: len(array.shape)]
     shape = array.chunk
     total = math.prod(shape) * array.dtype.itemsize

@@ -6,12 +6,15 @@ processes at once.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from cfagg.errors import FragmentReadError, LimitError, SourceError, SourceNotFoundError, StaleError
+from cfagg.errors import CfaggError, FragmentReadError, LimitError, SourceError, SourceNotFoundError, StaleError
+from cfagg.storage.files import Context
+from cfagg.storage.tree import open_file, prefixes, read_file
 
 __all__ = ["MAX_OBJECT", "LocalSource", "Source", "check_key", "make_source"]
 
@@ -20,7 +23,7 @@ MAX_OBJECT = 2**28
 
 #: Files that one local source keeps open.
 _OPEN = 64
-_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_CONTEXT = Context()
 
 
 @runtime_checkable
@@ -96,9 +99,8 @@ class _File:
 
     __slots__ = ("identity", "number")
 
-    def __init__(self, path: str) -> None:
-        self.number = -1
-        self.number = os.open(path, _FLAGS)
+    def __init__(self, number: int) -> None:
+        self.number = number
         self.identity = self.now()
 
     def now(self) -> tuple[int, int, int]:
@@ -122,6 +124,8 @@ class LocalSource:
     ----------
     path : str
         The store's directory.
+    allow : iterable of path
+        Where links in it may lead.
 
     Raises
     ------
@@ -131,8 +135,9 @@ class LocalSource:
 
     remote = False
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], allow: Iterable[str | os.PathLike[str]] = ()) -> None:
         name = os.fspath(path)
+        self.allow = prefixes(allow)
         self.path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")
         if not name or not Path(self.path).is_dir():
             absent = SourceError if os.path.lexists(name) else SourceNotFoundError
@@ -141,10 +146,10 @@ class LocalSource:
         self._known: dict[str, tuple[int, int, int]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path}
+        return {"path": self.path, "allow": self.allow}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.path = state["path"]
+        self.path, self.allow = state["path"], state["allow"]
         self._files, self._known = {}, {}
 
     def __repr__(self) -> str:
@@ -156,15 +161,12 @@ class LocalSource:
     def read(self, key: str) -> bytes | None:
         """Return all bytes under a key, `None` where there are none."""
         where = self._where(key)
-        try:
-            with open(where, "rb") as file:  # noqa: PTH123  (Path costs as much as the read)
-                if os.fstat(file.fileno()).st_size > MAX_OBJECT:
-                    raise LimitError(f"{where} has more than {MAX_OBJECT:,} bytes, as many as are read at once")
-                return file.read(MAX_OBJECT)
-        except (FileNotFoundError, NotADirectoryError):
+        found = read_file(self.path, where, MAX_OBJECT, self.allow, _CONTEXT)
+        if found is None:
             return None
-        except OSError as error:
-            raise FragmentReadError(f"{where} cannot be read: {error.strerror or error}") from error
+        if len(found[0]) > MAX_OBJECT:
+            raise LimitError(f"{where} has more than {MAX_OBJECT:,} bytes, as many as are read at once")
+        return found[0]
 
     def read_range(self, key: str, start: int, count: int) -> bytes:
         """Return `count` bytes from `start` on; fewer only where the file ends before."""
@@ -179,6 +181,8 @@ class LocalSource:
                     parts.append(os.pread(file.number, missing, start + count - missing))
                     missing -= len(parts[-1])
                 found = b"".join(parts)
+        except CfaggError:
+            raise
         except OSError as error:
             raise FragmentReadError(f"{self._where(key)} cannot be read: {error.strerror or error}") from error
         return found
@@ -193,6 +197,8 @@ class LocalSource:
             # The file is held: another thread may forget it meanwhile, and what nobody holds is closed.
             file = self._file(key)
             size = os.fstat(file.number).st_size
+        except CfaggError:
+            raise
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -218,7 +224,11 @@ class LocalSource:
         files = self._files
         file = files.get(key)
         if file is None:
-            file = _File(self._where(key))
+            where = self._where(key)
+            opened = open_file(self.path, where, self.allow, _CONTEXT)
+            if opened is None:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where)
+            file = _File(opened[0])
             if len(files) >= _OPEN:
                 self._files = files = {}
             files[key] = file
@@ -244,7 +254,8 @@ def make_source(
         ``access_key_id``, ``secret_access_key``, ``session_token``, ``credentials``, ``request_payer`` and
         ``virtual_hosted_style_request``.  Nothing is taken from the environment unless ``credentials`` says so.
     allow : iterable of str
-        Prefixes of URLs to which the server may redirect; none by default.
+        Prefixes of URLs to which the server may redirect, or places that links in a directory may lead to; none by
+        default.
 
     Raises
     ------
@@ -261,14 +272,14 @@ def make_source(
     """
     name = os.fspath(path)
     scheme, mark, _ = name.partition("://")
-    prefixes = (allow,) if isinstance(allow, str) else tuple(allow)
+    places = (allow,) if isinstance(allow, str) else tuple(allow)
     if mark and scheme.lower() in ("http", "https", "s3"):
         from cfagg.observations.remote import HttpSource, S3Source
 
         made = S3Source if scheme.lower() == "s3" else HttpSource
-        return made(name, options or {}, prefixes)
+        return made(name, options or {}, places)
     if mark:
         raise SourceError(f"{name} is a URL of another kind; stores are read from http://, https:// and s3://")
     if options:
         raise SourceError(f"{name} is a directory of this machine and takes no options; found {sorted(options)}")
-    return LocalSource(os.path.expanduser(name))  # noqa: PTH111
+    return LocalSource(os.path.expanduser(name), places)  # noqa: PTH111

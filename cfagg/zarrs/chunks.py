@@ -13,18 +13,20 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import FragmentReadError
+from cfagg.errors import FragmentReadError, LimitError
 from cfagg.formats.codecs import check_chunk, stored_most
 from cfagg.model import Regular
-from cfagg.zarrs.codecs import DamagedError
+from cfagg.storage.files import Context
+from cfagg.storage.tree import open_file
+from cfagg.zarrs.codecs import DamagedError, Decoder
 from cfagg.zarrs.fallback import read_by_zarr
 from cfagg.zarrs.metadata import ZarrArray
 
-__all__ = ["chunk_bytes", "full_chunk", "partial", "read_box", "read_chunk"]
+__all__ = ["chunk_bytes", "full_chunk", "partial", "read_box", "read_chunk", "stored_chunk"]
 
 Chunk = npt.NDArray[Any]
 
-_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_CONTEXT = Context()
 
 #: Reading two pieces by one call is faster than by two where at most so many bytes lie between them.
 _GAP = 16384
@@ -62,28 +64,46 @@ def read_chunk(array: ZarrArray, index: Sequence[int]) -> Chunk | None:
     >>> read_chunk(tas, (1,)), read_chunk(tas, (0,)) is None
     (array([7], dtype=int16), True)
     """
-    decoder = array.decoder
-    if decoder is None:
+    if array.decoder is None:
         return read_by_zarr(array, index, [(0, b - a) for a, b in array.grid.extent(index)])
     lengths, valid = _shapes(array, index)
+    raw = _decoded(array, index, lengths, array.decoder)
+    if raw is None:
+        return None
+    chunk = array.decoder.placed(_native(raw, array.dtype, array.decoder.swap), lengths)
+    return chunk if valid == lengths else chunk[tuple(slice(0, n) for n in valid)]
+
+
+def stored_chunk(array: ZarrArray, index: Sequence[int]) -> npt.NDArray[np.uint8] | None:
+    """Return the bytes of a whole chunk in C order and the stored byte order, as `read_chunk`; it is decoded here."""
+    decoder = array.decoder
+    assert decoder is not None  # noqa: S101  (the caller has looked)
+    lengths, _ = _shapes(array, index)
+    raw = _decoded(array, index, lengths, decoder)
+    if raw is None or decoder.order is None:
+        return raw
+    return np.ascontiguousarray(decoder.placed(raw.view(array.dtype), lengths)).reshape(-1).view(np.uint8)
+
+
+def _decoded(
+    array: ZarrArray, index: Sequence[int], lengths: Sequence[int], decoder: Decoder
+) -> npt.NDArray[np.uint8] | None:
+    """Return the bytes of a whole chunk as its codecs give them, `None` where it is not stored."""
     nbytes = array.dtype.itemsize * math.prod(lengths)
     check_chunk(nbytes, f"{array.store}: a chunk of array {array.path!r}")
     with _Place(array, index) as place:
         if not place.there:
             return None
-        if decoder.plain:
+        if not decoder.steps:
             place.check_size(nbytes)
             raw = np.empty(nbytes, np.uint8)
             place.read_into(memoryview(raw), 0)
-        else:
-            stored = place.read(stored_most(nbytes))
-    if not decoder.plain:
-        try:
-            raw = decoder.decode(stored, nbytes)
-        except DamagedError as error:
-            raise place.damaged(str(error)) from error
-    chunk = decoder.placed(_native(raw, array.dtype, decoder.swap), lengths)
-    return chunk if valid == lengths else chunk[tuple(slice(0, n) for n in valid)]
+            return raw
+        stored = place.read(stored_most(nbytes))
+    try:
+        return decoder.decode(stored, nbytes)
+    except DamagedError as error:
+        raise place.damaged(str(error)) from error
 
 
 def read_box(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...]) -> Chunk | None:
@@ -204,13 +224,19 @@ class _Place:
         self.offset, self.size, self.there = 0, 0, False
         self._file = -1
         try:
-            self._file = os.open(self._path, _FLAGS)
-            status = os.fstat(self._file)
+            opened = open_file(array.store, self._path, array.allow, _CONTEXT)
+        except FragmentReadError as error:
+            raise FragmentReadError(f"{array.store}: array {array.path!r}, chunk {_shown(index)}: {error}") from error
+        if opened is None:
+            return
+        self._file, status = opened
+        try:
             place: tuple[int, int] | None = (0, status.st_size)
             if array.shards is not None:
                 place = array.shards.locate(self._file, status, array.objects, held, index)
-        except (FileNotFoundError, NotADirectoryError):
-            return
+        except LimitError:
+            self._close()
+            raise
         except DamagedError as error:
             self._close()
             raise self.damaged(str(error)) from error
@@ -274,7 +300,11 @@ class _Place:
     @property
     def _where(self) -> str:
         array = self._array
-        return f"{array.store}: array {array.path!r}, chunk {tuple(map(int, self._index))} ({self._path})"
+        return f"{array.store}: array {array.path!r}, chunk {_shown(self._index)} ({self._path})"
+
+
+def _shown(index: Sequence[int]) -> tuple[int, ...]:
+    return tuple(map(int, index))
 
 
 def _read_part(array: ZarrArray, index: Sequence[int], ranges: list[tuple[int, int]], swap: bool) -> Chunk | None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cfagg.errors import LimitError, SourceError, SourceNotFoundError
+from cfagg.storage.tree import read_file
 
 __all__ = [
     "MAX_DOCUMENT",
     "Document",
     "node_folder",
+    "parse",
     "read_document",
     "read_group",
     "read_identity",
@@ -71,35 +74,50 @@ def node_folder(store: str, path: str) -> str:
     return "/".join([store, *parts])
 
 
-def read_document(folder: str, name: str) -> Document | None:
+def read_document(folder: str, name: str, root: str | None = None, allow: Sequence[str] = ()) -> Document | None:
     """Return a JSON object and the identity of its file, `None` where there is no such file.
 
     Parameters
     ----------
-    folder, name : str
-        Directory and name of the document.
+    folder, name, root, allow
+        As of `read_text`.
 
     Raises
     ------
+    AccessError
+        A link leads out of the store.
     SourceError
         It cannot be read or is no JSON object.
     LimitError
         It is too large or too deeply nested.
     """
-    read = read_text(folder, name)
+    read = read_text(folder, name, root, allow)
     if read is None:
         return None
     text, identity = read
     path = f"{folder}/{name}"
+    return Document(parse(text, path), identity, text)
+
+
+def parse(text: bytes, path: str) -> dict[str, Any]:
+    """Return a JSON object.
+
+    Raises
+    ------
+    SourceError
+        It is none.
+    LimitError
+        It is too deeply nested.
+    """
     try:
         found = json.loads(text)
     except RecursionError as error:
         raise LimitError(f"{path} is nested too deeply") from error
     except ValueError as error:
-        raise SourceError(f"{path} is not JSON: {error}") from error
+        raise SourceError(f"{path} is not JSON: {str(error)[:200]}; write it again") from error
     if not isinstance(found, dict):
-        raise SourceError(f"{path} holds a JSON {type(found).__name__}, expected an object")
-    return Document(found, identity, text)
+        raise SourceError(f"{path} holds a JSON {type(found).__name__}, expected an object; write it again")
+    return found
 
 
 def read_group(store: str, path: str, zarr_format: int) -> Document | None:
@@ -114,9 +132,9 @@ def read_group(store: str, path: str, zarr_format: int) -> Document | None:
     """
     folder = node_folder(store, path)
     if zarr_format == 2:
-        marker = read_document(folder, ".zgroup")
-        return None if marker is None else read_document(folder, ".zattrs") or marker._replace(content={})
-    found = read_document(folder, "zarr.json")
+        marker = read_document(folder, ".zgroup", store)
+        return None if marker is None else read_document(folder, ".zattrs", store) or marker._replace(content={})
+    found = read_document(folder, "zarr.json", store)
     if found is None:
         return None
     attributes = found.content.get("attributes", {})
@@ -125,27 +143,36 @@ def read_group(store: str, path: str, zarr_format: int) -> Document | None:
     return found._replace(content=attributes)
 
 
-def read_text(folder: str, name: str) -> tuple[bytes, tuple[int, int, int]] | None:
+def read_text(
+    folder: str, name: str, root: str | None = None, allow: Sequence[str] = ()
+) -> tuple[bytes, tuple[int, int, int]] | None:
     """Return the bytes of a document and the identity of its file, `None` where there is no such file.
+
+    Parameters
+    ----------
+    folder, name : str
+        Directory and name of the document.
+    root : str, optional
+        The store's directory, which links do not leave; `folder` by default.
+    allow : sequence of str
+        Where links may lead nevertheless.
 
     Raises
     ------
+    AccessError
+        A link leads out of the store.
     SourceError
         It cannot be read.
     LimitError
         It is too large.
     """
     path = f"{folder}/{name}"
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123  (Path costs as much as the read)
-            status = os.fstat(file.fileno())
-            if status.st_size > MAX_DOCUMENT:
-                raise LimitError(f"{path} has {status.st_size:,} bytes, metadata are read up to {MAX_DOCUMENT:,}")
-            text = file.read(MAX_DOCUMENT)
-    except (FileNotFoundError, NotADirectoryError):
+    found = read_file(folder if root is None else root, path, MAX_DOCUMENT, allow)
+    if found is None:
         return None
-    except OSError as error:
-        raise SourceError(f"{path} cannot be read: {error.strerror or error}") from error
+    text, status = found
+    if len(text) > MAX_DOCUMENT:
+        raise LimitError(f"{path} has {status.st_size:,} bytes, metadata are read up to {MAX_DOCUMENT:,}")
     return text, (status.st_ino, status.st_size, status.st_mtime_ns)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import FragmentReadError
+from cfagg.errors import CfaggError, FragmentReadError
 from cfagg.zarrs.metadata import ZarrArray
 
 __all__ = ["read_by_zarr"]
@@ -43,6 +43,8 @@ def read_by_zarr(array: ZarrArray, index: Sequence[int], ranges: Sequence[tuple[
     opened = _opened(array)
     try:
         read = np.asarray(opened[box], array.dtype)
+    except CfaggError:
+        raise
     except Exception as error:  # codecs raise whatever they like on damaged bytes
         raise FragmentReadError(
             f"{array.store}: array {array.path!r}, chunk {tuple(map(int, index))} ({path}) cannot be read; zarr-python "
@@ -58,10 +60,15 @@ def _opened(array: ZarrArray) -> Any:
         return opened
     import zarr
 
+    from cfagg.zarrs.plain import CheckedStore
+
     form: Any = array.zarr_format
     try:
         with _opening, zarr.config.set({"array.rectilinear_chunks": True}):
-            opened = zarr.open_array(array.folder, mode="r", zarr_format=form)
+            store = CheckedStore(array.store, allow=array.allow)
+            opened = zarr.open_array(store, path=array.path, mode="r", zarr_format=form)
+    except CfaggError:
+        raise
     except Exception as error:  # as many kinds as there are codecs and metadata
         raise FragmentReadError(
             f"{array.store}: array {array.path!r} takes zarr-python to read, which says {type(error).__name__}: {error}"

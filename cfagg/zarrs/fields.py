@@ -135,7 +135,7 @@ def grid_v3(
 
 def _regular(chunks: Any, shape: tuple[int, ...], where: str, problems: list[Problem]) -> Grid:
     """Return the grid of equal chunks."""
-    good = isinstance(chunks, list) and len(chunks) == len(shape) and all(type(n) is int for n in chunks)
+    good = isinstance(chunks, list) and len(chunks) == len(shape) and all(type(n) is int and n < 2**62 for n in chunks)
     # A dimension of size 0 has no chunk, and some writers say that its chunks have size 0.
     if good and all(c >= 1 or (c == 0 and n == 0) for c, n in zip(chunks, shape, strict=True)):
         return Grid.regular(shape, [max(c, 1) for c in chunks])

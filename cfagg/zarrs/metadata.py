@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from cfagg.conventions.findings import shorten
 from cfagg.errors import ConventionError, Problem, SourceError, UnsupportedError
 from cfagg.model import Grid
+from cfagg.storage.tree import prefixes
 from cfagg.zarrs.codecs import Decoder, decoder
 from cfagg.zarrs.documents import node_folder, read_document, read_text, store_path
 from cfagg.zarrs.fields import data_type, dim_names, fill_number, grid_v2, grid_v3, key_form
@@ -58,6 +59,8 @@ class ZarrArray:
         Digest of the metadata documents as they were read, to notice that one was written since (`current_signature`).
     prefix, separator : str
         How keys of stored objects are made.
+    allow : tuple of str
+        Where links in the store may lead.
     """
 
     store: str
@@ -75,6 +78,7 @@ class ZarrArray:
     signature: str = field(repr=False)
     prefix: str = field(repr=False)
     separator: str = field(repr=False)
+    allow: tuple[str, ...] = field(default=(), repr=False, kw_only=True)
 
     def key(self, index: Sequence[int]) -> str:
         """Return the key of a stored object, below the array's folder.
@@ -140,7 +144,7 @@ class ZarrArray:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
-def open_array(store: str | os.PathLike[str], path: str) -> ZarrArray:
+def open_array(store: str | os.PathLike[str], path: str, *, allow: Iterable[str | os.PathLike[str]] = ()) -> ZarrArray:
     """Return what an array of a Zarr store is.
 
     Only the array's own metadata are read, never consolidated ones.
@@ -151,9 +155,13 @@ def open_array(store: str | os.PathLike[str], path: str) -> ZarrArray:
         Directory of the store.
     path : str
         Path of the array within the store.
+    allow : iterable of path
+        Directories and files that links in the store may lead to.
 
     Raises
     ------
+    AccessError
+        A link leads out of the store to another place.
     SourceError
         There is no such array, or its metadata break the specification; all problems are listed.
     ConventionError
@@ -174,15 +182,18 @@ def open_array(store: str | os.PathLike[str], path: str) -> ZarrArray:
     folder = node_folder(root, path)
     path = path.strip("/")
     where = f"{root}: array {path!r}"
-    found = read_document(folder, "zarr.json")
+    places = prefixes(allow)
+    found = read_document(folder, "zarr.json", root, places)
     if found is not None:
-        return _open_v3(root, path, where, found.content, _signature(found.text))
-    found = read_document(folder, ".zarray")
+        opened = _open_v3(root, path, where, found.content, _signature(found.text))
+        return replace(opened, allow=places) if places else opened
+    found = read_document(folder, ".zarray", root, places)
     if found is None:
         raise _not_there(root, path, folder)
-    more = read_document(folder, ".zattrs")
+    more = read_document(folder, ".zattrs", root, places)
     signature = _signature(found.text, b"" if more is None else more.text)
-    return _open_v2(root, path, where, found.content, {} if more is None else more.content, signature)
+    opened = _open_v2(root, path, where, found.content, {} if more is None else more.content, signature)
+    return replace(opened, allow=places) if places else opened
 
 
 def current_signature(array: ZarrArray) -> str | None:
@@ -191,7 +202,7 @@ def current_signature(array: ZarrArray) -> str | None:
     It differs from ``array.signature`` where one of them was written with other content since `array` was opened.
     """
     names = ("zarr.json",) if array.zarr_format == 3 else (".zarray", ".zattrs")
-    texts = [read_text(array.folder, name) for name in names]
+    texts = [read_text(array.folder, name, array.store, array.allow) for name in names]
     return None if texts[0] is None else _signature(*(b"" if t is None else t[0] for t in texts))
 
 

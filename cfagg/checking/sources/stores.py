@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
+from cfagg.checking.sources.json_values import document
 from cfagg.errors import LimitError, SourceError
+from cfagg.storage.tree import listed, prefixes, read_file
 
 __all__ = ["LocalStore", "MemoryStore", "RemoteStore", "Store", "joined"]
 
@@ -55,32 +57,32 @@ class LocalStore:
     ----------
     path : str
         The directory.
+    allow : iterable of path
+        Where links in it may lead.
     """
 
     lists = True
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, allow: Iterable[str | os.PathLike[str]] = ()) -> None:
         self.source = path
+        self.allow = prefixes(allow)
         self.path = path.rstrip("/") or "/"
         self._seen: set[tuple[int, int]] = set()
 
     def read(self, key: str) -> bytes | None:
         """Return a document, `None` where there is none."""
         path = f"{self.path}/{key}"
-        try:
-            with open(path, "rb") as file:  # noqa: PTH123 - Path costs as much as the read
-                size = os.fstat(file.fileno()).st_size
-                if size > _LONGEST:
-                    raise LimitError(f"{path} has {size:,} bytes; metadata are read up to {_LONGEST:,}")
-                return file.read(_LONGEST)
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        found = read_file(self.path, path, _LONGEST, self.allow)
+        if found is None:
             return None
-        except (OSError, ValueError) as error:
-            raise SourceError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        if len(found[0]) > _LONGEST:
+            raise LimitError(f"{path} has {found[1].st_size:,} bytes; metadata are read up to {_LONGEST:,}")
+        return found[0]
 
     def children(self, path: str) -> Iterator[str]:
         """Yield the names of the directories in a group; of links that lead in a circle, none."""
         folder = f"{self.path}/{path}" if path else self.path
+        listed(self.path, folder, self.allow)
         try:
             status = os.stat(folder)  # noqa: PTH116
             if (status.st_dev, status.st_ino) in self._seen:
@@ -94,11 +96,9 @@ class LocalStore:
 
     def array(self, path: str, format_: int) -> Any:
         """Return an array, opened with zarr-python."""
-        if format_ == 2 and _has_order(self.read(joined(path, ".zarray"))):
-            from cfagg.checking.sources.remote_store import KeyStore
+        from cfagg.zarrs.plain import plain_array
 
-            return _opened(KeyStore(lambda key: _without_order(key, self.read(key))), path, format_)
-        return _opened(f"{self.path}/{path}" if path else self.path, "", format_)
+        return plain_array(self.path, path, format_, self.allow)
 
 
 class MemoryStore:
@@ -139,6 +139,10 @@ class MemoryStore:
 
     def array(self, path: str, format_: int) -> Any:
         """Return an array, opened with zarr-python."""
+        key = joined(path, "zarr.json" if format_ == 3 else ".zarray")
+        raw = self.read(key)
+        if raw is not None:
+            _vetted(key, raw)
         return _opened(self._store, "/".join(p for p in (self._path, path) if p), format_)
 
 
@@ -172,7 +176,7 @@ class RemoteStore:
         """Return an array, opened with zarr-python."""
         from cfagg.checking.sources.remote_store import KeyStore
 
-        return _opened(KeyStore(lambda key: _without_order(key, self.read(key)), self.remote.read_range), path, format_)
+        return _opened(KeyStore(lambda key: _vetted(key, self.read(key)), self.remote.read_range), path, format_)
 
 
 def _opened(store: Any, path: str, format_: int) -> Any:
@@ -187,9 +191,11 @@ def _opened(store: Any, path: str, format_: int) -> Any:
 _ORDERED, _PLAIN = re.compile(rb'("dtype"\s*:\s*")[<>](S\d+")'), rb"\1|\2"
 
 
-def _has_order(raw: bytes | None) -> bool:
-    return raw is not None and _ORDERED.search(raw) is not None
+def _vetted(key: str, raw: bytes | None) -> bytes | None:
+    """Return what zarr-python may be given of a store."""
+    from cfagg.zarrs.plain import refuse_code
 
-
-def _without_order(key: str, raw: bytes | None) -> bytes | None:
-    return _ORDERED.sub(_PLAIN, raw) if raw is not None and key.endswith(".zarray") else raw
+    if raw is None or key.rpartition("/")[2] not in (".zarray", "zarr.json"):
+        return raw
+    refuse_code(document(raw, key), key)
+    return _ORDERED.sub(_PLAIN, raw) if key.endswith(".zarray") else raw

@@ -9,7 +9,7 @@ Source: the Zarr v2 and v3 core specifications; "NCZarr" in the netCDF user guid
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ from cfagg.checking.sources.json_values import document, value_of_json
 from cfagg.checking.sources.nczarr import HIDDEN, Notes, notes_of
 from cfagg.checking.sources.stores import LocalStore, Store, joined
 from cfagg.checking.sources.zarr_types import fill_attribute, kind_of
-from cfagg.errors import FragmentReadError, LimitError, SourceError
+from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError, SourceError
 
 __all__ = ["open_store", "open_zarr"]
 
@@ -45,17 +45,26 @@ class _Node:
     below: dict[str, _Node] = field(default_factory=dict)
 
 
-def open_zarr(path: str) -> Dataset:
+def open_zarr(path: str, allow: Iterable[str] = ()) -> Dataset:
     """Return the model of a Zarr store in a directory.
+
+    Parameters
+    ----------
+    path : str
+        The directory.
+    allow : iterable of str
+        Where links in it may lead.
 
     Raises
     ------
+    AccessError
+        If a link leads out of it.
     SourceError
         If it is no Zarr store, or its metadata are damaged.
     LimitError
         If it is too large.
     """
-    dataset = open_store(LocalStore(path))
+    dataset = open_store(LocalStore(path, allow))
     dataset.path = path
     return dataset
 
@@ -303,9 +312,14 @@ class _Values:
                 # NCZarr writes a scalar as an array of one element.
                 return np.asarray(self._opened[...]).reshape(-1)[0:1].reshape(())
             found = np.asarray(self._opened[slices])
+        except (FragmentReadError, LimitError, AccessError):
+            raise
+        except CfaggError as error:
+            raise FragmentReadError(f"{self.where}: its values cannot be read: {error}") from error
         except Exception as error:  # codecs raise whatever they like on damaged bytes
             raise FragmentReadError(
-                f"{self.where}: its values cannot be read, zarr-python says {type(error).__name__}: {str(error)[:300]}"
+                f"{self.where}: its values cannot be decoded as its metadata describe them; the metadata or the chunks "
+                "are damaged: write the array again"
             ) from error
         if found.dtype.kind in "UTS" and found.dtype != np.dtype("S1"):
             return found.astype(object)

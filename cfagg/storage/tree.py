@@ -1,0 +1,245 @@
+"""Opening files of a directory store by key: only regular files, and none by a link that leads out of the store.
+
+The directory itself may be a link.  A link inside of it that leads elsewhere is a reference like any other: what it
+leads to is read where `allow`, or the environment variable CFAGG_ALLOW, names a directory above it, and refused
+otherwise.  What was opened is judged, not what the name meant a moment before.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import stat
+import struct
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+
+from cfagg.errors import AccessError, CfaggError
+from cfagg.storage.files import CONTEXT_SOURCE, Context, relieve
+
+__all__ = ["listed", "open_file", "prefixes", "read_file"]
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+
+_LINUX: bool = sys.platform == "linux"
+
+#: Linux: the number of openat2, its flags that forbid links of any kind on the way, and the working directory.
+_OPENAT2, _NO_LINKS, _AT_FDCWD = 437, 0x02 | 0x04, -100
+
+#: Stores that are reached by links, and where they are; of so many.
+_homes: dict[str, str] = {}
+_ROOTS = 256
+
+_KINDS = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def prefixes(allow: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
+    """Return places that links may lead to as absolute paths.
+
+    Raises
+    ------
+    AccessError
+        If one is empty.
+    """
+    given = (allow,) if isinstance(allow, (str, os.PathLike)) else tuple(allow)
+    if not all(map(os.fspath, given)):
+        raise AccessError("an empty prefix in allow= would allow nothing; write '.' for the working directory")
+    return tuple(os.path.abspath(a) for a in given)  # noqa: PTH100
+
+
+def open_file(
+    root: str, path: str, allow: Sequence[str] = (), context: Context = CONTEXT_SOURCE
+) -> tuple[int, os.stat_result] | None:
+    """Open a file of a store; the caller closes it.
+
+    Parameters
+    ----------
+    root : str
+        The store's directory.
+    path : str
+        The file: `root`, a slash and a key without ``..``.
+    allow : sequence of str
+        Absolute paths of directories and files that links may lead to.
+    context : Context
+        For messages.
+
+    Returns
+    -------
+    (int, os.stat_result) or None
+        File descriptor and status; `None` where there is no such file.
+
+    Raises
+    ------
+    AccessError
+        A link leads out of the store to where `allow` does not admit it.
+    CfaggError
+        ``context.broken`` where it is no regular file, or cannot be opened.
+    """
+    try:
+        fd = _opener()(_resolved(root, path))
+        if fd < 0:
+            fd = _by_links(root, path, allow, context)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        if isinstance(error, CfaggError):
+            raise
+        if isinstance(error, OSError) and error.errno == errno.ENXIO:
+            said = "it is a socket or a device, and only regular files are read"
+            raise context.broken(context.said(f"{path} cannot be read: {said}")) from error
+        raise context.broken(
+            context.said(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}")
+        ) from error
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(fd)
+        kind = next((name for test, name in _KINDS if test(status.st_mode)), "not a regular file")
+        raise context.broken(context.said(f"{path} cannot be read: it is {kind}, and only regular files are read"))
+    return fd, status
+
+
+def read_file(
+    root: str, path: str, most: int, allow: Sequence[str] = (), context: Context = CONTEXT_SOURCE
+) -> tuple[bytes, os.stat_result] | None:
+    """Return a file of a store and its status; of one with more than `most` bytes, no more than one byte beyond.
+
+    Parameters, errors: as `open_file`.
+    """
+    opened = open_file(root, path, allow, context)
+    if opened is None:
+        return None
+    fd, status = opened
+    try:
+        data = os.pread(fd, min(status.st_size, most) + 1, 0)
+        while len(data) < min(status.st_size, most):
+            more = os.pread(fd, min(status.st_size, most) - len(data), len(data))
+            if not more:
+                break
+            data += more
+    except OSError as error:
+        raise context.broken(context.said(f"{path} cannot be read: {error.strerror or error}")) from error
+    finally:
+        os.close(fd)
+    return data, status
+
+
+def listed(root: str, path: str, allow: Sequence[str] = (), context: Context = CONTEXT_SOURCE) -> str | None:
+    """Return a directory of a store that may be listed, `None` where there is none.
+
+    Parameters, errors: as `open_file`.
+    """
+    if not os.path.isdir(path):  # noqa: PTH112
+        return None
+    real, home = os.path.realpath(path), os.path.realpath(root)
+    _judge(path, real, home, allow, context)
+    return path
+
+
+def _by_links(root: str, path: str, allow: Sequence[str], context: Context) -> int:
+    """Open what a path with links leads to, judge what was opened, and return its descriptor."""
+    try:
+        fd = _plainly(path)
+    except FileNotFoundError:
+        dangling = next((p for p in _ways(root, path) if os.path.islink(p) and not os.path.exists(p)), None)  # noqa: PTH110, PTH114
+        if dangling is None:
+            raise
+        raise context.broken(
+            context.said(f"{dangling} is a link to {os.readlink(dangling)!r}, where there is nothing")  # noqa: PTH115
+        ) from None
+    try:
+        real, home = _real(fd, path), os.path.realpath(root)
+        _judge(path, real, home, allow, context)
+    except BaseException:
+        os.close(fd)
+        raise
+    if home != root:
+        if len(_homes) >= _ROOTS:
+            _homes.clear()
+        _homes[root] = home
+    return fd
+
+
+def _ways(root: str, path: str) -> list[str]:
+    """Return every step from a store to a file in it."""
+    parts = path[len(root) + 1 :].split("/")
+    return ["/".join([root, *parts[: n + 1]]) for n in range(len(parts))]
+
+
+def _resolved(root: str, path: str) -> str:
+    """Return a path with the links on the way to its store resolved, if they are known and lead to the same place."""
+    home = _homes.get(root)
+    if home is None:
+        return path
+    try:
+        there, here = os.stat(root), os.stat(home)  # noqa: PTH116
+    except OSError:
+        return path
+    return home + path[len(root) :] if (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino) else path
+
+
+def _judge(path: str, real: str, home: str, allow: Sequence[str], context: Context) -> None:
+    """Refuse what lies neither in the store nor in an allowed place."""
+    named = [a for a in os.environ.get("CFAGG_ALLOW", "").split(os.pathsep) if a]
+    places = [home, *(os.path.realpath(a) for a in (*allow, *named))]
+    if not any(real == place or real.startswith(place.rstrip("/") + "/") for place in places):
+        folder = os.path.dirname(real)  # noqa: PTH120
+        raise AccessError(
+            context.said(
+                f"{path} is, or goes through, a link to {real}, which lies outside the store {home}; to read it, pass "
+                f"allow=[{folder!r}] or, on the command line, --allow {folder}; where there is no such option, set the "
+                f"environment variable CFAGG_ALLOW={folder}"
+            )
+        )
+
+
+def _real(fd: int, path: str) -> str:
+    """Return the path of what was opened, without links."""
+    if _LINUX:
+        return os.readlink(f"/proc/self/fd/{fd}").removesuffix(" (deleted)")  # noqa: PTH115
+    real = os.path.realpath(path)
+    there, here = os.stat(real, follow_symlinks=False), os.fstat(fd)  # noqa: PTH116
+    if (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino):
+        raise OSError(errno.ESTALE, "another file took its place while it was opened")
+    return real
+
+
+def _plainly(path: str) -> int:
+    """Return a descriptor; where the process has too many, files that are only kept for later are closed."""
+    while True:
+        try:
+            return os.open(path, _FLAGS)
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE) or not relieve():
+                raise
+
+
+@cache
+def _opener() -> Callable[[str], int]:
+    """Return what opens a path without links on the way by one call: -1 where it takes another look."""
+    if not _LINUX:
+        return lambda path: -1  # noqa: ARG005
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.restype = ctypes.c_long
+    how = ctypes.create_string_buffer(struct.pack("QQQ", _FLAGS, 0, _NO_LINKS), 24)
+
+    def without_links(path: str) -> int:
+        raw = os.fsencode(path)
+        if b"\0" in raw:
+            raise ValueError(f"{path!r} has a NUL character")
+        fd: int = call(_OPENAT2, _AT_FDCWD, raw, how, 24)
+        if fd < 0:
+            code = ctypes.get_errno()
+            # Not there is not there, whatever links there are; all else is looked at again.
+            if code == errno.ENOENT:
+                raise FileNotFoundError(code, os.strerror(code), path)
+        return fd
+
+    return without_links

@@ -1,0 +1,149 @@
+"""Zarr stores of this machine as xarray shows them, read through checked files and decoded here.
+
+xarray and zarr-python make of the metadata what they always make; only the bytes come from `cfagg.zarrs.plain`, and
+what they raise for damaged metadata becomes an error of cfagg that names the field.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import xarray as xr
+from xarray.backends.common import BackendEntrypoint
+from xarray.backends.store import StoreBackendEntrypoint
+from xarray.backends.zarr import ZarrArrayWrapper, ZarrStore
+
+from cfagg.conventions import limits
+from cfagg.errors import CfaggError, LimitError, SourceError
+from cfagg.storage.tree import listed
+from cfagg.zarrs.documents import node_folder, read_document
+from cfagg.zarrs.metadata import open_array
+from cfagg.zarrs.plain import CheckedStore, PlainStore, plain_array
+
+__all__ = ["ZarrEntrypoint"]
+
+
+class _Store(ZarrStore):
+    """xarray's view of a group, whose values come from `plain_array`."""
+
+    def open_store_variable(self, name: str) -> xr.Variable:
+        """Return a variable."""
+        variable: xr.Variable = super().open_store_variable(name)  # type: ignore[no-untyped-call]
+        wrapper: Any = getattr(variable._data, "array", None)
+        store = self.zarr_group.store
+        if type(wrapper) is ZarrArrayWrapper and isinstance(store, CheckedStore):
+            array: Any = wrapper._array
+            wrapper._array = plain_array(store.path, array.path, array.metadata.zarr_format, store.allow)
+        return variable
+
+
+class ZarrEntrypoint(BackendEntrypoint):
+    """The engine by which `cfagg.read` opens a Zarr store in a directory."""
+
+    open_dataset_parameters = (
+        "filename_or_obj", "mask_and_scale", "decode_times", "concat_characters", "decode_coords", "drop_variables",
+        "use_cftime", "decode_timedelta", "group", "consolidated", "zarr_format", "use_zarr_fill_value_as_mask",
+        "allow", "chunked",
+    )  # fmt: skip
+
+    def open_dataset(  # type: ignore[override]
+        self,
+        filename_or_obj: str,
+        *,
+        group: str | None = None,
+        consolidated: bool | None = None,
+        zarr_format: Any = None,
+        use_zarr_fill_value_as_mask: bool | None = None,
+        allow: Iterable[str | os.PathLike[str]] = (),
+        chunked: bool = False,
+        **decoding: Any,
+    ) -> xr.Dataset:
+        """Return a group of a store as a dataset.
+
+        Parameters
+        ----------
+        filename_or_obj : str
+            The store's directory.
+        allow : iterable of path
+            Where links in it may lead.
+        chunked : bool
+            Whether the dataset is about to be cut into its chunks.
+
+        Raises
+        ------
+        AccessError, SourceError, LimitError, UnsupportedError
+            As `cfagg.zarrs.open_array`.
+        """
+        store = CheckedStore(filename_or_obj, allow=allow)
+        # zarr-python keeps whole grids of chunks in mind, so their number is looked at first.
+        _check_counts(store, group or "", chunked=chunked)
+        try:
+            opened = _Store.open_group(
+                store,
+                group=group,
+                mode="r",
+                consolidated=consolidated,
+                consolidate_on_close=False,
+                use_zarr_fill_value_as_mask=use_zarr_fill_value_as_mask,
+                zarr_format=zarr_format,
+            )
+            return StoreBackendEntrypoint().open_dataset(opened, **decoding)
+        except CfaggError:
+            raise
+        except Exception as error:  # as many kinds as there are ways to damage metadata
+            _find_problem(store, group or "")
+            raise SourceError(
+                f"{filename_or_obj}, group {group or '/'}: xarray cannot make a dataset of it ({type(error).__name__}: "
+                f"{str(error)[:300]}); 'cfagg check' tells more"
+            ) from error
+
+
+def _nodes(store: CheckedStore, group: str) -> list[str]:
+    """Return the paths of what may be arrays in a group."""
+    folder = node_folder(store.path, group)
+    if listed(store.path, folder, store.allow) is None:
+        return []
+    prefix = group.strip("/") + "/" if group.strip("/") else ""
+    return [f"{prefix}{name}" for name in sorted(os.listdir(folder)) if not name.startswith(".")]  # noqa: PTH208
+
+
+def _check_counts(store: CheckedStore, group: str, *, chunked: bool) -> None:
+    """Raise where an array of a group is cut into more chunks than can be counted one by one."""
+    if not chunked:
+        return
+    for path in _nodes(store, group):
+        folder = f"{store.path}/{path}"
+        if not os.path.isdir(folder):  # noqa: PTH112
+            continue
+        for name in ("zarr.json", ".zarray"):
+            found = read_document(folder, name, store.path, store.allow)
+            if found is None:
+                continue
+            shape, chunks = found.content.get("shape"), found.content.get("chunks")
+            grid = found.content.get("chunk_grid")
+            if chunks is None and isinstance(grid, dict) and isinstance(grid.get("configuration"), dict):
+                chunks = grid["configuration"].get("chunk_shape")
+            if not isinstance(shape, list) or not isinstance(chunks, list) or len(shape) != len(chunks):
+                continue
+            if all(type(n) is int for n in (*shape, *chunks)):
+                count = math.prod(-(-n // max(c, 1)) for n, c in zip(shape, chunks, strict=True))
+                if count > limits.MAX_PARTITIONS:
+                    raise LimitError(
+                        f"{store.path}: array {path!r} has {count:,} chunks, expected at most "
+                        f"{limits.MAX_PARTITIONS:,} for an array in chunks; pass chunks=None, or set "
+                        "cfagg.conventions.limits.MAX_PARTITIONS"
+                    )
+
+
+def _find_problem(store: CheckedStore, group: str) -> None:
+    """Raise what is wrong with the metadata of an array of a group, if that is seen."""
+    for path in _nodes(store, group):
+        if any(os.path.lexists(f"{store.path}/{path}/{name}") for name in ("zarr.json", ".zarray")):
+            found = read_document(f"{store.path}/{path}", "zarr.json", store.path, store.allow)
+            if found is None or found.content.get("node_type") != "group":
+                array = open_array(store.path, path, allow=store.allow)
+                _ = array.decoder
+                PlainStore(store.path, allow=store.allow).part(f"{path}/.zattrs", None)
