@@ -130,10 +130,8 @@ def with_members(attributes: dict[str, Any], dtype: np.dtype[Any], path: str) ->
         )
     values = np.array(list(members.values()), dtype.str)
     added = {"flag_values": values, "flag_meanings": " ".join(members)}
-    return {**attributes, **added}, (
-        f"variable {path!r} is an enumeration ({told}): its integers are written, the names as flag_values and "
-        "flag_meanings",
-    )
+    note = f"variable {path!r} is an enumeration ({told}): its integers are written, the names as flags"
+    return {**attributes, **added}, (note,)
 
 
 def fill_of(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> Any:
