@@ -18,6 +18,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from cfagg.cf.dates import CALENDARS, DateChange, to_days
+from cfagg.cf.datetimes import parse_datetime
 from cfagg.cf.units import SAME, Linear, linear_exact
 from cfagg.errors import CalendarError, UnitsError
 
@@ -48,13 +49,6 @@ _SECONDS: Mapping[str, Fraction] = {
 _VAGUE = re.compile(r"\b(months?|mon|years?|yrs?|y|a)\b", re.IGNORECASE)
 
 _SPLIT = re.compile(r"^\s*(.+?)(?:\s+(?:since|after|from|ref)\s+|\s*@\s*)(\S.*?)\s*$", re.IGNORECASE)
-_DATE = re.compile(
-    r"([-+]?\d+)(?:-(\d{1,2})(?:-(\d{1,2}))?)?"
-    r"(?:(?:\s*T\s*|\s+)(\d{1,2})(?::(\d{1,2})(?::(\d{1,2}(?:\.\d*)?))?)?)?"
-    r"\s*(Z|UTC|GMT|[-+]?\d{1,2}(?::?\d{2})?)?",
-    re.IGNORECASE,
-)
-_PACKED = re.compile(r"(\d{4})(\d{2})(\d{2})(?:T(\d{2})(\d{2})?(\d{2})?)?()", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -125,16 +119,16 @@ def parse(units: str, calendar: str | None) -> Reference:
     if split is None:
         raise CalendarError(f"units {units!r} are no reference time such as 'days since 2000-01-01'")
     word, date = split.groups()
-    found = _PACKED.fullmatch(date) or _DATE.fullmatch(date)
-    if found is None:
+    found = parse_datetime(date)
+    if found is None or found.rest or found.offset is None:
         raise CalendarError(f"the date {date!r} of units {units!r} is not understood; write it as 2000-01-31 12:00:00")
-    year, month, day, hour, minute, second, zone = found.groups()
     rule = "proleptic_gregorian" if name in {"tai", *_UNCOUNTED} else name
-    days, there = to_days(rule, int(year[:9]), int(month or 1), int(day or 1))
-    clock = (int(hour or 0), int(minute or 0), Fraction(second.rstrip(".") if second else 0))
-    if not there or clock[0] > 23 or clock[1] > 59 or clock[2] >= 60 or len(year) > 9:
+    days, there = to_days(rule, *found.date)
+    hour, minute, _ = found.clock
+    second = Fraction((found.second or "0").rstrip("."))
+    if not there or hour > 23 or minute > 59 or second >= 60:
         raise CalendarError(f"the date {date!r} of units {units!r} does not exist in calendar {name}; correct it")
-    seconds = 3600 * clock[0] + 60 * clock[1] + clock[2] - _zone(zone)
+    seconds = 3600 * hour + 60 * minute + second - 60 * found.offset
     later, seconds = divmod(seconds, 86400)
     return Reference(_unit(word, units), word, int(days) + int(later), seconds, name)
 
@@ -193,17 +187,6 @@ def time_transform(
     if "tai" in names:
         raise CalendarError(f"times of calendar {names[0]} do not convert to {names[1]}: tai differs by leap seconds")
     return DateChange(names[0], names[1], start.unit, end.unit, *epochs)
-
-
-def _zone(text: str | None) -> int:
-    """Return a time zone as seconds ahead of UTC."""
-    if text is None or text.upper() in {"Z", "UTC", "GMT", ""}:
-        return 0
-    sign, digits = (-1 if text[0] == "-" else 1), text.lstrip("+-")
-    hours, minutes = (
-        digits.split(":") if ":" in digits else (digits[:-2], digits[-2:]) if len(digits) > 2 else (digits, 0)
-    )
-    return sign * (3600 * int(hours) + 60 * int(minutes))
 
 
 def _unit(word: str, units: str) -> Fraction | None:

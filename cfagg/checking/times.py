@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cfagg.checking.datetimes import Datetime, parse_datetime
+from cfagg.cf.datetimes import Datetime, parse_datetime
 from cfagg.checking.findings import Edit
 from cfagg.checking.model import Variable
 from cfagg.checking.units import is_time, split_reference

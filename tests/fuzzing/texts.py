@@ -90,7 +90,7 @@ _TIMES = [
 @target("reference times", seeds=lambda: _TIMES, tokens=["since", "T", "Z", "UTC", "+", "-", ":", "99999", "1200"])
 def reference_times(text: str) -> None:
     from cfagg.cf.calendars import parse, time_transform
-    from cfagg.checking.datetimes import parse_datetime
+    from cfagg.cf.datetimes import parse_datetime
 
     parse_datetime(text.partition("since ")[2])
     for calendar in (None, "360_day", "noleap"):

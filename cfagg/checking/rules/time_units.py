@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from cfagg.checking.context import Context
-from cfagg.checking.datetimes import Datetime
+from cfagg.cf.datetimes import Datetime
 from cfagg.checking.findings import Hit, Severity
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule

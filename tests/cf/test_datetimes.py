@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import cftime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.checking.datetimes import (
+from cfagg.cf.calendars import parse, time_transform
+from cfagg.cf.datetimes import (
     Datetime,
     day_number,
     days_in_month,
@@ -15,6 +18,8 @@ from cfagg.checking.datetimes import (
     parse_datetime,
     seconds_between,
 )
+from cfagg.errors import CalendarError
+from tests.cf import udunits
 
 CALENDARS = ["standard", "julian", "proleptic_gregorian", "noleap", "all_leap", "360_day"]
 
@@ -103,3 +108,55 @@ def test_leap_seconds_count_in_utc_alone() -> None:
 def test_there_were_27_leap_seconds_up_to_2017() -> None:
     assert leap_seconds_until(1972, 1, 1) == 0
     assert leap_seconds_until(2025, 1, 1) == 27
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2000-01-01 1200", Datetime("2000", "01", "01", " ", "12", "00")),
+        ("2000-01-01T123015.5 +1", Datetime("2000", "01", "01", "T", "12", "30", "15.5", "+1")),
+        ("200001T12", Datetime("2000", "01", None, "T", "12", packed=True)),
+        ("20000131 0630", Datetime("2000", "01", "31", " ", "06", "30", packed=True)),
+    ],
+)
+def test_clocks_and_dates_may_be_without_punctuation(text: str, expected: Datetime) -> None:
+    assert parse_datetime(text) == expected
+
+
+DATES = ["2000-01-31", "2000-1-1", "-1-1-1", "-4713-01-01", "2000-1", "2000", "20000131", "1582-10-15", "0001-12-31"]
+CLOCKS = [" 12", " 1", " 1200", " 1230", "T1230", "T123015", " 12:30", " 1:2:3", "T12:30:15.25", " 23:59:59", "T00"]
+ZONES = ["", "Z", " UTC", " GMT", " +5", " -5", " +05:30", "-0530", " 5", " 530", " 0:00", " +00"]
+
+
+@pytest.mark.parametrize("date", DATES)
+def test_udunits_and_both_uses_of_the_parser_mean_the_same_time(date: str) -> None:
+    """What the units of reference times mean in conversions, and what a check says, is what the UDUNITS library says."""
+    for clock, zone in [("", ""), ("", "Z"), *itertools.product(CLOCKS, ZONES)]:
+        text = f"{date}{clock}{zone}"
+        expected = udunits.seconds(text)
+        assert expected is not None, text
+        ours = parse(f"seconds since {text}", "standard")
+        start = parse("seconds since 2000-01-01", "standard")
+        assert 86400 * (ours.day - start.day) + ours.second - start.second == pytest.approx(expected, abs=1e-5), text
+        said = parse_datetime(text)
+        assert said is not None
+        assert -seconds_between("standard", said, (2000, 1, 1)) == pytest.approx(expected, abs=1e-5), text
+
+
+@pytest.mark.parametrize("calendar", ["standard", "julian", "proleptic_gregorian", "noleap", "all_leap", "360_day"])
+@pytest.mark.parametrize("year", [-4713, -401, -101, -5, -4, -1, 1, 4])
+def test_years_before_1_are_those_of_cftime(calendar: str, year: int) -> None:
+    then = cftime.datetime(year, 3, 1, calendar=calendar)
+    expected = (cftime.datetime(2000, 1, 1, calendar=calendar) - then).days
+    text = f"{year}-3-1"
+    said = parse_datetime(text)
+    assert said is not None
+    assert seconds_between(calendar, said, (2000, 1, 1)) == 86400 * expected
+    change = time_transform(f"days since {text}", calendar, "days since 2000-1-1", calendar)
+    assert change == (1, -expected)
+
+
+@pytest.mark.parametrize("text", ["2000-01-01 24:00", "2000-01-01 12:30 EST", "2000-13-01", "0-1-1", "2000-01-01 930"])
+def test_what_is_no_time_of_the_standard_calendar_is_refused(text: str) -> None:
+    with pytest.raises(CalendarError):
+        parse(f"days since {text}", "standard")

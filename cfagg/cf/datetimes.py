@@ -25,9 +25,13 @@ _LEAPS = (
 _LEAPS_KNOWN = 20261231
 
 _DATE = re.compile(r"([-+]?)(\d{1,9})(?:-(\d{1,9}))?(?:-(\d{1,9}))?")
-_CLOCK = re.compile(r"(\s*[Tt]\s*|\s+)(\d{1,9})(?::(\d{1,9})(?::(\d{1,9}(?:\.\d{0,30})?))?)?")
+_SECOND = r"(?:\.\d{0,30})?"
+_CLOCK = re.compile(
+    r"(\s*[Tt]\s*|\s+)"
+    rf"(?:(\d\d)(\d\d)(\d\d{_SECOND})?(?![\d:])|(\d{{1,9}})(?::(\d{{1,9}})(?::(\d{{1,9}}{_SECOND}))?)?)"
+)
 _ZONE = re.compile(r"\s*([A-Za-z]{1,9}|[-+]?\d[\d:]{0,8})")
-_PACKED = re.compile(r"([-+]?)(\d{4})(\d{2})(\d{2})$")
+_PACKED = re.compile(r"([-+]?)(\d{4})(\d{2})(\d{2})?$")
 _NUMERIC_ZONE = re.compile(r"([-+])(\d{1,2})(?::(\d{2}))?$")
 
 
@@ -46,7 +50,7 @@ class Datetime:
     rest : str
         What follows and is not understood.
     packed : bool
-        Whether the date was written as ``yyyymmdd``.
+        Whether the date was written as ``yyyymmdd`` or ``yyyymm``.
     """
 
     year: str
@@ -100,6 +104,9 @@ class Datetime:
 def parse_datetime(text: str) -> Datetime | None:
     """Return what a datetime says, `None` if it does not begin with a number.
 
+    The forms are those that UDUNITS reads: parts with or without leading zeros and punctuation (``20000131T123015``,
+    ``2000-01-31 1230``), and the zone behind them.
+
     Examples
     --------
     >>> parse_datetime("2000-01-31 12:00:0.5Z").clock
@@ -120,7 +127,8 @@ def parse_datetime(text: str) -> Datetime | None:
     separator = ""
     clock = _CLOCK.match(text, at)
     if clock is not None:
-        separator, hour, minute, second = clock.groups()
+        separator, *parts = clock.groups()
+        hour, minute, second = parts[:3] if parts[0] else parts[3:]
         at = clock.end()
     found = _ZONE.match(text, at)
     if found is not None:
@@ -130,8 +138,17 @@ def parse_datetime(text: str) -> Datetime | None:
     return Datetime(sign + year, month, day, separator, hour, minute, second, zone, rest, packed is not None)
 
 
+def _counted(calendar: str, year: int) -> int:
+    """Return a year by a count that has a year 0; in the standard and the Julian calendar year -1 precedes year 1.
+
+    These have no year 0, which an old way to mark climatologies takes for that before year 1.
+    """
+    return year + 1 if year < 0 and calendar in ("standard", "julian") else year
+
+
 def is_leap(calendar: str, year: int) -> bool:
     """Whether a year of a calendar has a leap day."""
+    year = _counted(calendar, year)
     if calendar in ("noleap", "360_day"):
         return False
     if calendar == "all_leap":
@@ -153,7 +170,7 @@ def days_in_month(calendar: str, year: int, month: int) -> int:
 
 
 def day_number(calendar: str, year: int, month: int, day: int) -> int:
-    """Return the days of a valid date since an arbitrary one of its calendar; there is a year 0 in all calendars.
+    """Return the days of a valid date since an arbitrary one of its calendar.
 
     >>> day_number("standard", 1582, 10, 15) - day_number("standard", 1582, 10, 4)
     1
@@ -161,6 +178,7 @@ def day_number(calendar: str, year: int, month: int, day: int) -> int:
     if calendar == "360_day":
         return 360 * year + 30 * (month - 1) + day
     before = sum(_MONTHS[: month - 1]) + (month > 2 and is_leap(calendar, year)) + day
+    year = _counted(calendar, year)
     last = year - 1
     if calendar == "noleap":
         return 365 * year + before

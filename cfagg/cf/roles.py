@@ -1,0 +1,158 @@
+"""What a coordinate is for, by its attributes: latitude, longitude, vertical, time; and which axis it is along.
+
+Sources: CF sections 4.1 to 4.4, chapter 4 (``axis``), Appendices D and F (names of parametric vertical and of projection
+coordinates).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+__all__ = [
+    "AXES_BY_NAME",
+    "LATITUDE_UNITS",
+    "LEVEL_UNITS",
+    "LONGITUDE_UNITS",
+    "PRESSURES",
+    "Axis",
+    "Place",
+    "axis_by_units",
+    "axis_of",
+    "is_reference",
+    "place_by_units",
+    "place_of",
+]
+
+Axis = Literal["X", "Y", "Z", "T"]
+Place = Literal["latitude", "longitude"]
+
+#: The spellings of CF section 4.1.
+LATITUDE_UNITS = frozenset({"degrees_north", "degree_north", "degree_N", "degrees_N", "degreeN", "degreesN"})
+
+#: The spellings of CF section 4.2.
+LONGITUDE_UNITS = frozenset({"degrees_east", "degree_east", "degree_E", "degrees_E", "degreeE", "degreesE"})
+
+#: UDUNITS reads names of units in any case of letters.
+_PLACES: Mapping[str, Place] = {
+    **{u.lower(): "latitude" for u in LATITUDE_UNITS},
+    **{u.lower(): "longitude" for u in LONGITUDE_UNITS},
+}
+
+#: Units of COARDS that UDUNITS does not know, for vertical coordinates without a unit.
+LEVEL_UNITS = frozenset({"level", "layer", "sigma_level"})
+
+#: Standard names of coordinates that belong to an axis whatever their units are.
+AXES_BY_NAME: Mapping[str, Axis] = {
+    "longitude": "X",
+    "grid_longitude": "X",
+    "projection_x_coordinate": "X",
+    "projection_x_angular_coordinate": "X",
+    "latitude": "Y",
+    "grid_latitude": "Y",
+    "projection_y_coordinate": "Y",
+    "projection_y_angular_coordinate": "Y",
+    "time": "T",
+    "forecast_reference_time": "T",
+    "altitude": "Z",
+    "depth": "Z",
+    "height": "Z",
+    "height_above_geopotential_datum": "Z",
+    "height_above_mean_sea_level": "Z",
+    "height_above_reference_ellipsoid": "Z",
+    "height_above_sea_floor": "Z",
+    "depth_below_geoid": "Z",
+    "depth_below_sea_floor": "Z",
+    "model_level_number": "Z",
+    "atmosphere_ln_pressure_coordinate": "Z",
+    "atmosphere_sigma_coordinate": "Z",
+    "atmosphere_hybrid_sigma_pressure_coordinate": "Z",
+    "atmosphere_hybrid_height_coordinate": "Z",
+    "atmosphere_sleve_coordinate": "Z",
+    "land_ice_sigma_coordinate": "Z",
+    "ocean_sigma_coordinate": "Z",
+    "ocean_s_coordinate": "Z",
+    "ocean_s_coordinate_g1": "Z",
+    "ocean_s_coordinate_g2": "Z",
+    "ocean_sigma_z_coordinate": "Z",
+    "ocean_double_sigma_coordinate": "Z",
+}
+
+#: Standard names of pressures that are vertical coordinates where they are coordinates at all.
+PRESSURES = frozenset(
+    {"air_pressure", "sea_water_pressure", "reference_pressure", "sea_water_pressure_due_to_sea_water"}
+)
+
+#: How a reference time is told from other units, by the syntax of UDUNITS.
+_REFERENCE = re.compile(r"\s(since|after|from|ref)\s|@\s*[-+]?\d+-\d+", re.IGNORECASE)
+
+
+def is_reference(units: str) -> bool:
+    """Return whether units are those of a reference time.
+
+    >>> is_reference("days since 2000-01-01"), is_reference("K @ 273.15")
+    (True, False)
+    """
+    return _REFERENCE.search(units) is not None
+
+
+def place_by_units(units: Any) -> Place | None:
+    """Return whether units are those of true latitudes or longitudes.
+
+    >>> place_by_units("degreesN"), place_by_units("degree_east"), place_by_units("degrees")
+    ('latitude', 'longitude', None)
+    """
+    return _PLACES.get(units.strip().lower()) if isinstance(units, str) else None
+
+
+def place_of(attributes: Mapping[Any, Any]) -> Place | None:
+    """Return whether a coordinate with these attributes holds true latitudes or longitudes.
+
+    Its standard name decides; without one, its units do.  The latitudes of a rotated grid are none of the Earth.
+
+    >>> place_of({"units": "degreeN"}), place_of({"standard_name": "grid_latitude", "units": "degrees"})
+    ('latitude', None)
+    """
+    name = _word(attributes, "standard_name")
+    if name:
+        return name if name in ("latitude", "longitude") else None  # type: ignore[return-value]
+    return place_by_units(attributes.get("units"))
+
+
+def axis_by_units(attributes: Mapping[Any, Any]) -> Axis | None:
+    """Return the axis that ``units`` and ``positive`` alone tell beyond doubt; pressure is not among them.
+
+    >>> axis_by_units({"units": "degree_E"}), axis_by_units({"units": "m", "positive": "up"})
+    ('X', 'Z')
+    """
+    units = attributes.get("units")
+    place = place_by_units(units)
+    if place is not None:
+        return "Y" if place == "latitude" else "X"
+    if isinstance(units, str):
+        if is_reference(units):
+            return "T"
+        if units.strip() in LEVEL_UNITS:
+            return "Z"
+    return "Z" if _word(attributes, "positive").lower() in ("up", "down") else None
+
+
+def axis_of(attributes: Mapping[Any, Any]) -> Axis | None:
+    """Return the axis of a coordinate: ``axis``, else what units and ``positive`` tell, else the standard name.
+
+    >>> axis_of({"axis": "y"}), axis_of({"standard_name": "grid_longitude", "units": "degrees"})
+    ('Y', 'X')
+    """
+    letter = _word(attributes, "axis").upper()
+    if letter in ("X", "Y", "Z", "T"):
+        return letter  # type: ignore[return-value]
+    name = _word(attributes, "standard_name")
+    return axis_by_units(attributes) or AXES_BY_NAME.get(name) or ("Z" if name in PRESSURES else None)
+
+
+def _word(attributes: Mapping[Any, Any], name: str) -> str:
+    """Return the first word of an attribute that is text, empty where there is none."""
+    value = attributes.get(name)
+    words = value.split() if isinstance(value, str) else []
+    return words[0] if words else ""
