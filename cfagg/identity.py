@@ -9,34 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from cfagg.cf.roles import axis_of
 from cfagg.errors import FragmentMismatchError
 
 __all__ = ["check_order", "identity"]
-
-#: Identity of a coordinate -> letter of its axis.
-_AXES = {
-    "latitude": "Y",
-    "longitude": "X",
-    "time": "T",
-    "height": "Z",
-    "altitude": "Z",
-    "air_pressure": "Z",
-    "depth": "Z",
-}
-
-#: CF's spellings of the units of latitude and longitude.
-_UNITS = {
-    f"degree{plural}{joint}{end}": axis
-    for plural in ("", "s")
-    for joint, end, axis in (
-        ("_", "north", "Y"),
-        ("_", "N", "Y"),
-        ("", "N", "Y"),
-        ("_", "east", "X"),
-        ("_", "E", "X"),
-        ("", "E", "X"),
-    )
-}
 
 
 def identity(attributes: Mapping[str, Any]) -> str | None:
@@ -47,16 +23,10 @@ def identity(attributes: Mapping[str, Any]) -> str | None:
     >>> identity({"standard_name": "wavelength"}), identity({"units": "K"})
     ('wavelength', None)
     """
-    axis, name, units = (attributes.get(k) for k in ("axis", "standard_name", "units"))
+    axis, name = (attributes.get(k) for k in ("axis", "standard_name"))
     if isinstance(axis, str) and axis.strip():
         return axis.strip().upper()
-    if isinstance(name, str) and name.strip():
-        return _AXES.get(name.strip(), name.strip())
-    if isinstance(units, str):
-        if " since " in units:
-            return "T"
-        return _UNITS.get(units.strip())
-    return None
+    return axis_of(attributes) or (name.strip() or None if isinstance(name, str) else None)
 
 
 def check_order(

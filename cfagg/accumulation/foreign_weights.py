@@ -11,6 +11,7 @@ import numpy as np
 
 from cfagg.accumulation.arrays import WeightField
 from cfagg.accumulation.foreign_deltas import elements
+from cfagg.cf.roles import place_of
 from cfagg.errors import ConventionError, FragmentReadError, SourceError, UnsupportedError
 from cfagg.model import Regular
 from cfagg.zarrs.codecs import Decoder, decoder
@@ -80,11 +81,7 @@ def find_latitude(source: ZarrArray) -> WeightField | None:
 def _is_latitude(name: str, coordinate: ZarrArray) -> bool:
     """Return whether a coordinate is one, by its name or attributes, and can be read as it is stored."""
     attributes = coordinate.attributes
-    named = (
-        name.lower() in ("lat", "latitude")
-        or attributes.get("standard_name") == "latitude"
-        or str(attributes.get("units")).lower() in ("degrees_north", "degree_north", "degrees_n", "degree_n")
-    )
+    named = name.lower() in ("lat", "latitude") or place_of(attributes) == "latitude"
     plain = coordinate.dtype.kind in "iuf" and "scale_factor" not in attributes
     whole = coordinate.objects is coordinate.grid and all(isinstance(a, Regular) for a in coordinate.grid.axes)
     return named and plain and whole and coordinate.decoder is not None

@@ -11,21 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.mask import read_meaning
+from cfagg.cf.roles import axis_of
 from cfagg.errors import ConventionError, SourceError, UnsupportedError
 from cfagg.zarrs import ZarrArray, full_chunk, open_array
 
 __all__ = ["beside", "horizontal_dims", "read_values", "role_of"]
-
-_NORTH = {"degrees_north", "degree_north", "degree_n", "degrees_n", "degreen", "degreesn"}
-_EAST = {"degrees_east", "degree_east", "degree_e", "degrees_e", "degreee", "degreese"}
-_NAMES = {
-    "latitude": "Y",
-    "grid_latitude": "Y",
-    "projection_y_coordinate": "Y",
-    "longitude": "X",
-    "grid_longitude": "X",
-    "projection_x_coordinate": "X",
-}
 
 
 def horizontal_dims(array: ZarrArray) -> tuple[str, ...]:
@@ -55,13 +45,8 @@ def horizontal_dims(array: ZarrArray) -> tuple[str, ...]:
 
 def role_of(coordinate: ZarrArray) -> str | None:
     """Return ``"Y"`` or ``"X"`` for a horizontal coordinate, else None."""
-    attributes = coordinate.attributes
-    units = str(attributes.get("units", "")).strip().lower()
-    if units in _NORTH or units in _EAST:
-        return "Y" if units in _NORTH else "X"
-    role = _NAMES.get(str(attributes.get("standard_name", "")).strip())
-    axis = str(attributes.get("axis", "")).strip().upper()
-    return role or (axis if axis in ("X", "Y") else None)
+    axis = axis_of(coordinate.attributes)
+    return axis if axis in ("X", "Y") else None
 
 
 def beside(array: ZarrArray, name: str) -> ZarrArray | None:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.horizontal import beside, read_values
+from cfagg.cf.roles import Place, place_of
 from cfagg.errors import CfaggError, ConformError, LimitError, SourceError
 from cfagg.zarrs import ZarrArray, open_array
 
@@ -205,13 +206,13 @@ def _areas(array: ZarrArray, where: str, memory: int) -> Weights:
     measures = dict(re.findall(r"(\w+)\s*:\s*(\S+)", str(array.attributes.get("cell_measures", ""))))
     if "area" in measures and beside(array, measures["area"]) is not None:
         return _variable(array, measures["area"], where, memory, "area")
-    latitude = _coordinate(array, "latitude", "degrees_north")
+    latitude = _coordinate(array, "latitude")
     if latitude is None:
         raise SourceError(
             f"{where}: weights='area' needs a variable that cell_measures names, or a coordinate of latitude along one "
             f"of the dimensions {', '.join(array.dims)}; give the weights as a variable or an array"
         )
-    longitude = _coordinate(array, "longitude", "degrees_east")
+    longitude = _coordinate(array, "longitude")
     heights, names = _heights(array, latitude, where), latitude.name
     axis = array.dims.index(latitude.dims[0])
     widths = None if longitude is None else _widths(array, longitude)
@@ -222,17 +223,11 @@ def _areas(array: ZarrArray, where: str, memory: int) -> Weights:
     return Weights("area", names, values if axis < other else values.T, (min(axis, other), max(axis, other)))
 
 
-def _coordinate(array: ZarrArray, standard_name: str, units: str) -> ZarrArray | None:
+def _coordinate(array: ZarrArray, place: Place) -> ZarrArray | None:
     """Return the true latitude or longitude along one of the dimensions, not that of a rotated or projected grid."""
     for d in array.dims:
         found = beside(array, d)
-        if found is None or found.dims != (d,):
-            continue
-        name = str(found.attributes.get("standard_name", "")).strip()
-        given = str(found.attributes.get("units", "")).strip().lower()
-        letter = units[len("degrees_")]
-        is_units = given in (units, f"degree_{units[8:]}", f"degree_{letter}", f"degrees_{letter}")
-        if name == standard_name or (not name and is_units):
+        if found is not None and found.dims == (d,) and place_of(found.attributes) == place:
             return found
     return None
 

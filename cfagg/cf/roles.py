@@ -1,7 +1,7 @@
 """What a coordinate is for, by its attributes: latitude, longitude, vertical, time; and which axis it is along.
 
-Sources: CF sections 4.1 to 4.4, chapter 4 (``axis``), Appendices D and F (names of parametric vertical and of projection
-coordinates).
+Sources: CF chapter 4 (units, ``positive``, ``standard_name``, ``axis``), Appendices D and F (parametric vertical and
+projection coordinates).
 """
 
 from __future__ import annotations
@@ -109,15 +109,16 @@ def place_by_units(units: Any) -> Place | None:
 def place_of(attributes: Mapping[Any, Any]) -> Place | None:
     """Return whether a coordinate with these attributes holds true latitudes or longitudes.
 
-    Its standard name decides; without one, its units do.  The latitudes of a rotated grid are none of the Earth.
+    The standard name decides where it is that of an axis, else the units: coordinates of rotated and projected grids
+    are not true latitudes, whatever their units.
 
-    >>> place_of({"units": "degreeN"}), place_of({"standard_name": "grid_latitude", "units": "degrees"})
+    >>> place_of({"units": "degreeN"}), place_of({"standard_name": "grid_latitude", "units": "degree_north"})
     ('latitude', None)
     """
     name = _word(attributes, "standard_name")
-    if name:
-        return name if name in ("latitude", "longitude") else None  # type: ignore[return-value]
-    return place_by_units(attributes.get("units"))
+    if name in ("latitude", "longitude"):
+        return name  # type: ignore[return-value]
+    return None if name in AXES_BY_NAME else place_by_units(attributes.get("units"))
 
 
 def axis_by_units(attributes: Mapping[Any, Any]) -> Axis | None:

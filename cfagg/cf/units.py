@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from cfagg.cf.roles import is_reference
 from cfagg.errors import UnitsError
 
 if TYPE_CHECKING:
@@ -32,9 +33,6 @@ _ROUND_OFF = 4e-15
 
 #: cfunits takes these for the number 1, which would make decibels convert to ratios by a factor.
 _LEVELS = re.compile(r"(?<![A-Za-z])(dB|decibels?|debicels|bels?|Np|nepers?)(?![A-Za-z])")
-
-#: How a reference time is told from other units, by the syntax of UDUNITS.
-_REFERENCE = re.compile(r"\s(since|after|from|ref)\s|@\s*[-+]?\d+-\d+", re.IGNORECASE)
 
 
 def linear(source: str, target: str) -> tuple[float, float]:
@@ -83,7 +81,7 @@ def transform(
     True
     """
     start, end = _plain(source), _plain(target)
-    times = _is_reference(start), _is_reference(end)
+    times = is_reference(start), is_reference(end)
     if times == (True, True):
         from cfagg.cf.calendars import time_transform
 
@@ -144,11 +142,6 @@ def _simple(value: float, tolerance: float) -> Fraction:
 def _plain(units: str | None) -> str:
     """Return units with single spaces; no units are the number 1."""
     return " ".join(str(units).split()) or "1" if units is not None else "1"
-
-
-def _is_reference(units: str) -> bool:
-    """Return whether units are a reference time such as ``days since 2000-01-01``."""
-    return _REFERENCE.search(units) is not None
 
 
 def _show(units: str | None) -> str:

@@ -6,9 +6,10 @@ vertical and of projection coordinates).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from cfagg.checking.units import is_pressure, is_reference_time, latitude_units, longitude_units
+from cfagg.cf.roles import AXES_BY_NAME, LEVEL_UNITS, PRESSURES, Axis, axis_by_units, place_of
+from cfagg.checking.units import is_pressure, is_reference_time
 
 if TYPE_CHECKING:
     from cfagg.checking.context import Context
@@ -26,51 +27,7 @@ __all__ = [
     "name_of",
 ]
 
-Axis = Literal["X", "Y", "Z", "T"]
-
-#: Units of COARDS that UDUNITS does not know, for vertical coordinates without a unit.
-level_units = frozenset({"level", "layer", "sigma_level"})
-
-#: Standard names of coordinates that stand for an axis whatever their units are.
-_NAMES: dict[str, Axis] = {
-    "longitude": "X",
-    "grid_longitude": "X",
-    "projection_x_coordinate": "X",
-    "projection_x_angular_coordinate": "X",
-    "latitude": "Y",
-    "grid_latitude": "Y",
-    "projection_y_coordinate": "Y",
-    "projection_y_angular_coordinate": "Y",
-    "time": "T",
-    "forecast_reference_time": "T",
-    "altitude": "Z",
-    "depth": "Z",
-    "height": "Z",
-    "height_above_geopotential_datum": "Z",
-    "height_above_mean_sea_level": "Z",
-    "height_above_reference_ellipsoid": "Z",
-    "height_above_sea_floor": "Z",
-    "depth_below_geoid": "Z",
-    "depth_below_sea_floor": "Z",
-    "model_level_number": "Z",
-    "atmosphere_ln_pressure_coordinate": "Z",
-    "atmosphere_sigma_coordinate": "Z",
-    "atmosphere_hybrid_sigma_pressure_coordinate": "Z",
-    "atmosphere_hybrid_height_coordinate": "Z",
-    "atmosphere_sleve_coordinate": "Z",
-    "land_ice_sigma_coordinate": "Z",
-    "ocean_sigma_coordinate": "Z",
-    "ocean_s_coordinate": "Z",
-    "ocean_s_coordinate_g1": "Z",
-    "ocean_s_coordinate_g2": "Z",
-    "ocean_sigma_z_coordinate": "Z",
-    "ocean_double_sigma_coordinate": "Z",
-}
-
-#: Standard names that go with units of pressure where they are vertical coordinates.
-_PRESSURES = frozenset(
-    {"air_pressure", "sea_water_pressure", "reference_pressure", "sea_water_pressure_due_to_sea_water"}
-)
+level_units = LEVEL_UNITS
 
 
 def name_of(v: Variable) -> str:
@@ -106,22 +63,12 @@ def deduced_axis(v: Variable) -> Axis | None:
     These are latitudes and longitudes by their spellings, times since an instant, and what has ``positive`` or one of
     the deprecated units of levels.
     """
-    units = v.text("units")
-    if units is not None:
-        units = units.strip()
-        if units in latitude_units:
-            return "Y"
-        if units in longitude_units:
-            return "X"
-        if is_reference_time(units):
-            return "T"
-        if units in level_units:
-            return "Z"
-    return "Z" if (v.text("positive") or "").strip().lower() in ("up", "down") else None
+    # The date of a reference time may be wrong, of which other rules tell.
+    return axis_by_units(v.attributes) or ("T" if is_reference_time((v.text("units") or "").strip()) else None)
 
 
 def _by_name(v: Variable) -> Axis | None:
-    return _NAMES.get(name_of(v))
+    return AXES_BY_NAME.get(name_of(v))
 
 
 def _by_pressure(c: Context, v: Variable) -> Axis | None:
@@ -129,17 +76,17 @@ def _by_pressure(c: Context, v: Variable) -> Axis | None:
     if v not in c.roles.coordinates or not is_pressure(v.text("units") or "1"):
         return None
     name = name_of(v)
-    return "Z" if name in _PRESSURES or (not name and len(v.dimensions) <= 1) else None
+    return "Z" if name in PRESSURES or (not name and len(v.dimensions) <= 1) else None
 
 
 def is_latitude(c: Context, v: Variable) -> bool:  # noqa: ARG001 - the four questions are asked alike
     """Whether it is a true latitude, by its units (CF section 4.1) or its standard name."""
-    return (v.text("units") or "").strip() in latitude_units or name_of(v) == "latitude"
+    return place_of(v.attributes) == "latitude"
 
 
 def is_longitude(c: Context, v: Variable) -> bool:  # noqa: ARG001
     """Whether it is a true longitude, by its units (CF section 4.2) or its standard name."""
-    return (v.text("units") or "").strip() in longitude_units or name_of(v) == "longitude"
+    return place_of(v.attributes) == "longitude"
 
 
 def is_vertical(c: Context, v: Variable) -> bool:

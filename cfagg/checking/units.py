@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from cfagg.cf.roles import LATITUDE_UNITS, LONGITUDE_UNITS
 from cfagg.checking.udunits import LONGEST, meaning
 
 __all__ = [
@@ -26,11 +27,7 @@ __all__ = [
     "split_reference",
 ]
 
-#: The spellings of CF section 4.1.
-latitude_units = frozenset({"degrees_north", "degree_north", "degree_N", "degrees_N", "degreeN", "degreesN"})
-
-#: The spellings of CF section 4.2.
-longitude_units = frozenset({"degrees_east", "degree_east", "degree_E", "degrees_E", "degreeE", "degreesE"})
+latitude_units, longitude_units = LATITUDE_UNITS, LONGITUDE_UNITS
 
 #: A reference time: a unit, one of the words that UDUNITS knows, and what should be a datetime.
 _REFERENCE = re.compile(r"(?:^|\s)(?:since|after|from|ref)(?:\s|$)|@", re.IGNORECASE)

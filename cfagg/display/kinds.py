@@ -24,6 +24,16 @@ _STANDARD = {
     "time": "time",
     **dict.fromkeys(("air_pressure", "height", "altitude", "depth"), "vertical"),
 }
+#: Coordinates of rotated and projected grids, which are not those of the Earth whatever their units.
+_GRIDS = frozenset(
+    f"{name}{end}"
+    for name, ends in (
+        ("grid_", ("latitude", "longitude")),
+        ("projection_x_", ("coordinate", "angular_coordinate")),
+        ("projection_y_", ("coordinate", "angular_coordinate")),
+    )
+    for end in ends
+)
 _AXES = {"T": "time", "Y": "latitude", "X": "longitude", "Z": "vertical"}
 _NAMES = {
     **dict.fromkeys(("time", "t"), "time"),
@@ -149,7 +159,9 @@ def _is_time(coordinate: DataArray) -> bool:
 
 
 def _by_attributes(attributes: Mapping[Hashable, Any]) -> str | None:
-    standard, units, axis = (str(attributes.get(k, "")) for k in ("standard_name", "units", "axis"))
+    standard, units, axis = (str(attributes.get(k, "")).strip() for k in ("standard_name", "units", "axis"))
+    if standard in _GRIDS:
+        return "other"
     found = _STANDARD.get(standard) or _UNITS.get(units.strip().lower())
     if found is None and str(attributes.get("positive", "")).lower() in ("up", "down"):
         return "vertical"

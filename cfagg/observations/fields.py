@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cfagg.cf.roles import AXES_BY_NAME, place_of
 from cfagg.errors import CalendarError, OptionError, Problem, SelectionError
 from cfagg.observations.dates import epoch_text
 from cfagg.observations.metadata import as_json
@@ -25,10 +26,8 @@ type Dates = np.ndarray[Any, np.dtype[np.datetime64]]
 _CALENDARS = {"standard", "gregorian", "proleptic_gregorian"}
 _GREGORIAN = -12219292800
 
-_COORDINATES = {
-    "latitude": ("latitude", {"degrees_north", "degree_north", "degrees_N", "degree_N"}, {"lat", "latitude"}),
-    "longitude": ("longitude", {"degrees_east", "degree_east", "degrees_E", "degree_E"}, {"lon", "longitude"}),
-}
+#: Names that count where no attributes say what a coordinate is.
+_NAMES: dict[str, set[str]] = {"latitude": {"lat", "latitude"}, "longitude": {"lon", "longitude"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +161,7 @@ class Fields:
     def _places(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         shape = self.shape[1:]
         found = []
-        for kind in _COORDINATES:
+        for kind in _NAMES:
             name = _coordinate(self._dataset, kind)
             if name is None or not set(map(str, self._dataset[name].dims)) <= set(self.dims):
                 raise OptionError(f"the fields have no coordinate {kind} along the dimensions {self.dims}")
@@ -290,9 +289,9 @@ def _of_cftime(value: Any, time: str) -> int:
 
 
 def _coordinate(dataset: xr.Dataset, kind: str) -> str | None:
-    standard, units, names = _COORDINATES[kind]
     for name, coordinate in dataset.coords.items():
-        known = coordinate.attrs
-        if known.get("standard_name") == standard or known.get("units") in units:
+        if place_of(coordinate.attrs) == kind:
             return str(name)
-    return next((str(n) for n in dataset.coords if str(n).lower() in names), None)
+    # Coordinates of rotated and projected grids say what they are, whatever they are called.
+    named = (n for n in dataset.coords if str(n).lower() in _NAMES[kind])
+    return next((str(n) for n in named if dataset[n].attrs.get("standard_name") not in AXES_BY_NAME), None)

@@ -130,7 +130,7 @@ ZONES = ["", "Z", " UTC", " GMT", " +5", " -5", " +05:30", "-0530", " 5", " 530"
 
 @pytest.mark.parametrize("date", DATES)
 def test_udunits_and_both_uses_of_the_parser_mean_the_same_time(date: str) -> None:
-    """What the units of reference times mean in conversions, and what a check says, is what the UDUNITS library says."""
+    """Conversions and checks understand reference times as the UDUNITS library does."""
     for clock, zone in [("", ""), ("", "Z"), *itertools.product(CLOCKS, ZONES)]:
         text = f"{date}{clock}{zone}"
         expected = udunits.seconds(text)

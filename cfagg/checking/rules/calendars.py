@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+from cfagg.cf.datetimes import Datetime, days_in_month, may_have_leap_second, seconds_between
 from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
-from cfagg.cf.datetimes import Datetime, days_in_month, may_have_leap_second, seconds_between
 from cfagg.checking.findings import Hit
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule

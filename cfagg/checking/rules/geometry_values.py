@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.cf.roles import place_of
 from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit
 from cfagg.checking.geometries import LONGEST, Geometry, counts, geometries
@@ -194,8 +195,7 @@ def rings_have_their_direction(c: Context) -> Iterator[Hit]:
 
 
 def _is_longitude(x: Variable) -> bool:
-    name, units = x.words("standard_name")[:1], (x.text("units") or "").strip()
-    return name in (["longitude"], ["grid_longitude"]) or units.startswith(("degrees_e", "degree_e", "degree_E"))
+    return place_of(x.attributes) == "longitude" or x.words("standard_name")[:1] == ["grid_longitude"]
 
 
 def _areas(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from cfagg.checking.context import Context
 from cfagg.cf.datetimes import Datetime
+from cfagg.checking.context import Context
 from cfagg.checking.findings import Hit, Severity
 from cfagg.checking.model import Variable
 from cfagg.checking.rule import rule

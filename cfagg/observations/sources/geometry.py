@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from cfagg.cf.roles import is_reference, place_by_units
 from cfagg.errors import ConventionError, Problem
 from cfagg.observations.settings import closest
 
@@ -26,10 +27,6 @@ _STRUCTURE = ("sample_dimension", "instance_dimension")
 
 #: Names that are tried where no attribute tells what a variable is.
 _NAMES = {"date": ("time",), "latitude": ("latitude", "lat"), "longitude": ("longitude", "lon")}
-_DEGREES = {
-    "latitude": ("degrees_north", "degree_north", "degree_n", "degrees_n", "degreen", "degreesn"),
-    "longitude": ("degrees_east", "degree_east", "degree_e", "degrees_e", "degreee", "degreese"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +238,7 @@ def _has_units(variable: Described, kind: str) -> bool:
     if variable.text("standard_name"):
         return False
     units = variable.text("units")
-    return " since " in units if kind == "date" else units.lower() in _DEGREES[kind]
+    return is_reference(units) if kind == "date" else place_by_units(units) == kind
 
 
 def _has_name(variable: Described, kind: str) -> bool:
