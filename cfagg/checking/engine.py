@@ -83,6 +83,8 @@ def _run(dataset: Dataset, options: Options) -> Result:
     context = Context(dataset, version, options)
     result = Result(dataset.source, version)
     result.findings += [Finding("INT002", "error", None, None, problem) for problem in plugins().problems]
+    if dataset.damage is not None:
+        result.findings.append(Finding("INT003", "error", None, None, dataset.damage))
     observations = is_observations(dataset)
     for code, rule in registered().items():
         if rule.function is None or not rule.holds_in(version) or not options.chooses(code):

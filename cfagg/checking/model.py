@@ -326,6 +326,8 @@ class Dataset:
         The file or directory, where it has one.
     close : callable, optional
         Lets go of the file.
+    damage : str, optional
+        What is wrong with the file although its metadata can be read.
     """
 
     source: str
@@ -334,6 +336,7 @@ class Dataset:
     typed: bool = True
     path: str | None = None
     close: Callable[[], None] | None = None
+    damage: str | None = None
 
     @cached_property
     def groups(self) -> list[Group]:

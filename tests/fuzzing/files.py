@@ -251,7 +251,7 @@ def _register(way: str, kind: str, seeds: Callable[[], list[bytes]], *, pending:
 
 
 for _way in WAYS:
-    _register(_way, "classic", classic_seeds, pending=_way in ("show", "read", "convert"))
+    _register(_way, "classic", classic_seeds, pending=_way == "read")
     _register(_way, "HDF5", hdf5_seeds, pending=_way in ("read", "convert"))
 
 

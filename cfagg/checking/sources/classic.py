@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import struct
 from collections.abc import Callable
 from itertools import product
 from math import prod
@@ -16,29 +15,18 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.checking.model import AttributeValue, Dataset, Dimension, Group, Kind, Variable
+from cfagg.checking.model import AttributeValue, Dataset, Group, Kind, Variable
 from cfagg.checking.sources.foreign import name_of, too_long, value_of
 from cfagg.errors import FragmentReadError, SourceError
+from cfagg.formats import classic as raw
+from cfagg.formats.classic import MAGIC
 
 __all__ = ["MAGIC", "Pread", "open_classic", "parse"]
-
-#: First bytes of the formats.
-MAGIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 
 #: Reads bytes: (count, place).
 Pread = Callable[[int, int], bytes]
 
-#: netCDF type numbers.
-_TYPES = {1: ">i1", 2: "S1", 3: ">i2", 4: ">i4", 5: ">f4", 6: ">f8", 7: ">u1", 8: ">u2", 9: ">u4", 10: ">i8", 11: ">u8"}
-_DTYPES = {number: np.dtype(text) for number, text in _TYPES.items()}
-_NATIVE = {number: dtype.newbyteorder("=") for number, dtype in _DTYPES.items()}
 _KINDS: dict[str, Kind] = {"i": "integer", "u": "integer", "f": "float", "S": "char"}
-
-_DIMENSIONS, _VARIABLES, _ATTRIBUTES = 10, 11, 12
-
-
-class _BadError(Exception):
-    """What stands in the header cannot stand there."""
 
 
 def open_classic(path: str, source: str) -> Dataset:
@@ -67,14 +55,16 @@ def open_classic(path: str, source: str) -> Dataset:
 def _open(file: BinaryIO, path: str, source: str) -> Dataset:
     number = file.fileno()
     with mmap.mmap(number, 0, access=mmap.ACCESS_READ) as data:
-        root = parse(data, len(data), source, lambda count, place: os.pread(number, count, place))
-    if root is None:
+        read = parse(data, len(data), source, lambda count, place: os.pread(number, count, place))
+    if read is None:
         raise SourceError(f"{source} changes while it is read; check it again")
-    return Dataset(source, "netcdf", root, path=path, close=file.close)
+    return Dataset(source, "netcdf", read[0], path=path, close=file.close, damage=read[1])
 
 
-def parse(data: mmap.mmap | bytes, size: int, source: str, pread: Pread) -> Group | None:
+def parse(data: mmap.mmap | bytes, size: int, source: str, pread: Pread) -> tuple[Group, str | None] | None:
     """Return the root group that a header describes, `None` where more of the file is needed for it.
+
+    Beside it stands what is wrong with a file that ends before its values do.
 
     Parameters
     ----------
@@ -92,132 +82,57 @@ def parse(data: mmap.mmap | bytes, size: int, source: str, pread: Pread) -> Grou
     SourceError
         If the header is cut off or damaged.
     """
-    header = _Header(data)
     try:
-        return header.root(size, source, pread)
-    except (struct.error, IndexError, OverflowError) as error:
-        if len(data) < size:
-            return None
+        header = raw.parse(data, size)
+    except raw.CutError as error:
         raise SourceError(
-            f"{source} is netCDF and ends within its header, after {len(data):,} bytes: it is cut off; "
-            "copy or make it again"
+            f"{source} is netCDF and ends within its header, after {size:,} bytes: it is cut off; copy or make it again"
         ) from error
-    except _BadError as error:
-        raise SourceError(
-            f"{source} is netCDF with a damaged header: {error} at byte {header.at:,}; copy or make it again"
-        ) from error
+    except raw.ShortError:
+        return None
+    except raw.DamagedError as error:
+        raise SourceError(f"{source} is netCDF with a damaged header: {error}; copy or make it again") from error
+    short = (
+        f"the file is cut off: its values end at byte {header.end:,} and the file at {size:,}; copy or make it again"
+        if header.end > size
+        else None
+    )
+    return _root(header, data, source, pread), short
 
 
-class _Header:
-    """Walks over the bytes of a header."""
+def _root(header: raw.Header, data: mmap.mmap | bytes, source: str, pread: Pread) -> Group:
+    """Return the whole."""
+    root = Group()
+    dimensions = [
+        root.add_dimension(name_of(name), length or header.records, unlimited=not length)
+        for name, length in header.dims
+    ]
+    root.attributes = _attributes(header.attributes, data)
+    for stored in header.variables:
+        dtype = raw.DTYPES[stored.type].newbyteorder("=")
+        spans = tuple(dimensions[d] for d in stored.dims)
+        variable = Variable(
+            name_of(stored.name), root, spans, dtype, _KINDS[dtype.kind], _attributes(stored.attributes, data)
+        )
+        root.variables[variable.name] = variable
+        step = header.record if spans and spans[0].unlimited else None
+        variable.read = _Values(variable, stored.begin, step, f"{source}: {variable.path}", pread)
+    return root
 
-    def __init__(self, data: mmap.mmap | bytes) -> None:
-        self.data = data
-        self.at = 4
-        self.version = data[3]
-        self._count = struct.Struct(">Q" if self.version == 5 else ">I")
-        self._offset = struct.Struct(">I" if self.version == 1 else ">Q")
-        self._number = struct.Struct(">I")
 
-    def _take(self, form: struct.Struct) -> int:
-        value: int = form.unpack_from(self.data, self.at)[0]
-        self.at += form.size
-        return value
-
-    def _bytes(self, size: int) -> bytes:
-        begin = self.at
-        # Padded to four bytes; the last padding of all may be missing.
-        self.at += size + (-size & 3)
-        if begin + size > len(self.data):
-            raise IndexError
-        return self.data[begin : begin + size]
-
-    def _list(self, wanted: int) -> int:
-        """Return how many items follow."""
-        tag, count = self._take(self._number), self._take(self._count)
-        if tag != wanted and (tag or count):
-            raise _BadError(f"found tag {tag}, expected {wanted}")
-        return count if tag else 0
-
-    def _name(self) -> str:
-        return name_of(self._bytes(self._take(self._count)))
-
-    def _type(self) -> int:
-        number = self._take(self._number)
-        if number not in _TYPES or (number > 6 and self.version != 5):
-            raise _BadError(f"found type number {number}, expected 1 to {11 if self.version == 5 else 6}")
-        return number
-
-    def _attributes(self) -> dict[str, AttributeValue]:
-        found: dict[str, AttributeValue] = {}
-        for _ in range(self._list(_ATTRIBUTES)):
-            name, type_, count = self._name(), self._type(), self._take(self._count)
-            size = count * _DTYPES[type_].itemsize
-            foreign = too_long(name, size)
-            if foreign is not None:
-                self.at += size + (-size & 3)
-                if self.at > len(self.data):
-                    raise IndexError
-                found[name] = foreign
-            elif type_ == 2:
-                found[name] = value_of(self._bytes(size))
-            else:
-                found[name] = np.frombuffer(self._bytes(size), _DTYPES[type_]).astype(_NATIVE[type_])
-        return found
-
-    def root(self, size: int, source: str, pread: Pread) -> Group:
-        """Return the whole."""
-        streaming = 2**64 - 1 if self.version == 5 else 2**32 - 1
-        records = self._take(self._count)
-        root = Group()
-        dimensions = []
-        for _ in range(self._list(_DIMENSIONS)):
-            name, length = self._name(), self._take(self._count)
-            dimensions.append(root.add_dimension(name, length, unlimited=not length))
-        root.attributes = self._attributes()
-        places: list[tuple[Variable, int]] = []
-        for _ in range(self._list(_VARIABLES)):
-            name, rank = self._name(), self._take(self._count)
-            if rank > 4096:
-                raise _BadError(f"variable {name!r} has {rank:,} dimensions")
-            spans = tuple(self._dimension(dimensions, self._take(self._count)) for _ in range(rank))
-            attributes, type_ = self._attributes(), self._type()
-            self._take(self._count)
-            dtype = _NATIVE[type_]
-            variable = Variable(name, root, spans, dtype, _KINDS[dtype.kind], attributes)
-            root.variables[name] = variable
-            places.append((variable, self._take(self._offset)))
-        self._give_values(places, dimensions, None if records == streaming else records, size, source, pread)
-        return root
-
-    def _dimension(self, dimensions: list[Dimension], number: int) -> Dimension:
-        if number >= len(dimensions):
-            raise _BadError(f"found dimension number {number:,}, there are {len(dimensions):,}")
-        return dimensions[number]
-
-    @staticmethod
-    def _give_values(
-        places: list[tuple[Variable, int]],
-        dimensions: list[Dimension],
-        records: int | None,
-        size: int,
-        source: str,
-        pread: Pread,
-    ) -> None:
-        """Set the length of the record dimension and let the variables be read."""
-        grown = [(v, begin) for v, begin in places if v.dimensions and v.dimensions[0].unlimited]
-        rows = [prod(d.size for d in v.dimensions[1:]) * v.dtype.itemsize for v, _ in grown]
-        # A single record variable is not padded.
-        step = rows[0] if len(rows) == 1 else sum(n + (-n & 3) for n in rows)
-        if records is None:
-            first = min((begin for _, begin in grown), default=size)
-            records = max(size - first, 0) // step if step else 0
-        for dimension in dimensions:
-            if dimension.unlimited:
-                dimension.size = records
-        for variable, begin in places:
-            strided = bool(variable.dimensions) and variable.dimensions[0].unlimited
-            variable.read = _Values(variable, begin, step if strided else None, f"{source}: {variable.path}", pread)
+def _attributes(stored: list[raw.Attribute], data: mmap.mmap | bytes) -> dict[str, AttributeValue]:
+    found: dict[str, AttributeValue] = {}
+    for attribute in stored:
+        name, dtype = name_of(attribute.name), raw.DTYPES[attribute.type]
+        foreign = too_long(name, attribute.end - attribute.begin)
+        if foreign is not None:
+            found[name] = foreign
+            continue
+        value = data[attribute.begin : attribute.end]
+        found[name] = (
+            value_of(value) if dtype.kind == "S" else np.frombuffer(value, dtype).astype(dtype.newbyteorder("="))
+        )
+    return found
 
 
 class _Values:

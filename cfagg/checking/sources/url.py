@@ -111,9 +111,9 @@ def _open_classic(file: RemoteFile, url: str) -> Dataset:
     size = _BLOCK
     while True:
         data = file[0:size]
-        root = classic.parse(data, len(file), url, lambda count, place: file[place : place + count])
-        if root is not None:
-            return Dataset(url, "netcdf", root)
+        read = classic.parse(data, len(file), url, lambda count, place: file[place : place + count])
+        if read is not None:
+            return Dataset(url, "netcdf", read[0], damage=read[1])
         if size > _HEADER:
             raise LimitError(f"{url} has a header of more than {_HEADER:,} bytes; copy the file to this machine")
         size *= 4

@@ -1,0 +1,257 @@
+"""The header of classic netCDF files (CDF-1, CDF-2 and CDF-5), parsed once for every reader, and strictly.
+
+Counts and sizes are compared with the file before anything is made of them.  The netCDF library has no such bounds, so
+it only gets files whose header stands here.
+
+Source: the netCDF classic and 64-bit data format specifications.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["DTYPES", "MAGIC", "Attribute", "CutError", "DamagedError", "Header", "ShortError", "Variable", "parse"]
+
+#: First bytes of the formats.
+MAGIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
+
+#: netCDF type numbers.
+_TYPES = {1: ">i1", 2: "S1", 3: ">i2", 4: ">i4", 5: ">f4", 6: ">f8", 7: ">u1", 8: ">u2", 9: ">u4", 10: ">i8", 11: ">u8"}
+DTYPES = {number: np.dtype(text) for number, text in _TYPES.items()}
+
+_DIMENSIONS, _VARIABLES, _ATTRIBUTES = 10, 11, 12
+
+#: Dimensions of one variable, as many as the netCDF library takes; elements and bytes of anything.
+_RANK, _LARGEST = 1024, 2**63
+
+#: Where the file has no room for so many items of a list, it is taken to be cut off, and for more to be damaged.
+_LIKELY = 2**16
+
+
+class DamagedError(Exception):
+    """What stands in the header cannot stand there."""
+
+
+class ShortError(Exception):
+    """The header goes on behind the bytes at hand, or behind the end of the file."""
+
+
+class CutError(ShortError):
+    """The header goes on behind the end of the file: more bytes of it would not help."""
+
+
+class Attribute(NamedTuple):
+    """An attribute as stored: name, number of its type, elements, and where its values begin and end."""
+
+    name: bytes
+    type: int
+    elements: int
+    begin: int
+    end: int
+
+
+class Variable(NamedTuple):
+    """A variable: numbers of its dimensions, and where its values begin."""
+
+    name: bytes
+    dims: tuple[int, ...]
+    attributes: list[Attribute]
+    type: int
+    begin: int
+
+
+class Header(NamedTuple):
+    """A whole header.
+
+    Parameters
+    ----------
+    dims : list of (bytes, int)
+        Names and lengths; 0 is the length of the record dimension.
+    attributes : list of Attribute
+        Of the file.
+    variables : list of Variable
+        In the order of the file.
+    records : int
+        How many there are.
+    record : int
+        Bytes from one record to the next.
+    end : int
+        Bytes that the file has if it is complete, but for padding behind the last value.
+    """
+
+    dims: list[tuple[bytes, int]]
+    attributes: list[Attribute]
+    variables: list[Variable]
+    records: int
+    record: int
+    end: int
+
+
+def parse(data: bytes | mmap.mmap, size: int) -> Header:
+    r"""Parse the header of a file.
+
+    Parameters
+    ----------
+    data : bytes or mmap
+        The file or its beginning.
+    size : int
+        Bytes of the file.
+
+    Raises
+    ------
+    DamagedError
+        If a value cannot be right; the message ends with the place.
+    ShortError
+        If the header goes on behind `data`; a `CutError` if it goes on behind the end of the file.
+
+    Examples
+    --------
+    >>> parse(b"CDF\1" + bytes(28), 32)
+    Header(dims=[], attributes=[], variables=[], records=0, record=0, end=0)
+    """
+    cursor = _Cursor(data, size)
+    try:
+        return cursor.header()
+    except DamagedError as error:
+        raise DamagedError(f"{error} at byte {cursor.at:,}") from None
+
+
+class _Cursor:
+    """Walks over the bytes of a header."""
+
+    def __init__(self, data: bytes | mmap.mmap, size: int) -> None:
+        if data[0:4] not in MAGIC:
+            raise DamagedError("it does not start like a classic netCDF file")
+        self.data, self.size, self.at = data, size, 4
+        self.version = data[3:4][0]
+        self.wide = self.version == 5
+        self._count = struct.Struct(">Q" if self.wide else ">I")
+        self._offset = struct.Struct(">I" if self.version == 1 else ">Q")
+        self._number = struct.Struct(">I")
+        # The largest lengths that the netCDF library writes.
+        self.longest = {1: 2**31 - 4, 2: 2**32 - 4, 5: 2**63 - 4}[self.version]
+
+    def take(self, form: struct.Struct) -> int:
+        end = self.at + form.size
+        if end > len(self.data):
+            raise ShortError if end <= self.size else CutError
+        value: int = form.unpack_from(self.data, self.at)[0]
+        self.at = end
+        return value
+
+    def skip(self, count: int) -> tuple[int, int]:
+        """Pass over so many bytes, padded to four; the last padding of all may be missing."""
+        begin = self.at
+        if count > self.size - begin:
+            raise CutError
+        if begin + count > len(self.data):
+            raise ShortError
+        self.at = begin + count + (-count & 3)
+        return begin, begin + count
+
+    def items(self, tag: int, least: int) -> Iterator[int]:
+        """Return the numbers of the items of a list, each of which has at least so many bytes."""
+        found, count = self.take(self._number), self.take(self._count)
+        if found != tag and (found or count):
+            raise DamagedError(f"found tag {found}, expected {tag}")
+        if count > (self.size - self.at) // least:
+            if count <= _LIKELY:
+                raise CutError
+            raise DamagedError(f"a list of {count:,} items, for which the file has no room")
+        return iter(range(count))
+
+    def name(self) -> bytes:
+        begin, end = self.skip(self.take(self._count))
+        if begin == end:
+            raise DamagedError("an empty name")
+        return self.data[begin:end]
+
+    def type(self) -> int:
+        number = self.take(self._number)
+        most = 11 if self.wide else 6
+        if not 1 <= number <= most:
+            raise DamagedError(f"found type number {number}, expected 1 to {most}")
+        return number
+
+    def attributes(self) -> list[Attribute]:
+        found = []
+        for _ in self.items(_ATTRIBUTES, 3 * self._count.size):
+            name, type_, count = self.name(), self.type(), self.take(self._count)
+            found.append(Attribute(name, type_, count, *self.skip(count * DTYPES[type_].itemsize)))
+        return found
+
+    def header(self) -> Header:
+        streaming = 2**64 - 1 if self.wide else 2**32 - 1
+        records = self.take(self._count)
+        dims: list[tuple[bytes, int]] = []
+        for _ in self.items(_DIMENSIONS, 2 * self._count.size):
+            name, length = self.name(), self.take(self._count)
+            if length > self.longest:
+                raise DamagedError(f"dimension {_shown(name)} has the length {length:,}")
+            if not length and any(not n for _, n in dims):
+                raise DamagedError(f"dimension {_shown(name)} is a second one that grows")
+            dims.append((name, length))
+        attributes = self.attributes()
+        variables = [self.variable(dims) for _ in self.items(_VARIABLES, 5 * self._count.size)]
+        if any(v.begin < self.at for v in variables if _bytes(v, dims)):
+            raise DamagedError("values that begin within the header")
+        return _placed(dims, attributes, variables, None if records == streaming else records, self.size)
+
+    def variable(self, dims: list[tuple[bytes, int]]) -> Variable:
+        name, rank = self.name(), self.take(self._count)
+        if rank > _RANK:
+            raise DamagedError(f"variable {_shown(name)} has {rank:,} dimensions")
+        ids = tuple(self.take(self._count) for _ in range(rank))
+        if any(d >= len(dims) for d in ids):
+            raise DamagedError(f"variable {_shown(name)} has dimension {max(ids)}, of {len(dims):,}")
+        if any(not dims[d][1] for d in ids[1:]):
+            raise DamagedError(f"variable {_shown(name)} has the dimension that grows behind another one")
+        attributes, type_ = self.attributes(), self.type()
+        self.take(self._count)  # its size, which follows from its shape
+        variable = Variable(name, ids, attributes, type_, self.take(self._offset))
+        if _bytes(variable, dims) >= _LARGEST or variable.begin >= _LARGEST:
+            raise DamagedError(f"variable {_shown(name)} has more values than can be")
+        return variable
+
+
+def _placed(
+    dims: list[tuple[bytes, int]],
+    attributes: list[Attribute],
+    variables: list[Variable],
+    records: int | None,
+    size: int,
+) -> Header:
+    """Return the header with the number of its records and its end."""
+    grown = [v for v in variables if v.dims and not dims[v.dims[0]][1]]
+    rows = [_bytes(v, dims) for v in grown]
+    # A single record variable is not padded.
+    record = rows[0] if len(rows) == 1 else sum(n + (-n & 3) for n in rows)
+    if records is None:
+        # The number of records of a file that was streamed follows from its size.
+        first = min((v.begin for v in grown), default=size)
+        records = max(size - first, 0) // record if record else 0
+    ends = [0]
+    for variable in variables:
+        row = _bytes(variable, dims)
+        whole = bool(variable.dims) and not dims[variable.dims[0]][1]
+        if row and (records or not whole):
+            ends.append(variable.begin + row + (record * (records - 1) if whole else 0))
+    if max(ends) >= _LARGEST:
+        raise DamagedError(f"{records:,} records of {record:,} bytes")
+    return Header(dims, attributes, variables, records, record, max(ends))
+
+
+def _bytes(variable: Variable, dims: list[tuple[bytes, int]]) -> int:
+    """Return the bytes of a variable, or of one record of it."""
+    # The dimension that grows has the length 0 and stands first.
+    return prod(dims[d][1] or 1 for d in variable.dims) * DTYPES[variable.type].itemsize
+
+
+def _shown(name: bytes) -> str:
+    return repr(name.decode("utf-8", "backslashreplace"))

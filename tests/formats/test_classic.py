@@ -1,0 +1,143 @@
+"""The header of classic files: as the netCDF library has it, and nothing that the file has no room for."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import netCDF4
+import numpy as np
+import pytest
+
+import cfagg
+from cfagg.errors import SourceError
+from cfagg.formats.classic import CutError, DamagedError, Header, ShortError, parse
+from cfagg.source import open_source
+
+FORMATS = {"NETCDF3_CLASSIC": 1, "NETCDF3_64BIT_OFFSET": 2, "NETCDF3_64BIT_DATA": 5}
+
+
+def written(path: Path, format_: str, records: int = 3, *, fill: bool = True) -> bytes:
+    with netCDF4.Dataset(path, "w", format=format_) as file:
+        file.title = "odd"
+        if not fill:
+            file.set_fill_off()
+        file.createDimension("time", None)
+        file.createDimension("x", 5)
+        file.createVariable("x", "i2", ("x",)).setncattr("n", np.arange(3))
+        for name in ("a", "b"):
+            file.createVariable(name, "i2", ("time", "x")).units = "K"
+        if fill:
+            file["x"][:] = np.arange(5)
+        if records:
+            file["b"][:] = np.ones((records, 5))
+    return path.read_bytes()
+
+
+def complaints(path: Path) -> list[str]:
+    try:
+        return [f.message for f in cfagg.check(path).findings if f.code.startswith("INT")]
+    except SourceError as error:
+        return [str(error)]
+
+
+def header(data: bytes) -> Header:
+    return parse(data, len(data))
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("records", [0, 1, 3])
+@pytest.mark.parametrize("fill", [True, False])
+def test_a_file_of_the_netcdf_library_is_never_shorter_than_its_header_says(
+    tmp_path: Path, format_: str, records: int, fill: bool
+) -> None:
+    data = written(tmp_path / "a.nc", format_, records, fill=fill)
+    found = header(data)
+    assert len(data) - 4 < found.end <= len(data) or (not records and not fill)
+    assert found.end <= len(data)
+    assert found.records == records
+    assert complaints(tmp_path / "a.nc") == []
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_wherever_a_file_is_cut_off_the_check_says_so(tmp_path: Path, format_: str) -> None:
+    whole = written(tmp_path / "a.nc", format_)
+    short = tmp_path / "short.nc"
+    end = header(whole).end
+    for size in range(8, end):
+        short.write_bytes(whole[:size])
+        (found,) = complaints(short)
+        assert "cut off" in found, size
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_header_that_goes_on_behind_the_bytes_at_hand_is_told_from_one_that_is_cut_off(
+    tmp_path: Path, format_: str
+) -> None:
+    whole = written(tmp_path / "a.nc", format_)
+    for size in range(4, 200):
+        with pytest.raises(ShortError) as short:
+            parse(whole[:size], len(whole))
+        assert not isinstance(short.value, CutError)
+        with pytest.raises(CutError):
+            parse(whole[:size], size)
+
+
+def made(version: int, dims: Any = (), variables: Any = (), records: int = 0, room: int = 200) -> bytes:
+    """A header with dimensions (name, length), and variables (name, ids, type, begin)."""
+    count, offset = (">Q" if version == 5 else ">I"), (">I" if version == 1 else ">Q")
+
+    def name(text: str) -> bytes:
+        return struct.pack(count, len(text)) + text.encode() + bytes(-len(text) % 4)
+
+    def listed(tag: int, items: list[bytes]) -> bytes:
+        return struct.pack(">I", tag if items else 0) + struct.pack(count, len(items)) + b"".join(items)
+
+    found = b"CDF" + bytes([version]) + struct.pack(count, records)
+    found += listed(10, [name(n) + struct.pack(count, length) for n, length in dims]) + listed(12, [])
+    rows = [
+        name(n)
+        + struct.pack(count, len(ids))
+        + b"".join(struct.pack(count, i) for i in ids)
+        + listed(12, [])
+        + struct.pack(">I", type_)
+        + struct.pack(count, 0)
+        + struct.pack(offset, begin)
+        for n, ids, type_, begin in variables
+    ]
+    return found + listed(11, rows) + bytes(room)
+
+
+WRONG: dict[str, bytes] = {
+    "more dimensions than fit": made(1)[:8] + struct.pack(">II", 10, 2**31) + bytes(100),
+    "more attributes than fit": made(1)[:16] + struct.pack(">II", 12, 2**30) + bytes(100),
+    "another tag": made(1)[:8] + struct.pack(">II", 99, 1) + bytes(100),
+    "no name": made(1, [("", 3)]),
+    "two dimensions that grow": made(1, [("a", 0), ("b", 0)]),
+    "a length of 2**31": made(1, [("a", 2**31)]),
+    "a length of 2**63": made(5, [("a", 2**63)]),
+    "a dimension that is not there": made(1, [("a", 2)], [("v", (7,), 4, 160)]),
+    "a dimension that grows behind another": made(1, [("a", 0), ("b", 2)], [("v", (1, 0), 4, 160)]),
+    "more values than can be": made(5, [("a", 2**62), ("b", 2**40)], [("v", (0, 1), 6, 300)]),
+    "values within the header": made(1, [("a", 2)], [("v", (0,), 4, 20)]),
+    "a type of CDF-5 in CDF-1": made(1, [("a", 2)], [("v", (0,), 9, 160)]),
+    "more records than can be": made(5, [("a", 0)], [("v", (0,), 6, 300)], records=2**63),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_damaged_header_is_refused_by_every_reader(tmp_path: Path, what: str) -> None:
+    with pytest.raises(DamagedError, match="at byte"):
+        header(WRONG[what])
+    path = tmp_path / "a.nc"
+    path.write_bytes(WRONG[what])
+    with pytest.raises(SourceError, match="damaged"):
+        open_source(path)
+    (found,) = complaints(path)
+    assert "damaged header" in found
+
+
+def test_what_was_made_to_be_wrong_is_right_without_its_fault() -> None:
+    assert header(made(1, [("a", 2)], [("v", (0,), 4, 160)])).end == 168
+    assert header(made(5, [("a", 2), ("b", 0)], [("v", (1, 0), 6, 300)], records=2)).end == 332
