@@ -40,7 +40,10 @@ def change(path: str, changes: Iterable[Change]) -> list[str]:
                     where = f"{one.path or ''}:{one.attribute}"
                     refused.append(f"{one.code}: {where}: the netCDF library does not let it be changed: {error}")
         finally:
-            file.close()
+            try:
+                file.close()
+            except (OSError, RuntimeError) as error:
+                raise TargetError(f"a copy of the file cannot be written: {error}; is the disk full?") from error
     return refused
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import pathlib
 import random
+import re
 import shutil
 import sys
 import tempfile
@@ -34,6 +35,10 @@ FAILING = {
 }  # fmt: skip
 
 
+#: Exit status where no fault can be injected.
+UNABLE = 77
+
+
 @dataclass
 class Tally:
     """What was done to one writer, and what was found."""
@@ -43,12 +48,14 @@ class Tally:
     errors: int = 0
     losses: int = 0
     points: int = 0
+    crashes: int = 0
     finds: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         return (
             f"{self.writer:24s} {self.points:5d} calls, {self.kills:4d} kills, {self.errors:4d} errors, "
             f"{self.losses:4d} power losses, {len(self.finds)} finds"
+            + (f" ({self.crashes} crashes of the netCDF library)" if self.crashes else "")
         )
 
 
@@ -60,6 +67,7 @@ class Stand:
         self.folder = home / "run"
         self.log = home / "log"
         self.pristine = home / "pristine"
+        self.crashes = 0
         self.folder.mkdir(parents=True)
         outcome = tracing.plain(lambda: writer.prepare(self.folder))
         assert outcome.status == 0, outcome.said
@@ -139,12 +147,17 @@ class Stand:
         self.reset()
         inject = f"{call}:error={error}:when={when}"
         outcome = tracing.run(lambda: self.writer.run(self.folder), self.log, inject=inject)
-        if outcome.status not in (0, 1, 2):
+        # Where nothing can be written any more, nothing can be said either.
+        mute = re.search(r"write\([12], .*INJECTED", self.log.read_text(errors="replace")) is not None
+        if outcome.status in (-11, -6) and "HDF5 objects open" in outcome.said:
+            # netCDF-C does not survive a file whose last bytes cannot be written; it is as if it had been killed.
+            self.crashes += 1
+            said = self.judge(("old", "new"))
+            return said and f"{inject}: {said}"
+        if outcome.status not in (0, 1, 2, 3 if mute else 2):
             return f"{inject}: status {outcome.status}: {outcome.said[-400:]}"
         lines = [line for line in outcome.said.splitlines() if not line.startswith(("note", "warning: "))]
         bug = "unexpected" in outcome.said or "Traceback" in outcome.said
-        # Where nothing can be written any more, nothing can be said either.
-        mute = when.endswith("+") and call == "write" and not outcome.said
         if bug or (
             outcome.status == 2 and not mute and not any("error: " in line or "not checked: " in line for line in lines)
         ):
@@ -243,6 +256,7 @@ def torment(writer: Writer, home: pathlib.Path, kills: int, errors: int, losses:
         tally.errors += 1
         if said:
             tally.finds.append(said)
+    tally.crashes = stand.crashes
     if losses:
         for said in stand.lose_power(chance, losses, 2):
             tally.losses += 1
@@ -263,7 +277,7 @@ def main(arguments: list[str]) -> int:
     reason = tracing.works()
     if reason:
         print(reason)
-        return 2
+        return UNABLE
     finds = 0
     for name in args.writers or WRITERS:
         with tempfile.TemporaryDirectory(dir=args.folder) as home:
