@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfagg.errors import TargetError
+from cfagg.readers.hdf5_file import release
 from cfagg.readers.locks import LIBRARY
+from cfagg.readers.netcdf import check_file
+from cfagg.storage.files import CONTEXT_SOURCE, open_regular
 
 if TYPE_CHECKING:
     from cfagg.checking.fixing import Change
@@ -21,6 +24,8 @@ def change(path: str, changes: Iterable[Change]) -> list[str]:
 
     Raises
     ------
+    AccessError, SourceError
+        If the netCDF library would follow the file to another one, or it is damaged.
     TargetError
         If the netCDF library does not open the file for writing.
     """
@@ -28,6 +33,10 @@ def change(path: str, changes: Iterable[Change]) -> list[str]:
 
     refused = []
     with LIBRARY:
+        with open_regular(path) as handle:
+            # The library follows links out of a file also where it only changes attributes.
+            check_file(handle, CONTEXT_SOURCE)
+            release(handle)
         try:
             file = netCDF4.Dataset(path, "a")
         except (OSError, RuntimeError) as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -25,6 +26,7 @@ from cfagg.checking.progress import task
 from cfagg.checking.references import Resolver
 from cfagg.checking.uris import scheme_of
 from cfagg.errors import AccessError, CfaggError, UnsupportedError
+from cfagg.storage.files import open_regular
 
 __all__ = ["Problem", "Survey", "survey"]
 
@@ -119,7 +121,7 @@ def survey(c: Context) -> Survey:
                 continue
             uses.setdefault(path, []).append(use)
     with task("fragments", len(uses)) as step:
-        for problem in _opened(uses, step):
+        for problem in _opened(uses, access, step) if access is not None else ():
             found.add(problem)
     return found
 
@@ -161,7 +163,7 @@ def _path(name: str, description: Description) -> str:
     return unquote(name) if "%" in name else name
 
 
-def _opened(uses: dict[str, list[_Use]], step: object) -> Iterator[Problem]:
+def _opened(uses: dict[str, list[_Use]], access: Access, step: object) -> Iterator[Problem]:
     """Yield the problems of all files, in their order."""
     tell = step if callable(step) else None
     names = list(uses)
@@ -169,13 +171,13 @@ def _opened(uses: dict[str, list[_Use]], step: object) -> Iterator[Problem]:
     workers = min(len(batches), 2 * (os.cpu_count() or 1), 16)
     if workers <= 1:
         for batch in batches:
-            yield from _files(batch, uses, tell)
+            yield from _files(batch, uses, access, tell)
         return
     with ThreadPoolExecutor(workers) as pool:
         waiting: list[Future[list[Problem]]] = []
         try:
             for batch in batches:
-                waiting.append(pool.submit(_files, batch, uses, tell))
+                waiting.append(pool.submit(_files, batch, uses, access, tell))
                 if len(waiting) > _WAITING:
                     yield from waiting.pop(0).result()
             while waiting:
@@ -185,31 +187,38 @@ def _opened(uses: dict[str, list[_Use]], step: object) -> Iterator[Problem]:
                 future.cancel()
 
 
-def _files(paths: list[str], uses: dict[str, list[_Use]], tell: object) -> list[Problem]:
+def _files(paths: list[str], uses: dict[str, list[_Use]], access: Access, tell: object) -> list[Problem]:
     """Return the problems of some files."""
     found: list[Problem] = []
     for path in paths:
-        found += _file(path, uses[path])
+        found += _file(path, uses[path], access)
         if callable(tell):
             tell()
     return found
 
 
-def _file(path: str, uses: list[_Use]) -> list[Problem]:
+def _file(path: str, uses: list[_Use], access: Access) -> list[Problem]:
     """Return the problems of one file."""
-    from cfagg.checking.opening import open_dataset
+    from cfagg.checking.opening import open_dataset, open_file
 
     others = [u for u in uses if not _is_readable(u)]
     uses = [u for u in uses if _is_readable(u)]
-    found = []
-    if others and not os.path.exists(path):  # noqa: PTH110
-        found += [Problem("REF003", u.description.variable, _about(u, "there is no such file")) for u in others]
+    found = [_unread(path, u) for u in others]
     if not uses:
         return found
     try:
-        with open_dataset(path) as dataset:
+        with ExitStack() as stack:
+            if os.path.isdir(path):  # noqa: PTH112
+                dataset = stack.enter_context(open_dataset(path))
+            else:
+                # What was opened is judged and read, whatever takes its place meanwhile.
+                handle = stack.enter_context(open_regular(path))
+                access.judge(handle.real, path)
+                dataset = stack.enter_context(open_file(handle.library_path, path))
             for use in uses:
                 found += _check(dataset, use, path)
+    except (AccessError, UnsupportedError) as error:
+        found += [Problem("REF002", u.description.variable, _about(u, error.message)) for u in uses]
     except CfaggError as error:
         found += [Problem("REF003", u.description.variable, _about(u, error.message)) for u in uses]
     except Exception as error:  # noqa: BLE001 - a file may be damaged in any way; this is what is looked for
@@ -218,12 +227,25 @@ def _file(path: str, uses: list[_Use]) -> list[Problem]:
     return found
 
 
+def _unread(path: str, use: _Use) -> Problem:
+    """Return what is to be said of fragments in a format that is not looked into."""
+    if not os.path.exists(path):  # noqa: PTH110
+        return Problem("REF003", use.description.variable, _about(use, "there is no such file"))
+    message = f"not checked: fragments in the format {_format(use)!r} are not read; convert them to netCDF"
+    return Problem("REF003", use.description.variable, _about(use, message), "warning")
+
+
+def _format(use: _Use) -> str | None:
+    """Return the name of the format that fragments are said to have."""
+    aggregation = use.description.aggregation
+    return None if aggregation is None else aggregation.partitions.layout_of(int(use.fragments[0])).format
+
+
 def _is_readable(use: _Use) -> bool:
     """Return whether fragments are in a format that is looked into."""
-    aggregation = use.description.aggregation
-    if aggregation is None:
+    if use.description.aggregation is None:
         return False
-    name = aggregation.partitions.layout_of(int(use.fragments[0])).format
+    name = _format(use)
     return name is None or name.lower().startswith(("netcdf", "nc", "hdf5", "zarr"))
 
 

@@ -11,7 +11,7 @@ from cfagg.checking.options import Options
 from cfagg.checking.sources.standard_input import StandardInput, spooled
 from cfagg.errors import LimitError, SourceError
 
-__all__ = ["open_dataset"]
+__all__ = ["open_dataset", "open_file"]
 
 #: Bytes of the longest text in CDL.
 _CDL = 1 << 26
@@ -52,6 +52,26 @@ def open_dataset(source: Any, *, options: Options | None = None) -> Dataset:
         if dataset.close is not None:
             dataset.close()
         raise
+
+
+def open_file(path: str, name: str) -> Dataset:
+    """Return the model of one file, to be closed or used in a ``with`` statement.
+
+    Parameters
+    ----------
+    path : str
+        What is opened, for instance the name of a file that is open already.
+    name : str
+        What the file is called.
+
+    Raises
+    ------
+    SourceError, LimitError
+        As `open_dataset`.
+    """
+    dataset = _with_aggregations(_file(path, name))
+    dataset.path = name
+    return dataset
 
 
 def _with_aggregations(dataset: Dataset) -> Dataset:

@@ -63,20 +63,20 @@ def stored_chunks(path: str, group: str, variable: Variable | Aggregation, acces
         if partitions.part_text(i) is not None:
             return None
         file = access.resolve(partitions.file_name(i))
-        found = _located(file, partitions.address_name(i) or variable.name, group)
+        found = _located(file, partitions.address_name(i) or variable.name, group, access)
         if found is not None and len(found) == len(layout.dims):
             sizes = dict(zip(layout.dims, found, strict=True))
             return tuple(sizes.get(d, 1) for d in variable.dims)
     return None
 
 
-def _located(path: str, address: str, group: str) -> tuple[int, ...] | None:
+def _located(path: str, address: str, group: str, access: Access | None = None) -> tuple[int, ...] | None:
     """Return the chunks of one variable of one file."""
     from cfagg.readers import locate
     from cfagg.storage.files import Context
 
     try:
-        found: Any = locate(path, address, Context(), group).chunks
+        found: Any = locate(path, address, Context(), group, None if access is None else access.judge).chunks
     except (FragmentNotFoundError, FragmentReadError):
         # Reading it raises in its turn, with the partition's place, or fills it where that was asked for.
         return None

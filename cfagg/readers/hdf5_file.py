@@ -7,7 +7,7 @@ from typing import Any
 from cfagg.readers.pool import Pool
 from cfagg.storage.files import Handle
 
-__all__ = ["ERRORS", "file_of", "open_hdf5"]
+__all__ = ["ERRORS", "file_of", "open_hdf5", "release"]
 
 #: What h5py raises about a damaged file.
 ERRORS = (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError, OverflowError)
@@ -52,3 +52,8 @@ _pool = Pool(_open, _close)
 def file_of(handle: Handle) -> Any:
     """Return the low-level file of a handle; the library lock is held."""
     return _pool.get(handle)
+
+
+def release(handle: Handle) -> None:
+    """Close a file, so that it can be opened for writing; the library lock is held."""
+    _pool.drop(handle)

@@ -86,6 +86,11 @@ class Pool:
             raise OSError(errno.ESTALE, "it was written or replaced while it was opened")
         return opened
 
+    def drop(self, handle: Handle) -> None:
+        """Close a file, if the library has it open."""
+        if self.has(handle):
+            self.closes(self.held.pop(handle.key))
+
     def shrink(self, limit: int) -> bool:
         """Close files until at most `limit` are open; return whether there were more."""
         more = len(self.held) > max(limit, 0)

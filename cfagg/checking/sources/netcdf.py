@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import stat
 
 from cfagg.checking.model import Dataset
 from cfagg.checking.sources import classic
 from cfagg.errors import SourceError, SourceNotFoundError
+from cfagg.storage.files import open_regular
 
 __all__ = ["MAGIC_HDF5", "open_netcdf"]
 
@@ -73,15 +73,12 @@ def first_bytes(path: str, source: str, count: int = 512) -> bytes:
         If it is none or cannot be read.
     """
     try:
-        regular = stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116 - Path costs as much as the rest
-        if regular:
-            with open(path, "rb") as file:  # noqa: PTH123
-                return file.read(count)
-    except FileNotFoundError as error:
+        with open_regular(path) as handle:
+            return handle.some(count, 0)
+    except SourceNotFoundError as error:
         raise SourceNotFoundError(f"{source} is not there: there is no file or directory of that name") from error
-    except (OSError, ValueError) as error:
-        raise SourceError(f"{source} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    raise SourceError(f"{source} is neither a file nor a directory: it cannot be checked")
+    except SourceError as error:
+        raise SourceError(f"{source} cannot be checked: {error.message.replace(path, 'it')}") from error
 
 
 def _behind_user_block(path: str) -> bool:

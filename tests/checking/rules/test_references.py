@@ -11,6 +11,7 @@ from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
 from cfagg.checking.progress import listening
 from cfagg.checking.sources.cdl import parse_cdl
+from tests import nca_files
 from tests.checking.writing import write_cdl
 
 YEAR = """netcdf year {
@@ -272,3 +273,42 @@ def test_text_without_a_place_has_no_files_beside_it() -> None:
 def test_a_dataset_of_an_older_version_is_told_that_it_has_aggregations(tmp_path: Path) -> None:
     text = YEAR.replace("CF-1.13", "CF-1.12")
     assert found(year(tmp_path, text=text)) == [("REF011", "warning")]
+
+
+@pytest.mark.parametrize("name", ["PP", "pp", "um"])
+def test_fragments_in_a_format_that_is_not_read_are_said_to_be_unchecked(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a.pp").write_bytes(b"anything")
+    for file, severity in (("a.pp", "warning"), ("gone.pp", "error")):
+        content = nca_files.array(
+            ["t"],
+            [[0, 3]],
+            lambda *_: {"data": {"file": file, "ncvar": "tas", "shape": [3]}, "format": name},  # noqa: B023
+        )
+        path = nca_files.aggregation(tmp_path / f"{file}.nca", "tas", "f4", {"t": 3}, content, {"units": "K"})
+        told = [f for f in check(path).findings if f.code == "REF003"]
+        assert [f.severity for f in told] == [severity]
+        if severity == "warning":
+            assert f"not checked: fragments in the format '{name}' are not read" in told[0].message
+
+
+def test_a_fragment_that_becomes_a_link_while_it_is_opened_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cfagg.storage import files
+
+    path = year(tmp_path)
+    outside = tmp_path.parent / f"{tmp_path.name}.outside.nc"
+    (tmp_path / "b.nc").rename(outside)
+    (tmp_path / "b.nc").touch()
+    opened = files._open
+
+    def swaps(name: str, context: files.Context) -> int:
+        if name == str(tmp_path / "b.nc") and not (tmp_path / "b.nc").is_symlink():
+            (tmp_path / "b.nc").unlink()
+            (tmp_path / "b.nc").symlink_to(outside)
+        return opened(name, context)
+
+    monkeypatch.setattr(files, "_open", swaps)
+    (told,) = [f for f in check(path).findings if f.code != "REF001"]
+    assert told.code == "REF002"
+    assert str(outside) in told.message

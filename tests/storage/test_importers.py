@@ -1,0 +1,86 @@
+"""Who may import what reads or decodes untrusted bytes: named modules only, deferred imports included."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.test_layers import SOURCES, imports, name_of, within
+
+#: Library -> the modules of the package that import it.
+IMPORTERS = {
+    "netCDF4": {
+        "cfagg/readers/netcdf.py",  # reads what `check_file` admitted
+        "cfagg/checking/fixing_netcdf.py",  # changes attributes of what `check_file` admitted
+        "cfagg/observations/exchange/netcdf_write.py",  # writes
+        "cfagg/demo.py",  # its own files
+        "cfagg/source.py",  # a type only
+    },
+    "h5py": {
+        "cfagg/readers/hdf5_file.py",  # opens
+        "cfagg/readers/hdf5_links.py",  # lists what leads out of a file
+        "cfagg/readers/hdf5_proof.py",  # proves attributes
+        "cfagg/readers/hdf5.py",  # reads what the gate admitted
+        "cfagg/checking/sources/hdf5.py",  # follows no link out of a file
+        "cfagg/checking/sources/hdf5_fast.py",
+        "cfagg/checking/sources/hdf5_values.py",  # reads nothing that stands in other files
+        "cfagg/checking/sources/url.py",
+    },
+    "isal": {"cfagg/fastzlib.py"},
+    "bz2": {"cfagg/formats/codecs.py"},
+    "lzma": {"cfagg/formats/codecs.py"},
+    "zlib": {"cfagg/fastzlib.py", "cfagg/checking/lookup.py", "cfagg/conversion/codecs.py"},
+}
+
+
+@pytest.mark.parametrize("library", IMPORTERS)
+def test_only_these_modules_import_the_library(library):
+    users = {name_of(p) for p in SOURCES for _, module in imports(p) if within(module, {library})}
+    assert users == IMPORTERS[library]
+
+
+def test_no_module_gets_the_libraries_by_another_way():
+    found = []
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in (
+                "import_module",
+                "__import__",
+            ):
+                found += [
+                    f"{name_of(path)}:{node.lineno}"
+                    for a in node.args
+                    if isinstance(a, ast.Constant) and str(a.value).partition(".")[0] in IMPORTERS
+                ]
+    assert not found
+
+
+#: Functions that read values of untrusted files, by module: each takes the token of the gate.
+READERS = {
+    "cfagg/readers/contiguous.py": {"read"},
+    "cfagg/readers/hdf5_chunks.py": {"read", "scan"},
+    "cfagg/readers/hdf5.py": {"read", "dataset"},
+    "cfagg/readers/netcdf.py": {"read"},
+}
+
+
+@pytest.mark.parametrize("module", READERS)
+def test_what_reads_values_takes_the_token_of_the_gate(module):
+    (path,) = [p for p in SOURCES if name_of(p) == module]
+    functions = {f.name: f for f in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(f, ast.FunctionDef)}
+    assert READERS[module] <= set(functions)
+    for name in READERS[module]:
+        first = functions[name].args.args[0]
+        assert (first.arg, ast.unparse(first.annotation)) == ("checked", "Checked")
+
+
+def test_tokens_are_asked_for_in_named_modules_only():
+    """Everybody else reads through `cfagg.readers.read`, which asks the gate itself."""
+    users = {name_of(p) for p in SOURCES if "admit(" in p.read_text(encoding="utf-8")}
+    assert users == {
+        "cfagg/storage/gate.py",
+        "cfagg/readers/find.py",
+        "cfagg/readers/hdf5.py",
+        "cfagg/readers/netcdf.py",
+    }
