@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Anomaly", "anomalies", "coordinates_of", "covered", "selectors", "standard_name", "unnamed"]
 
-#: How a norm may relate to the coordinates of its data (the three cases of section 7.5); 0 is none of them.
+#: How a norm may relate to the coordinates of its data (the three cases of section 7.5); 0 is not one of them.
 Case = Literal[0, 1, 2, 3]
 
 

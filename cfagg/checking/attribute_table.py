@@ -28,7 +28,7 @@ class Attribute(NamedTuple):
     uses : tuple of (int, frozenset of str)
         From which minor version of CF 1 on it may be used where: the abbreviations of the table (``C`` coordinate data,
         ``D`` data variables, ``G`` global, ``Gr`` groups, ``M`` geometry containers, ``Q`` quantization containers,
-        ``Do`` domain variables, ``BI`` and ``BO`` boundary variables, ``A`` aggregation variables, ``-`` others).
+        ``Do`` domain variables, ``BI`` and ``BO`` bounds variables, ``A`` aggregation variables, ``-`` others).
     """
 
     name: str

@@ -232,7 +232,7 @@ class _Parser:
         if self._ahead.startswith("("):
             intervals, comment = self._comment(self._next(), names)
         elif self._ahead == "interval:" and _NUMBER.fullmatch(self._after):
-            self._comment_problems.append(f"'interval: {self._after}' stands outside of parentheses; put it into them")
+            self._comment_problems.append(f"'interval: {self._after}' is outside the parentheses; put it inside")
             while self._ahead and (not _is_name(self._ahead) or self._ahead in ("interval:", "comment:")):
                 self._at += 1
             return Entry(tuple(names), method, where, over, within, period, norm)
@@ -309,7 +309,7 @@ class _Parser:
         near = next((w for w in words if w.lower().startswith("interval:")), None)
         if near is not None:
             self._comment_doubts.append(
-                f"{near!r} is read as free text; intervals stand first in the parentheses, as in '(interval: 1 day)'"
+                f"{near!r} is read as free text; intervals come first in the parentheses, as in '(interval: 1 day)'"
             )
 
 
@@ -324,7 +324,7 @@ def _is_name(word: str) -> bool:
 
 def _unexpected(word: str, method: str = "") -> str:
     if word.startswith("("):
-        return "a comment stands where a name and a colon are expected"
+        return "there is a comment where a name and a colon are expected"
     if ":" in word[:-1]:
         return f"{word!r} where a name and a colon are expected; is a blank missing after the colon?"
     after = f" after the method {method!r}" if method else ""

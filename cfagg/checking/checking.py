@@ -191,7 +191,7 @@ def check_or_tell(
 
 
 def could_not(source: Any, why: str) -> Checked:
-    """Return what is told of a source that could not be checked."""
+    """Return the result for a source that could not be checked."""
     finding = Finding("INT003", "error", None, None, f"not checked: {why}")
     return Checked(named(source), None, (finding,), failure=why)
 

@@ -167,7 +167,7 @@ def _read(path: Path) -> Settings | None:
     if not own and b"cfagg" not in raw:
         return None
     if len(raw) > _LARGEST:
-        raise SourceError(f"{path} has more than {_LARGEST:,} bytes; that is no configuration")
+        raise SourceError(f"{path} has more than {_LARGEST:,} bytes; too large for a configuration")
     import tomllib
 
     try:

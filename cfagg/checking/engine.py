@@ -119,7 +119,7 @@ def _run_one(rule: Rule, context: Context, result: Result) -> None:
     except (NotApplicable, LimitError, AccessError) as reason:
         result.skipped[rule.code] = str(reason)
     except FragmentReadError as reason:
-        # Several rules stumble over the same damage: it is told once.
+        # Several rules stumble over the same damage: it is reported once.
         result.skipped[rule.code] = str(reason)
         damage = Finding("INT003", "error", None, None, str(reason))
         if damage not in result.findings:

@@ -1,4 +1,4 @@
-"""What is told of a rule: why there is one, an example that breaks it and one that does not.
+"""What is said about a rule: why there is one, an example that breaks it and one that does not.
 
 They stand in ``explanations/*.toml``, one table for each rule::
 

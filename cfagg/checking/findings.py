@@ -17,7 +17,7 @@ Severity = Literal["error", "warning", "info"]
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change of one attribute that would put a finding right.
+    """A change of one attribute that would fix a finding.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ class Hit(NamedTuple):
     message : str
         What was found and what was expected, in one plain sentence.
     severity : str, optional
-        Where it is other than the rule's own, for instance where two readings of the text are possible.
+        Where it is other than the rule's own, for example where two readings of the text are possible.
     fix : tuple of Edit
-        What would put it right.
+        What would fix it.
     """
 
     where: Variable | Group | None
@@ -77,7 +77,7 @@ class Finding:
     code : str
         The rule.
     severity : {"error", "warning", "info"}
-        How grave it is.
+        How severe it is.
     variable : str or None
         Path of the variable or group, `None` for the dataset.
     attribute : str or None
@@ -85,7 +85,7 @@ class Finding:
     message : str
         What was found and what was expected.
     fix : tuple of Edit
-        What would put it right.
+        What would fix it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Putting right what a check found: the changes that findings propose, shown as a difference and written to a copy.
+"""Fixing what a check found: the changes that findings propose, shown as a difference and written to a copy.
 
 Only attributes are changed.  A dataset is never changed in place unless that is asked for, and then a finished copy
 takes its place.  What was written is checked again.
@@ -99,7 +99,7 @@ def fix(
     overwrite: bool = False,
     options: Options | None = None,
 ) -> Fixed:
-    """Put right what can be put right without a human's decision.
+    """Fix what can be fixed without a decision by the user.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def fix(
             f"{place} is {dataset.format} and cannot be changed; netCDF files and Zarr stores on this machine can"
         )
     if not in_place and not overwrite and Path(target).exists():
-        raise TargetExistsError(f"{target} is there already; pass overwrite=True or --overwrite to replace it")
+        raise TargetExistsError(f"{target} exists already; pass overwrite=True or --overwrite to replace it")
     if not in_place and Path(target).exists() and Path(target).samefile(place):
         raise TargetExistsError(f"{target} is the source itself; pass in_place=True or --in-place to replace it")
     fixed.remaining = _write(form, place, target, fixed, found, options)
@@ -247,7 +247,7 @@ def _write(form: str, source: str, target: str, fixed: Fixed, before: list[Findi
         worse = [f for f in after if f.severity == "error" and (f.code, f.variable) not in known]
         if worse:
             raise TargetError(
-                f"{target} is not written: the changes would bring errors that {source} has not, the first of them: "
+                f"{target} is not written: the changes would bring errors that {source} lacks, the first of them: "
                 f"{worse[0]}; leave out its cause with --ignore"
             )
         finished(copy, target)

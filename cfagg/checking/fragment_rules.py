@@ -101,7 +101,7 @@ def _order(fragment: Variable, wanted: Wanted) -> Iterator[Found]:
         found = ", ".join(n for n, _ in own)
         message = (
             f"{fragment.path!r} has the dimensions ({found}), of the same sizes as the expected "
-            f"({', '.join(expected)}) but in another order; its values would come to wrong places"
+            f"({', '.join(expected)}) but in another order; its values would end up in the wrong places"
         )
         yield "REF006", message, None
         return
@@ -114,7 +114,7 @@ def _order(fragment: Variable, wanted: Wanted) -> Iterator[Found]:
         if other is not None:
             message = (
                 f"dimension {here!r} of {fragment.path!r} has the coordinates of {other!r}, where {name!r} of the same "
-                "size is expected; its values would come to wrong places"
+                "size is expected; its values would end up in the wrong places"
             )
             yield "REF006", message, None
             return
@@ -137,9 +137,7 @@ def _kind(fragment: Variable, master: Variable) -> Iterator[Found]:
             None,
         )
     elif fragment.kind == "float" and master.kind == "integer" and "scale_factor" not in fragment.attributes:
-        message = (
-            f"{fragment.path!r} is of type {fragment.dtype}; as {master.dtype} it loses what stands behind the point"
-        )
+        message = f"{fragment.path!r} is of type {fragment.dtype}; as {master.dtype} it would lose its decimal places"
         yield "REF008", message, "warning"
 
 
@@ -187,6 +185,6 @@ def _missing(fragment: Variable, master: Variable) -> Iterator[Found]:
         if own is not None:
             message = (
                 f"{fragment.path!r} has missing values by {own}, but the aggregation defines none; "
-                "give it a _FillValue that is no valid value of any fragment"
+                "give it a _FillValue that is not a valid value of any fragment"
             )
             yield "REF009", message, None

@@ -111,7 +111,7 @@ def survey(c: Context) -> Survey:
                     found.add(problem)
                 continue
             if access is None:
-                message = "it is not opened, since fragments are looked for beside a local file or store only"
+                message = "it is not opened, since fragments are looked for only next to a local file or store"
                 found.add(Problem("REF002", description.variable, _about(use, message)), len(use.fragments))
                 continue
             try:
@@ -155,7 +155,7 @@ def _path(name: str, description: Description) -> str:
         try:
             parts = urlsplit(name)
         except ValueError as error:
-            raise UnsupportedError(f"{name[:200]!r} is no URI: {error}") from error
+            raise UnsupportedError(f"{name[:200]!r} is not a URI: {error}") from error
         if parts.netloc in ("", "localhost"):
             return unquote(parts.path)
     if scheme is not None:
@@ -276,14 +276,12 @@ def _check(dataset: Dataset, use: _Use, path: str) -> Iterator[Problem]:
         name = partitions.address_name(fragment)
         one = use._replace(fragments=np.array([fragment]))
         if name is None:
-            yield Problem("REF004", master, _about(one, "nothing says which variable it is"))
+            yield Problem("REF004", master, _about(one, "it is unclear which variable it is"))
             continue
         target = _target(dataset, resolver, name, group)
         if target is None:
             if name not in absent:
-                yield Problem(
-                    "REF004", master, _about(one, f"there is no variable {name!r} in it; name the one that is meant")
-                )
+                yield Problem("REF004", master, _about(one, f"there is no variable {name!r} in it; correct the name"))
             absent.add(name)
             continue
         extent = tuple(b - a for a, b in aggregation.grid.extent(_index(use, fragment)))

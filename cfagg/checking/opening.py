@@ -115,7 +115,7 @@ def _local(url: str) -> str:
 
 def _path(path: str, options: Options) -> Dataset:
     if not path or "\0" in path:
-        raise SourceError(f"{path!r} is no name of a file")
+        raise SourceError(f"{path!r} is not a file name")
     if os.path.isdir(path):  # noqa: PTH112 - Path costs more
         from cfagg.checking.sources.zarr import open_zarr
 
@@ -165,6 +165,6 @@ def _cdl(path: str, name: str) -> Dataset:
     try:
         dataset = parse_cdl(raw.decode("utf-8-sig"), name)
     except UnicodeDecodeError as error:
-        raise SourceError(f"{name} is no text in UTF-8: {error}") from error
+        raise SourceError(f"{name} is not UTF-8 text: {error}") from error
     dataset.path = path
     return dataset

@@ -6,7 +6,7 @@ In the ``pyproject.toml`` of such a package::
     acdd = "acdd_rules:rules"
 
 The object is a function without arguments that returns `Rule` objects, or a module with a list ``RULES`` of them.  A
-package that fails is told as a finding ``INT002`` of every dataset, and the other rules go on.
+package that fails is reported as a finding ``INT002`` of every dataset, and the other rules go on.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def collected(entries: Iterable[tuple[str, Any]], known: Collection[str]) -> Loa
         for one in given:
             wrong = _wrong(one, known, rules)
             if wrong:
-                problems.append(f"a rule of the plug-in {name!r} is left out: {wrong}")
+                problems.append(f"a rule of the plug-in {name!r} is ignored: {wrong}")
             else:
                 rules[one.code] = one
     return Loaded(rules, tuple(problems))

@@ -12,14 +12,14 @@ from cfagg.checking.findings import Finding, Severity
 
 __all__ = ["ORDER", "Checked", "Report", "by_gravity", "counted"]
 
-#: Severities, the gravest first.
+#: Severities, most severe first.
 ORDER: tuple[Severity, ...] = ("error", "warning", "info")
 
 _RANK = {severity: rank for rank, severity in enumerate(ORDER)}
 
 
 def by_gravity(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings grouped by variable; the variables with the gravest come first, and so in each.
+    """Return findings grouped by variable; the variables with the most severe come first, and so in each.
 
     Variables otherwise keep the order in which the findings name them.
     """
@@ -54,7 +54,7 @@ class Checked:
     cf_version : str or None
         The version of CF that it was checked against, such as ``"1.8"``; `None` where it could not be opened.
     findings : tuple of Finding
-        Grouped by variable, the gravest first.
+        Grouped by variable, most severe first.
     skipped : mapping of str to str
         Rules that were not run, by code, and why.
     ran : tuple of str

@@ -1,6 +1,6 @@
 """What each variable of a dataset is there for, from who refers to it and how.
 
-A variable that nothing refers to, and that is no coordinate variable and no container, is a data variable.
+A variable that nothing refers to, and that is not a coordinate variable and no container, is a data variable.
 """
 
 from __future__ import annotations
@@ -99,12 +99,12 @@ class Roles:
 
     @cached_property
     def bounds(self) -> set[Variable]:
-        """Boundary variables of cells."""
+        """Bounds variables of cells."""
         return self.named_by("bounds")
 
     @cached_property
     def climatology(self) -> set[Variable]:
-        """Boundary variables of climatologies."""
+        """Bounds variables of climatologies."""
         return self.named_by("climatology")
 
     @cached_property

@@ -170,14 +170,14 @@ def unsound(c: Context, v: Variable, parts: list[Mapped]) -> Iterator[str]:
         for kind, named in seen.items():
             name = getattr(part, kind)
             if name and name in named:
-                yield f"{name!r} is mapped twice; each {kind} name stands once"
+                yield f"{name!r} is mapped twice; each {kind} name occurs once"
             named.add(name)
         for kind in ("interpolated", "subsampled", "subarea"):
             name, dimension = getattr(part, kind), getattr(part, f"{kind}_dimension")
             if name and dimension is None:
                 yield f"there is no dimension {name!r}; expected the {kind} dimension"
             elif name and kind == "interpolated" and any(dimension not in p for p in parents):
-                yield f"{name!r} is no dimension of the data variable that is interpolated"
+                yield f"{name!r} is not a dimension of the data variable that is interpolated"
             elif name and kind != "interpolated" and any(dimension in p for p in parents):
                 yield f"the {kind} dimension {name!r} is one of the data variable; expected one of its own"
 

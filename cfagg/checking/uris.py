@@ -44,8 +44,8 @@ def problem_of(text: str) -> str | None:
     if _DRIVE.match(text):
         return "begins with the letter of a drive: write an absolute URI such as 'file:///C:/data/a.nc'"
     if not _SCHEME.match(text) and ":" in re.split("[/?#]", text, maxsplit=1)[0]:
-        return "has a ':' in its first part, which is no scheme: begin a relative path with './'"
+        return "has a ':' in its first part, which is not a scheme: begin a relative path with './'"
     odd = _ODD.search(text)
     if odd is None:
         return None
-    return f"holds {odd[0]!r}, which a URI writes as '%' and two digits: encode it, for instance a blank as '%20'"
+    return f"holds {odd[0]!r}, which a URI writes as '%' and two digits: encode it, for example a blank as '%20'"

@@ -63,6 +63,6 @@ def claimed(conventions: str) -> list[str]:
     >>> claimed("CF-1.8 ACDD-1.3"), claimed("ACDD-1.3, CF-9.9")
     (['CF-1.8'], ['CF-9.9'])
     """
-    # No list of conventions is longer; each word is told once.
+    # No list of conventions is longer; each word is reported once.
     words = dict.fromkeys(conventions[: 1 << 16].replace(",", " ").split())
     return [w for w in words if re.fullmatch(r"CF-\d+\.\d+(-draft)?", w)]

@@ -117,7 +117,7 @@ def _read(text: str) -> str | None:
             if len(open_) >= _DEEPEST:
                 return f"it is nested more than {_DEEPEST} deep"
             if not open_ and word[0].upper() not in _WHOLE:
-                return f"{word[0]!r} is no kind of coordinate reference system"
+                return f"{word[0]!r} is not a kind of coordinate reference system"
             open_.append(_Node(word[0].upper(), "]" if found == "[" else ")"))
             word, expect = None, "a value"
             continue
@@ -147,7 +147,7 @@ def _read(text: str) -> str | None:
         return f"it ends before {open_[-1].keyword} is closed"
     if expect == "the end":
         return None
-    return "it is empty" if word is None else f"{word[0]!r} has no brackets behind it"
+    return "it is empty" if word is None else f"{word[0]!r} has no brackets after it"
 
 
 def _judged(node: _Node) -> str | None:

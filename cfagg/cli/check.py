@@ -31,7 +31,7 @@ examples:
   ncdump -h model.nc | cfagg check -
   cfagg explain UNI001
 
-Sources are netCDF files, Zarr stores, aggregations, CDL text (.cdl) and URLs; a directory that is no store stands for
+Sources are netCDF files, Zarr stores, aggregations, CDL text (.cdl) and URLs; a directory that is not a store means
 all of these below it. Settings are read from the nearest cfagg.toml ([check]) or pyproject.toml ([tool.cfagg.check]).
 
 exit status: 0 no errors (there may be warnings), 1 errors, 2 wrong usage, or something could not be checked
@@ -56,7 +56,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         nargs="+",
         help="a file, store, directory or URL; - reads one dataset from standard input",
     )
-    what = parser.add_argument_group("what is checked")
+    what = parser.add_argument_group("what to check")
     what.add_argument("--cf-version", metavar="VERSION", help="check against this version of CF, such as 1.8")
     what.add_argument("--data", action="store_true", help="read values as well")
     what.add_argument("--references", action="store_true", help="open the files that aggregations refer to")
@@ -83,20 +83,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         )
     settings = what.add_mutually_exclusive_group()
     settings.add_argument("--config", metavar="FILE", help="settings and suppressions from this file")
-    settings.add_argument("--no-config", action="store_true", help="look for no settings")
-    how = parser.add_argument_group("how it is told")
+    settings.add_argument("--no-config", action="store_true", help="ignore all settings files")
+    how = parser.add_argument_group("report")
     how.add_argument("--format", choices=FORMATS, default="text", help="form of the report (default: text)")
     how.add_argument("--json", dest="format", action="store_const", const="json", help="the same as --format json")
     how.add_argument("-o", "--output", metavar="FILE", help="write the report, or with --fix the dataset, to this file")
     how.add_argument("--overwrite", action="store_true", help="let --output replace a file")
-    how.add_argument("--statistics", action="store_true", help="tell how many findings there are of each rule")
-    how.add_argument("--show-skipped", action="store_true", help="tell the rules that were not run, and why")
+    how.add_argument("--statistics", action="store_true", help="count the findings of each rule")
+    how.add_argument("--show-skipped", action="store_true", help="list the rules that were not run, and why")
     how.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
     how.add_argument(
         "-q", "--quiet", action="store_true", help="print nothing: only the exit status and --output tell the result"
     )
     how.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto)")
-    fixing = parser.add_argument_group("putting right")
+    fixing = parser.add_argument_group("fixing")
     fixing.add_argument(
         "--fix", action="store_true", help="print what would be changed; with --output write the changed dataset"
     )
@@ -270,7 +270,7 @@ class Tally:
             yield result
 
     def unused(self) -> Iterator[str]:
-        """Yield what is told of suppressions that hid nothing."""
+        """Yield a note for each unused suppression."""
         for (path, suppression), hit in self._reached.items():
             if not hit:
                 yield f"{path}: the suppression {suppression} hides nothing and can be removed"

@@ -1,4 +1,4 @@
-"""``cfagg check --fix``: show what would put findings right, or write a corrected copy."""
+"""``cfagg check --fix``: show what would fix findings, or write a corrected copy."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ examples:
   cfagg explain UNI TIM013
   cfagg explain AGG004 --json
 
-Without a code all rules are listed. The beginning of codes stands for all that begin so.
+Without a code all rules are listed. The beginning of a code means all codes that begin with it.
 """
 
 _WIDTH = 100

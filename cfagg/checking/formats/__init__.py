@@ -1,4 +1,4 @@
-"""The forms in which a check is told: each turns results, as they come, into pieces of text."""
+"""Output formats of reports: each turns results, as they come, into pieces of text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FORMATS = {
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a check is told.
+    """How a report is written.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ class Style:
     width : int or None
         Columns of the terminal; `None` does not break lines.
     skipped : bool
-        Tell the rules that were not run as well.
+        List the rules that were not run as well.
     statistics : bool
-        Tell how many findings there are of each rule instead of the single ones.
+        Count the findings of each rule instead of listing them.
     strict : bool
         Warnings fail as errors do.
     """
@@ -81,7 +81,7 @@ def pieces(format: str, results: Iterable[Checked], style: Style) -> Iterator[st
     results : iterable of Checked
         They are taken one by one and not kept.
     style : Style
-        How it is told.
+        How it is written.
 
     Raises
     ------

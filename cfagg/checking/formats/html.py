@@ -41,7 +41,7 @@ _SOURCES = 10
 
 
 class _Totals:
-    """What is told of all sources together; it does not grow with their number."""
+    """What is said about all sources together; it does not grow with their number."""
 
     def __init__(self) -> None:
         self.sources = self.failed = self.suppressed = 0
@@ -206,10 +206,10 @@ def _group(variable: str | None, findings: Sequence[Finding], *, opened: bool) -
     for finding in findings:
         blocks.setdefault((finding.severity, finding.code), []).append(finding)
     body = "".join(_block(code, severity, found) for (severity, code), found in blocks.items())
-    gravest = findings[0].severity
+    severest = findings[0].severity
     return (
         f'<details class="group" data-variable="{_safe(variable or "")}"{" open" if opened else ""}><summary>'
-        f'<span class="{gravest}">●</span> <b>{_safe(variable) if variable is not None else "dataset"}</b> '
+        f'<span class="{severest}">●</span> <b>{_safe(variable) if variable is not None else "dataset"}</b> '
         f'<span class="quiet">{len(findings):,}</span></summary>{body}</details>'
     )
 

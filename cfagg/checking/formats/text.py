@@ -1,4 +1,4 @@
-"""A check as text for readers: findings grouped by variable, the gravest first."""
+"""A check as text for readers: findings grouped by variable, most severe first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
     """Yield the lines of each source, then a line for all."""
     total: Counter[str] = Counter()
     codes: Counter[str] = Counter()
-    gravest: dict[str, Severity] = {}
+    severest: dict[str, Severity] = {}
     unchecked = sources = suppressed = 0
     once = Once()
     for result in results:
@@ -35,15 +35,16 @@ def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
         total.update(f.severity for f in result.findings)
         codes.update(f.code for f in result.findings)
         for finding in result.findings:
-            # Of a rule whose findings differ, the gravest is told.
-            gravest[finding.code] = min(gravest.get(finding.code, finding.severity), finding.severity, key=ORDER.index)
+            # Of a rule whose findings differ, the most severe counts.
+            known = severest.get(finding.code, finding.severity)
+            severest[finding.code] = min(known, finding.severity, key=ORDER.index)
         codes.update(result.dropped)
         if not style.statistics or result.failure is not None:
             yield from (f"{line}\n" for line in _source(result, style, once))
     for code, number in once.left_out.items():
         yield f"{code} is shown once a run: {number:,} more like it; --statistics and --format json count all\n"
     if style.statistics:
-        yield from (f"{line}\n" for line in _statistics(codes, gravest))
+        yield from (f"{line}\n" for line in _statistics(codes, severest))
     parts = [counted(total[s], s) if s != "info" else f"{total[s]:,} info" for s in ORDER if total[s] or s == "error"]
     if suppressed:
         parts.append(f"{suppressed:,} suppressed")
@@ -95,11 +96,11 @@ def _message(text: str, style: Style, hang: int = 0) -> list[str]:
     return wrap(whole, style.width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False) or [indent]
 
 
-def _statistics(codes: Counter[str], gravest: Mapping[str, Severity]) -> Iterator[str]:
+def _statistics(codes: Counter[str], severest: Mapping[str, Severity]) -> Iterator[str]:
     known = registered()
     for code, number in sorted(codes.items(), key=lambda pair: (-pair[1], pair[0])):
         rule = known.get(code)
-        told = f"{gravest.get(code, rule.severity):<7}  {printable(rule.summary)}" if rule is not None else ""
+        told = f"{severest.get(code, rule.severity):<7}  {printable(rule.summary)}" if rule is not None else ""
         yield f"{number:>7,}  {code}  {told}".rstrip()
 
 

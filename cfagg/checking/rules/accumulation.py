@@ -94,7 +94,7 @@ def group_follows_its_schema(c: Context) -> Iterator[Hit]:
 
 @rule("ACC002")
 def array_is_beside_its_group(c: Context) -> Iterator[Hit]:
-    """The array that is accumulated stands beside its group."""
+    """The array that is accumulated is next to its group."""
     for a in c.once(_accumulations):
         if a.source is None and a.group.parent is not None:
             message = f"no variable beside it has its name without '{_END}'; name the group after its variable"
@@ -107,7 +107,7 @@ def arrays_of_sums_exist(c: Context) -> Iterator[Hit]:
     for a in c.once(_accumulations):
         for name in () if a.combinations is None else a.combinations.arrays:
             if name not in a.group.variables:
-                yield Hit(a.group, _KEY, f"the array {name!r} is not in the group; build the accumulation anew")
+                yield Hit(a.group, _KEY, f"the array {name!r} is not in the group; build the accumulation again")
 
 
 @rule("ACC004")
@@ -186,7 +186,7 @@ def group_is_whole(c: Context) -> Iterator[Hit]:
         if isinstance(opened, Exception):
             problems = [str(p) for p in getattr(opened, "problems", ())] or [getattr(opened, "message", str(opened))]
             for problem in problems:
-                yield Hit(a.group, None, f"{problem}; build the accumulation anew")
+                yield Hit(a.group, None, f"{problem}; build the accumulation again")
         elif opened.foreign:
             yield Hit(a.group, None, opened.foreign, "info")
 

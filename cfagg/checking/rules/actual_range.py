@@ -30,17 +30,17 @@ def actual_range_has_the_type_of_the_data(c: Context) -> Iterator[Hit]:
         types = _packing_types(v)
         told = f"it holds {said(value, typed=c.dataset.typed)}"
         if v.is_text:
-            yield Hit(v, "actual_range", f"{told}, and the variable text; it is for numbers only: remove it")
+            yield Hit(v, "actual_range", f"{told}, and the variable text; it applies only to numbers: remove it")
         elif holds(value) in ("bytes", "other"):
             continue
         elif not types:
             if not same_type(v, value, typed=c.dataset.typed):
                 yield Hit(v, "actual_range", f"{told}, the variable {said_type(v)}: give it the type of the variable")
         elif not isinstance(value, np.ndarray):
-            yield Hit(v, "actual_range", f"{told}; expected are numbers of the type of scale_factor and add_offset")
+            yield Hit(v, "actual_range", f"{told}; expected numbers of the type of scale_factor and add_offset")
         elif len(types) == 1 and c.dataset.typed and value.dtype.newbyteorder("=") not in types:
             expected = next(iter(types)).name
-            yield Hit(v, "actual_range", f"{told}; expected is {expected}, the type of scale_factor and add_offset")
+            yield Hit(v, "actual_range", f"{told}; expected {expected}, the type of scale_factor and add_offset")
 
 
 class _Extremes(NamedTuple):
@@ -104,10 +104,10 @@ def actual_range_is_that_of_the_data(c: Context) -> Iterator[Hit]:
             continue
         if given.size != 2:
             told = f"it holds {given.size} value{'' if given.size == 1 else 's'}"
-            yield Hit(v, "actual_range", f"{told}; expected are two, the smallest and the largest")
+            yield Hit(v, "actual_range", f"{told}; expected two, the smallest and the largest")
             continue
         if given[0] > given[1]:
-            yield Hit(v, "actual_range", f"{given[0]} is larger than {given[1]}; expected is the smallest value first")
+            yield Hit(v, "actual_range", f"{given[0]} is larger than {given[1]}; expected the smallest value first")
             continue
         ends = c.once(_extremes).get(id(v)) if c.options.data else None
         if ends is None or _invalid(v, given):
@@ -117,7 +117,7 @@ def actual_range_is_that_of_the_data(c: Context) -> Iterator[Hit]:
         real = shown.dtype.type
         if not (_equal(v, given[0], real(least)) and _equal(v, given[1], real(most))):
             told = f"it is {given[0]} to {given[1]}, the values are {real(least)} to {real(most)}"
-            yield Hit(v, "actual_range", f"{told}: write these")
+            yield Hit(v, "actual_range", f"{told}: write these values")
 
 
 @rule("DAT006", needs="data")

@@ -60,7 +60,7 @@ def dimensions_exist(c: Context) -> Iterator[Hit]:
         v = i.variable
         for name in v.words("aggregated_dimensions"):
             if c.resolver.dimension(name, v.group) is None and not left_to_search(c, v, name):
-                remedy = "names are separated by blanks" if "," in name else "define it, or name the one that is meant"
+                remedy = "names are separated by blanks" if "," in name else "define it, or correct the name"
                 message = f"there is no dimension {name!r}; {remedy}"
                 # Elsewhere than in netCDF a dimension that no variable has cannot be there.
                 yield Hit(v, "aggregated_dimensions", message, None if has_free_dimensions(c) else "warning")
@@ -99,7 +99,7 @@ def features_are_complete(c: Context) -> Iterator[Hit]:
                 value = " ".join(f"{k}: {name}" for k, name in zip(lower, i.terms.values(), strict=True))
                 fix = (Edit(i.variable.path, "aggregated_data", value),)
             elif given & _OLD:
-                message += f"; {', '.join(sorted(given & _OLD))} stood in drafts and in CFA only"
+                message += f"; {', '.join(sorted(given & _OLD))} were used only in drafts and in CFA"
                 new = [_DRAFT.get(k, k) for k in i.terms]
                 if set(new) in (_FULL, _UNIQUE) and len(new) == len(set(new)):
                     value = " ".join(f"{k}: {name}" for k, name in zip(new, i.terms.values(), strict=True))
@@ -125,8 +125,8 @@ def uris_are_strings(c: Context) -> Iterator[Hit]:
     for i, v in _targets(c, "uris"):
         if v.kind == "char" and _holds_strings(i, v):
             message = (
-                "it holds characters; the text asks for the type string, although elsewhere (2.2) it lets arrays of "
-                "characters stand for strings: string is understood by all"
+                "it holds characters; the text asks for the type string, although elsewhere (2.2) it allows arrays "
+                "of characters for strings: every reader understands string"
             )
             yield Hit(v, None, message, "warning")
         elif v.kind != "string":
@@ -337,13 +337,13 @@ def map_fills_the_dimensions(c: Context) -> Iterator[Hit]:
                 )
                 yield Hit(v, None, message, "warning")
             elif not valid[: len(sizes)].all():
-                message = f"row {d} has missing values before its last size; they stand at the end of a row"
+                message = f"row {d} has missing values before its last size; they belong at the end of the row"
                 yield Hit(v, None, message, "warning")
 
 
 @rule("AGG019")
 def containers_are_no_aggregations(c: Context) -> Iterator[Hit]:
-    """Variables whose data mean nothing are not aggregations."""
+    """Variables whose data have no meaning are not aggregations."""
     found = list(_described(c))
     if not found:
         return
@@ -358,5 +358,5 @@ def containers_are_no_aggregations(c: Context) -> Iterator[Hit]:
     for i in found:
         kind = next((name for name, members in kinds if i.variable in members), None)
         if kind is not None:
-            message = f"it is {kind}, whose data mean nothing; store it as an ordinary variable"
+            message = f"it is {kind}, whose data have no meaning; store it as an ordinary variable"
             yield Hit(i.variable, "aggregated_data", message)

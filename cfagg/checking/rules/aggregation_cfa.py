@@ -56,7 +56,7 @@ def dimensions_exist(c: Context) -> Iterator[Hit]:
             yield Hit(v, "aggregated_dimensions", message)
         for name in v.words("aggregated_dimensions"):
             if c.resolver.dimension(name, v.group) is None:
-                message = f"there is no dimension {name!r}; define it, or name the one that is meant"
+                message = f"there is no dimension {name!r}; define it, or correct the name"
                 yield Hit(v, "aggregated_dimensions", message, None if has_free_dimensions(c) else "warning")
 
 
@@ -94,7 +94,7 @@ def location_has_its_shape(c: Context) -> Iterator[Hit]:
     for i, v in _targets(c, "location"):
         rows = len(i.variable.dimensions)
         if v.kind != "integer":
-            yield Hit(v, None, "it is of no integer type; sizes of fragments are integers: change its type")
+            yield Hit(v, None, "it is not of an integer type; sizes of fragments are integers: change its type")
         elif not i.has_dimensions:
             continue  # told of the dimensions
         elif not rows:
@@ -131,7 +131,7 @@ def file_spans_the_fragments(c: Context) -> Iterator[Hit]:
     """The file variable holds text, with a dimension for each aggregated dimension and perhaps one for versions."""
     for i, v in _targets(c, "file"):
         if not v.is_text:
-            yield Hit(v, None, "it holds no text; expected names of files: change its type to string")
+            yield Hit(v, None, "it does not hold text; expected names of files: change its type to string")
             continue
         found = tuple(d.size for d in text_dimensions(v))
         if i.counts is None or not i.has_dimensions:
@@ -234,5 +234,5 @@ def conventions_say_so(c: Context) -> Iterator[Hit]:
     if not any(w.startswith("CFA-") for w in words):
         found = " ".join(words) or "not there"
         yield Hit(
-            c.dataset.root, "Conventions", f"Conventions is {found}; add CFA-0.6.2, by which fragments are described"
+            c.dataset.root, "Conventions", f"Conventions is {found}; add CFA-0.6.2, which describes the fragments"
         )

@@ -26,7 +26,7 @@ _KINDS = (
 )
 _JSON = re.compile(r"is not JSON|the JSON is not an object|stands twice in one JSON object")
 
-#: So many problems of one variable are told one by one.
+#: So many problems of one variable are listed one by one.
 _TOLD = 20
 
 
@@ -61,7 +61,7 @@ def _dimensions(c: Context, dialect: str) -> Iterator[Hit]:
         names = v.words(attribute)
         for name in dict.fromkeys(names):
             if c.resolver.dimension(name, v.group) is None:
-                message = f"there is no dimension {name!r}; define it, or name the one that is meant"
+                message = f"there is no dimension {name!r}; define it, or correct the name"
                 yield Hit(v, attribute, message, None if has_free_dimensions(c) else "warning")
             elif names.count(name) > 1:
                 yield Hit(v, attribute, f"dimension {name!r} is named twice; each is named once")
@@ -82,7 +82,7 @@ def _json(c: Context, dialect: str) -> Iterator[Hit]:
         v = d.variable
         if attribute not in v.attributes:
             if "cfa_group" in v.attributes:
-                message = "the fragments stand in a group (CFA 0.5), which is not checked; write them as CF-1.13 does"
+                message = "the fragments are in a group (CFA 0.5), which is not checked; write them as in CF-1.13"
                 yield Hit(v, "cfa_group", message, "info")
             else:
                 yield Hit(v, attribute, f"there is no {attribute}, which describes the partitions: add it")

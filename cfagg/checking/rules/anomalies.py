@@ -29,7 +29,7 @@ def norm_is_an_ancillary_variable(c: Context) -> Iterator[Hit]:
                 continue
             norm, _ = c.resolver.variable(entry.norm, v.group)
             if norm is None or norm is v:
-                which = "is the data variable itself" if norm is v else "is no variable of the dataset"
+                which = "is the data variable itself" if norm is v else "is not a variable of the dataset"
                 yield Hit(v, "cell_methods", f"the norm {entry.norm!r} {which}; name the variable of the norm")
             elif not any(r.target is norm for r in c.references_of(v, "ancillary_variables")):
                 yield Hit(
@@ -47,7 +47,8 @@ def anomaly_axes_have_standard_names(c: Context) -> Iterator[Hit]:
             yield Hit(
                 a.data,
                 "cell_methods",
-                f"{name!r} before 'anomaly_wrt' is no coordinate of {a.data.path!r}; expected one with a standard_name",
+                f"{name!r} before 'anomaly_wrt' is not a coordinate of {a.data.path!r}; "
+                "expected one with a standard_name",
             )
         for x in a.axes:
             if not standard_name(x):
@@ -99,7 +100,7 @@ def norm_has_coordinates_of_one_of_three_kinds(c: Context) -> Iterator[Hit]:
     for a in c.once(anomalies):
         if a.case == 0 and not unnamed(c, a):
             yield Hit(
-                a.norm, None, f"the coordinates of the norm of {a.data.path!r} fit none of three cases: {_why(a)}"
+                a.norm, None, f"the coordinates of the norm of {a.data.path!r} fit none of the three cases: {_why(a)}"
             )
 
 
@@ -192,7 +193,7 @@ def _doubts(c: Context, a: Anomaly, partner: Variable) -> Iterator[Hit]:
         yield Hit(
             a.data,
             "coordinates",
-            f"{partner.name!r}, over which the norm {a.norm.path!r} was taken, is no coordinate of the anomalies too; "
+            f"{partner.name!r}, over which the norm {a.norm.path!r} was taken, is not a coordinate of the anomalies; "
             "add it (section 7.5, not in the conformance document)",
             "warning",
         )

@@ -40,7 +40,7 @@ def parameters_are_given(c: Context) -> Iterator[Hit]:
         for choice in mapping.needs if mapping is not None else ():
             if v.attributes.keys().isdisjoint(choice):
                 wanted = " or ".join(choice)
-                instead = "; crs_wkt does not stand for it" if "crs_wkt" in v.attributes else ""
+                instead = "; crs_wkt does not replace it" if "crs_wkt" in v.attributes else ""
                 yield Hit(v, choice[0], f"{v.text('grid_mapping_name')} needs {wanted}, which is missing{instead}")
 
 
@@ -104,7 +104,7 @@ def parameters_agree(c: Context) -> Iterator[Hit]:
                 )
         radius = _number(v, "earth_radius")
         if radius is not None and ((f is not None and f != 0) or (b is not None and a is not None and a != b)):
-            yield Hit(v, "earth_radius", "earth_radius is of a sphere, other attributes of an ellipsoid", "warning")
+            yield Hit(v, "earth_radius", "earth_radius describes a sphere, other attributes an ellipsoid", "warning")
 
 
 @rule("APF004")
@@ -131,7 +131,7 @@ def indexing_scheme_is_known(c: Context) -> Iterator[Hit]:
         if value is None:
             yield Hit(v, "indexing_scheme", "indexing_scheme is missing; expected nested, ring, nuniq or zuniq")
         elif isinstance(value, str) and value not in ("nested", "ring", "nuniq", "zuniq"):
-            yield Hit(v, "indexing_scheme", f"{value!r} is none of nested, ring, nuniq, zuniq")
+            yield Hit(v, "indexing_scheme", f"{value!r} is not one of nested, ring, nuniq, zuniq")
 
 
 @rule("APF006")

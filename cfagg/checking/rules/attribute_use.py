@@ -54,10 +54,10 @@ def attributes_hold_what_the_table_says(c: Context) -> Iterator[Hit]:
                 # Since 1.12 there is a rule about arrays of strings.
                 many = isinstance(value, tuple) and len(value) != 1 and c.version < Version(1, 12)
                 if kind in ("integer", "real") or many:
-                    yield Hit(v, name, f"it holds {said(value, typed=c.dataset.typed)}; expected is text")
+                    yield Hit(v, name, f"it holds {said(value, typed=c.dataset.typed)}; expected text")
             elif kind in ("text", "texts"):
                 if not v.is_text:
-                    yield Hit(v, name, f"it holds {said(value)}; expected are numbers")
+                    yield Hit(v, name, f"it holds {said(value)}; expected numbers")
             elif isinstance(value, np.ndarray):
                 wanted = 2 if name == "valid_range" else 1
                 if value.size != wanted:
@@ -71,7 +71,7 @@ def attributes_have_a_meaning_where_they_stand(c: Context) -> Iterator[Hit]:
     for v in c.dataset.variables:
         names = [n for n in _GLOBAL if n in v.attributes]
         for name in names:
-            yield Hit(v, name, "CF defines it for the dataset only; on a variable it means nothing to CF")
+            yield Hit(v, name, "CF defines it for the dataset only; on a variable it has no meaning in CF")
         if v in c.roles.data:
             for name in _OF_COORDINATES:
                 if name in v.attributes:
@@ -80,7 +80,7 @@ def attributes_have_a_meaning_where_they_stand(c: Context) -> Iterator[Hit]:
         elif v in c.roles.coordinates:
             for name in _OF_DATA:
                 if name in v.attributes:
-                    yield Hit(v, name, "CF defines it for data variables; on a coordinate it means nothing to CF")
+                    yield Hit(v, name, "CF defines it for data variables; on a coordinate it has no meaning in CF")
 
 
 @lru_cache(maxsize=1)
@@ -101,7 +101,7 @@ def attributes_are_written_in_the_right_case(c: Context) -> Iterator[Hit]:
             if right is None or right in owner.attributes or not _belongs(c, owner, right):
                 continue
             common = right in _COMMON
-            told = f"CF knows {right!r} only; {name!r} means nothing to it"
+            told = f"CF knows only {right!r}; {name!r} has no meaning in CF"
             fix: tuple[Edit, ...] = ()
             # Libraries let `_FillValue` only be given before there are values.
             if not common and right != "_FillValue":
@@ -127,10 +127,10 @@ def variable_attributes_are_not_on_groups(c: Context) -> Iterator[Hit]:
             if name in _COMMON or not where or where & {"G", "Gr"}:
                 continue
             if group.parent is None:
-                told = "CF defines it for variables; for the dataset as a whole it means nothing to CF"
+                told = "CF defines it for variables; for the dataset as a whole it has no meaning in CF"
                 yield Hit(group, name, told, "info")
             else:
-                yield Hit(group, name, "CF defines it for variables: attach it to each variable that it is meant for")
+                yield Hit(group, name, "CF defines it for variables: attach it to each variable that it applies to")
 
 
 @rule("ATT005")

@@ -68,7 +68,7 @@ def along(c: Context, v: Variable, d: Dimension) -> list[Variable]:
 
 
 def _misnamed(c: Context) -> set[Variable]:
-    """Return what would be a coordinate variable if its name were that of its dimension: COO006 tells of these."""
+    """Return what would be a coordinate variable if its name were that of its dimension: COO006 reports these."""
     if c.once(is_sampled):
         return set()
     own, found = c.once(coordinate_variables), set()
@@ -92,7 +92,7 @@ def axis_is_for_coordinates(c: Context) -> Iterator[Hit]:
             yield Hit(
                 v,
                 "axis",
-                f"axis on {v.name!r}, which is no coordinate variable; expected one dimension of the same name, or "
+                f"axis on {v.name!r}, which is not a coordinate variable; expected one dimension of the same name, or "
                 "that a coordinates attribute names it",
                 severity,
                 (Edit(v.path, "axis", None, safe=False),),
@@ -128,13 +128,13 @@ def axis_agrees_with_units_and_positive(c: Context) -> Iterator[Hit]:
                 yield Hit(
                     v,
                     "axis",
-                    f"axis is {v.text('axis')!r}, but {why} tells that it is {deduced}",
+                    f"axis is {v.text('axis')!r}, but {why} implies that it is {deduced}",
                     fix=(Edit(v.path, "axis", deduced, safe=False),),
                 )
         elif name_of(v) in TIME_NAMES:
             continue  # its units are a matter of its name
         elif axis == "T" and units and known(units) and not (is_time(units) or is_reference_time(units)):
-            yield Hit(v, "axis", f"axis is {v.text('axis')!r}, but units {units!r} are no time")
+            yield Hit(v, "axis", f"axis is {v.text('axis')!r}, but units {units!r} are not units of time")
 
 
 @rule("COO004")

@@ -1,4 +1,4 @@
-"""Boundary variables, without their values: CF section 7.1."""
+"""Bounds variables, without their values: CF section 7.1."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cfagg.checking.rule import rule
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.versions import Version
 
-#: Attributes that a boundary variable inherits: "BI" in Appendix A, since CF-1.11.
+#: Attributes that a bounds variable inherits: "BI" in Appendix A, since CF-1.11.
 INHERITED = (
     "axis",
     "calendar",
@@ -43,7 +43,7 @@ _OF_CLIMATOLOGIES = ("units", "standard_name", "calendar")
 
 
 def bounded(c: Context) -> list[tuple[Variable, Variable]]:
-    """Return each variable that names one existing boundary variable, with that."""
+    """Return each variable that names one existing bounds variable, with that."""
     found = []
     for v in c.with_attribute("bounds"):
         targets = c.references_of(v, "bounds")
@@ -90,19 +90,19 @@ def bounds_name_a_variable(c: Context) -> Iterator[Hit]:
 
 @rule("BND002")
 def bounds_are_numbers(c: Context) -> Iterator[Hit]:
-    """A boundary variable holds numbers."""
+    """A bounds variable holds numbers."""
     for v, b in c.once(bounded):
         if not b.is_numeric:
-            yield Hit(b, None, f"the boundary variable of {v.path!r} holds {_held(b)}; expected numbers")
+            yield Hit(b, None, f"the bounds variable of {v.path!r} holds {_held(b)}; expected numbers")
 
 
 def _held(b: Variable) -> str:
-    return {"char": "characters", "string": "strings"}.get(b.kind, "values that are no numbers")
+    return {"char": "characters", "string": "strings"}.get(b.kind, "values that are not numbers")
 
 
 @rule("BND003")
 def bounds_have_a_vertex_dimension(c: Context) -> Iterator[Hit]:
-    """A boundary variable has the dimensions of its parent and one for the vertices behind them."""
+    """A bounds variable has the dimensions of its parent and one for the vertices behind them."""
     for v, b in c.once(bounded):
         if v.is_text or not b.is_numeric:
             continue
@@ -121,7 +121,7 @@ def bounds_have_a_vertex_dimension(c: Context) -> Iterator[Hit]:
 
 
 def _vertices(c: Context, v: Variable, size: int) -> tuple[str, Severity | None] | None:
-    """Return what is wrong with the number of vertices, and how grave it is."""
+    """Return what is wrong with the number of vertices, and how severe it is."""
     rank = len(v.dimensions)
     axis = axis_of(c, v)
     if rank > 1:
@@ -142,7 +142,7 @@ def _vertices(c: Context, v: Variable, size: int) -> tuple[str, Severity | None]
 
 
 def _inheriting(c: Context) -> list[tuple[Variable, Variable]]:
-    """Return the variables whose boundary variables inherit attributes: since CF-1.13 those of climatologies too.
+    """Return the variables whose bounds variables inherit attributes: since CF-1.13 those of climatologies too.
 
     A variable of another shape is another variable named in error, and its attributes are not compared.
     """
@@ -162,21 +162,21 @@ def _same(c: Context, one: object, other: object) -> bool:
 
 @rule("BND006")
 def inherited_attributes_are_on_the_parent(c: Context) -> Iterator[Hit]:
-    """A boundary variable has an attribute that it would inherit only if its parent has it."""
+    """A bounds variable has an attribute that it would inherit only if its parent has it."""
     for v, b in _inheriting(c):
         for name in INHERITED:
             if name in b.attributes and name not in v.attributes:
                 yield Hit(
                     b,
                     name,
-                    f"{name} is on the boundary variable but not on its coordinate {v.path!r}; move it there",
+                    f"{name} is on the bounds variable but not on its coordinate {v.path!r}; move it there",
                     fix=(Edit(b.path, name, safe=False),),
                 )
 
 
 @rule("BND007")
 def inherited_attributes_are_the_parents(c: Context) -> Iterator[Hit]:
-    """An inherited attribute on a boundary variable is that of its parent in type and value."""
+    """An inherited attribute on a bounds variable is that of its parent in type and value."""
     names = INHERITED if c.version >= Version(1, 11) else _AGREEING if c.version >= Version(1, 7) else _AGREEING[:2]
     for v, b in _inheriting(c):
         for name in names:
@@ -215,7 +215,7 @@ def _value(v: Variable, name: str) -> str:
 
 @rule("BND010")
 def no_inherited_attributes(c: Context) -> Iterator[Hit]:
-    """A boundary variable does not repeat attributes of its parent, and before CF-1.11 declares no missing data."""
+    """A bounds variable does not repeat attributes of its parent, and before CF-1.11 declares no missing data."""
     names = INHERITED if c.version >= Version(1, 11) else _AGREEING if c.version >= Version(1, 7) else ()
     for v, b in _inheriting(c):
         for name in names:
@@ -223,7 +223,7 @@ def no_inherited_attributes(c: Context) -> Iterator[Hit]:
                 yield Hit(
                     b,
                     name,
-                    f"{name} repeats what the boundary variable inherits from {v.path!r}; delete it",
+                    f"{name} repeats what the bounds variable inherits from {v.path!r}; delete it",
                     fix=(Edit(b.path, name),),
                 )
             elif name in b.attributes and name not in v.attributes and c.version < Version(1, 11):
@@ -239,7 +239,7 @@ def no_inherited_attributes(c: Context) -> Iterator[Hit]:
 
 
 def climatological(c: Context) -> list[tuple[Variable, Variable]]:
-    """Return each variable that names one existing boundary variable of a climatology, with that."""
+    """Return each variable that names one existing bounds variable of a climatology, with that."""
     found = []
     for v in c.with_attribute("climatology"):
         targets = c.references_of(v, "climatology")

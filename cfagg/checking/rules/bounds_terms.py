@@ -1,4 +1,4 @@
-"""Formula terms of the boundaries of parametric vertical coordinates: CF section 7.1.4."""
+"""Formula terms of the bounds of parametric vertical coordinates: CF section 7.1.4."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cfagg.checking.rules.bounds import bounded, same_dimensions, shown
 
 @rule("BND008")
 def bounds_of_parametric_coordinates_have_formula_terms(c: Context) -> Iterator[Hit]:
-    """Boundaries of a parametric vertical coordinate have the same formula terms, at the boundaries."""
+    """Bounds of a parametric vertical coordinate have the same formula terms, at the bounds."""
     for v, b in c.once(bounded):
         terms = _terms(c, v)
         if not terms:
@@ -23,8 +23,7 @@ def bounds_of_parametric_coordinates_have_formula_terms(c: Context) -> Iterator[
             yield Hit(
                 b,
                 "formula_terms",
-                f"{v.path!r} has formula_terms and its boundary variable has none; add them with the terms at the "
-                "boundaries",
+                f"{v.path!r} has formula_terms and its bounds variable has none; add them with the terms at the bounds",
             )
             continue
         theirs = _terms(c, b)
@@ -48,7 +47,7 @@ def _compared(
     terms: dict[str, tuple[str, Variable | None]],
     theirs: dict[str, tuple[str, Variable | None]],
 ) -> Iterator[Hit]:
-    """Yield the differences between the terms of a coordinate and of its boundaries."""
+    """Yield the differences between the terms of a coordinate and of its bounds."""
     lacking, further = sorted(terms.keys() - theirs.keys()), sorted(theirs.keys() - terms.keys())
     if lacking or further:
         names = lacking or further
@@ -66,15 +65,15 @@ def _compared(
 
 
 def _wrong(c: Context, v: Variable, b: Variable, one: Variable, other: Variable) -> str:
-    """Return what is wrong with a term at the boundaries, empty if nothing is."""
+    """Return what is wrong with a term at the bounds, empty if nothing is."""
     vertical = [d for d in v.dimensions if v.is_coordinate or any(t.size > 1 for t in v.dimensions)]
     if not any(d in vertical for d in one.dimensions):
-        # A scalar level has no vertical dimension, so that the terms of its boundaries may be others.
+        # A scalar level has no vertical dimension, so that the terms of its bounds may be others.
         if one is other or not vertical:
             return ""
         return f"{other.path!r} is not {one.path!r}, which does not depend on the vertical; name the same variable"
     if one is other:
-        return f"{one.path!r} depends on the vertical; name the variable that holds it at the boundaries"
+        return f"{one.path!r} depends on the vertical; name the variable that holds it at the bounds"
     if not other.dimensions or not same_dimensions(other.dimensions[:-1], one.dimensions):
         expected = f"expected {shown(one.dimensions)} and one more"
         return f"{other.path!r} has the dimensions {shown(other.dimensions)}; {expected}"

@@ -1,4 +1,4 @@
-"""Values of boundary variables: CF section 7.1."""
+"""Values of bounds variables: CF section 7.1."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def bounds_are_ordered_as_the_coordinate(c: Context) -> Iterator[Hit]:
 
 @rule("BND009", needs="data")
 def points_are_in_their_cells(c: Context) -> Iterator[Hit]:
-    """Coordinates lie within their cells or on their boundaries."""
+    """Coordinates lie within their cells or on their bounds."""
     for v, b in c.once(bounded):
         if not _shaped(v, b) or b.dimensions[-1].size < 2 or v.size == 0:
             continue

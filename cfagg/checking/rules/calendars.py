@@ -41,8 +41,8 @@ def only_on_times(c: Context, names: tuple[str, ...]) -> Iterator[Hit]:
                 yield Hit(
                     v,
                     name,
-                    f"{name} is on a variable of times that is no coordinate; CF has it for time coordinates only, "
-                    "though without it the calendar of these times would be the standard one",
+                    f"{name} is on times that are not coordinates; CF defines it only for time coordinates, "
+                    "but without it these times would be in the standard calendar",
                     "info",
                 )
             else:
@@ -88,13 +88,13 @@ def calendar_is_listed(c: Context) -> Iterator[Hit]:
                     "month_lengths or give the calendar a name of its own",
                 )
         elif not _listed(text, c.version):
-            near = "; is noleap meant?" if name == "no_leap" else ""
-            yield Hit(v, "calendar", f"calendar {text!r} is none of {', '.join(listed)}{near}")
+            near = "; did you mean 'noleap'?" if name == "no_leap" else ""
+            yield Hit(v, "calendar", f"calendar {text!r} is not one of {', '.join(listed)}{near}")
         elif name == "no_leap":
             yield Hit(
                 v,
                 "calendar",
-                "calendar 'no_leap' stands in table 4.1, but the text and all other versions of CF say 'noleap'",
+                "calendar 'no_leap' is in table 4.1, but the text and all other versions of CF say 'noleap'",
                 "warning",
                 edits(c, v, "calendar", "noleap"),
             )
@@ -119,7 +119,7 @@ def values_are_dates_of_the_calendar(c: Context) -> Iterator[Hit]:
             # A day more, since the clock of this machine may be behind.
             today = time.gmtime(time.time() + 86400)
             if high > seconds_between("utc", t.datetime, (today.tm_year, today.tm_mon, today.tm_mday)) + 86400:
-                yield Hit(t.variable, None, "there are times in the future, which calendar utc does not have yet")
+                yield Hit(t.variable, None, "there are times in the future, which calendar utc does not define yet")
 
 
 def _span(c: Context, t: Time) -> tuple[float, float] | None:
@@ -216,7 +216,7 @@ def _outside(t: Time, date: tuple[int, int, int], version: Version) -> str:
     if first is not None and date[0] < first:
         return f"calendar {t.calendar} begins on {first}-01-01"
     if t.calendar == "utc" and date > time.gmtime(time.time() + 86400)[:3]:
-        return "it is in the future, where leap seconds are not known yet"
+        return "it is in the future, whose leap seconds are not known yet"
     return ""
 
 

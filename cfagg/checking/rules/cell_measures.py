@@ -56,7 +56,7 @@ def _grammar(v: Variable) -> Iterator[Hit]:
         return
     for measure, names in groups:
         if measure not in _MEASURES:
-            yield Hit(v, "cell_measures", f"{measure!r} is no measure; expected area or volume")
+            yield Hit(v, "cell_measures", f"{measure!r} is not a measure; expected area or volume")
         elif len(names) != 1:
             yield Hit(v, "cell_measures", f"{len(names)} names follow '{measure}:'; expected one variable")
 

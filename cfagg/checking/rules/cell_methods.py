@@ -100,7 +100,7 @@ def cell_methods_follow_the_grammar(c: Context) -> Iterator[Hit]:
     for v in c.with_attribute("cell_methods"):
         value = v.attributes["cell_methods"]
         if not isinstance(value, str) and not faulty_text(value, c.version):
-            yield Hit(v, "cell_methods", "cell_methods is not text; expected for instance 'time: mean'")
+            yield Hit(v, "cell_methods", "cell_methods is not text; expected e.g. 'time: mean'")
     for v, parsed in c.once(methods):
         for problem in parsed.problems:
             yield Hit(v, "cell_methods", problem)
@@ -118,8 +118,8 @@ def _method(c: Context, v: Variable, entry: Entry) -> Iterator[Hit]:
     since = METHODS.get(entry.method.lower())
     if since is None:
         like = _alike(c, entry.method.lower(), frozenset(METHODS))
-        hint = f"; is {like!r} meant?" if like else "; the methods are listed in Appendix E"
-        yield Hit(v, "cell_methods", f"{entry.method!r} is no cell method{hint}")
+        hint = f"; did you mean {like!r}?" if like else "; the methods are listed in Appendix E"
+        yield Hit(v, "cell_methods", f"{entry.method!r} is not a cell method{hint}")
     elif since > c.version.minor:
         yield Hit(
             v, "cell_methods", f"the method {entry.method!r} came with CF-1.{since}; {c.version} does not know it"
@@ -143,14 +143,14 @@ def _name(c: Context, v: Variable, name: str) -> tuple[str, Severity | None] | N
         return None  # ANO013 tells where it is not the one that the norm selects from
     if any(r.name == name for r in c.references_of(v, "coordinates")):
         expected = "dimensions, scalar coordinates, standard names or 'area': name its dimensions"
-        return f"{name!r} is an auxiliary coordinate; names are to be {expected}", "warning"
+        return f"{name!r} is an auxiliary coordinate; expected {expected}", "warning"
     like = _alike(c, name, frozenset({*v.dims, "area"})) or _alike(c, name, table)
-    hint = f"; is {like!r} meant?" if like else ""
+    hint = f"; did you mean {like!r}?" if like else ""
     named = named_version(v.group)
     version = standard_names_version(c)
     newer = named is not None and version.isdigit() and named > int(version)
     return (
-        f"{name[:80]!r} is no dimension or scalar coordinate of {v.path!r} and no standard name{hint}",
+        f"{name[:80]!r} is neither a dimension nor a scalar coordinate of {v.path!r}, nor a standard name{hint}",
         "warning" if newer else None,
     )
 
@@ -194,13 +194,13 @@ def _area(c: Context, v: Variable, keyword: str, name: str) -> tuple[str, Severi
         if name in table:
             return None
         like = _alike(c, name, table)
-        hint = f"; is {like!r} meant?" if like else ""
-        return f"{name!r} after {keyword!r} is no area type and no variable of area types{hint}", None
+        hint = f"; did you mean {like!r}?" if like else ""
+        return f"{name!r} after {keyword!r} is neither an area type nor a variable of area types{hint}", None
     if (found.text("standard_name") or "").strip() != "area_type":
         if name in table:
             taken = "and also a variable, which readers will take for a coordinate of area types; rename the variable"
             return f"{name!r} after {keyword!r} is an area type {taken}", "warning"
-        return f"the variable {name!r} after {keyword!r} has not the standard_name area_type", None
+        return f"the variable {name!r} after {keyword!r} does not have the standard_name area_type", None
     if not found.is_text:
         flags = "flag_meanings" in found.attributes
         return f"the variable {name!r} after {keyword!r} holds numbers; expected area types as text", (
@@ -241,7 +241,7 @@ def _climatologies(c: Context, v: Variable, parsed: Parsed) -> Iterator[Hit]:
             yield Hit(
                 v,
                 "cell_methods",
-                f"within and over are said of {name!r}, which has no attribute climatology; they are meant for "
+                f"within and over are used for {name!r}, which has no attribute climatology; they are for "
                 "climatological times",
                 "warning",
             )

@@ -104,7 +104,7 @@ def cells_have_bounds(c: Context) -> Iterator[Hit]:
                         coordinate,
                         "bounds",
                         f"the method {entry.method!r} of {v.path!r} was applied to cells of {name!r}, which has no "
-                        "bounds; add a boundary variable",
+                        "bounds; add a bounds variable",
                     )
 
 

@@ -1,4 +1,4 @@
-"""Boundary variables of climatologies: CF section 7.4."""
+"""Bounds variables of climatologies: CF section 7.4."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def climatology_only_on_times(c: Context) -> Iterator[Hit]:
             yield Hit(
                 v,
                 "climatology",
-                "climatology is on a variable that is no time coordinate; use bounds, or give it the units of a time",
+                "climatology is on a variable that is not a time coordinate; use bounds, or give it units of time",
             )
         elif "bounds" in v.attributes:
             yield Hit(
@@ -40,7 +40,7 @@ def climatology_names_a_variable(c: Context) -> Iterator[Hit]:
 
 @rule("CLM003")
 def climatology_bounds_are_pairs(c: Context) -> Iterator[Hit]:
-    """A boundary variable of a climatology has the dimensions of its time and one of size 2 behind them."""
+    """A bounds variable of a climatology has the dimensions of its time and one of size 2 behind them."""
     like = c.once(time_like)
     for v, b in c.once(climatological):
         if not b.is_numeric or v not in like:
@@ -52,15 +52,15 @@ def climatology_bounds_are_pairs(c: Context) -> Iterator[Hit]:
 
 @rule("CLM004")
 def climatology_bounds_are_numbers(c: Context) -> Iterator[Hit]:
-    """A boundary variable of a climatology holds numbers."""
+    """A bounds variable of a climatology holds numbers."""
     for v, b in c.once(climatological):
         if not b.is_numeric:
-            yield Hit(b, None, f"the boundary variable of {v.path!r} holds no numbers; expected numbers")
+            yield Hit(b, None, f"the bounds variable of {v.path!r} does not hold numbers")
 
 
 @rule("CLM005")
 def climatology_bounds_agree_with_the_time(c: Context) -> Iterator[Hit]:
-    """Units, standard_name and calendar of the boundary variable agree with those of its time."""
+    """Units, standard_name and calendar of the bounds variable agree with those of its time."""
     for v, b in c.once(climatological):
         for name in ("units", "standard_name", "calendar"):
             if name not in b.attributes or name not in v.attributes:
@@ -88,13 +88,13 @@ def _doubt(name: str, b: Variable, v: Variable) -> Severity | None:
 
 @rule("CLM006")
 def climatology_bounds_are_never_missing(c: Context) -> Iterator[Hit]:
-    """A boundary variable of a climatology has no _FillValue and no missing_value."""
+    """A bounds variable of a climatology has no _FillValue and no missing_value."""
     for _, b in c.once(climatological):
         for name in ("_FillValue", "missing_value"):
             if name in b.attributes:
                 yield Hit(
                     b,
                     name,
-                    f"{name} is on the boundary variable of a climatology, where no value may be missing; delete it",
+                    f"{name} is on the bounds variable of a climatology, where no value may be missing; delete it",
                     fix=(Edit(b.path, name, safe=False),),
                 )

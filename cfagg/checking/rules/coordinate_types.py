@@ -28,7 +28,7 @@ def latitudes_and_longitudes_have_their_units(c: Context) -> Iterator[Hit]:
         # Other units of an angle convert to the canonical ones, which section 3.3 allows.
         severity: Severity = "error" if units in other else "warning"
         fix = (Edit(v.path, "units", wanted, safe=False),) if units in ("degree", "degrees", *other) else ()
-        yield Hit(v, "units", f"units of a {name} are {units!r}; expected {wanted!r} or its like", severity, fix)
+        yield Hit(v, "units", f"units of a {name} are {units!r}; expected {wanted!r} or an equivalent", severity, fix)
 
 
 @rule("CRD002")
@@ -73,8 +73,8 @@ def horizontal_grids_are_located(c: Context) -> Iterator[Hit]:
             yield Hit(
                 v,
                 "grid_mapping",
-                f"{found['X'].path!r} and {found['Y'].path!r} are no longitude and latitude, and no grid_mapping "
-                "or coordinates tell where on Earth they are",
+                f"{found['X'].path!r} and {found['Y'].path!r} are not longitude and latitude, and no grid_mapping "
+                "or coordinates say where on Earth they are",
             )
 
 

@@ -60,7 +60,7 @@ def _without(c: Context, v: Variable, d: Dimension) -> Iterator[Hit]:
                 v,
                 None,
                 f"dimension {d.name!r} has no coordinate variable; {idle[0].path!r} "
-                f"{'is' if sure else 'looks like'} its {_what(c, idle[0])}: call the variable and the dimension alike, "
+                f"{'is' if sure else 'looks like'} its {_what(c, idle[0])}: give both the same name, "
                 "or name it in coordinates",
                 severity=None if sure else "warning",
             )
@@ -118,7 +118,7 @@ def coordinates_exist(c: Context) -> Iterator[Hit]:
                 other = c.once(_in_lower_case).get(reference.name.lower())
                 hint = "names are separated by blanks" if commas else "correct the name or add the variable"
                 if other is not None:
-                    hint = f"{other!r} is there: letters in capitals and small ones differ"
+                    hint = f"{other!r} exists: names are case-sensitive"
                 message = f"there is no variable {reference.name[:80]!r}; {hint}"
                 yield Hit(v, "coordinates", message, fix=fix if commas else ())
 
@@ -180,7 +180,7 @@ def multidimensional_coordinates_have_other_names(c: Context) -> Iterator[Hit]:
             yield Hit(
                 v,
                 None,
-                f"coordinate {v.name!r} of dimensions ({', '.join(v.dims)}) is called like one of them, which leaves "
+                f"coordinate {v.name!r} of dimensions ({', '.join(v.dims)}) is named like one of them, which leaves "
                 "no name for the coordinate variable of that dimension",
             )
 

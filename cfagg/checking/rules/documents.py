@@ -24,11 +24,11 @@ def file_name_ends_in_nc(c: Context) -> Iterator[Hit]:
     if name.endswith(".nca") and any(v.dialect in ("NCA", "CFA") for v in c.dataset.variables):
         return  # as NCA and CFA want it
     if not name.endswith(".nc"):
-        yield Hit(None, None, f"the file is called {name!r}; expected is a name that ends in '.nc': rename it")
+        yield Hit(None, None, f"the file is named {name!r}; expected a name that ends in '.nc': rename it")
 
 
 def _example(c: Context) -> str:
-    return f'for instance Conventions = "{c.version}"'
+    return f'for example Conventions = "{c.version}"'
 
 
 @rule("DOC010")
@@ -48,7 +48,7 @@ def conventions_names_the_version(c: Context) -> Iterator[Hit]:
         yield Hit(
             None,
             "Conventions",
-            f"{word} is no version of CF that is known (1.0 to 1.13, 1.14-draft); the rules of {c.version} were used",
+            f"{word} is not a known version of CF (1.0 to 1.13, 1.14-draft); the rules of {c.version} were used",
         )
     for word in words:
         if parse(word) == DRAFT and not word.endswith("-draft"):
@@ -56,10 +56,10 @@ def conventions_names_the_version(c: Context) -> Iterator[Hit]:
             yield Hit(None, "Conventions", told, "warning")
     known = list(dict.fromkeys(w for w in words if parse(w) is not None))
     if len(known) > 1:
-        told = f"{', '.join(known)} are named, which leaves open which one is followed: name one"
+        told = f"{', '.join(known)} are named, which leaves open which one applies: name one"
         yield Hit(None, "Conventions", f"{told}; the rules of {c.version} were used", "warning")
     elif known and not unknown and parse(known[0]) != c.version:
-        yield Hit(None, "Conventions", f"{known[0]} is named; checked against {c.version} as asked", "info")
+        yield Hit(None, "Conventions", f"{known[0]} is named; checked against {c.version} as requested", "info")
 
 
 def _conventions(c: Context) -> Iterator[Hit]:
@@ -71,19 +71,19 @@ def _conventions(c: Context) -> Iterator[Hit]:
             yield Hit(None, "Conventions", f"there is no attribute Conventions; add it, {_example(c)}")
         else:
             fix = (Edit(None, other, rename="Conventions"),)
-            yield Hit(None, other, f"the attribute is called {other!r}; expected is 'Conventions'", None, fix)
+            yield Hit(None, other, f"the attribute is named {other!r}; expected 'Conventions'", None, fix)
         return
     value = attributes["Conventions"]
     if not isinstance(value, str):
         if holds(value) not in ("bytes", "texts") or c.version < Version(1, 12):
-            yield Hit(None, "Conventions", f"it is {said(value)}; expected is one text, {_example(c)}")
+            yield Hit(None, "Conventions", f"it is {said(value)}; expected one text, {_example(c)}")
         return
     if not claimed(value):
         short = value if len(value) <= 60 else f"{value[:57]}..."
         yield Hit(
             None,
             "Conventions",
-            f"{short!r} names no version of CF; expected is a list separated by blanks or commas that has a word such "
+            f"{short!r} names no version of CF; expected a list separated by blanks or commas that has a word such "
             f"as '{c.version}'",
         )
 
@@ -95,12 +95,12 @@ def descriptions_are_text(c: Context) -> Iterator[Hit]:
     for group in c.dataset.groups:
         for name in _DESCRIPTIONS:
             if name in group.attributes and holds(group.attributes[name]) not in allowed:
-                yield Hit(group, name, f"it holds {said(group.attributes[name])}; expected is text")
+                yield Hit(group, name, f"it holds {said(group.attributes[name])}; expected text")
     # On variables, title and history are not attributes of CF.
     for v in c.dataset.variables:
         for name in _DESCRIPTIONS[2:]:
             if name in v.attributes and holds(v.attributes[name]) not in allowed:
-                yield Hit(v, name, f"it holds {said(v.attributes[name])}; expected is text")
+                yield Hit(v, name, f"it holds {said(v.attributes[name])}; expected text")
 
 
 @rule("DOC013")
@@ -109,5 +109,7 @@ def title_and_history_are_of_the_dataset(c: Context) -> Iterator[Hit]:
     for v in c.dataset.variables:
         for name in ("title", "history"):
             if name in v.attributes:
-                told = "CF defines it for datasets and groups only; on a variable it is allowed and means nothing to CF"
+                told = (
+                    "CF defines it for datasets and groups only; on a variable it is allowed and has no meaning in CF"
+                )
                 yield Hit(v, name, told, "info")

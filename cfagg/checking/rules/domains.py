@@ -128,7 +128,7 @@ def coordinates_are_within_the_domain(c: Context) -> Iterator[Hit]:
             yield Hit(
                 v,
                 "coordinates",
-                f"{target.path!r} has the dimension {foreign[0]!r}, which {v.text('dimensions')!r} has not; add it",
+                f"{target.path!r} has the dimension {foreign[0]!r}, which {v.text('dimensions')!r} lacks; add it",
             )
 
 
@@ -140,7 +140,7 @@ def cell_measures_are_within_the_domain(c: Context) -> Iterator[Hit]:
             yield Hit(
                 v,
                 "cell_measures",
-                f"{target.path!r} has the dimension {foreign[0]!r}, which {v.text('dimensions')!r} has not; add it",
+                f"{target.path!r} has the dimension {foreign[0]!r}, which {v.text('dimensions')!r} lacks; add it",
             )
 
 

@@ -21,12 +21,12 @@ def external_variables_lists_names(c: Context) -> Iterator[Hit]:
     value = attributes["external_variables"]
     if not isinstance(value, str):
         if holds(value) not in ("bytes", "texts") or c.version < Version(1, 12):
-            told = f"it holds {said(value)}; expected is a text with names of variables"
+            told = f"it holds {said(value)}; expected a text with names of variables"
             yield Hit(None, "external_variables", told)
         return
     bad = next((w for w in value.split() if re.search(r"[,;:/\"']", w)), None)
     if bad is not None:
-        told = f"{bad!r} is not the name of a variable; expected are names separated by blanks"
+        told = f"{bad!r} is not the name of a variable; expected names separated by blanks"
         yield Hit(None, "external_variables", told)
 
 

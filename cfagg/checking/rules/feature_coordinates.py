@@ -31,7 +31,7 @@ def data_have_coordinates(c: Context) -> Iterator[Hit]:
         yield Hit(
             v,
             "coordinates",
-            f"there is no coordinates attribute, and {names} is not found otherwise; name the coordinates",
+            f"there is no coordinates attribute, and {names} cannot be found otherwise; name the coordinates",
             None if certain else "warning",
         )
 
@@ -92,7 +92,7 @@ def coordinates_vary_as_table_9_1_says(c: Context) -> Iterator[Hit]:
                         v,
                         "coordinates",
                         f"its coordinate {axes[a][0].name!r} varies along that of {axes[along][0].name!r}; "
-                        f"{_WORDS[a]} of a feature of type {type_!r} does not, or is there as a nominal one too",
+                        f"{_WORDS[a]} of a feature of type {type_!r} does not, or also exists as a nominal one",
                         "warning" if along == "Z" else None,
                     )
         for moving, along in _ALONG.get(f.type, ()):
@@ -117,5 +117,7 @@ def _point(placed: Placed) -> Iterator[Hit]:
         return
     for a in "XYT":
         if axes[a] and not any(set(v.dimensions) <= set(x.dimensions) for x in axes[a]):
-            message = f"its coordinate {axes[a][0].name!r} has not the dimension {v.dims[0]!r}; each point has its own"
+            message = (
+                f"its coordinate {axes[a][0].name!r} does not have the dimension {v.dims[0]!r}; each point has its own"
+            )
             yield Hit(v, "coordinates", message, "warning")

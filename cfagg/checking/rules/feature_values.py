@@ -99,7 +99,7 @@ def unused_elements_are_missing(c: Context) -> Iterator[Hit]:
                     for there, data in zip(t.blocks(), v.blocks(), strict=False)
                 )
                 if number:
-                    message = f"{number} values are there where {t.name!r} is missing; expected missing values there"
+                    message = f"{number} values are given where {t.name!r} is missing; expected missing values there"
                     yield Hit(v, None, message)
 
 
@@ -123,7 +123,7 @@ def times_of_a_feature_grow(c: Context) -> Iterator[Hit]:
         bad = np.flatnonzero((np.diff(value) <= 0) & (np.diff(row) == 0))
         if bad.size:
             message = f"times of feature {int(row[bad[0]])} do not strictly increase: {value[bad[0] + 1]:g} follows"
-            yield Hit(t, None, f"{message} {value[bad[0]]:g} ({bad.size} such)")
+            yield Hit(t, None, f"{message} {value[bad[0]]:g} ({bad.size} in all)")
 
 
 def _rows(f: Features, t: Variable) -> npt.NDArray[np.int64] | None:

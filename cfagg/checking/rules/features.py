@@ -25,11 +25,11 @@ def feature_type_is_known(c: Context) -> Iterator[Hit]:
         return
     meant = SPELLINGS.get("".join(ch for ch in value.lower() if ch.isalpha()))
     fix = (Edit(None, "featureType", meant),) if meant else ()
-    hint = f"; {meant!r} is" if meant else ""
+    hint = f"; did you mean {meant!r}?" if meant else ""
     yield Hit(
         None,
         "featureType",
-        f"{value!r} is none of {', '.join(SPELLINGS.values())}{hint}",
+        f"{value!r} is not one of {', '.join(SPELLINGS.values())}{hint}",
         None,
         fix,
     )
@@ -143,7 +143,7 @@ def cf_role_is_known(c: Context) -> Iterator[Hit]:
         meant = value.strip().lower() if isinstance(value, str) else ""
         fix = (Edit(v.path, "cf_role", meant),) if meant in known else ()
         shown = repr(value) if isinstance(value, str) else "it"
-        yield Hit(v, "cf_role", f"{shown} is none of timeseries_id, profile_id, trajectory_id", None, fix)
+        yield Hit(v, "cf_role", f"{shown} is not one of timeseries_id, profile_id, trajectory_id", None, fix)
 
 
 @rule("DSG011")
@@ -160,7 +160,7 @@ def cf_roles_fit_the_feature_type(c: Context) -> Iterator[Hit]:
         if role not in allowed:
             yield Hit(v, "cf_role", f"featureType is {name!r}, so {' and '.join(allowed)} fit; found {role!r}")
         elif role in seen:
-            yield Hit(v, "cf_role", f"{seen[role]!r} is {role} too; one variable alone should be")
+            yield Hit(v, "cf_role", f"{seen[role]!r} is {role} too; only one variable should be")
         else:
             seen[role] = v.path
 

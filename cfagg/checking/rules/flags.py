@@ -46,7 +46,7 @@ def _type_problem(c: Context, v: Variable, attribute: str) -> Iterator[Hit]:
             yield Hit(v, attribute, f"{attribute} holds numbers, the variable text; expected the same type")
         return
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "iuf":
-        yield Hit(v, attribute, f"{attribute} holds no numbers; expected {v.dtype.name}, as the variable has")
+        yield Hit(v, attribute, f"{attribute} does not hold numbers; expected {v.dtype.name}, as for the variable")
         return
     same = (value.dtype.kind, value.dtype.itemsize) == (v.dtype.kind, v.dtype.itemsize)
     if not c.dataset.typed:
@@ -93,7 +93,7 @@ def flag_meanings_are_words(c: Context) -> Iterator[Hit]:
         if not wrong:
             continue
         if all(_WIDE_WORD.fullmatch(w) for w in wrong):
-            message = f"{wrong[0][:80]!r} in flag_meanings has letters beyond A to Z, which not all programs take"
+            message = f"{wrong[0][:80]!r} in flag_meanings has letters beyond A to Z, which not all programs accept"
             yield Hit(v, "flag_meanings", message, severity="warning")
             continue
         bad = next(w for w in wrong if not _WIDE_WORD.fullmatch(w))
@@ -114,7 +114,7 @@ def flag_meanings_are_words(c: Context) -> Iterator[Hit]:
 def _counts_differ(v: Variable, attribute: str) -> Iterator[Hit]:
     meanings = v.text("flag_meanings")
     if meanings is None or not all(_WIDE_WORD.fullmatch(w) for w in v.words("flag_meanings")):
-        return  # told by the rule on their words
+        return  # reported by the rule on their words
     words = len(meanings.split())
     count = _count(v, attribute, words)
     if count is not None and count != words:
@@ -179,8 +179,8 @@ def flag_values_are_distinct(c: Context) -> Iterator[Hit]:
                 yield Hit(
                     v,
                     "flag_values",
-                    f"flag_values holds {twice[0]!r} more than once, each time under another mask; by the letter "
-                    "values are to be distinct, though masks tell these apart",
+                    f"flag_values holds {twice[0]!r} more than once, each time under another mask; strictly, "
+                    "values must be distinct, though the masks distinguish these",
                     severity="warning",
                 )
                 continue

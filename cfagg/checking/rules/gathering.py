@@ -27,7 +27,7 @@ def compress_stands_on_a_list(c: Context) -> Iterator[Hit]:
             yield Hit(
                 v,
                 "compress",
-                f"{v.name!r} is no coordinate variable; expected one dimension of the same name, "
+                f"{v.name!r} is not a coordinate variable; expected one dimension of the same name, "
                 f"found ({', '.join(v.dims)})",
             )
         elif v.kind != "integer":
@@ -77,7 +77,7 @@ def list_is_within_the_gathered_dimensions(c: Context) -> Iterator[Hit]:
 
 @rule("GAT004")
 def list_has_no_bounds(c: Context) -> Iterator[Hit]:
-    """A list variable has no boundary variable."""
+    """A list variable has no bounds variable."""
     for v in c.with_attribute("compress"):
         if "bounds" in v.attributes:
-            yield Hit(v, "bounds", "a list variable has indices, which have no bounds; delete the attribute")
+            yield Hit(v, "bounds", "a list variable has indices, which have no extent; delete bounds")

@@ -63,7 +63,7 @@ def geometry_type_is_known(c: Context) -> Iterator[Hit]:
         if g.has("geometry_type") and g.kind is None:
             value = g.container.attributes["geometry_type"]
             shown = repr(value) if isinstance(value, str) else "it"
-            yield Hit(g.container, "geometry_type", f"{shown} is none of point, line, polygon")
+            yield Hit(g.container, "geometry_type", f"{shown} is not one of point, line, polygon")
 
 
 @rule("GEO007")
@@ -115,13 +115,13 @@ def data_carry_what_the_container_carries(c: Context) -> Iterator[Hit]:
                 if v in c.roles.coordinates:
                     continue  # it may have a geometry too, and the rule is on data
                 if attribute not in v.attributes:
-                    yield Hit(v, attribute, f"{g.container.name!r} has {attribute}, the variable has not; add it here")
+                    yield Hit(v, attribute, f"{g.container.name!r} has {attribute}, the variable does not; add it here")
                 elif attribute == "coordinates":
                     missing = named - set(v.words(attribute))
                     missing -= {d.name for d in v.dimensions}
                     if missing:
                         names = " ".join(sorted(missing))
-                        message = f"{g.container.name!r} names the coordinates {names} too; add them here"
+                        message = f"{g.container.name!r} also names the coordinates {names}; add them here"
                         yield Hit(v, attribute, message, "warning")
 
 
@@ -143,7 +143,7 @@ def nodes_names_a_node_coordinate(c: Context) -> Iterator[Hit]:
             if names[0].name not in lost:  # GEO007
                 yield Hit(v, "nodes", f"there is no variable {names[0].name!r}; expected a node coordinate")
         elif whole and names[0].target not in c.roles.named_by("node_coordinates"):
-            yield Hit(v, "nodes", f"{names[0].name!r} is no node coordinate: no geometry container names it")
+            yield Hit(v, "nodes", f"{names[0].name!r} is not a node coordinate: no geometry container names it")
 
 
 def _mapping(c: Context, v: Variable, coordinate: Variable) -> Variable | None:

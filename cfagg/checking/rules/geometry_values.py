@@ -35,7 +35,9 @@ def _too_few(c: Context, kind: str, least: int) -> Iterator[Hit]:
         bad = np.flatnonzero(numbers < least)
         if bad.size:
             yield Hit(
-                where, None, f"{kind} {bad[0]} has {numbers[bad[0]]} nodes; expected {least} or more ({bad.size} such)"
+                where,
+                None,
+                f"{kind} {bad[0]} has {numbers[bad[0]]} nodes; expected {least} or more ({bad.size} in all)",
             )
         elif g.part_node_count is not None:
             parts = counts(g.part_node_count)
@@ -152,7 +154,7 @@ def _exterior_first(g: Geometry, v: Variable) -> Iterator[Hit]:
     starts = np.isin(np.cumsum(parts) - parts, np.cumsum(numbers) - numbers) & (parts > 0)
     bad = np.flatnonzero(starts & (inner == 1))
     if bad.size:
-        message = f"ring {bad[0]} is the first of its polygon and interior; exterior rings stand before their holes"
+        message = f"ring {bad[0]} is the first of its polygon and interior; exterior rings come before their holes"
         yield Hit(v, None, message, "warning")
 
 
@@ -190,7 +192,7 @@ def rings_have_their_direction(c: Context) -> Iterator[Hit]:
             yield Hit(
                 g.container,
                 "node_coordinates",
-                f"ring {ring} is {kind} and runs {found}; reverse its nodes ({wrong.size} such)",
+                f"ring {ring} is {kind} and runs {found}; reverse its nodes ({wrong.size} in all)",
             )
 
 

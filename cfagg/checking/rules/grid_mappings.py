@@ -55,7 +55,7 @@ def grid_mapping_is_well_formed(c: Context) -> Iterator[Hit]:
             else:
                 message = f"{text!r} is neither a single name nor 'mapping: coordinate ... mapping: coordinate ...'"
             glued = any(":" in word.rstrip(":") for word in text.split())
-            hint = "; a blank is missing behind a colon" if glued else ""
+            hint = "; a blank is missing after a colon" if glued else ""
             # The text of section 5.6.1 itself once writes 'crs:lat lon'.
             yield Hit(v, "grid_mapping", message + hint, "warning" if glued else None)
         elif len(text.split()) > 1 and c.version < Version(1, 7):
@@ -112,11 +112,11 @@ def _coordinate(v: Variable, r: Reference, known: set[Variable], span: set[Dimen
         yield Hit(
             v,
             "grid_mapping",
-            f"{r.name!r} is no coordinate variable and not among the coordinates of {v.path!r}; "
-            "name it in the coordinates attribute too",
+            f"{r.name!r} is not a coordinate variable and not among the coordinates of {v.path!r}; "
+            "name it in the coordinates attribute as well",
         )
     elif r.target.dimensions[0] not in span:
-        yield Hit(v, "grid_mapping", f"{r.name!r} is the coordinate variable of a dimension that {v.path!r} has not")
+        yield Hit(v, "grid_mapping", f"{r.name!r} is the coordinate variable of a dimension that {v.path!r} lacks")
 
 
 @rule("GMP005")
@@ -131,7 +131,7 @@ def grid_mapping_name_is_known(c: Context) -> Iterator[Hit]:
         elif value not in MAPPINGS:
             meant = value.strip().lower().replace(" ", "_").replace("-", "_")
             fix = (Edit(v.path, "grid_mapping_name", meant),) if meant in MAPPINGS else ()
-            hint = f"; {meant!r} is" if fix else ""
+            hint = f"; did you mean {meant!r}?" if fix else ""
             yield Hit(v, "grid_mapping_name", f"{value!r} is not a grid mapping that appendix F knows{hint}", None, fix)
         elif c.version < MAPPINGS[value].since:
             since = MAPPINGS[value].since

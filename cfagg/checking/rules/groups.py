@@ -96,7 +96,7 @@ def paths_are_words_and_slashes(c: Context) -> Iterator[Hit]:
     """Paths are written as in UNIX: words of letters, digits and underscores, with slashes between."""
     for v, attribute, path, found in _paths(c):
         if not _well_formed(path):
-            told = "expected are words of letters, digits and underscores with '/' between, such as '/group/name'"
+            told = "expected words of letters, digits and underscores with '/' between, such as '/group/name'"
             note = ", though it leads to a variable here" if found else ""
             yield Hit(v, attribute, f"the path is {path!r}{note}; {told}", "warning" if found else None)
 
@@ -150,7 +150,7 @@ def _shadowing(c: Context, how: str) -> Iterator[Hit]:
             if other is not None and other.dimensions and have.issuperset(other.dimensions):
                 told = f"{r.name!r} means {r.target.path!r}, which is nearer than {other.path!r}, but only that has"
                 path = f"{above.path.rstrip('/')}/{r.name}"
-                note = f"dimensions of this variable; write {path!r} if it is meant"
+                note = f"dimensions of this variable; write {path!r} if you mean that one"
                 yield Hit(r.source, r.attribute, f"{told} {note}", "warning")
                 break
             above = above.parent

@@ -44,6 +44,6 @@ def times_tell_of_leap_seconds(c: Context) -> Iterator[Hit]:
             yield Hit(
                 t.variable,
                 "units_metadata",
-                f"nothing tells whether leap seconds are counted in calendar {t.calendar}; add units_metadata, "
+                f"nothing says whether leap seconds are counted in calendar {t.calendar}; add units_metadata, "
                 "leap_seconds: none, utc or unknown",
             )

@@ -23,7 +23,9 @@ def one_way_to_give_the_valid_range(c: Context) -> Iterator[Hit]:
         others = [n for n in ("valid_min", "valid_max") if n in v.attributes]
         if others:
             yield Hit(
-                v, "valid_range", f"it stands beside {' and '.join(others)}: keep one way to give the valid range"
+                v,
+                "valid_range",
+                f"it is given together with {' and '.join(others)}: keep one way to give the valid range",
             )
 
 
@@ -47,7 +49,7 @@ def fill_value_has_the_type_of_its_variable(c: Context) -> Iterator[Hit]:
         if wrong:
             yield Hit(v, "_FillValue", wrong)
         elif isinstance(value, np.ndarray) and value.size != 1:
-            yield Hit(v, "_FillValue", f"it holds {value.size} values; expected is one")
+            yield Hit(v, "_FillValue", f"it holds {value.size} values; expected one")
 
 
 @rule("DAT003")
@@ -91,7 +93,7 @@ def missing_value_equals_fill_value(c: Context) -> Iterator[Hit]:
             # Most are equal in every respect.
             differs = (one.dtype != other.dtype or one.tobytes() != other.tobytes()) and not _among(v, other, one)
         else:
-            continue  # of different types: told by the rules about these
+            continue  # of different types: reported by the rule about these
         if differs:
             yield Hit(v, "missing_value", f"it is {_shown(one)}, _FillValue {_shown(other)}: use one value for both")
 

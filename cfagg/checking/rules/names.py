@@ -40,16 +40,16 @@ def names_are_simple(c: Context) -> Iterator[Hit]:
     for group in c.dataset.groups:
         last = group.path.rpartition("/")[2]
         if last and c.version >= Version(1, 8) and not _is_good(last):
-            yield Hit(group, None, f"the group is called {last!r}; {_GOOD}")
+            yield Hit(group, None, f"the group is named {last!r}; {_GOOD}")
         for name in _bad(group.dimensions):
-            yield Hit(group, None, f"a dimension is called {name!r}; {_GOOD}")
+            yield Hit(group, None, f"a dimension is named {name!r}; {_GOOD}")
         for name in _bad(group.attributes):
-            yield Hit(group, name, f"the attribute is called {name!r}; {_GOOD}")
+            yield Hit(group, name, f"the attribute is named {name!r}; {_GOOD}")
         for v in group.variables.values():
             if not _is_good(v.name):
-                yield Hit(v, None, f"the variable is called {v.name!r}; {_GOOD}")
+                yield Hit(v, None, f"the variable is named {v.name!r}; {_GOOD}")
             for name in _bad(v.attributes):
-                yield Hit(v, name, f"the attribute is called {name!r}; {_GOOD}")
+                yield Hit(v, name, f"the attribute is named {name!r}; {_GOOD}")
 
 
 @rule("DOC005")
@@ -60,7 +60,7 @@ def variables_differ_by_more_than_case(c: Context) -> Iterator[Hit]:
         for v in group.variables.values():
             first = seen.setdefault(v.name.casefold(), v.name)
             if first != v.name:
-                yield Hit(v, None, f"its name and that of {first!r} differ only by the case of letters: rename one")
+                yield Hit(v, None, f"its name and that of {first!r} differ only in letter case: rename one")
 
 
 @rule("DOC006")

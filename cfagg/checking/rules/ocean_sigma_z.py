@@ -35,7 +35,7 @@ def one_of_sigma_and_zlev_is_missing(c: Context) -> Iterator[Hit]:
             if term is not None and v.dimensions and term.dimensions != v.dimensions:
                 wrong = True
                 have = ", ".join(term.dims)
-                told = f"term {name!r}, {term.path!r}, has dimensions ({have}); expected is ({', '.join(v.dims)})"
+                told = f"term {name!r}, {term.path!r}, has dimensions ({have}); expected ({', '.join(v.dims)})"
                 yield Hit(v, "formula_terms", told)
         if wrong or sigma is None or zlev is None or not c.options.data:
             continue
@@ -48,7 +48,7 @@ def one_of_sigma_and_zlev_is_missing(c: Context) -> Iterator[Hit]:
             both = "both are missing" if one[k] else "neither is missing"
             more = f" and in {same.size - 1} more" if same.size > 1 else ""
             told = f"of sigma ({sigma.path!r}) and zlev ({zlev.path!r}) {both} in level {k}{more}"
-            yield Hit(v, "formula_terms", f"{told}; expected is that exactly one of them is")
+            yield Hit(v, "formula_terms", f"{told}; expected that exactly one of them is")
         nsigma = terms.get("nsigma")
         if nsigma is not None and nsigma.size == 1 and nsigma.is_numeric and nsigma.dialect is None:
             values = nsigma.values().ravel()
@@ -69,7 +69,7 @@ def nsigma_is_left_out(c: Context) -> Iterator[Hit]:
     """``formula_terms`` of an ocean sigma over z coordinate does without ``nsigma``."""
     for v, _ in c.once(_all):
         if any((r.key or "").lower() == "nsigma" for r in c.references_of(v, "formula_terms")):
-            yield Hit(v, "formula_terms", "term 'nsigma' is deprecated: leave it out, zlev tells the same")
+            yield Hit(v, "formula_terms", "term 'nsigma' is deprecated: leave it out; zlev says the same")
 
 
 @rule("VRT011", back_to=Version(1, 0))

@@ -43,11 +43,11 @@ def packing_attributes_are_real_numbers_of_one_type(c: Context) -> Iterator[Hit]
             if name not in v.attributes or holds(value) in ("bytes", "other"):
                 continue
             if not isinstance(value, np.ndarray):
-                yield Hit(v, name, f"it holds {said(value)}; expected is a number of type float32 or float64")
+                yield Hit(v, name, f"it holds {said(value)}; expected a number of type float32 or float64")
             elif value.size != 1:
-                yield Hit(v, name, f"it holds {value.size} values; expected is one number")
+                yield Hit(v, name, f"it holds {value.size} values; expected one number")
             elif c.dataset.typed and not _may_pack(c, v, value.dtype):
-                yield Hit(v, name, f"it is of type {value.dtype.name}; expected is float32 or float64: change its type")
+                yield Hit(v, name, f"it is of type {value.dtype.name}; expected float32 or float64: change its type")
             else:
                 fine.append((name, value.dtype.newbyteorder("=")))
         if len(fine) == 2 and c.dataset.typed and fine[0][1] != fine[1][1]:
@@ -82,7 +82,7 @@ def float_packs_small_integers(c: Context) -> Iterator[Hit]:
         if c.version < _STRICT and v.kind == "integer" and v.dtype.itemsize == 4:
             yield Hit(v, None, f"{told}; not all digits may be kept: make them float64", "warning")
         else:
-            yield Hit(v, None, f"{told}; expected is a variable of 8- or 16-bit integers{_remedy(c, v)}")
+            yield Hit(v, None, f"{told}; expected a variable of 8- or 16-bit integers{_remedy(c, v)}")
 
 
 @rule("PCK003")
@@ -93,8 +93,8 @@ def double_packs_integers_up_to_int(c: Context) -> Iterator[Hit]:
             continue
         which = " and ".join(n for n in _ATTRIBUTES if n in v.attributes)
         told = f"the variable is of type {said_type(v)} and has {which}"
-        yield Hit(v, None, f"{told}; expected is a variable of 8-, 16- or 32-bit integers{_remedy(c, v)}")
+        yield Hit(v, None, f"{told}; expected a variable of 8-, 16- or 32-bit integers{_remedy(c, v)}")
 
 
 def _remedy(c: Context, v: Variable) -> str:  # noqa: ARG001 - asked alike
-    return ": unpack the values and remove the attributes, or pack them into such" if v.kind == "float" else ""
+    return ": unpack the values and remove the attributes, or pack them into integers" if v.kind == "float" else ""

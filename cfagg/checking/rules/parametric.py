@@ -65,7 +65,7 @@ def formula_terms_is_on_parametric_coordinates(c: Context) -> Iterator[Hit]:
     """Only coordinates with the standard name of a parametric vertical coordinate have ``formula_terms``."""
     for v, parent, formula, _ in c.once(_all):
         if parent is not None and "formula_terms" in parent.attributes and formula is None:
-            continue  # told of the coordinate itself
+            continue  # reported for the coordinate itself
         name = (v.words("standard_name") or (parent.words("standard_name") if parent is not None else []) or [""])[0]
         if formula is None:
             later = known_formula(name)
@@ -73,10 +73,10 @@ def formula_terms_is_on_parametric_coordinates(c: Context) -> Iterator[Hit]:
                 told = f"standard_name {name!r} is a parametric vertical coordinate only since {later.since}"
                 yield Hit(v, "formula_terms", told, "warning")
             elif not name and v not in c.roles.coordinates and c.once(_lost_bounds):
-                continue  # they may be bounds whose coordinate names another variable, of which another rule tells
+                continue  # they may be bounds whose coordinate names another variable, which another rule reports
             else:
                 told = f"the standard_name is {name!r}" if name else "there is no standard_name"
-                expected = "expected is that of a parametric vertical coordinate (Appendix D)"
+                expected = "expected that of a parametric vertical coordinate (Appendix D)"
                 yield Hit(v, "formula_terms", f"{told}; {expected}, or no formula_terms")
         elif parent is None and v not in c.roles.coordinates and v not in c.roles.climatology:
             told = "the variable is not a coordinate of any other: name it in coordinates, or like its dimension"
@@ -90,11 +90,11 @@ def formula_terms_names_terms_and_variables(c: Context) -> Iterator[Hit]:
         value = v.attributes["formula_terms"]
         if not isinstance(value, str):
             if holds(value) not in ("bytes", "texts") or c.version < Version(1, 12):
-                yield Hit(v, "formula_terms", f"it holds {said(value)}; expected is text of the form 'term: variable'")
+                yield Hit(v, "formula_terms", f"it holds {said(value)}; expected text of the form 'term: variable'")
             continue
         found = pairs(value)
         if not found or not _is_pairs(value):
-            told = "expected are pairs 'term: variable' with a blank after each colon"
+            told = "expected pairs 'term: variable' with a blank after each colon"
             yield Hit(v, "formula_terms", f"it is {value[:80]!r}; {told}")
             continue
         seen: set[str] = set()
@@ -143,7 +143,7 @@ def names_of_terms_agree_with_the_formula(c: Context) -> Iterator[Hit]:
             if name not in formula.names[term]:
                 fine = False
                 expected = " or ".join(formula.names[term])
-                told = f"standard_name of {terms[term].path!r}, term {term!r}, is {name!r}; expected is {expected}"
+                told = f"standard_name of {terms[term].path!r}, term {term!r}, is {name!r}; expected {expected}"
                 yield Hit(v, "formula_terms", told)
         if fine and not left:
             shown = ", ".join(f"{t}: {n}" for t, n in names.items() if len(formula.names[t]) > 1)
@@ -159,7 +159,7 @@ def computed_standard_name_needs_formula_terms(c: Context) -> Iterator[Hit]:
         parent = _parent(c, v)
         if "formula_terms" in v.attributes or (parent is not None and "computed_standard_name" in parent.attributes):
             continue
-        told = "the variable has no formula_terms by which anything would be computed: add these or remove it"
+        told = "the variable has no formula_terms to compute anything with: add formula_terms or remove it"
         yield Hit(v, "computed_standard_name", told)
 
 
@@ -172,7 +172,7 @@ def computed_standard_name_agrees(c: Context) -> Iterator[Hit]:
         value = v.attributes["computed_standard_name"]
         if not isinstance(value, str):
             if holds(value) not in ("bytes", "texts") or c.version < Version(1, 12):
-                yield Hit(v, "computed_standard_name", f"it holds {said(value)}; expected is a standard name")
+                yield Hit(v, "computed_standard_name", f"it holds {said(value)}; expected a standard name")
             continue
         if formula is None or c.version < formula.names_since:
             continue
@@ -205,7 +205,7 @@ def units_of_terms_agree_with_the_formula(c: Context) -> Iterator[Hit]:
             if not fits:
                 expected = {"number": "none or those of a plain number, '1'", "pressure": "those of a pressure"}
                 told = f"units of {target.path!r}, term {term!r}, are {units[:40]!r}"
-                yield Hit(v, "formula_terms", f"{told}; expected are {expected.get(measure, 'those of a length')}")
+                yield Hit(v, "formula_terms", f"{told}; expected {expected.get(measure, 'those of a length')}")
 
 
 #: Deprecated units of dimensionless vertical coordinates.

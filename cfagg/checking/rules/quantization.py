@@ -45,7 +45,7 @@ def container_tells_algorithm_and_implementation(c: Context) -> Iterator[Hit]:
             if name not in v.attributes:
                 yield Hit(v, name, f"the quantization variable has no attribute {name}: add it")
             elif holds(v.attributes[name]) not in ("text", "texts", "bytes"):
-                yield Hit(v, name, f"it holds {said(v.attributes[name])}; expected is text")
+                yield Hit(v, name, f"it holds {said(v.attributes[name])}; expected text")
 
 
 @rule("QNT002")
@@ -58,9 +58,9 @@ def algorithm_is_known(c: Context) -> Iterator[Hit]:
         meant = name.strip().lower()
         if meant in _ALGORITHMS:
             fix = (Edit(v.path, "algorithm", meant),)
-            yield Hit(v, "algorithm", f"{name[:60]!r} has capital letters; expected is {meant!r}", None, fix)
+            yield Hit(v, "algorithm", f"{name[:60]!r} has capital letters; expected {meant!r}", None, fix)
         else:
-            yield Hit(v, "algorithm", f"{name[:60]!r} is not known; expected is one of {', '.join(_ALGORITHMS)}")
+            yield Hit(v, "algorithm", f"{name[:60]!r} is not known; expected one of {', '.join(_ALGORITHMS)}")
 
 
 @rule("QNT003")
@@ -69,7 +69,7 @@ def only_real_numbers_are_quantized(c: Context) -> Iterator[Hit]:
     for v in c.dataset.variables:
         if "quantization" in v.attributes:
             if holds(v.attributes["quantization"]) not in ("text", "texts", "bytes"):
-                yield Hit(v, "quantization", f"it holds {said(v.attributes['quantization'])}; expected is text")
+                yield Hit(v, "quantization", f"it holds {said(v.attributes['quantization'])}; expected text")
             elif v.kind != "float":
                 told = f"the variable is of type {said_type(v)}; only floating-point variables can be quantized"
                 yield Hit(v, "quantization", f"{told}: remove the attribute")
@@ -92,7 +92,7 @@ def quantization_names_a_variable(c: Context) -> Iterator[Hit]:
             yield Hit(v, "quantization", f"{text[:60]!r} is not the name of one variable")
         elif found[0].target is None:
             told = f"variable {found[0].name!r} is not in the dataset"
-            yield Hit(v, "quantization", f"{told}; expected is a variable with algorithm and implementation")
+            yield Hit(v, "quantization", f"{told}; expected a variable with algorithm and implementation")
 
 
 def _parameter(c: Context, v: Variable) -> str | None:
@@ -111,7 +111,7 @@ def parameter_of_the_quantization_is_there(c: Context) -> Iterator[Hit]:
         name = _parameter(c, v)
         if name is None:
             if not any(n in v.attributes for n in _LARGEST):
-                told = "neither quantization_nsb nor quantization_nsd tells how much was kept: add the one that applies"
+                told = "neither quantization_nsb nor quantization_nsd says how much was kept: add the one that applies"
                 yield Hit(v, "quantization", told)
             names = [n for n in _LARGEST if n in v.attributes]
         else:
@@ -125,7 +125,7 @@ def parameter_of_the_quantization_is_there(c: Context) -> Iterator[Hit]:
             value = v.attributes[one]
             if holds(value) != "integer" or not isinstance(value, np.ndarray) or value.size != 1:
                 told = said(value, typed=c.dataset.typed)
-                yield Hit(v, one, f"it holds {told}; expected is one integer")
+                yield Hit(v, one, f"it holds {told}; expected one integer")
 
 
 def _otherwise(c: Context, v: Variable, names: list[str]) -> Iterator[Hit]:
@@ -139,13 +139,13 @@ def _otherwise(c: Context, v: Variable, names: list[str]) -> Iterator[Hit]:
     target = found[0].target if len(found) == 1 else None
     algorithm = (target.text("algorithm") or "").strip() if target is not None else ""
     if meant is not None and algorithm in _ALGORITHMS and algorithm != meant:
-        told = f"the algorithm is {algorithm!r}, and by {system} the library has used {meant!r}"
+        told = f"the algorithm is {algorithm!r}, and according to {system} the library used {meant!r}"
         yield Hit(v, "quantization", told, "warning")
         return
     for name in names:
         own = v.numbers(name)
         if own is not None and own.size == 1 and own[0] != kept[0]:
-            told = f"it is {own[0]}, and by {system} the library has kept {kept[0]}; both tell the same"
+            told = f"it is {own[0]}, and according to {system} the library kept {kept[0]}; the two must agree"
             yield Hit(v, name, told, "warning")
 
 
@@ -156,7 +156,7 @@ def _out_of_range(c: Context, name: str) -> Iterator[Hit]:
         if value is None or value.dtype.kind not in "iu" or value.size != 1 or largest is None:
             continue
         if not 1 <= int(value[0]) <= largest:
-            yield Hit(v, name, f"it is {value[0]}; expected is 1 to {largest} for {v.dtype.name}")
+            yield Hit(v, name, f"it is {value[0]}; expected 1 to {largest} for {v.dtype.name}")
 
 
 @rule("QNT006")
@@ -185,7 +185,7 @@ def coordinates_are_not_quantized(c: Context) -> Iterator[Hit]:
                     what = f"named by {attribute} of {by.path!r}"
                     break
         if what is not None:
-            yield Hit(v, "quantization", f"the variable is {what} and must keep all its digits: store it as it was")
+            yield Hit(v, "quantization", f"the variable is {what} and must keep all its digits: store it unquantized")
 
 
 @rule("QNT009")
@@ -194,7 +194,7 @@ def implementation_tells_name_and_version(c: Context) -> Iterator[Hit]:
     for v in _containers(c):
         text = v.text("implementation")
         if text is not None and not _tells_version(text):
-            told = "expected is 'name version number', such as 'libnetcdf version 4.9.2', and more only in parentheses"
+            told = "expected 'name version number', such as 'libnetcdf version 4.9.2', and more only in parentheses"
             yield Hit(v, "implementation", f"it is {text[:80]!r}; {told}")
 
 

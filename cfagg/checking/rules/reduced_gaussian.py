@@ -57,7 +57,7 @@ def _values(v: Variable, points: int | None) -> Iterator[Hit]:
             yield Hit(v, None, f"the index {int(values.min())} is negative")
             return
         if points is not None and values.max() >= points:
-            yield Hit(v, None, f"the index {int(values.max())} is beyond a grid of {points} points")
+            yield Hit(v, None, f"the index {int(values.max())} is outside a grid of {points} points")
             return
         steps = np.diff(values if last is None else np.concatenate(([last], values)))
         if steps.size:
@@ -74,7 +74,9 @@ def subtype_is_known(c: Context) -> Iterator[Hit]:
     for v in mappings_named(c, "reduced_gaussian"):
         value = v.text("grid_subtype")
         if value is not None and value.lower() not in ("normal", "octahedral"):
-            yield Hit(v, "grid_subtype", f"{value!r} is no kind of reduced Gaussian grid; expected normal, octahedral")
+            yield Hit(
+                v, "grid_subtype", f"{value!r} is not a kind of reduced Gaussian grid; expected normal, octahedral"
+            )
 
 
 @rule("GMP019")

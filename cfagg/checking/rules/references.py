@@ -49,7 +49,7 @@ def _found(c: Context, code: str) -> Iterator[Hit]:
             yield Hit(problem.variable, None, problem.message, problem.severity)
     for (of, v), n in found.more.items():
         if of == code:
-            yield Hit(v, None, f"{n:,} more fragments have such a problem")
+            yield Hit(v, None, f"{n:,} more fragments have a problem of this kind")
 
 
 @rule("REF002", needs="references")
@@ -113,7 +113,7 @@ def version_has_aggregations(c: Context) -> Iterator[Hit]:
     if found:
         names = ", ".join(repr(n) for n in found[:_NAMED]) + (", …" if len(found) > _NAMED else "")
         message = (
-            f"aggregation variables as {names} came with CF-1.13; programs that go by {c.version} take them for "
+            f"aggregation variables as {names} came with CF-1.13; programs that follow {c.version} take them for "
             "scalars: follow CF-1.13 and say so"
         )
         yield Hit(c.dataset.root, "Conventions", message)

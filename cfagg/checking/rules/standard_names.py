@@ -42,7 +42,7 @@ def variables_are_described(c: Context) -> Iterator[Hit]:
             continue
         if not any(_given(v.attributes.get(a)) for a in ("long_name", "standard_name")):
             what = "data variable" if v in c.roles.data else "coordinate"
-            yield Hit(v, None, f"{what} without long_name and standard_name; add one that tells what it is")
+            yield Hit(v, None, f"{what} without long_name and standard_name; add one that says what it is")
 
 
 def _given(value: object) -> bool:
@@ -74,7 +74,7 @@ def standard_name_is_a_name_and_a_modifier(c: Context) -> Iterator[Hit]:
 
 @rule("NAM003")
 def standard_name_is_in_the_table(c: Context) -> Iterator[Hit]:
-    """The standard name is in the table; of an alias the name that it stands for is told."""
+    """The standard name is in the table; for an alias the current name is given."""
     for v in c.with_attribute("standard_name"):
         words = v.words("standard_name")
         if not 1 <= len(words) <= 2:
@@ -96,7 +96,7 @@ def standard_name_is_in_the_table(c: Context) -> Iterator[Hit]:
 
 
 def _unlisted(c: Context, v: Variable, name: str, rest: str) -> Hit:
-    """Return what is told of a name that is not in the table."""
+    """Return the message about a name that is not in the table."""
     names = standard_names(c)
     version = standard_names_version(c)
     if rest and rest.rsplit(maxsplit=1)[-1] not in modifiers and not _may_be_newer(c, v):
@@ -113,13 +113,13 @@ def _unlisted(c: Context, v: Variable, name: str, rest: str) -> Hit:
     if _may_be_newer(c, v):
         message = (
             f"standard_name {shown!r} is not in version {version} of the standard name table; the dataset names "
-            f"version {named_version(v.group)}, which may have it: give that table to be sure"
+            f"version {named_version(v.group)}, which may have it: use that table to be sure"
         )
         return Hit(v, "standard_name", message, severity="warning")
     looked_for = c.once(_looked_for)
     looked_for.add(name)
     close = near(name, names) if len(looked_for) <= _SUGGESTED else ""
-    hint = f"; {close!r} is spelled alike" if close else ""
+    hint = f"; did you mean {close!r}?" if close else ""
     fix = (Edit(v.path, "standard_name", close + rest, safe=False),) if close else ()
     message = f"standard_name {shown!r} is not in version {version} of the standard name table{hint}"
     return Hit(v, "standard_name", message, fix=fix)
@@ -181,7 +181,7 @@ def regions_and_area_types_are_listed(c: Context) -> Iterator[Hit]:
 
 def _unlisted_values(kind: str, found: list[str], listed: frozenset[str]) -> str:
     close = near(found[0], listed)
-    hint = f"; {close!r} is" if close else ""
+    hint = f"; did you mean {close!r}?" if close else ""
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     return f"{found[0][:80]!r}{more} is not in the list of {kind.replace('_', ' ')}s{hint}"
 

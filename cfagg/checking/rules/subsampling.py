@@ -37,7 +37,7 @@ def coordinate_interpolation_names_variables(c: Context) -> Iterator[Hit]:
                 yield Hit(r.target, None, f"tie points are of type {r.target.dtype}; expected numbers")
             elif r.key == "tie_point" and not {"_FillValue", "missing_value"}.isdisjoint(r.target.attributes):
                 name = next(a for a in ("_FillValue", "missing_value") if a in r.target.attributes)
-                message = f"tie points have no missing values, but {name} is there; delete it"
+                message = f"tie points have no missing values, but {name} is given; delete it"
                 yield Hit(r.target, name, message, "warning", (Edit(r.target.path, name, safe=False),))
 
 
@@ -47,9 +47,9 @@ def interpolation_method_is_named_or_described(c: Context) -> Iterator[Hit]:
     for v in interpolation_variables(c):
         name, description = (v.attributes.get(a) for a in ("interpolation_name", "interpolation_description"))
         if name is None and description is None:
-            yield Hit(v, "interpolation_name", "neither interpolation_name nor interpolation_description is there")
+            yield Hit(v, "interpolation_name", "neither interpolation_name nor interpolation_description is given")
         elif name is not None and description is not None:
-            message = "interpolation_name and interpolation_description are both there; delete one"
+            message = "interpolation_name and interpolation_description are both given; delete one"
             yield Hit(v, "interpolation_description", message)
         elif description is not None and not isinstance(description, str):
             yield Hit(v, "interpolation_description", "interpolation_description is not text")
@@ -58,7 +58,7 @@ def interpolation_method_is_named_or_described(c: Context) -> Iterator[Hit]:
             yield Hit(
                 v,
                 "interpolation_name",
-                f"{shown} is no method of appendix J ({', '.join(METHODS)}); "
+                f"{shown} is not a method of appendix J ({', '.join(METHODS)}); "
                 "describe another one in interpolation_description",
             )
 
@@ -87,7 +87,7 @@ def tie_point_mapping_is_sound(c: Context) -> Iterator[Hit]:
         if parts is None:
             text = v.text("tie_point_mapping")
             found = (
-                "is missing" if "tie_point_mapping" not in v.attributes else f"is {text!r}" if text else "is no text"
+                "is missing" if "tie_point_mapping" not in v.attributes else f"is {text!r}" if text else "is not text"
             )
             yield Hit(
                 v,
@@ -126,7 +126,7 @@ def parameters_are_of_the_method(c: Context) -> Iterator[Hit]:
                     message = f"{v.text('interpolation_name')} has no term {term!r}; it knows {known}"
                     yield Hit(v, "interpolation_parameters", message)
                 elif key in given:
-                    yield Hit(v, "interpolation_parameters", f"the term {term!r} stands twice")
+                    yield Hit(v, "interpolation_parameters", f"the term {term!r} occurs twice")
                 given.add(key)
                 target, _ = c.resolver.variable(name, v.group)
                 if target is None:

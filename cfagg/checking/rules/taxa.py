@@ -53,6 +53,8 @@ def identifiers_of_taxa_are_well_formed(c: Context) -> Iterator[Hit]:
             continue
         for text in v.texts().ravel():
             if text.strip() and len(text) < 1000 and not re.fullmatch(_LSID, text.strip()):
-                message = f"{text[:80]!r} is no life science identifier; expected urn:lsid:authority:namespace:object"
+                message = (
+                    f"{text[:80]!r} is not a life science identifier; expected urn:lsid:authority:namespace:object"
+                )
                 yield Hit(v, None, message)
                 break

@@ -71,7 +71,7 @@ def text_is_normalized_utf8(c: Context) -> Iterator[Hit]:
             if v.is_text and v.dialect is None:
                 fault = next((f for block in v.blocks() if (f := _fault_of_values(v, block))), "")
                 if fault:
-                    yield Hit(v, None, f"of its values one is not right: {fault}")
+                    yield Hit(v, None, f"one of its values is wrong: {fault}")
 
 
 def _group_path(group: Group) -> str | None:
@@ -107,7 +107,7 @@ def an_attribute_is_one_string(c: Context) -> Iterator[Hit]:
         if not isinstance(value, tuple) or len(value) == 1:
             continue
         if name in attribute_table() or (name in TYPES and where in c.roles.grid_mappings):
-            yield Hit(where, name, f"it is an array of {len(value)} strings; expected is one string")
+            yield Hit(where, name, f"it is an array of {len(value)} strings; expected one string")
         else:
             note = "section 2.2 allows one-dimensional arrays, the conformance document does not"
             yield Hit(where, name, f"it is an array of {len(value)} strings: {note}", "warning")

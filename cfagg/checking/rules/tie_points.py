@@ -39,9 +39,9 @@ def tie_points_have_the_mapped_dimensions(c: Context) -> Iterator[Hit]:
                 message = f"it lacks the subsampled dimension {_names(subsampled - own)}"
             elif any(p.interpolated_dimension in own for p in parts):
                 both = own & {p.interpolated_dimension for p in parts}
-                message = f"it has {_names(both)}, which is interpolated, beside the subsampled dimension for it"
+                message = f"it has {_names(both)}, which is interpolated, as well as the subsampled dimension for it"
             elif own - allowed:
-                message = f"it has {_names(own - allowed)}, which is no dimension of {use.parent.path!r}"
+                message = f"it has {_names(own - allowed)}, which is not a dimension of {use.parent.path!r}"
             elif len(shapes) > 1:
                 message = f"tie points that {use.interpolation.name!r} interpolates have different dimensions"
             if message and (id(t), id(use.interpolation)) not in told:
@@ -106,7 +106,9 @@ def indices_of_tie_points_grow(c: Context) -> Iterator[Hit]:
             message = f"index {values[-1]} is beyond the dimension {part.interpolated!r} of size {size}"
             yield Hit(v, None, message)
         elif (np.diff(values) == 0).any():
-            message = "an index occurs twice; chapter 8 wants indices that strictly grow, the conformance document not"
+            message = (
+                "an index occurs twice; chapter 8 requires strictly increasing ones, the conformance document does not"
+            )
             yield Hit(v, None, message, "warning")
 
 
@@ -180,15 +182,15 @@ def parameters_have_dimensions_of_the_tie_points(c: Context) -> Iterator[Hit]:
                     target,
                     None,
                     f"it has {what}; expected subsampled dimensions or, in their place, subarea dimensions, "
-                    "beside other dimensions of the tie points",
+                    "together with other dimensions of the tie points",
                 )
             elif lacking and own:
                 told.add(id(target))
                 yield Hit(
                     target,
                     None,
-                    f"it has neither {lacking[0].subsampled!r} nor a subarea dimension for it; section 8.3.8 wants "
-                    "that, the conformance document does not",
+                    f"it has neither {lacking[0].subsampled!r} nor a subarea dimension for it; section 8.3.8 "
+                    "requires it, the conformance document does not",
                     "warning",
                 )
 
@@ -242,7 +244,7 @@ def bounds_tie_points_have_the_attributes_of_bounds(c: Context) -> Iterator[Hit]
         for name in INHERITED:
             if name in bounds.attributes and not _same(bounds.attributes[name], v.attributes.get(name)):
                 found = "another value" if name in v.attributes else "no such attribute"
-                fix = (Edit(bounds.path, name),)
+                fix = (Edit(bounds.path, name, safe=False),)
                 yield Hit(bounds, name, f"{v.name!r} has {found}; delete {name} here, it is inherited", None, fix)
 
 

@@ -57,15 +57,14 @@ def _without_reference(c: Context, v: Variable, units: str) -> Iterator[Hit]:
             yield Hit(
                 v,
                 "units",
-                f"{units!r} contains no reference datetime; expected for instance '{units.strip()} since 2000-01-01'"
-                + other,
+                f"{units!r} contains no reference datetime; expected e.g. '{units.strip()} since 2000-01-01'" + other,
                 doubt,
             )
         return
     _, word, text = parts
     # Before CF-1.13 a text that UDUNITS does not read is a matter of units.
     if not text or (c.version >= Version(1, 13) and _no_datetime(text)):
-        yield Hit(v, "units", f"{units!r} contains no datetime after {word!r}; expected for instance 2000-01-01")
+        yield Hit(v, "units", f"{units!r} contains no datetime after {word!r}; expected e.g. 2000-01-01")
 
 
 def _no_datetime(text: str) -> bool:
@@ -189,7 +188,7 @@ def the_word_is_since(c: Context) -> Iterator[Hit]:
             yield Hit(
                 t.variable,
                 "units",
-                f"{t.word!r} stands before the reference datetime; expected 'since'",
+                f"{t.word!r} precedes the reference datetime; expected 'since'",
                 fix=edits(c, t.variable, "units", new),
             )
 

@@ -78,7 +78,7 @@ def dimensional_quantities_have_units(c: Context) -> Iterator[Hit]:
                 severity="warning",
             )
         elif expected is None and (v.text("axis") or "").strip().upper() == "T" and v.is_coordinate and v.is_numeric:
-            yield Hit(v, "units", "a time coordinate has no units; expected such as 'days since 2000-01-01'")
+            yield Hit(v, "units", "a time coordinate has no units; expected e.g. 'days since 2000-01-01'")
 
 
 @rule("UNI002")
@@ -115,7 +115,7 @@ def _unknown(c: Context, v: Variable, units: str) -> str | None:
         if v in c.once(invalid_references):
             return None  # TIM012
     if is_cell(c, v) and any(r.source.text("units") == units for r in c.references_to(v, "bounds", "climatology")):
-        return None  # told once, of the parent
+        return None  # reported once, for the parent
     if text and text == expected_units(c, v):
         return None  # the standard name table itself writes such as dB
     shown = units if len(units) <= 80 else units[:77] + "..."
@@ -164,7 +164,7 @@ def named_fractions_have_plain_units(c: Context) -> Iterator[Hit]:
             yield Hit(
                 v,
                 "units",
-                f"{found[0]!r} in units of a variable with a standard_name, which tells already what it is a fraction "
+                f"{found[0]!r} in units of a variable with a standard_name, which already says what it is a fraction "
                 f"of; write {found[0].replace('v', '') if found[0] != 'ppv' else '1'!r}",
             )
 
@@ -247,14 +247,14 @@ def units_have_no_numbers(c: Context) -> Iterator[Hit]:
             yield Hit(
                 v,
                 "units",
-                f"units {text!r} hold the number {numbers[0]} in a reference level; whether the text on factors means "
-                "these too is not plain",
+                f"units {text!r} hold the number {numbers[0]} in a reference level; whether the text on factors "
+                "includes these is unclear",
                 severity="warning",
             )
         else:
             yield Hit(
                 v,
                 "units",
-                f"units {text!r} hold the number {numbers[0]} beside a named unit; use a prefix or power, or "
+                f"units {text!r} hold the number {numbers[0]} next to a named unit; use a prefix or power, or "
                 "scale_factor and add_offset",
             )

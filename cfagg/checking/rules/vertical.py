@@ -34,9 +34,9 @@ def positive_is_up_or_down(c: Context) -> Iterator[Hit]:
         value = v.attributes["positive"]
         if isinstance(value, str):
             if value.strip().lower() not in ("up", "down"):
-                yield Hit(v, "positive", f"it is {value[:40]!r}; expected is 'up' or 'down'")
+                yield Hit(v, "positive", f"it is {value[:40]!r}; expected 'up' or 'down'")
         elif holds(value) not in ("bytes", "texts") or c.version < Version(1, 12):
-            yield Hit(v, "positive", f"it holds {said(value)}; expected is the text 'up' or 'down'")
+            yield Hit(v, "positive", f"it holds {said(value)}; expected the text 'up' or 'down'")
 
 
 @rule("VRT002")

@@ -94,7 +94,7 @@ def _behind_user_block(path: str) -> bool:
 
 
 def not_netcdf(source: str, head: bytes) -> str:
-    """Return a message about a file that is none of what can be checked."""
+    """Return a message about a file that is not one of what can be checked."""
     if not head:
         return f"{source} is empty; expected netCDF or CDL"
     if head.startswith(b"CDF"):

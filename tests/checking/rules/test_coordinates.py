@@ -241,7 +241,7 @@ def test_dimensions_of_ancillary_variables_count_from_version_1_11() -> None:
 
 def test_a_message_tells_what_is_found_and_what_is_expected() -> None:
     (text,) = told(grid('lat:axis = "Z" ;'), "COO003")
-    assert text == "error lat:axis axis is 'Z', but units 'degrees_north' tells that it is Y"
+    assert text == "error lat:axis axis is 'Z', but units 'degrees_north' implies that it is Y"
 
 
 def test_many_variables_are_looked_at_once() -> None:
@@ -277,4 +277,4 @@ def test_a_dimension_called_like_a_latitude_may_have_auxiliary_coordinates() -> 
 
 def test_a_name_in_other_letters_is_told_what_is_there() -> None:
     (found,) = findings(grid('t:coordinates = "LAT" ;'), "COO009")
-    assert "'lat' is there" in found.message
+    assert "'lat' exists" in found.message

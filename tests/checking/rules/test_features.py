@@ -265,14 +265,14 @@ def test_times_of_each_feature_grow(text: str, values: str, expected: int) -> No
     variables = 'int id(s) ; id:cf_role = "timeseries_id" ; :Conventions'
     found = told(SOUND[text].replace(":Conventions", variables).replace("data: ", f"data: {values} "), "DSG018")
     assert len(found) == bool(expected)
-    assert all(f"({expected} such)" in f for f in found)
+    assert all(f"({expected} in all)" in f for f in found)
 
 
 def test_data_at_missing_times_are_found() -> None:
     values = "time = 1, 2, 3, 4, 1, 2, _, _ ; q = 1, 2, 3, 4, 1, 2, 3, _ ;"
     text = SOUND["series, each its times"].replace("data: ", f"data: {values} ")
     (found,) = told(text, "DSG017")
-    assert "1 values are there where 'time' is missing" in found
+    assert "1 values are given where 'time' is missing" in found
 
 
 @settings(max_examples=60)

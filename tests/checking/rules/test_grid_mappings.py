@@ -70,13 +70,13 @@ def test_the_longer_form_is_of_version_1_7() -> None:
 def test_an_auxiliary_coordinate_is_named_by_coordinates_too() -> None:
     text = projected(tas='tas:grid_mapping = "crs: lat lon" ; tas:coordinates = "lat" ;')
     (message,) = told(text, "GMP004")
-    assert "'lon' is no coordinate variable and not among the coordinates of 'tas'" in message
+    assert "'lon' is not a coordinate variable and not among the coordinates of 'tas'" in message
 
 
 def test_the_coordinate_variable_of_another_dimension_is_no_coordinate_of_the_data() -> None:
     text = projected(tas='tas:grid_mapping = "crs: x z" ;', variables="double z(z) ;").replace("x = 3", "x = 3 ; z = 1")
     (message,) = told(text, "GMP004")
-    assert "'z' is the coordinate variable of a dimension that 'tas' has not" in message
+    assert "'z' is the coordinate variable of a dimension that 'tas' lacks" in message
 
 
 def test_coordinates_of_gathered_dimensions_may_be_named() -> None:
