@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
-from cfagg.errors import SourceError, UnknownConventionWarning, UnreadableAggregationError
+from cfagg.errors import SourceError, UnknownConventionWarning, UnreadableAggregationError, UnsupportedError
 from cfagg.extras import require
 from cfagg.model import Aggregation
 
@@ -80,6 +80,7 @@ def read(
 
     import cfagg.accessor  # noqa: F401  registers ds["tas"].cfagg
 
+    _check_single(path)
     name = os.path.expanduser(os.fsdecode(path))  # noqa: PTH111
     engine = _engine(name)
     if engine == "cfagg":
@@ -152,6 +153,25 @@ def open_aggregation(path: str | os.PathLike[str], variable: str) -> Aggregation
     raise SourceError(
         f"variable {variable!r} of {source.path} is not an aggregation; those in the file are: "
         f"{', '.join(known) or 'none'}"
+    )
+
+
+def _check_single(path: object) -> None:
+    """Refuse several files, or a pattern of their names, saying what opens them.
+
+    Raises
+    ------
+    UnsupportedError
+        With another way to open them as one dataset.
+    """
+    single = isinstance(path, str | bytes | os.PathLike)
+    name = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else ""
+    if single and (not set(name) & set("*?[") or os.path.lexists(os.path.expanduser(name))):  # noqa: PTH111
+        return
+    shown = repr(name) if single else f"{type(path).__name__} of files"
+    raise UnsupportedError(
+        f"{shown}: cfagg.read opens one file, and does not aggregate several yet; name an aggregation file that refers "
+        "to them, or open each with cfagg.read and join them with xarray.combine_by_coords"
     )
 
 

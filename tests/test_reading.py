@@ -17,6 +17,7 @@ from cfagg.errors import (
     UnitsError,
     UnknownConventionWarning,
     UnreadableAggregationError,
+    UnsupportedError,
 )
 from tests import nca_files
 
@@ -285,3 +286,32 @@ def test_units_that_are_a_number_are_not_taken_for_a_unit(tmp_path, units, facto
             cfagg.read(path).load()
     else:
         np.testing.assert_array_equal(cfagg.read(path).tas, MASTER * factor)
+
+
+@pytest.mark.parametrize("several", [["a.nc", "b.nc"], ("a.nc",), "data/*.nc", "a?.nc"])
+def test_several_files_are_refused_with_what_opens_them(several):
+    with pytest.raises(UnsupportedError, match=r"opens one file.*xarray\.combine_by_coords"):
+        cfagg.read(several)
+
+
+def test_a_file_whose_name_has_the_signs_of_a_pattern_is_read(tmp_path):
+    path = foreign(tmp_path / "a[1]*.nc", "units")
+    assert cfagg.read(path).pr.values.tolist() == [3, 4]
+
+
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        (b"GRIB\0\0\0\2", "GRIB"),
+        (b"\x0e\x03\x13\x01" + b"\0" * 8, "HDF4"),
+        (b"\0\0\1\0\0\0\7\xd0" + b"\0" * 8, "PP, big-endian with words of 4 bytes"),
+        (b"\0\1\0\0\xd0\7\0\0" + b"\0" * 8, "PP, little-endian with words of 4 bytes"),
+        (b"\0\0\2\0\0\0\0\0\0\0\7\xd0", "PP, big-endian with words of 8 bytes"),
+    ],
+)
+def test_formats_that_are_not_read_are_known_by_name(tmp_path, head, name):
+    path = tmp_path / "a"
+    path.write_bytes(head + b"\0" * 512)
+    for opens in (cfagg.read, cfagg.show, lambda p: cfagg.convert(p, tmp_path / "a.zarr"), cfagg.check):
+        with pytest.raises(SourceError, match=name):
+            opens(path)

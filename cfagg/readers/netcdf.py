@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from cfagg.errors import UnsupportedError
 from cfagg.readers import classic, hdf5_links
+from cfagg.readers.kinds import kind
 from cfagg.readers.locks import LIBRARY
 from cfagg.readers.pool import Pool
 from cfagg.storage import counters
@@ -81,11 +82,10 @@ def check_file(handle: Handle, context: Context) -> Checked:
         classic.names(handle, context)
         return admit(handle, WHOLE, (), context)
     if start != MAGIC_HDF5 and not has_user_block(handle, context):
-        found = repr(start) if start else "an empty file"
+        known = kind(handle.some(16, 0, context))
+        found = f"it is {known}" if known else f"it starts with {start!r}" if start else "it is empty"
         raise context.broken(
-            context.said(
-                f"{handle.key.path} is not a netCDF file: it starts with {found}; expected netCDF-3 or netCDF-4"
-            )
+            context.said(f"{handle.key.path} is not a netCDF file: {found}; expected netCDF-3 or netCDF-4")
         )
     return admit(handle, WHOLE, hdf5_links.followed(handle, context), context)
 

@@ -7,29 +7,12 @@ import os
 from cfagg.checking.model import Dataset
 from cfagg.checking.sources import classic
 from cfagg.errors import SourceError, SourceNotFoundError
+from cfagg.readers.kinds import kind
 from cfagg.storage.files import open_regular
 
 __all__ = ["MAGIC_HDF5", "open_netcdf"]
 
 MAGIC_HDF5 = b"\x89HDF\r\n\x1a\n"
-
-#: First bytes of what is taken for netCDF by mistake.
-_OTHERS = {
-    b"GRIB": "GRIB",
-    b"BUFR": "BUFR",
-    b"PK\x03\x04": "a ZIP archive",
-    b"\x1f\x8b": "compressed with gzip",
-    b"BZh": "compressed with bzip2",
-    b"\xfd7zXZ": "compressed with xz",
-    b"\x28\xb5\x2f\xfd": "compressed with Zstandard",
-    b"\x0e\x03\x13\x01": "HDF4",
-    b"II*\0": "TIFF",
-    b"MM\0*": "TIFF",
-    b"%PDF": "PDF",
-    b"<!DO": "a web page",
-    b"<htm": "a web page",
-    b"version https://git-lfs": "a pointer of Git LFS: fetch the file itself",
-}
 
 
 def open_netcdf(path: str, source: str | None = None) -> Dataset:
@@ -99,5 +82,5 @@ def not_netcdf(source: str, head: bytes) -> str:
         return f"{source} is empty; expected netCDF or CDL"
     if head.startswith(b"CDF"):
         return f"{source} begins as classic netCDF of the unknown version {head[3:4]!r}; expected 1, 2 or 5"
-    what = next((name for mark, name in _OTHERS.items() if head.startswith(mark)), f"none: it begins with {head[:8]!r}")
+    what = kind(head) or f"none: it begins with {head[:8]!r}"
     return f"{source} is no netCDF file; expected netCDF, Zarr or CDL, found {what}"

@@ -1,0 +1,51 @@
+"""Formats that are taken for netCDF by mistake, known by their first bytes."""
+
+from __future__ import annotations
+
+__all__ = ["kind"]
+
+#: First bytes of a file -> what it is.
+_MARKS = {
+    b"GRIB": "GRIB",
+    b"BUFR": "BUFR",
+    b"PK\x03\x04": "a ZIP archive",
+    b"\x1f\x8b": "compressed with gzip",
+    b"BZh": "compressed with bzip2",
+    b"\xfd7zXZ": "compressed with xz",
+    b"\x28\xb5\x2f\xfd": "compressed with Zstandard",
+    b"\x0e\x03\x13\x01": "HDF4",
+    b"II*\0": "TIFF",
+    b"MM\0*": "TIFF",
+    b"%PDF": "PDF",
+    b"<!DO": "a web page",
+    b"<htm": "a web page",
+    b"version https://git-lfs": "a pointer of Git LFS: fetch the file itself",
+}
+
+#: Length in bytes of a PP header, its record marker: 64 words of 4 or of 8 bytes.
+_PP = {256: 4, 512: 8}
+
+
+def kind(head: bytes) -> str | None:
+    r"""Return what a file is by its first bytes, `None` where they say nothing.
+
+    Parameters
+    ----------
+    head : bytes
+        At least 8 bytes, fewer where the file is shorter.
+
+    Examples
+    --------
+    >>> kind(b"GRIB\0\0\0\2"), kind(b"\0\0\1\0\0\0\7\xd0")
+    ('GRIB', 'PP, big-endian with words of 4 bytes')
+    >>> kind(b"hello") is None
+    True
+    """
+    found = next((name for mark, name in _MARKS.items() if head.startswith(mark)), None)
+    if found is None and len(head) >= 8:
+        for order, name in (("big", "big"), ("little", "little")):
+            word = _PP.get(int.from_bytes(head[:4], order))  # type: ignore[arg-type]
+            # The first word of a header is a year, or a missing one.
+            if word is not None and -32768 <= int.from_bytes(head[4:8], order, signed=True) <= 9999:  # type: ignore[arg-type]
+                return f"PP, {name}-endian with words of {word} bytes"
+    return found
