@@ -40,6 +40,9 @@ Array = npt.NDArray[Any]
 #: Errors of means are below this part of the magnitude of the values.
 TOLERANCE = 2.0**-30
 
+#: What the sum of the values may take of it, and as much that of the weights.
+_PART = TOLERANCE / 2
+
 #: Rounding of float64.
 _UNIT = 2.0**-53
 
@@ -88,7 +91,7 @@ class Proof:
         # Of no cells there is nothing to be wrong about.
         sizes = [runs.sizes[runs.sizes > 0] for runs in self.plan.request.reduced.values()]
         fewest = math.prod(float(each.min()) if len(each) else 0.0 for each in sizes)
-        return self._error(sums) <= TOLERANCE * fewest * self.small
+        return self._error(sums) <= _PART * fewest * self.small
 
     def wrong(self, found: Sum, total: Array, weight: Array | None, count: Array | None) -> Array:
         """Return which answers are not proven to be right.
@@ -106,10 +109,10 @@ class Proof:
         size = np.abs(total.astype(np.float64, copy=False))
         if weight is not None and self.small:
             size = np.maximum(size, weight * self.small)
-        bad: Array = ~(size * TOLERANCE >= self._error(sums))
+        bad: Array = ~(size * _PART >= self._error(sums))
         if self.weights and weight is not None:
             sums = sum(found.peaks.get(id(r), 0.0) * self._reach(r) for r in self.weights)
-            bad |= ~(weight * TOLERANCE >= self._rounding(sums, self.weights) + self._within * self._weighty)
+            bad |= ~(weight * _PART >= self._rounding(sums, self.weights) + self._within * self._weighty)
         if count is None and weight is not None and weight.dtype.kind == "i":
             count = weight
         return bad if count is None else bad & (count > 0)

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.benchmarks import growth, series
+from tests.benchmarks import box_series, growth, series
 from tests.benchmarks.table import Row
 
 OURS = "import sys, cfagg; cfagg.accumulate(sys.argv[1], 'tas', overwrite=True)"
@@ -44,7 +44,7 @@ def rows(small: bool) -> list[Row]:
     for codec in ("none", "zstd"):
         table += _building(case, codec, small)
         table += _asking(case, codec, small)
-    return table + growth.rows(case, small)
+    return table + box_series.rows(small) + growth.rows(case, small)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,197 @@
+"""Cells that are kept out of the sums: how they are listed, kept in step, and reported."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from distributed import Client, LocalCluster
+
+from cfagg.accumulation import outliers
+from cfagg.accumulation.accumulated import open_accumulated
+from cfagg.accumulation.accumulating import accumulate
+from cfagg.accumulation.arrays import read_whole
+from cfagg.accumulation.group import open_group
+from cfagg.conventions.accumulation import parse_group
+from cfagg.errors import CfaggError, LimitError
+
+DIMS = ("time", "lat", "lon")
+COMBINATIONS = [("time",), ("lat", "lon"), DIMS]
+FILL = np.float32(9.969209968386869e36)
+
+
+def field(steps: int = 60) -> np.ndarray:
+    """Temperatures with a few undeclared fills, and one missing value."""
+    raw = np.random.default_rng(0).normal(285, 9, (steps, 6, 8)).astype("f4")
+    raw[1, 2, 3] = np.nan
+    for place in ((3, 0, 0), (3, 0, 1), (25, 5, 7), (44, 3, 3), (59, 1, 2)):
+        if place[0] < steps:
+            raw[place] = FILL
+    return raw
+
+
+def written(store: Path, raw: np.ndarray, length: int | None = None, zarr_format: int = 3) -> Path:
+    shape = (length or raw.shape[0], *raw.shape[1:])
+    named: dict[str, Any] = {"dimension_names": DIMS}
+    if zarr_format == 2:
+        named = {"attributes": {"_ARRAY_DIMENSIONS": list(DIMS)}, "fill_value": None}
+    array = zarr.create_array(
+        store, name="tas", shape=shape, dtype=raw.dtype, chunks=(7, 4, 8), zarr_format=zarr_format, **named
+    )
+    array[:] = raw[: shape[0]]
+    return store
+
+
+def grow(store: Path, raw: np.ndarray) -> None:
+    array = zarr.open_group(store, mode="r+")["tas"]
+    old = array.shape[0]
+    array.resize(raw.shape)
+    array[old:] = raw[old:]
+
+
+def digests(store: Path) -> dict[str, str]:
+    """What every array of sums holds."""
+    group = store / "tas_accumulation_group"
+    files = [p for p in group.rglob("*") if p.is_file() and "stamps" not in str(p) and p.parent != group]
+    return {str(p.relative_to(group)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
+
+
+def check(store: Path, raw: np.ndarray, weights: np.ndarray | None = None) -> None:
+    """Compare answers with those of NumPy in float64, cell by cell."""
+    acc = open_accumulated(store, "tas")
+    w = np.ones(raw.shape) if weights is None else np.broadcast_to(weights, raw.shape)
+    for dims in (("time",), ("lat", "lon"), DIMS):
+        axes = tuple(DIMS.index(d) for d in dims)
+        for where in (slice(0, len(raw)), slice(4, len(raw) - 2), slice(2, 26), slice(8, 9)):
+            part, heavy = raw[where].astype("f8"), np.where(np.isnan(raw[where]), 0.0, w[where])
+            mean = np.nansum(part * heavy, axes) / heavy.sum(axes)
+            found = acc.mean(dims, isel={"time": where})
+            np.testing.assert_allclose(found.values, mean, rtol=1e-6 if mean.max() > 1e30 else 1e-10)
+            np.testing.assert_array_equal(acc.count(dims, isel={"time": where}), (~np.isnan(part)).sum(axes))
+            np.testing.assert_array_equal(acc.max(dims, isel={"time": where}), np.nanmax(part, axes))
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_outliers_are_listed_with_their_positions_and_named_in_the_report(
+    tmp_path: Path, zarr_format: int, weighted: bool
+) -> None:
+    raw = field()
+    store = written(tmp_path / "a.zarr", raw, zarr_format=zarr_format)
+    weights = np.linspace(0.1, 1, 6)[:, None] if weighted else None
+    report = accumulate(store, "tas", COMBINATIONS, weights=weights)
+    (note,) = report.notes
+    assert note.startswith("5 cells are far larger than what is typical")
+    assert "(time 3, lat 0, lon 0), looks like a fill value that no attribute declares" in note
+    assert {"outlier_positions", "outlier_values"} <= {a.name for a in report.arrays}
+    group = open_group(store, "tas")
+    assert group.outliers is not None
+    listed = sorted(map(tuple, group.outliers.positions.tolist()))
+    assert listed == sorted(map(tuple, np.argwhere(raw == FILL).tolist()))
+    assert (group.outliers.values == FILL).all()
+    check(store, raw, weights)
+
+
+def test_other_readers_find_sums_counts_and_weights_without_the_outliers(tmp_path: Path) -> None:
+    raw = field()
+    store = written(tmp_path / "a.zarr", raw)
+    accumulate(store, "tas", COMBINATIONS)
+    made = zarr.open_group(store, mode="r")["tas_accumulation_group"]
+    names = parse_group(dict(made.attrs), DIMS, source="")["time",]
+    rest = np.where((raw == FILL) | np.isnan(raw), 0, raw).astype("f8")
+    np.testing.assert_allclose(made[names.unweighted][-1], rest.sum(axis=0), rtol=1e-12)
+    np.testing.assert_array_equal(made[names.weights][-1], ((raw != FILL) & ~np.isnan(raw)).sum(axis=0))
+    assert made.attrs["cfagg"]["version"] == 2
+
+
+@pytest.mark.parametrize("lengths", [(20, 60), (5, 31, 60), (2, 60)])
+def test_appending_keeps_the_list(tmp_path: Path, lengths: tuple[int, ...]) -> None:
+    raw = field()
+    store = written(tmp_path / "a.zarr", raw, lengths[0])
+    accumulate(store, "tas", COMBINATIONS)
+    for length in lengths[1:]:
+        grow(store, raw[:length])
+        accumulate(store, "tas", append=True)
+        check(store, raw[:length])
+
+
+def test_appending_where_the_list_has_become_far_too_long_is_refused_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outliers, "MOST", 4)
+    raw = field()
+    raw[30:, :4, :4] = FILL
+    store = written(tmp_path / "a.zarr", raw, 20)
+    accumulate(store, "tas", COMBINATIONS)
+    grow(store, raw)
+    with pytest.raises(LimitError, match="build its accumulation anew with overwrite=True"):
+        accumulate(store, "tas", append=True)
+    report = accumulate(store, "tas", COMBINATIONS, overwrite=True)
+    assert "too many to be kept out" in report.notes[0]
+    assert open_group(store, "tas").outliers is None
+    check(store, raw)
+
+
+def test_threads_and_dask_build_the_same_bytes(tmp_path: Path) -> None:
+    raw = field()
+    stores = [written(tmp_path / f"{name}.zarr", raw) for name in "abc"]
+    accumulate(stores[0], "tas", COMBINATIONS, workers=1)
+    accumulate(stores[1], "tas", COMBINATIONS, workers=4)
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        accumulate(stores[2], "tas", COMBINATIONS, client=client)
+    assert digests(stores[0]) == digests(stores[1]) == digests(stores[2])
+
+
+def test_a_build_that_failed_in_its_second_phase_is_finished_with_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = field()
+    stores = [written(tmp_path / f"{name}.zarr", raw) for name in "ab"]
+    accumulate(stores[0], "tas", COMBINATIONS)
+    with monkeypatch.context() as patch:
+        patch.setattr("cfagg.accumulation.building.write_attributes", lambda *_: (_ for _ in ()).throw(OSError(28, "")))
+        with pytest.raises(CfaggError):
+            accumulate(stores[1], "tas", COMBINATIONS)
+    report = accumulate(stores[1], "tas", COMBINATIONS, resume=True)
+    assert report.resumed == report.chunks
+    assert digests(stores[0]) == digests(stores[1])
+
+
+def test_ordinary_data_have_no_list_and_no_version_that_others_refuse(tmp_path: Path) -> None:
+    for k, raw in enumerate((field()[:3, :, :] * 0 + 280, np.random.default_rng(1).normal(0, 1, (30, 6, 8)))):
+        store = written(tmp_path / f"{k}.zarr", raw)
+        assert accumulate(store, "tas", COMBINATIONS).notes == ()
+        described = json.loads((store / "tas_accumulation_group" / "zarr.json").read_text())["attributes"]["cfagg"]
+        assert described["version"] == 1
+        assert "outliers" not in described
+
+
+def test_an_accumulation_of_an_older_version_answers_rightly_or_from_the_cells(tmp_path: Path) -> None:
+    raw = np.full(400, 1e-3)
+    raw[:3] = 1e16
+    raw[200:] = 285.0
+    zarr.create_array(tmp_path / "a.zarr", name="tas", data=raw, chunks=(20,), dimension_names=["time"])
+    accumulate(tmp_path / "a.zarr", "tas", ["time"], overwrite=True)
+    group = tmp_path / "a.zarr" / "tas_accumulation_group"
+    # What an older version wrote: all cells in the sums, and nothing about magnitudes.
+    document = json.loads((group / "zarr.json").read_text())
+    described = document["attributes"]["cfagg"]
+    for key in ("magnitudes", "outliers"):
+        described.pop(key, None)
+    described["version"] = 1
+    (group / "zarr.json").write_text(json.dumps(document))
+    made = zarr.open_group(tmp_path / "a.zarr", mode="r+")["tas_accumulation_group"]
+    made["acc_time"][...] = np.cumsum(raw)[19::20]
+    made["acc_wt_time"][...] = np.arange(20, 401, 20)
+    assert (read_whole(open_group(tmp_path / "a.zarr", "tas").sums["time",].data) == made["acc_time"][...]).all()
+    acc = open_accumulated(tmp_path / "a.zarr", "tas")
+    assert acc.mean(isel={"time": slice(15, 187)}).item() == pytest.approx(1e-3, rel=1e-9)
+    assert acc.mean(isel={"time": slice(215, 387)}).item() == pytest.approx(285.0, rel=1e-9)
