@@ -15,6 +15,7 @@ import zarr
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from cfagg.accumulation import outliers
 from cfagg.accumulation.accumulated import Accumulated, open_accumulated
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.proof import TOLERANCE
@@ -142,6 +143,7 @@ def test_every_answer_lies_within_the_bound_of_the_exact_one(
             check(acc, raw, over, ranges, weights)
 
 
+@pytest.mark.parametrize("listed", [4096, 0], ids=["listed", "too many to be listed"])
 @pytest.mark.parametrize("precision", ["float64", "double-double"])
 @pytest.mark.parametrize(
     "raw",
@@ -155,7 +157,10 @@ def test_every_answer_lies_within_the_bound_of_the_exact_one(
     ],
     ids=["a fill", "1e16 first", "1e16 in the first half", "alternating signs", "denormals", "1e16 in every chunk"],
 )
-def test_means_after_huge_values_keep_their_digits(tmp_path: Path, raw: np.ndarray, precision: str) -> None:
+def test_means_after_huge_values_keep_their_digits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raw: np.ndarray, precision: str, listed: int
+) -> None:
+    monkeypatch.setattr(outliers, "MOST", listed)
     acc = stored(tmp_path, raw, (20,), dims=["time"], precision=precision)
     for start in range(0, 400, 13):
         for stop in (start + 1, start + 11, start + 20, start + 57, 400):
