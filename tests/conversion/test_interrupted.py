@@ -165,6 +165,41 @@ def test_an_interrupt_is_one_sentence_and_leaves_no_store(made, tmp_path):
     assert killing.contents(target) == whole
 
 
+def test_resuming_what_is_finished_says_so_and_does_nothing(made, tmp_path):
+    path, _, whole = made
+    target = tmp_path / "out.zarr"
+    first = convert(path, target, chunks={"time": 1})
+    state = target.stat()
+    again = convert(path, target, chunks={"time": 1}, resume=True)
+    assert (again.resumed, again.stored) == (again.chunks, first.stored)
+    assert (target.stat().st_ino, target.stat().st_mtime_ns) == (state.st_ino, state.st_mtime_ns)
+    assert [p.name for p in tmp_path.iterdir()] == ["out.zarr"]
+    # Other options are another store.
+    with pytest.raises(TargetExistsError):
+        convert(path, target, chunks={"time": 2}, resume=True)
+    assert killing.contents(target) == whole
+    assert [p.name for p in tmp_path.iterdir()] == ["out.zarr"]
+
+
+def test_the_command_that_is_interrupted_ends_with_130_and_can_be_resumed(made, tmp_path):
+    path, _, whole = made
+    target = tmp_path / "out.zarr"
+    code = "import sys\nfrom cfagg.cli.main import main\nsys.exit(main(sys.argv[1:]))\n"
+    command = ["convert", path, target, "--chunks", "time=1", "--workers", "1"]
+    slow = "import cfagg.conversion.run as run, time\nreal = run._Writer.write\n"
+    slow += "run._Writer.write = lambda *a: (time.sleep(0.1), real(*a))[1]\n"
+    process = subprocess.Popen([sys.executable, "-c", slow + code, *command], stderr=subprocess.PIPE, text=True)
+    journal = tmp_path / ".out.zarr.cfagg-partial" / "journal"
+    while not journal.exists() or journal.read_text().count("\n") < 4:
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "what is done is kept, finish it with --resume" in said
+    assert convert(path, target, chunks={"time": 1}, resume=True).resumed > 0
+    assert killing.contents(target) == whole
+
+
 def test_a_full_disk_is_one_sentence_and_resume_finishes_later(made, tmp_path):
     path, _, whole = made
     target = tmp_path / "out.zarr"
