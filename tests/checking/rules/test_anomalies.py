@@ -99,3 +99,9 @@ def test_a_norm_that_is_the_variable_itself_is_told_and_ends() -> None:
 def test_there_are_no_anomalies_before_1_13() -> None:
     text = ZONAL.replace("NAME", "lon").replace('ancillary_variables = "norm"', 'ancillary_variables = ""')
     assert codes(text, "ANO", data=False, cf_version="1.12") == []
+
+
+def test_data_are_not_their_own_norm() -> None:
+    text = ZONAL.replace("NAME", "lon").replace("anomaly_wrt norm", "anomaly_wrt r").replace('s = "norm"', 's = "r"')
+    (found,) = findings(text, "ANO001", data=False)
+    assert found.message == "the norm 'r' is the data variable itself; name the variable of the norm"

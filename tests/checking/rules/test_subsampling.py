@@ -156,3 +156,10 @@ def test_what_follows_from_a_wrong_mapping_is_not_told(changes: list[tuple[str, 
 
 def test_the_values_of_an_index_variable_of_another_dimension_are_not_looked_at() -> None:
     assert codes(changed(("short scan_index(tp_scan)", "short scan_index(track)")), "SUB") == ["SUB008"]
+
+
+def test_attributes_of_bounds_tie_points_that_differ_are_an_error_and_no_repetition() -> None:
+    other = 'float lat_b(tp_track, tp_scan) ; lat_b:units = "degreesN" ;'
+    (found,) = findings(changed(("float lat_b(tp_track, tp_scan) ;", other)), "SUB")
+    # Which of the two is right cannot be known, so deleting one may alter the meaning.
+    assert (found.code, found.severity, found.fix[0].safe) == ("SUB016", "error", False)

@@ -250,3 +250,18 @@ def test_a_reference_that_is_none_is_told_of_once(reference: str, version: str, 
     time:units = "days since{reference}" ; time:calendar = "noleap" ; :Conventions = "CF-{version}" ;
     data: time = 0, 1 ; }}"""
     assert [f.code for f in findings(text) if f.severity == "error"] == expected
+
+
+@pytest.mark.parametrize(
+    ("units", "length"), [("months since 2000-01-01", "30.44"), ("years since 2000-01-01", "365.24")]
+)
+def test_the_fixed_length_of_a_unit_is_that_of_udunits(units: str, length: str) -> None:
+    (found,) = told(cdl(units), "TIM004")
+    assert f"a fixed length of about {length}" in found
+
+
+@pytest.mark.parametrize(("version", "listed"), [("1.11", False), ("1.12", True)])
+def test_the_calendars_that_are_listed_are_those_of_the_version(version: str, listed: bool) -> None:
+    (found,) = told(cdl(calendar="lunar"), "TIM010", cf_version=version)
+    assert (" tai, utc" in found) is listed
+    assert "360_day, 365_day" in found
