@@ -27,6 +27,9 @@ REMEMBERED = 2048
 #: From so many bytes on, HDF5 chunks are read directly; for less, the library is quicker.
 DIRECT_BYTES = 2**16
 
+#: Chunks of a variable that are read directly whatever their size.
+FEW_CHUNKS = 16
+
 #: Bytes at the start of a file that are read at once: most headers of netCDF-4 files stand there.
 _HEAD = 2**13
 
@@ -106,7 +109,7 @@ def read(located: Located, slices: Sequence[slice], context: Context) -> npt.NDA
     if isinstance(storage, Chunked):
         large, builtin = _bytes(located, slices) >= DIRECT_BYTES, _builtin(storage)
         # The netCDF library has some of the other filters, depending on how it was built.
-        if (large or not builtin) and hdf5_chunks.can_read(storage):
+        if (large or not builtin or _is_small(located, storage)) and hdf5_chunks.can_read(storage):
             return hdf5_chunks.read(checked, storage, slices, context)
         if builtin:
             return hdf5.read(checked, storage.dtype, slices, located.address, context)
@@ -145,6 +148,14 @@ def scan(
         return
     block = read(located, slices, context)
     yield tuple(slice(0, n) for n in block.shape), block
+
+
+def _is_small(located: Located, storage: Chunked) -> bool:
+    """Whether a table of few chunks is read faster than the library opens the file."""
+    if storage.tree is None:
+        return False
+    chunks = zip(located.header.shape, storage.chunks, strict=True)
+    return math.prod(-(-n // chunk) for n, chunk in chunks) <= FEW_CHUNKS
 
 
 def _bytes(located: Located, slices: Sequence[slice]) -> int:

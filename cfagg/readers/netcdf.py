@@ -111,7 +111,12 @@ def opened(path: str, context: Context = CONTEXT_SOURCE) -> Iterator[netCDF4.Dat
 def opened_handle(handle: Handle, context: Context = CONTEXT_SOURCE) -> Iterator[netCDF4.Dataset]:
     """Hold the library lock and the dataset of an open file, as `opened`."""
     with LIBRARY:
-        yield _dataset(handle if _pool.has(handle) else check_file(handle, context).handle, context)
+        try:
+            yield _dataset(handle if _pool.has(handle) else check_file(handle, context).handle, context)
+        except UnicodeDecodeError as error:
+            raise context.broken(
+                context.said(f"{handle.key.path} has a name that is not UTF-8: {error.object!r}; restore the file")
+            ) from error
 
 
 def _dataset(handle: Handle, context: Context) -> netCDF4.Dataset:

@@ -18,6 +18,7 @@ from cfagg.readers import classic, contiguous, counters, hdf5, hdf5_chunks, loca
 from cfagg.readers.find import check
 from cfagg.readers.locks import LIBRARY
 from cfagg.readers.pool import close_files, open_files, set_open_files
+from cfagg.source import open_source
 from cfagg.storage.files import CONTEXT_SOURCE
 from cfagg.storage.handles import handles
 from tests import nca_files
@@ -265,3 +266,22 @@ def test_a_name_with_dots_does_not_climb_out_of_its_group(tmp_path):
     for address in ("g/../g/v", "./g/v", "../v"):
         with pytest.raises(SourceError, match="no variable"):
             locate(str(tmp_path / "a.nc"), address, CONTEXT_SOURCE)
+
+
+def test_a_small_piece_of_a_variable_of_few_chunks_opens_its_file_once(tmp_path):
+    values = np.arange(48, dtype="i4").reshape(8, 6)
+    nca_files.fragment(tmp_path / "a.nc", "v", values, ["y", "x"], chunksizes=(4, 3), zlib=True)
+    close_files()
+    before = counters.snapshot()
+    located = locate(str(tmp_path / "a.nc"), "v", CONTEXT_SOURCE)
+    assert read(located, [slice(3, 5, 1), slice(5, 6, 1)], CONTEXT_SOURCE).tolist() == [[23], [29]]
+    assert (counters.snapshot() - before).files == 1
+    held = [str(fd.readlink()) for fd in pathlib.Path("/proc/self/fd").iterdir() if fd.is_symlink()]
+    assert held.count(str(tmp_path / "a.nc")) == 1
+
+
+def test_names_that_are_not_utf8_are_damage_of_the_file(tmp_path):
+    path = nca_files.fragment(tmp_path / "a.nc", "v", np.arange(3.0), ["x"], {"title": "a"}, format="NETCDF3_CLASSIC")
+    path.write_bytes(path.read_bytes().replace(b"title", b"ti\xffle"))
+    with pytest.raises(SourceError):
+        open_source(path)
