@@ -67,6 +67,8 @@ class Reductions:
         Whether the result has the array's attributes, with units and ``cell_methods`` of the statistic.
     explain : bool
         Return `How` it would be computed, and compute nothing.
+    trust_for : float
+        Seconds for which one look at a stored object holds, as of `cfagg.open_accumulated`.
 
     ``result.encoding["cfagg"]`` tells how the result was computed.  From an accumulation it is float64 (`count`:
     int64) and in memory; by xarray it is what xarray makes of it.
@@ -83,11 +85,27 @@ class Reductions:
         self._array = array
         self._key = key
 
-    def sum(self, dim: Dims = None, *, weights: Weights = None, keep_attrs: bool = True, explain: bool = False) -> Any:
+    def sum(
+        self,
+        dim: Dims = None,
+        *,
+        weights: Weights = None,
+        keep_attrs: bool = True,
+        explain: bool = False,
+        trust_for: float = 0.0,
+    ) -> Any:
         """Return the sum."""
-        return self._reduce("sum", dim, weights, keep_attrs, explain)
+        return self._reduce("sum", dim, weights, keep_attrs, explain, trust_for)
 
-    def mean(self, dim: Dims = None, *, weights: Weights = None, keep_attrs: bool = True, explain: bool = False) -> Any:
+    def mean(
+        self,
+        dim: Dims = None,
+        *,
+        weights: Weights = None,
+        keep_attrs: bool = True,
+        explain: bool = False,
+        trust_for: float = 0.0,
+    ) -> Any:
         """Return the mean.
 
         Raises
@@ -115,19 +133,19 @@ class Reductions:
         >>> mean.values, mean.encoding["cfagg"]
         (array([3., 4.]), 'from the accumulation')
         """
-        return self._reduce("mean", dim, weights, keep_attrs, explain)
+        return self._reduce("mean", dim, weights, keep_attrs, explain, trust_for)
 
-    def count(self, dim: Dims = None, *, keep_attrs: bool = True, explain: bool = False) -> Any:
+    def count(self, dim: Dims = None, *, keep_attrs: bool = True, explain: bool = False, trust_for: float = 0.0) -> Any:
         """Return the number of values that are not missing."""
-        return self._reduce("count", dim, None, keep_attrs, explain)
+        return self._reduce("count", dim, None, keep_attrs, explain, trust_for)
 
-    def min(self, dim: Dims = None, *, keep_attrs: bool = True, explain: bool = False) -> Any:
+    def min(self, dim: Dims = None, *, keep_attrs: bool = True, explain: bool = False, trust_for: float = 0.0) -> Any:
         """Return the smallest value."""
-        return self._reduce("min", dim, None, keep_attrs, explain)
+        return self._reduce("min", dim, None, keep_attrs, explain, trust_for)
 
-    def max(self, dim: Dims = None, *, keep_attrs: bool = True, explain: bool = False) -> Any:
+    def max(self, dim: Dims = None, *, keep_attrs: bool = True, explain: bool = False, trust_for: float = 0.0) -> Any:
         """Return the largest value."""
-        return self._reduce("max", dim, None, keep_attrs, explain)
+        return self._reduce("max", dim, None, keep_attrs, explain, trust_for)
 
     def std(
         self,
@@ -137,9 +155,10 @@ class Reductions:
         weights: Weights = None,
         keep_attrs: bool = True,
         explain: bool = False,
+        trust_for: float = 0.0,
     ) -> Any:
         """Return the standard deviation; the divisor is the number of values less `ddof`."""
-        return self._reduce("std", dim, weights, keep_attrs, explain, ddof)
+        return self._reduce("std", dim, weights, keep_attrs, explain, trust_for, ddof)
 
     def var(
         self,
@@ -149,29 +168,35 @@ class Reductions:
         weights: Weights = None,
         keep_attrs: bool = True,
         explain: bool = False,
+        trust_for: float = 0.0,
     ) -> Any:
         """Return the variance; the divisor is the number of values less `ddof`."""
-        return self._reduce("var", dim, weights, keep_attrs, explain, ddof)
+        return self._reduce("var", dim, weights, keep_attrs, explain, trust_for, ddof)
 
     def _reduce(
-        self, statistic: str, dim: Dims, weights: Weights, keep_attrs: bool, explain: bool, ddof: int = 0
+        self,
+        statistic: str,
+        dim: Dims,
+        weights: Weights,
+        keep_attrs: bool,
+        explain: bool,
+        trust_for: float,
+        ddof: int = 0,
     ) -> Any:
-        from cfagg.accumulation.freshness import check
+        from cfagg.accumulation.freshness import check_trust
         from cfagg.accumulation.lookup import UnusableError, accumulated, guarded
 
         if weights not in (None, "stored"):
             raise SelectionError(f"weights={weights!r} is not understood; expected None or 'stored'")
         if weights is not None and ddof:
             raise SelectionError(f"ddof={ddof} has no meaning with weights; leave it out")
+        trusted = check_trust(trust_for)
         options: dict[str, Any] = {"ddof": ddof} if statistic in ("std", "var") else {}
         dims = _dims(self._array, dim, self._key)
         try:
-            found = accumulated(self._array)
+            found = accumulated(self._array, trusted)
             _check_weights(found, statistic, dims, weights, ddof)
             with guarded():
-                if explain:
-                    # Every other answer is checked by itself.
-                    check(found.group)
                 asked: Asked = found if self._key is None else found.groupby(self._key)
                 reduce: Callable[..., Any] = getattr(asked, statistic)
                 result = reduce(dim, keep_attrs=keep_attrs, explain=explain, **options)

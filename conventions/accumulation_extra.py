@@ -1,9 +1,9 @@
 """What an accumulation needs to be exact and never stale, and ZEP 5 has no place for: the attribute ``cfagg``.
 
-It stands beside ``_ACCUMULATION_GROUP``: of which array the sums are (shape, chunks, type, a token of its stored
-objects), how its values are packed and masked, which weights were used, in which numbers was summed, and which further
-arrays the group has.  Keys that a reader does not know do not change the meaning of the others.  Version 2 is version 1
-with outliers, which are not in the sums.
+It stands beside ``_ACCUMULATION_GROUP``: of which array the sums are (shape, chunks, type, encoding), how its values
+are packed and masked, which weights were used and which other arrays matter, in which numbers was summed, which cells
+are kept out of the sums, which further arrays the group has, and by which checksums all of this is known to be
+undamaged.  This is version 2; keys that a reader does not know do not change the meaning of the others.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from cfagg.conventions.accumulation_model import Combinations, Dims, Table
 from cfagg.conventions.accumulation_record import (
     KINDS_OF_SUMS,
     KINDS_OF_WEIGHTS,
-    OUTLIERS_SINCE,
     STATISTICS,
+    USES,
     VERSION,
+    Checks,
     Chunks,
     Extra,
     LevelNames,
@@ -28,6 +29,7 @@ from cfagg.conventions.accumulation_record import (
     MaskRecord,
     OutliersRecord,
     Packing,
+    Related,
     Source,
     WeightsRecord,
 )
@@ -74,14 +76,13 @@ def parse_extra(value: Any, *, combinations: Combinations | None = None, source:
     top = Fields(value, (KEY,), findings)
     findings.check("the attribute cfagg is not understood; build the accumulation anew with --overwrite")
     version = top.values.get("version")
-    if type(version) is int and version > OUTLIERS_SINCE:
+    if type(version) is int and version > VERSION:
         raise UnsupportedError(
             f"{findings.subject}: written in version {shorten(version)} of cfagg's accumulations, this cfagg "
-            f"reads versions up to {OUTLIERS_SINCE}; read it with a newer cfagg, or build it anew with --overwrite"
+            f"reads version {VERSION}; read it with a newer cfagg, or build it anew with --overwrite"
         )
-    expected = OUTLIERS_SINCE if "outliers" in top.values else VERSION
-    if top.integer("version", 1) != expected:
-        findings.problem(f"{KEY}.version", f"version {expected} expected")
+    if top.integer("version", 1) != VERSION:
+        findings.problem(f"{KEY}.version", f"version {VERSION} expected")
     described = _source(top.object("source"))
     dims = described.dims
     packing, weights, excluded = top.optional("packing"), top.optional("weights"), top.object("excluded")
@@ -101,6 +102,8 @@ def parse_extra(value: Any, *, combinations: Combinations | None = None, source:
         counts=_counts(top, dims),
         statistics=tuple(_level(f, dims) for f in top.objects("statistics", limits.MAX_COMBINATIONS)),
         stamps=top.node("stamps"),
+        checks=_checks(top.object("checks")),
+        related=tuple(_related(f) for f in top.objects("related", limits.MAX_COMBINATIONS)),
         boundaries=Table(top.nodes("boundaries", limits.MAX_RANK)),
         created_by=top.text("created_by"),
         magnitudes=None if magnitudes is None else _magnitudes(magnitudes),
@@ -118,12 +121,11 @@ def _source(fields: Fields) -> Source:
     dims, shape = fields.dims("dims", None), fields.integers("shape")
     before = len(fields.findings.problems)
     chunks = tuple(_chunks(fields, i, v) for i, v in enumerate(fields.items("chunks", limits.MAX_RANK)))
-    dtype, token = fields.text("dtype"), fields.text("token")
+    dtype = fields.text("dtype")
     if dtype and (not is_known(dtype) or getattr(numpy_dtype(dtype), "kind", "O") not in "biuf"):
         fields.wrong(("dtype",), "a numeric type", dtype)
-    if token and not _TOKEN(token):
-        fields.wrong(("token",), "8 to 128 hexadecimal digits", token)
-    source = Source(fields.text("name"), dims, shape, chunks, dtype, token)
+    encoding = Table(fields.texts("encoding", limits.MAX_COMBINATIONS))
+    source = Source(fields.text("name"), dims, shape, chunks, dtype, encoding, fields.integer("objects"))
     if not fields.broken and len(fields.findings.problems) == before:
         if not len(dims) == len(shape) == len(chunks):
             fields.problem((), f"{len(dims)} dims, {len(shape)} sizes in shape and {len(chunks)} chunks")
@@ -179,6 +181,23 @@ def _outliers(fields: Fields) -> OutliersRecord:
     return OutliersRecord(limit, fields.node("positions"), fields.node("values"))
 
 
+def _checks(fields: Fields) -> Checks:
+    build = fields.text("build")
+    if build and not _TOKEN(build):
+        fields.wrong(("build",), "8 to 128 hexadecimal digits", build)
+    places = [(name, tuple(numbers)) for name, numbers in fields.number_lists("places", limits.MAX_COMBINATIONS)]
+    for name, numbers in places:
+        if len(numbers) != 3:
+            fields.wrong(("places", name), "a list of 3 numbers", list(numbers))
+    own = [(name, tuple(numbers)) for name, numbers in fields.number_lists("own", 2)]
+    return Checks(build, fields.node("array"), Table(places), Table(own))  # type: ignore[arg-type]
+
+
+def _related(fields: Fields) -> Related:
+    description = Table(fields.texts("description", limits.MAX_COMBINATIONS))
+    return Related(fields.text("path"), fields.choice("use", USES), description, fields.integer("objects"))
+
+
 def _counts(fields: Fields, dims: Dims) -> Table[Dims, str]:
     out: dict[Dims, str] = {}
     for entry in fields.objects("counts", limits.MAX_COMBINATIONS):
@@ -215,14 +234,15 @@ def write_extra(extra: Extra) -> dict[str, Any]:
     """
     source, mask, weights = extra.source, extra.mask, extra.weights
     value = {
-        "version": OUTLIERS_SINCE if extra.outliers else VERSION,
+        "version": VERSION,
         "source": {
             "name": source.name,
             "dims": list(source.dims),
             "shape": list(source.shape),
             "chunks": [c if isinstance(c, int) else [list(pair) for pair in c] for c in source.chunks],
             "dtype": source.dtype,
-            "token": source.token,
+            "encoding": dict(source.encoding),
+            "objects": source.objects,
         },
         "packing": extra.packing
         and {"scale_factor": extra.packing.scale_factor, "add_offset": extra.packing.add_offset},
@@ -242,6 +262,16 @@ def write_extra(extra: Extra) -> dict[str, Any]:
         "statistics": [{"dims": list(level.dims), "level": level.level, **level.arrays} for level in extra.statistics],
         "stamps": extra.stamps,
         "boundaries": dict(extra.boundaries),
+        "related": [
+            {"path": r.path, "use": r.use, "description": dict(r.description), "objects": r.objects}
+            for r in extra.related
+        ],
+        "checks": {
+            "build": extra.checks.build,
+            "array": extra.checks.array,
+            "places": {name: list(numbers) for name, numbers in extra.checks.places.items()},
+            "own": {name: list(numbers) for name, numbers in extra.checks.own.items()},
+        },
         "created_by": extra.created_by,
     }
     if extra.magnitudes is not None:

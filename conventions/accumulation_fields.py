@@ -211,6 +211,24 @@ class Fields:
         """Return keys and the array names that stand for them."""
         return [(k, self._node((key, k), v)) for k, v in self.table(key, most)]
 
+    def texts(self, key: str, most: int) -> list[tuple[str, str]]:
+        """Return keys and texts."""
+        found = self.table(key, most)
+        for k, v in found:
+            if not isinstance(v, str):
+                self.wrong((key, k), "text", v)
+        return [(k, v) for k, v in found if isinstance(v, str)]
+
+    def number_lists(self, key: str, most: int) -> list[tuple[str, list[int]]]:
+        """Return keys and lists of integers of at least 0."""
+        out = []
+        for k, v in self.table(key, most):
+            if isinstance(v, list):
+                out.append((k, [self._integer((key, k, i), n, 0) for i, n in enumerate(v)]))
+            else:
+                self.wrong((key, k), "a list", v)
+        return out
+
     def integer_table(self, key: str, low: int) -> list[tuple[str, int]]:
         """Return keys and integers of at least `low`."""
         return [(k, self._integer((key, k), v, low)) for k, v in self.table(key, limits.MAX_RANK)]

@@ -13,9 +13,10 @@ from cfagg.model import Grid, Regular
 __all__ = [
     "KINDS_OF_SUMS",
     "KINDS_OF_WEIGHTS",
-    "OUTLIERS_SINCE",
     "STATISTICS",
+    "USES",
     "VERSION",
+    "Checks",
     "Chunks",
     "Extra",
     "LevelNames",
@@ -23,23 +24,24 @@ __all__ = [
     "MaskRecord",
     "OutliersRecord",
     "Packing",
+    "Related",
     "Source",
     "WeightsRecord",
     "example",
     "run_lengths",
 ]
 
-#: Version of the attribute that is written, and the latest that is read.
-VERSION = 1
-
-#: Version that is written where outliers are kept out of the sums: readers that do not add them back must not answer.
-OUTLIERS_SINCE = 2
+#: Version of the attribute that is written, and the only one that is read.
+VERSION = 2
 
 #: In which numbers was summed.
 KINDS_OF_SUMS = ("float64", "int64", "double-double")
 
 #: Where weights came from.
 KINDS_OF_WEIGHTS = ("area", "variable", "array")
+
+#: What another array of the store is to an accumulated one.
+USES = ("coordinate", "weights")
 
 #: Statistics that a level of the chunk grid may hold, by their keys.
 STATISTICS = ("count", "min", "max", "sum", "m2", "weights")
@@ -78,8 +80,11 @@ class Source:
         Per dimension the length of its chunks, or runs of (length, number).
     dtype : str
         NumPy's name of its type, as stored.
-    token : str
-        Digest of sizes and times of its stored objects, hexadecimal.
+    encoding : Table
+        What else of its metadata decides which values its stored bytes are (fill value, codecs, byte order, keys of
+        objects ...): JSON text, in canonical form, by name.
+    objects : int
+        Number of its objects, stored or not: the first rows of the table of stamps.
     """
 
     name: str
@@ -87,17 +92,20 @@ class Source:
     shape: tuple[int, ...]
     chunks: tuple[Chunks, ...]
     dtype: str
-    token: str
+    encoding: Table[str, str]
+    objects: int
 
     @classmethod
-    def of(cls, name: str, dims: Dims, grid: Grid, dtype: npt.DTypeLike, token: str) -> Source:
+    def of(
+        cls, name: str, dims: Dims, grid: Grid, dtype: npt.DTypeLike, encoding: Table[str, str], objects: int
+    ) -> Source:
         """Return the description of an array with this grid of chunks.
 
-        >>> Source.of("tas", ("time",), Grid.from_sizes([(90, 45, 45)]), "f4", "00" * 16).chunks
+        >>> Source.of("tas", ("time",), Grid.from_sizes([(90, 45, 45)]), "f4", Table(), 3).chunks
         (((90, 1), (45, 2)),)
         """
         chunks = tuple(a.chunk if isinstance(a, Regular) else run_lengths(np.diff(a)) for a in grid.axes)
-        return cls(name, tuple(dims), grid.shape, chunks, np.dtype(dtype).name, token)
+        return cls(name, tuple(dims), grid.shape, chunks, np.dtype(dtype).name, encoding, objects)
 
     @property
     def grid(self) -> Grid:
@@ -170,6 +178,52 @@ class WeightsRecord:
     name: str | None
     array: str
     dims: Dims
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """Another array of the store on which answers depend: a coordinate, or what weights were made from.
+
+    Parameters
+    ----------
+    path : str
+        Its path in the store.
+    use : {"coordinate", "weights"}
+        What it is used for; of one that is used for both, ``"weights"``.
+    description : Table
+        What of its metadata matters, as JSON text in canonical form by name; empty where there is no such array, so
+        that something else was used in its place.
+    objects : int
+        Number of its objects, stored or not: its rows in the table of stamps, which follow those of what is listed
+        before it.
+    """
+
+    path: str
+    use: str
+    description: Table[str, str]
+    objects: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """By what the arrays of a group are known to be those of one build, and undamaged.
+
+    Parameters
+    ----------
+    build : str
+        Name of the build, hexadecimal; each array repeats it in its attributes.
+    array : str
+        Array of CRC-32C of the stored chunks of all other arrays.
+    places : Table
+        By name of an array: number of its first chunk in that array, number of its chunks, and CRC-32C of its metadata.
+    own : Table
+        By name of an array: CRC-32C of its metadata, then of its chunks; of that array and of the stamps.
+    """
+
+    build: str
+    array: str
+    places: Table[str, tuple[int, int, int]]
+    own: Table[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +310,11 @@ class Extra:
     statistics : tuple of LevelNames
         Statistics of the chunks.
     stamps : str
-        Array of sizes and times of the source's stored objects.
+        Array of stamps and checksums of the stored objects of the source, and then of the related arrays.
+    checks : Checks
+        By what the arrays are known to be undamaged.
+    related : tuple of Related
+        Other arrays of the store on which answers depend.
     boundaries : Table
         Name of the array of sample positions by accumulated dimension.
     created_by : str
@@ -269,6 +327,7 @@ class Extra:
 
     source: Source
     stamps: str
+    checks: Checks
     packing: Packing | None = None
     mask: MaskRecord = field(default_factory=MaskRecord)
     weights: WeightsRecord | None = None
@@ -280,6 +339,7 @@ class Extra:
     counts: Table[Dims, str] = field(default_factory=Table)
     statistics: tuple[LevelNames, ...] = ()
     boundaries: Table[str, str] = field(default_factory=Table)
+    related: tuple[Related, ...] = ()
     created_by: str = "cfagg"
     magnitudes: MagnitudesRecord | None = None
     outliers: OutliersRecord | None = None
@@ -293,6 +353,7 @@ class Extra:
             *self.counts.values(),
             *(name for level in self.statistics for name in level.arrays.values()),
             self.stamps,
+            self.checks.array,
             *self.boundaries.values(),
             *([self.outliers.positions, self.outliers.values] if self.outliers else []),
         )
@@ -302,16 +363,23 @@ def example() -> Extra:
     """Return a small one, for examples and tests.
 
     >>> example().arrays
-    ('count_time_lat', 'min_time_lat', 'max_time_lat', 'chunk_stamps', 'boundary_time')
+    ('count_time_lat', 'min_time_lat', 'max_time_lat', 'chunk_stamps', 'checksums', 'boundary_time')
     """
     arrays = Table({kind: f"{kind}_time_lat" for kind in ("count", "min", "max")})
     return Extra(
-        source=Source("tas", ("time", "lat"), (12, 7), (5, ((3, 2), (1, 1))), "int16", "0123456789abcdef" * 2),
+        source=Source("tas", ("time", "lat"), (12, 7), (5, ((3, 2), (1, 1))), "int16", Table({"fill_value": "0"}), 9),
         packing=Packing(0.01, 273.15),
         mask=MaskRecord(fills=(-32767,)),
         sums="int64",
         stride=Table({"time": 2}),
         statistics=(LevelNames(("time", "lat"), 0, arrays),),
         stamps="chunk_stamps",
+        checks=Checks(
+            "0123456789abcdef" * 2,
+            "checksums",
+            Table({"acc_time": (0, 2, 2**32 - 1)}),
+            Table({"checksums": (1, 2), "chunk_stamps": (3, 4)}),
+        ),
         boundaries=Table({"time": "boundary_time"}),
+        related=(Related("time", "coordinate", Table({"units": '"days since 2001-01-01"'}), 1),),
     )

@@ -6,8 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import xarray as xr
 
+import cfagg
 from cfagg.demo import sample
 
 HEAVY = {"cfunits", "dask", "h5py", "matplotlib", "netCDF4", "numba", "pandas", "rich", "xarray", "zarr"}
@@ -19,7 +22,7 @@ try:
 except SystemExit as stop:
     if stop.code:
         raise
-print("LOADED", *sorted(m for m in sys.modules if "." not in m))
+print("LOADED", *sorted(m for m, loaded in sys.modules.items() if "." not in m and loaded is not None))
 """
 
 
@@ -60,3 +63,37 @@ def test_show_loads_no_array_library(name: str) -> None:
 def test_convert_of_a_small_file_loads_neither_xarray_nor_dask_nor_numba(tmp_path: Path) -> None:
     modules = loaded(command("convert", sample("figure1.nca"), tmp_path / "figure1.zarr"))
     assert not modules & {"dask", "matplotlib", "numba", "pandas", "xarray"}
+
+
+@pytest.fixture(scope="module")
+def accumulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    store = tmp_path_factory.mktemp("mean") / "a.zarr"
+    dates = xr.date_range("2001-01-01", periods=40, freq="D")
+    values = np.arange(40 * 6, dtype="f4").reshape(40, 6)
+    coords = {"time": dates, "lat": ("lat", np.linspace(-50, 50, 6), {"units": "degrees_north"})}
+    xr.DataArray(values, coords, ("time", "lat"), "tas").chunk(time=7).to_dataset().to_zarr(store, consolidated=False)
+    cfagg.accumulate(store, "tas")
+    return store
+
+
+OPTIONS = [
+    ["--over", "time"],
+    ["--over", "time", "--select", "time=2001-01-05/2001-02-03", "--json"],
+    ["--group", "month"],
+]
+
+
+def as_command(*args: object) -> str:
+    """Return code that runs the command line of its own process, as the installed command does."""
+    return (
+        f"import cfagg.cli.main as m; sys.argv = {['cfagg', *map(str, args)]!r}; code = m.main(); assert not code, code"
+    )
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
+def test_mean_loads_xarray_and_neither_zarr_nor_dask_nor_jsonschema_nor_a_compiler(
+    accumulated: Path, options: list[str]
+) -> None:
+    modules = loaded(as_command("mean", accumulated, "tas", *options))
+    assert not modules & {"dask", "distributed", "h5py", "jsonschema", "matplotlib", "netCDF4", "numba", "zarr"}
+    assert "xarray" in modules

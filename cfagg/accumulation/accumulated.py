@@ -47,13 +47,14 @@ class Asked:
         Return an `Explanation` of what would be read, and read nothing.
 
     Missing values and infinities are left out.  Where there are no values the result is NaN, of sum and count 0.  Every
-    answer is checked: if the array has changed since it was accumulated, `StaleError` is raised.
+    answer is checked: if something on which it depends has changed since it was accumulated, `StaleError` is raised.
     """
 
-    def __init__(self, group: Group, labels: Labels, key: Grouping | None = None) -> None:
+    def __init__(self, group: Group, labels: Labels, key: Grouping | None = None, trust_for: float = 0.0) -> None:
         self._group = group
         self._labels = labels
         self._key = key
+        self._trust_for = trust_for
 
     def sum(
         self,
@@ -197,15 +198,18 @@ class Asked:
         from cfagg.accumulation.freshness import check
 
         asked = query(self._labels, self._group.source.shape, dim, picked, grouping or self._key)
+        group = self._group.asked()
+        request = asked.request.resolve(group.source.shape)
         if explain:
-            return explained(self._group, asked.request, statistic)
+            check(group, request, self._trust_for)
+            return explained(group, asked.request, statistic)
         try:
-            values = evaluate(self._group, asked.request, statistic, ddof)
+            values = evaluate(group, asked.request, statistic, ddof)
         except (CfaggError, OSError):
             # That the data have changed is the better reason, if it is one.
-            check(self._group)
+            check(group, request)
             raise
-        check(self._group)
+        check(group, request, self._trust_for)
         return labelled(
             asked.arrange(values),
             self._labels,
@@ -229,10 +233,12 @@ class Accumulated(Asked):
         The accumulation.
     labels : Labels
         Coordinates and attributes of the array.
+    trust_for : float
+        Seconds for which one look at a stored object holds.
     """
 
-    def __init__(self, group: Group, labels: Labels) -> None:
-        super().__init__(group, labels)
+    def __init__(self, group: Group, labels: Labels, trust_for: float = 0.0) -> None:
+        super().__init__(group, labels, None, trust_for)
 
     @property
     def name(self) -> str:
@@ -294,7 +300,7 @@ class Accumulated(Asked):
         SelectionError
             No such coordinate, or none with dates.
         """
-        return Asked(self._group, self._labels, grouping_of(self._labels, key))
+        return Asked(self._group, self._labels, grouping_of(self._labels, key), self._trust_for)
 
     def climatology(self, by: str = "month", dim: Dims = None, *, statistic: str = "mean", **options: Any) -> Any:
         """Return a statistic of each calendar month or season over all years.
@@ -364,7 +370,9 @@ class Accumulated(Asked):
         return f"<code>{escape(repr(self))}</code>"
 
 
-def open_accumulated(store: str | os.PathLike[str], variable: str) -> Accumulated:
+def open_accumulated(
+    store: str | os.PathLike[str], variable: str, *, adopt: bool = False, trust_for: float = 0.0
+) -> Accumulated:
     """Open an array of a Zarr store that has an accumulation.
 
     Parameters
@@ -373,6 +381,13 @@ def open_accumulated(store: str | os.PathLike[str], variable: str) -> Accumulate
         Directory of the store.
     variable : str
         Path of the array within the store.
+    adopt : bool
+        Whether the store may be a copy of the one that was accumulated: stored objects that are not the very files that
+        were read are read once now, and taken for them if their contents are the same.  Nothing is written; see
+        ``accumulate(..., adopt=True)`` for stores that can be written to.
+    trust_for : float
+        Seconds for which one look at a stored object holds.  By default every answer looks at all objects on which it
+        depends, which takes some microseconds for each; a change is then never missed.
 
     Returns
     -------
@@ -384,7 +399,10 @@ def open_accumulated(store: str | os.PathLike[str], variable: str) -> Accumulate
     NotAccumulatedError
         The array has no accumulation.
     StaleError
-        The array has changed since it was accumulated.
+        The array is described in another way than when it was accumulated, or a coordinate has changed; with `adopt`,
+        or some stored object has other contents.
+    OptionError
+        `trust_for` is no number of seconds.
     SourceError
         There is no such array, or a coordinate of it cannot be read.
 
@@ -402,13 +420,18 @@ def open_accumulated(store: str | os.PathLike[str], variable: str) -> Accumulate
     >>> acc.groupby("time.month").mean().values
     array([15. , 44.5])
     """
-    from cfagg.accumulation.freshness import check
+    from cfagg.accumulation.freshness import check, check_trust
     from cfagg.accumulation.group import open_group
 
+    trusted = check_trust(trust_for)
     group = open_group(store, variable)
+    if adopt:
+        from cfagg.accumulation.adopting import adopted
+
+        group = adopted(group)
     try:
         labels = labels_of(group)
     finally:
         # Now, so that the labels are those of the data; and if they cannot be read, this may be why.
         check(group)
-    return Accumulated(group, labels)
+    return Accumulated(group, labels, trusted)

@@ -6,10 +6,12 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cfagg.accumulation.adopting import adopt as adopt_copy
+from cfagg.accumulation.adopting import renew
 from cfagg.accumulation.assembling import existing_group
 from cfagg.accumulation.building import build, finish_dead, working
 from cfagg.accumulation.exchange import Workshop
-from cfagg.accumulation.group import group_path
+from cfagg.accumulation.group import group_path, open_group
 from cfagg.accumulation.mapping import threads_that_fit
 from cfagg.accumulation.orders import Order
 from cfagg.accumulation.planning import plan_build
@@ -42,6 +44,7 @@ def accumulate(
     refresh: bool = False,
     overwrite: bool = False,
     resume: bool = False,
+    adopt: bool = False,
     dry_run: bool = False,
     workers: int | None = None,
     memory: int | str = DEFAULT_MEMORY,
@@ -83,6 +86,11 @@ def accumulate(
         Replace an existing accumulation; give up an unfinished build.
     resume : bool
         Finish what a killed or failed build with the same options left.  Appending and refreshing do so by themselves.
+    adopt : bool
+        Build nothing: take the stored objects that are there now for those that were summed, if their contents are the
+        same, as in a copy of a store.  Objects that are not the very files that were read are read once; where all are
+        the same the accumulation answers again, else `StaleError` names those that are not.  No other option but
+        `progress` is looked at.
     dry_run : bool
         Write nothing and read no data; report what would be written.
     workers : int, optional
@@ -135,8 +143,12 @@ def accumulate(
            [ 8.,  8.,  8.,  8.],
            [10., 10., 10., 10.]])
     """
-    if sum(map(bool, (append, refresh, overwrite))) > 1:
-        raise UnsupportedError("append, refresh and overwrite exclude each other; choose one")
+    if sum(map(bool, (append, refresh, overwrite, adopt))) > 1:
+        raise UnsupportedError("append, refresh, overwrite and adopt exclude each other; choose one")
+    if adopt:
+        if resume or dry_run:
+            raise UnsupportedError("adopt builds nothing: leave resume and dry_run out")
+        return adopt_copy(store, variable, progress)
     threads, budget = worker_count(workers), parse_size(memory)
     order = Order(
         os.fspath(store), variable, dims, stride, weights, statistics, precision, codec, append, refresh, overwrite,
@@ -146,7 +158,7 @@ def accumulate(
     if array.path and not dry_run:
         finish_dead(Workshop(array.store, array.path, node_folder(array.store, group_path(array.path))), array)
     plan = plan_build(order)
-    if dry_run or plan.done:
+    if dry_run or (plan.done and not plan.renew):
         return report_of(plan, "up to date" if plan.done else "dry run")
     fitting = threads_that_fit(plan.recipe, budget, threads)
     shop = Workshop(plan.array.store, plan.array.path, plan.folder)
@@ -154,6 +166,9 @@ def accumulate(
         if existing_group(plan.array) != plan.existing:
             # Another process, or the end of a build that was killed, has put a group in place meanwhile.
             plan = plan_build(order)
-            if plan.done:
+            if plan.done and not plan.renew:
                 return report_of(plan, "up to date")
+        if plan.renew:
+            renew(open_group(plan.array.store, plan.array.path), plan.related, shop.root)
+            return report_of(plan, "up to date")
         return build(plan, order, shop, fitting, min(threads, max(1, budget // _PER_THREAD)), client, progress)

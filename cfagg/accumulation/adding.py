@@ -272,6 +272,8 @@ def _from_source(
 def cells_of(group: Group, index: tuple[int, ...], box: tuple[slice, ...]) -> Array:
     """Return stored values of a box of a chunk of the array, in the type as which they are read."""
     array = group.source
+    if group.read is not None:
+        group.read.add(tuple(index))
     block = read_box(array, index, box)
     if block is None:
         shape = [s.stop - s.start for s in box]

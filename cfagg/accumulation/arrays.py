@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.accumulation.integrity import Stored, checked, read_checked
+from cfagg.accumulation.naming import raw_dims
 from cfagg.conventions.accumulation import Combinations, Extra, parse_array
 from cfagg.conventions.accumulation_model import Table
+from cfagg.conventions.accumulation_record import Checks
 from cfagg.errors import ConventionError, FragmentReadError, Problem, SourceError, UnsupportedError
-from cfagg.zarrs.chunks import read_box, read_chunk
+from cfagg.zarrs.chunks import partial, read_box, read_chunk
 from cfagg.zarrs.metadata import ZarrArray, open_array
 
 __all__ = [
@@ -22,11 +25,14 @@ __all__ = [
     "SumArrays",
     "WeightField",
     "find",
+    "find_checksums",
+    "find_stamps",
     "read_outliers",
     "read_statistics",
     "read_stored",
     "read_sums",
     "read_whole",
+    "takes_parts",
 ]
 
 Dims = tuple[str, ...]
@@ -136,6 +142,8 @@ class Outliers:
 def read_stored(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...] | None = None) -> npt.NDArray[Any]:
     """Return a chunk of an array of the group, or a box of it; each chunk of a group is stored.
 
+    Of a group of cfagg's own the whole chunk is read, and its checksum compared.
+
     Parameters
     ----------
     array : ZarrArray
@@ -150,6 +158,9 @@ def read_stored(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...] |
     FragmentReadError
         The chunk is absent or damaged.
     """
+    if isinstance(array, Stored):
+        whole = read_checked(array, tuple(index))
+        return whole if box is None else whole[box]
     chunk = read_chunk(array, index) if box is None else read_box(array, index, box)
     if chunk is None:
         raise FragmentReadError(
@@ -157,6 +168,11 @@ def read_stored(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...] |
             f"({array.folder}/{array.key(array.object_of(index))}); build it anew with cfagg accumulate --overwrite"
         )
     return chunk
+
+
+def takes_parts(array: ZarrArray) -> bool:
+    """Return whether reading a box of a chunk reads no more than the bytes that the box needs."""
+    return partial(array) and not isinstance(array, Stored)
 
 
 def read_whole(array: ZarrArray) -> npt.NDArray[Any]:
@@ -182,20 +198,38 @@ class _Finder:
     path: str
     dims: Dims
     shape: tuple[int, ...]
+    checks: Checks
+    book: ZarrArray | None
     problems: list[Problem] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, store: str, path: str, extra: Extra, book: ZarrArray | None, problems: list[Problem]) -> _Finder:
+        return cls(store, path, extra.source.dims, extra.source.shape, extra.checks, book, problems)
 
     def along(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """Return the sizes of all dimensions, these in place of the source's."""
         return {d: sizes.get(d, n) for d, n in zip(self.dims, self.shape, strict=True)}
 
     def open(
-        self, name: str, dtypes: Sequence[np.dtype[Any]], sizes: Mapping[str, int], order: Dims | None = None
+        self,
+        name: str,
+        dtypes: Sequence[np.dtype[Any]],
+        sizes: Mapping[str, int],
+        order: Dims | None = None,
+        counted: tuple[Dims, str] | None = None,
     ) -> ZarrArray | None:
-        """Return an array with these dimensions, in this order if one is given, else in any."""
+        """Return an array with these dimensions, in this order if one is given, else in any.
+
+        `counted` are dimensions along which it has a name of its own for what it counts, and that name's last part.
+        """
         array = find(self.store, self.path, name, self.problems)
         if array is None:
             return None
         before = len(self.problems)
+        array = checked(array, self.checks, self.book, self.problems)
+        if counted is not None:
+            axes = [self.dims.index(d) for d in counted[0]]
+            array = replace(array, dims=raw_dims(array.dims, self.dims, axes, counted[1]))
         if array.dtype not in dtypes:
             expected = " or ".join(dict.fromkeys(t.name for t in dtypes))
             self.problems.append(Problem(name, f"type {expected} expected, found {array.dtype.name}"))
@@ -242,10 +276,11 @@ def read_sums(
     combinations: Combinations,
     extra: Extra,
     positions: Positions,
+    book: ZarrArray | None,
     problems: list[Problem],
 ) -> dict[Dims, SumArrays]:
     """Return the arrays of every combination, and note those that are missing or not as they should be."""
-    finder = _Finder(store, path, extra.source.dims, extra.source.shape, problems)
+    finder = _Finder.of(store, path, extra, book, problems)
     weighted = extra.weights is not None
     value = [_INT] if extra.sums == "int64" else [_REAL]
     weight = [_REAL] if weighted else [_INT]
@@ -276,9 +311,11 @@ def read_sums(
     return out
 
 
-def read_statistics(store: str, path: str, extra: Extra, problems: list[Problem]) -> dict[Dims, tuple[Level, ...]]:
+def read_statistics(
+    store: str, path: str, extra: Extra, book: ZarrArray | None, problems: list[Problem]
+) -> dict[Dims, tuple[Level, ...]]:
     """Return the levels of the statistics by combination, and note what is wrong with them."""
-    finder = _Finder(store, path, extra.source.dims, extra.source.shape, problems)
+    finder = _Finder.of(store, path, extra, book, problems)
     chunks = dict(zip(extra.source.dims, extra.source.grid.matrix_shape, strict=True))
     source = np.dtype(extra.source.dtype)
     values = [source, np.dtype(source.str.replace("i", "u"))] if extra.mask.unsigned else [source]
@@ -298,7 +335,8 @@ def read_statistics(store: str, path: str, extra: Extra, problems: list[Problem]
         order: Dims | None = None
         arrays = {}
         for kind, name in entry.arrays.items():
-            array = finder.open(name, kinds[kind], sizes, order)
+            word = f"chunks_level{entry.level}" if entry.level else "chunks"
+            array = finder.open(name, kinds[kind], sizes, order, (combination, word))
             if array is not None:
                 arrays[kind], order = array, array.dims
         axes = tuple(extra.source.dims.index(d) for d in order or ())
@@ -306,24 +344,29 @@ def read_statistics(store: str, path: str, extra: Extra, problems: list[Problem]
     return {c: tuple(sorted(levels, key=lambda level: level.level)) for c, levels in out.items()}
 
 
-def read_weights(store: str, path: str, extra: Extra, problems: list[Problem]) -> WeightField | None:
+def read_weights(
+    store: str, path: str, extra: Extra, book: ZarrArray | None, problems: list[Problem]
+) -> WeightField | None:
     """Return the weights, and note what is wrong with them."""
     if extra.weights is None:
         return None
-    finder = _Finder(store, path, extra.source.dims, extra.source.shape, problems)
+    finder = _Finder.of(store, path, extra, book, problems)
     dims = tuple(d for d in extra.source.dims if d in extra.weights.dims)
     sizes = finder.along({})
     stored = finder.open(extra.weights.array, [_REAL], {d: sizes[d] for d in dims}, dims)
     return None if stored is None else WeightField(stored, tuple(extra.source.dims.index(d) for d in dims))
 
 
-def read_outliers(store: str, path: str, extra: Extra, problems: list[Problem]) -> Outliers | None:
+def read_outliers(
+    store: str, path: str, extra: Extra, book: ZarrArray | None, problems: list[Problem]
+) -> Outliers | None:
     """Return the cells that are kept out of the sums, and note what is wrong with them."""
     if extra.outliers is None:
         return None
     positions, values = (find(store, path, n, problems) for n in (extra.outliers.positions, extra.outliers.values))
     if positions is None or values is None:
         return None
+    positions, values = (checked(array, extra.checks, book, problems) for array in (positions, values))
     ndim, source = len(extra.source.shape), np.dtype(extra.source.dtype)
     if positions.dtype != _INT or positions.ndim != 2 or positions.shape[1] != ndim:
         message = f"int64 of shape (cells, {ndim}) expected, found {positions.dtype.name} of {positions.shape}"
@@ -336,12 +379,15 @@ def read_outliers(store: str, path: str, extra: Extra, problems: list[Problem]) 
     return None
 
 
-def check_boundaries(store: str, path: str, extra: Extra, positions: Positions, problems: list[Problem]) -> None:
+def check_boundaries(
+    store: str, path: str, extra: Extra, positions: Positions, book: ZarrArray | None, problems: list[Problem]
+) -> None:
     """Note stored boundaries that are not those of the chunks and strides that the group names."""
     for d, name in extra.boundaries.items():
         array = find(store, path, name, problems)
         if array is None:
             continue
+        array = checked(array, extra.checks, book, problems)
         if array.shape != positions[d].shape or array.dtype.kind not in "iu":
             problems.append(Problem(name, f"{len(positions[d])} integers expected, found shape {array.shape}"))
             continue
@@ -356,10 +402,37 @@ def check_boundaries(store: str, path: str, extra: Extra, positions: Positions, 
 
 def find_stamps(store: str, path: str, extra: Extra, problems: list[Problem]) -> ZarrArray | None:
     """Return the array of stamps, and note what is wrong with it."""
-    array = find(store, path, extra.stamps, problems)
-    if array is not None and (array.dtype != _INT or array.ndim != 2 or array.shape[1:] != (2,)):
-        problems.append(
-            Problem(extra.stamps, f"int64 of shape (objects, 2) expected, found {array.dtype.name} of {array.shape}")
-        )
+    rows = extra.source.objects + sum(r.objects for r in extra.related)
+    return _own(store, path, extra, extra.stamps, _INT, (rows, 5), problems)
+
+
+def find_checksums(store: str, path: str, extra: Extra, problems: list[Problem]) -> ZarrArray | None:
+    """Return the array of checksums, and note what is wrong with it."""
+    count = sum(number for _, number, _ in extra.checks.places.values())
+    return _own(store, path, extra, extra.checks.array, np.dtype("u4"), (count,), problems, or_more=True)
+
+
+def _own(
+    store: str,
+    path: str,
+    extra: Extra,
+    name: str,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    problems: list[Problem],
+    *,
+    or_more: bool = False,
+) -> ZarrArray | None:
+    """Return an array whose checksums are in the attributes of the group."""
+    array = find(store, path, name, problems)
+    if array is None:
         return None
-    return array
+    fits = array.shape == shape or (or_more and array.ndim == 1 and array.shape >= shape)
+    if array.dtype != dtype or not fits:
+        problems.append(Problem(name, f"{dtype.name} of shape {shape} expected, found {array.dtype.name} of "
+                                      f"{array.shape}"))  # fmt: skip
+        return None
+    if name not in extra.checks.own:
+        problems.append(Problem(name, "the group keeps no checksums of it"))
+        return None
+    return checked(array, extra.checks, None, problems)

@@ -12,6 +12,7 @@ from cfagg.accumulation.mask import Meaning
 from cfagg.accumulation.options import Settings
 from cfagg.accumulation.orders import Plan
 from cfagg.accumulation.partials import Recipe
+from cfagg.accumulation.related import Neighbour
 from cfagg.accumulation.weights import Weights
 from cfagg.accumulation.window import Window
 from cfagg.accumulation.writing import Kept
@@ -29,6 +30,7 @@ def assemble(
     weights: Weights | None,
     kept: Kept | None,
     action: str,
+    related: tuple[Neighbour, ...],
 ) -> Plan:
     """Return a plan with its window, recipe and layout."""
     window = Window(array) if kept is None else Window(array, kept.axis, kept.chunk)
@@ -51,12 +53,15 @@ def assemble(
     if kept is not None:
         for a in _arrays_of(kept.group):
             previous[a.name] = tuple(axis.chunk for axis in a.grid.axes if hasattr(axis, "chunk"))
-    layout = build_layout(array, meaning, settings, None if weights is None else weights.axes, previous)
+    objects = sum(len(n.stamps) for n in related)
+    layout = build_layout(array, meaning, settings, None if weights is None else weights.axes, previous, objects)
     folder = Path(node_folder(array.store, group_path(array.path)))
     notes = []
     if recipe.meaning.mask.valid_min is not None or recipe.meaning.mask.valid_max is not None:
         notes.append("values outside the valid range that the attributes give count as missing; xarray keeps them")
-    return Plan(array, folder, existing, settings, weights, recipe, layout, kept, action, notes=tuple(notes))
+    return Plan(
+        array, folder, existing, settings, weights, recipe, layout, kept, action, related=related, notes=tuple(notes)
+    )
 
 
 def _arrays_of(group: Group) -> Iterator[ZarrArray]:

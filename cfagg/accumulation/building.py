@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -11,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.documents import read_documents, renew_consolidated
+from cfagg.accumulation.description import object_counts
+from cfagg.accumulation.documents import group_documents, read_documents, renew_consolidated
 from cfagg.accumulation.exchange import Workshop
 from cfagg.accumulation.finish import describe, finish, kept_missing, write_attributes
 from cfagg.accumulation.group import group_path
@@ -20,18 +22,19 @@ from cfagg.accumulation.mapping import map_by_dask, map_by_threads
 from cfagg.accumulation.orders import Order, Plan
 from cfagg.accumulation.outliers import judge
 from cfagg.accumulation.partials import Recipe
+from cfagg.accumulation.related import table_of
 from cfagg.accumulation.report import Report, report_of
 from cfagg.accumulation.scratch import Scratch
-from cfagg.accumulation.settling import settled, unchanged
+from cfagg.accumulation.settling import settled, unchanged, write_back
 from cfagg.accumulation.summing import Partly
 from cfagg.accumulation.writing import Target
 from cfagg.errors import CfaggError, LimitError, TargetError, TargetExistsError
 from cfagg.fastzlib import crc32
-from cfagg.runtime.publishing import reason
+from cfagg.runtime.publishing import reason, replace_file, write_synced
 from cfagg.zarrs import ZarrArray
 from cfagg.zarrs.documents import node_folder
 
-__all__ = ["build", "finish_dead", "working"]
+__all__ = ["build", "finish_dead", "put_attributes", "working"]
 
 
 def build(
@@ -50,6 +53,7 @@ def build(
     if not goes_on:
         shop.start_anew()
     seen = settled(array)
+    write_back(array)
     with (
         closing(
             Journal.resume(shop.root, identity, count, recipe.record_type)
@@ -65,6 +69,7 @@ def build(
         else:
             map_by_dask(recipe, todo, seen, scratch, journal, client, progress)
         unchanged(array, seen)
+        others = table_of(plan.related)
         records, good = journal.read()
         if not good.all():
             raise TargetError(f"{shop.root}/records was changed by another program; run again")
@@ -78,10 +83,16 @@ def build(
         target = Target(shop.group, plan.settings.codec, array.zarr_format)
         excluded = missing > 0 or len(judgement.values) > 0
         partly = Partly(recipe, scratch, records, plan.layout, plan.kept, excluded, judgement.repaired)
-        finish(partly, target, plan.weights, seen, judgement, summers)
-        described = describe(plan.layout, recipe, plan.settings, plan.weights, seen, missing, nonfinite, judgement)
+        table = np.concatenate([np.column_stack([seen, _checksums(plan, records)]), others])
+        finish(partly, target, plan.weights, table, judgement, summers)
+        related = [n.record for n in plan.related]
+        described = describe(
+            plan.layout, recipe, plan.settings, plan.weights, related, target, missing, nonfinite, judgement
+        )
         write_attributes(target, described)
     unchanged(array, seen)
+    for neighbour in plan.related:
+        neighbour.unchanged(array.store)
     shop.publish()
     renew(array, target.documents, shop.root)
     report = report_of(
@@ -119,7 +130,8 @@ def _trusted(recipe: Recipe, journal: Journal, scratch: Scratch, seen: npt.NDArr
     """Return which chunks an earlier run has done: whole records, unchanged objects, undamaged partial sums."""
     records, good = journal.read()
     now = seen[recipe.window.objects]
-    good &= (records["size"] == now[:, 0]) & (records["time"] == now[:, 1])
+    for column, name in enumerate(("size", "time", "changed", "inode")):
+        good &= records[name] == now[:, column]
     weighted = recipe.weights is not None
     for number in np.flatnonzero(good).tolist():
         check = 0
@@ -133,6 +145,21 @@ def _trusted(recipe: Recipe, journal: Journal, scratch: Scratch, seen: npt.NDArr
     return good
 
 
+def _checksums(plan: Plan, records: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return the checksum of every object: those that were read, and those of the part that stays as it was."""
+    window, out = plan.recipe.window, np.zeros(plan.array.objects.size, np.int64)
+    if plan.kept is not None and plan.kept.group.extra is not None:
+        group = plan.kept.group
+        old = object_counts(group, plan.array)
+        both = tuple(slice(min(a, b)) for a, b in zip(old, plan.array.objects.matrix_shape, strict=True))
+        count = plan.kept.group.extra.source.objects
+        known = group.objects[:count, 4].reshape(old)
+        out.reshape(plan.array.objects.matrix_shape)[both] = known[both]
+    first = window.leading
+    out[window.objects[first]] = records["checksum"][first]
+    return out
+
+
 def _excluded(plan: Plan, records: npt.NDArray[Any]) -> tuple[int, int]:
     """Return how many elements of the whole array are missing, and how many of them are infinite."""
     missing, nonfinite = int(records["missing"].sum()), int(records["nonfinite"].sum())
@@ -142,6 +169,34 @@ def _excluded(plan: Plan, records: npt.NDArray[Any]) -> tuple[int, int]:
         # Which of them stay is not known; those of chunks that are read again may count twice, but never too few.
         nonfinite = min(missing, nonfinite + kept.group.extra.nonfinite)
     return missing, nonfinite
+
+
+def put_attributes(
+    array: ZarrArray, folder: Path, attributes: dict[str, Any], documents: Mapping[str, Any], aside: Path
+) -> None:
+    """Write other attributes of a group that is in its place, and what they change of consolidated metadata.
+
+    Parameters
+    ----------
+    array : ZarrArray
+        The accumulated array.
+    folder : Path
+        The group.
+    attributes : dict
+        All attributes of the group.
+    documents : mapping
+        Metadata of arrays by path below the group and file name.
+    aside : Path
+        A directory on the same file system in which new documents are written.
+    """
+    group = group_documents(attributes, array.zarr_format)
+    for name, document in group.items():
+        # The marker of a group of Zarr version 2 is there and stays.
+        if name != ".zgroup":
+            part = aside / f".{name}.part"
+            write_synced(part, json.dumps(document, indent=1).encode())
+            replace_file(part, folder / name)
+    renew(array, {**documents, "": group}, aside)
 
 
 def renew(array: ZarrArray, documents: Mapping[str, Mapping[str, Any]], aside: Path) -> None:

@@ -6,14 +6,19 @@ names no dimensions, the array's own coordinates are read one by one.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from cfagg.errors import SourceError
+from cfagg.accumulation.mask import _number
+from cfagg.errors import CfaggError, ConformError, SourceError
+from cfagg.zarrs import full_chunk, open_array
+from cfagg.zarrs.documents import is_group
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -24,6 +29,9 @@ __all__ = ["labelled_array"]
 
 #: What xarray, or zarr-python under it, raises for what it cannot open.
 _FAILURES = (AttributeError, KeyError, ValueError, TypeError, OSError, NotImplementedError, RuntimeError)
+
+#: Coordinates with more elements are left to xarray, which reads what is asked for.
+_LARGE = 1 << 22
 
 #: Attributes that xarray takes for decoding, so that they are none of the array that it shows.
 _DECODING = ("_ARRAY_DIMENSIONS", "_FillValue", "_Unsigned", "missing_value", "scale_factor", "add_offset", "dtype")
@@ -54,6 +62,9 @@ def labelled_array(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray:
     >>> labelled_array(open_array(store, "tas"), ("time",)).indexes["time"].month.tolist()
     [1, 2]
     """
+    read = _read_here(source, dims)
+    if read is not None:
+        return read
     import xarray as xr
 
     group = source.path.rpartition("/")[0]
@@ -63,6 +74,117 @@ def labelled_array(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray:
         except _FAILURES:
             return _alone(source, dims)
     return found if found.dims == dims and found.shape == source.shape else _alone(source, dims)
+
+
+def _read_here(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray | None:
+    """Return the same as xarray shows, read without zarr-python, whose loading would take longer than most questions.
+
+    `None` where something about the group is unusual: text, arrays without names of dimensions, large coordinates.
+    """
+    arrays = _arrays_beside(source)
+    if arrays is None or source.dims != dims:
+        return None
+    named: set[str] = set()
+    for array in arrays.values():
+        listed = array.attributes.get("coordinates")
+        if listed is not None and not isinstance(listed, str):
+            return None
+        named |= {name for name in (listed or "").split() if name in arrays}
+    wanted = [
+        n for n, a in arrays.items() if (n in named or n in a.dims) and set(a.dims) <= set(dims) and a is not source
+    ]
+    if source.name in named or source.name in dims:
+        return None
+    sizes = dict(zip(dims, source.shape, strict=True))
+    nothing = np.broadcast_to(np.zeros((), source.dtype), source.shape)
+    variables = {source.name: (dims, nothing, _attributes(source))}
+    for name in wanted:
+        array = arrays[name]
+        attributes = _attributes(array)
+        if array.dtype.kind not in "iufb" or array.size > _LARGE or attributes is None:
+            return None
+        if any(sizes[d] != n for d, n in zip(array.dims, array.shape, strict=True)):
+            return None
+        try:
+            variables[name] = (array.dims, _values(array), attributes)
+        except CfaggError as error:
+            raise SourceError(
+                f"{source.store}: coordinate {name!r} of {source.path!r} cannot be read ({error}); repair or remove it"
+            ) from error
+    if any(attributes is None for *_, attributes in variables.values()):
+        return None
+    import xarray as xr
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            whole = xr.decode_cf(xr.Dataset(variables))
+            return whole.set_coords([n for n in wanted if n in whole])[source.name]
+        except _FAILURES:
+            return None
+
+
+def _arrays_beside(source: ZarrArray) -> dict[str, ZarrArray] | None:
+    """Return every array of the group that holds an array; `None` where xarray would fail on one of them."""
+    folder = source.folder.rpartition("/")[0]
+    parent = source.path.rpartition("/")[0]
+    marker = "zarr.json" if source.zarr_format == 3 else ".zarray"
+    out = {}
+    with os.scandir(folder) as entries:
+        names = sorted(e.name for e in entries if not e.name.startswith("."))
+    for name in names:
+        if name == source.name:
+            out[name] = source
+            continue
+        if not os.path.lexists(f"{folder}/{name}/{marker}"):
+            continue
+        try:
+            array = open_array(source.store, f"{parent}/{name}" if parent else name, any_type=True)
+        except SourceError:
+            # A group, or an array that is damaged: xarray tells them apart.
+            if is_group(f"{folder}/{name}"):
+                continue
+            return None
+        except CfaggError:
+            return None
+        if not _names_dims(array):
+            return None
+        out[name] = array
+    return out if _names_dims(source) else None
+
+
+def _names_dims(array: ZarrArray) -> bool:
+    """Return whether an array names its dimensions where xarray looks for the names."""
+    if array.zarr_format == 3:
+        given = array.document.get("dimension_names")
+        return array.ndim == 0 or (isinstance(given, list) and all(isinstance(n, str) for n in given))
+    return array.ndim == 0 or array.dims != tuple(f"dim_{d}" for d in range(array.ndim))
+
+
+def _attributes(array: ZarrArray) -> dict[str, Any] | None:
+    """Return attributes as xarray has them before decoding; `None` where a fill value is not understood."""
+    out = dict(array.attributes)
+    if array.zarr_format == 2:
+        out.pop("_FillValue", None)
+        if array.fill_declared:
+            out["_FillValue"] = array.dtype.type(array.fill_value) if array.dtype.kind in "iufb" else array.fill_value
+        return out
+    fill = out.get("_FillValue")
+    if isinstance(fill, str):
+        try:
+            out["_FillValue"] = array.dtype.type(_number(fill, array.dtype, array.path))
+        except ConformError:
+            return None
+    return out
+
+
+def _values(array: ZarrArray) -> npt.NDArray[Any]:
+    """Return all elements of an array."""
+    out = np.empty(array.shape, array.dtype)
+    for index in np.ndindex(array.grid.matrix_shape):
+        place: Any = (*(slice(a, b) for a, b in array.grid.extent(index)), ...)
+        out[place] = full_chunk(array, index)
+    return out
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.arrays import Level
+from cfagg.accumulation.arrays import Level, takes_parts
 from cfagg.accumulation.explain import Explanation, explain_plan
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.parts import Part, Pick, extent
@@ -24,7 +24,7 @@ from cfagg.accumulation.request import Request
 from cfagg.accumulation.runs import Runs
 from cfagg.accumulation.split import fold
 from cfagg.kernels.statistics import FAN_OUT
-from cfagg.zarrs import ZarrArray, partial
+from cfagg.zarrs import ZarrArray
 
 __all__ = ["Cover", "Nodes", "aligned", "bounds_of", "cover", "explain_cover", "needs"]
 
@@ -271,7 +271,7 @@ class _Planner:
             e = extent(self.parts[a][state[a]], array.grid.axes[d], array.shape[d])
             chunks, decoded, boxed, cells = chunks * e.chunks, decoded * e.decoded, boxed * e.boxed, cells * e.cells
         size = array.dtype.itemsize
-        bytes_ = boxed * size * _READ if partial(array) else decoded * size * _DECODED
+        bytes_ = boxed * size * _READ if takes_parts(array) else decoded * size * _DECODED
         return chunks * _CHUNK + bytes_ + cells * _REDUCED
 
     def term(self, state: State, inner: Mapping[int, Runs] | None = None) -> Term:

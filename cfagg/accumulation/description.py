@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cfagg.accumulation.mask import read_meaning
+from cfagg.accumulation.related import encoding_of
 from cfagg.conventions import limits
 from cfagg.conventions.accumulation import Extra
 from cfagg.conventions.accumulation_model import Table
@@ -18,7 +19,10 @@ from cfagg.errors import ConformError, Problem, UnsupportedError
 from cfagg.model import Grid, Regular
 from cfagg.zarrs.metadata import ZarrArray
 
-__all__ = ["Differences", "differences"]
+if TYPE_CHECKING:
+    from cfagg.accumulation.group import Group
+
+__all__ = ["Differences", "differences", "object_counts"]
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,39 @@ def differences(source: ZarrArray, extra: Extra) -> Differences:
         changed.append(Problem("type", f"{then.dtype}, now {source.dtype.name}"))
     else:
         changed += _meaning(source, extra)
+        changed += _encoding(source, extra)
     return Differences(tuple(problems + changed), Table(grown), other or bool(changed))
+
+
+def object_counts(group: Group, source: ZarrArray) -> tuple[int, ...]:
+    """Return how many objects there were along each dimension when an accumulation was built.
+
+    Parameters
+    ----------
+    group : Group
+        The accumulation.
+    source : ZarrArray
+        The array as it is now, with chunks and shards that are cut as they were.
+    """
+    then = group.source.grid if group.extra is None else group.extra.source.grid
+    if source.objects is source.grid:
+        return then.matrix_shape
+    # Shards are cut now as they were then: codecs are compared.
+    return tuple(
+        -(-n // axis.chunk) if isinstance(axis, Regular) else min(int(np.searchsorted(axis, n)), len(axis) - 1)
+        for axis, n in zip(source.objects.axes, then.shape, strict=True)
+    )
+
+
+def _encoding(source: ZarrArray, extra: Extra) -> list[Problem]:
+    """Return what else decides which values the stored bytes are, and has changed."""
+    then = extra.source.encoding
+    now = encoding_of(source, None if extra.weights is None else extra.weights.kind)
+    return [
+        Problem(name, f"{shorten(then.get(name, 'absent'))}, now {shorten(now.get(name, 'absent'))}")
+        for name in dict.fromkeys([*then, *now])
+        if then.get(name) != now.get(name)
+    ]
 
 
 def _same_chunks(then: Grid, now: Grid, axis: int) -> bool:

@@ -172,7 +172,10 @@ def read_documents(folder: Path, zarr_format: int) -> dict[str, dict[str, Any]]:
 def renew_consolidated(
     store: Path, group: str, nodes: Mapping[str, Mapping[str, Any]], zarr_format: int, aside: Path
 ) -> None:
-    """Put the metadata of a new group into the store's consolidated ones, where it has any.
+    """Bring the store's consolidated metadata up to date, where it has any.
+
+    Those of version 3 list the group.  Those of version 2 do not: xarray opens every group that they list, and the
+    names of dimensions that the convention prescribes are of other lengths there than in the data.
 
     Parameters
     ----------
@@ -194,12 +197,9 @@ def renew_consolidated(
     whole = found.content
     if zarr_format == 2:
         held = whole.get("metadata")
-        if not isinstance(held, dict):
+        if not isinstance(held, dict) or not any(k.startswith(f"{group}/") for k in held):
             return
-        kept = {k: v for k, v in held.items() if not k.startswith(f"{group}/")}
-        for name, documents in nodes.items():
-            kept |= {"/".join(filter(None, (group, name, file))): d for file, d in documents.items()}
-        whole["metadata"] = dict(sorted(kept.items()))
+        whole["metadata"] = {k: v for k, v in held.items() if not k.startswith(f"{group}/")}
     else:
         consolidated = whole.get("consolidated_metadata")
         held = consolidated.get("metadata") if isinstance(consolidated, dict) else None

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.accumulation.adding import chunks
+from cfagg.accumulation.arrays import takes_parts
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.parts import Local, Pick, extent
 from cfagg.accumulation.planner import Plan, Quantity, Reading, Term
@@ -17,7 +18,7 @@ from cfagg.accumulation.request import Request
 from cfagg.accumulation.split import fold
 from cfagg.accumulation.sums import plan_sums
 from cfagg.errors import SelectionError
-from cfagg.zarrs import ZarrArray, chunk_bytes, partial
+from cfagg.zarrs import ZarrArray, chunk_bytes
 
 __all__ = ["Explanation", "Step", "explain", "explain_plan", "readable_bytes"]
 
@@ -232,7 +233,7 @@ def _steps(group: Group, reading: Reading) -> Iterator[Step]:
 
 def _count(array: ZarrArray, touched: Iterator[tuple[tuple[int, ...], list[tuple[Local, ...]]]], elements: int) -> Any:
     """Return the numbers of chunks, of elements and of bytes that are read."""
-    if partial(array):
+    if takes_parts(array):
         number = size = 0
         for _, terms in touched:
             number += 1
@@ -269,5 +270,5 @@ def _instead(group: Group, request: Request) -> Step:
         part = fold(request.reduced[a]) if a in request.reduced else Pick(np.asarray(request.kept[a]))
         e = extent(part, edges, n)
         number, cells = number * e.chunks, cells * e.cells
-        decoded *= e.boxed if partial(group.source) else e.decoded
+        decoded *= e.boxed if takes_parts(group.source) else e.decoded
     return Step(group.variable, "cells", (), number, cells, decoded * group.source.dtype.itemsize)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -12,19 +12,29 @@ import numpy.typing as npt
 
 from cfagg import __version__
 from cfagg.accumulation.documents import group_documents, write_json
-from cfagg.accumulation.layout import ArraySpec, Layout
+from cfagg.accumulation.integrity import sealed
+from cfagg.accumulation.layout import Layout
 from cfagg.accumulation.levels import LevelTask, level_tasks, run_level
 from cfagg.accumulation.mapping import run_threads
 from cfagg.accumulation.options import Settings
 from cfagg.accumulation.outliers import Judgement
 from cfagg.accumulation.partials import Recipe
+from cfagg.accumulation.related import encoding_of
 from cfagg.accumulation.summing import Partly, Task, run_task, sum_tasks
 from cfagg.accumulation.weights import Weights
 from cfagg.accumulation.writing import Kept, Target, read_region, touched
 from cfagg.conventions.accumulation import write_extra, write_group
 from cfagg.conventions.accumulation_model import Names, Table
-from cfagg.conventions.accumulation_record import Extra, LevelNames, OutliersRecord, Source, WeightsRecord
-from cfagg.zarrs import digest, open_array
+from cfagg.conventions.accumulation_record import (
+    Checks,
+    Extra,
+    LevelNames,
+    OutliersRecord,
+    Related,
+    Source,
+    WeightsRecord,
+)
+from cfagg.zarrs import open_array
 
 __all__ = ["describe", "finish", "kept_missing"]
 
@@ -35,7 +45,7 @@ def finish(
     partly: Partly,
     target: Target,
     weights: Weights | None,
-    stamps: npt.NDArray[np.int64],
+    table: npt.NDArray[np.int64],
     judgement: Judgement,
     workers: int,
 ) -> None:
@@ -49,8 +59,8 @@ def finish(
         Where the arrays go.
     weights : Weights, optional
         The weights.
-    stamps : int64 array, shape (objects, 2)
-        Sizes and times of the source's stored objects.
+    table : int64 array, shape (objects, 5)
+        Stamps and checksums of stored objects, of the source and then of related arrays.
     judgement : Judgement
         Which cells are kept out of the sums.
     workers : int
@@ -89,12 +99,17 @@ def finish(
             cells.append(level_tasks(v, below))
         _share(lambda task: run_level(task, partly, target), chain.from_iterable(cells), workers)
     if layout.weights is not None and weights is not None:
-        _write_whole(target, layout.weights, weights.values)
-    _write_whole(target, layout.stamps, stamps)
+        target.write_whole(layout.weights, weights.values)
     for axis, spec in layout.boundaries.items():
-        _write_whole(target, spec, layout.samples[axis])
+        target.write_whole(spec, layout.samples[axis])
     for spec, values in zip(layout.outliers, (judgement.positions, judgement.values), strict=False):
-        _write_whole(target, spec, values)
+        target.write_whole(spec, values)
+    target.write_whole(layout.stamps, table)
+    crcs = np.zeros(layout.checksums.shape, np.uint32)
+    for name, place in layout.places(counts=partly.excluded).items():
+        found = target.checksums[name]
+        crcs[place : place + len(found)] = found
+    target.write_whole(layout.checksums, crcs)
 
 
 def describe(
@@ -102,12 +117,13 @@ def describe(
     recipe: Recipe,
     settings: Settings,
     weights: Weights | None,
-    stamps: npt.NDArray[np.int64],
+    related: Sequence[Related],
+    target: Target,
     missing: int,
     nonfinite: int,
     judgement: Judgement,
 ) -> dict[str, Any]:
-    """Return the attributes of the group."""
+    """Return the attributes of the group, whose arrays are written."""
     array, meaning = recipe.window.array, recipe.meaning
     dims = array.dims
 
@@ -134,7 +150,14 @@ def describe(
     if layout.outliers and judgement.limit is not None:
         outliers = OutliersRecord(judgement.limit, *(spec.name for spec in layout.outliers))
     extra = Extra(
-        source=Source.of(array.name, dims, array.grid, array.dtype, digest(stamps)),
+        source=Source.of(
+            array.name,
+            dims,
+            array.grid,
+            array.dtype,
+            encoding_of(array, None if weights is None else weights.kind),
+            array.objects.size,
+        ),
         packing=meaning.packing,
         mask=meaning.mask,
         weights=record,
@@ -149,12 +172,27 @@ def describe(
             for v in layout.levels
         ),
         stamps=layout.stamps.name,
+        checks=_checks(layout, target, counts=missing > 0 or bool(layout.outliers)),
+        related=tuple(related),
         boundaries=Table({dims[a]: spec.name for a, spec in layout.boundaries.items()}),
         created_by=f"cfagg {__version__}",
         magnitudes=judgement.magnitudes,
         outliers=outliers,
     )
-    return {**write_group(names, dims), "cfagg": write_extra(extra)}
+    return sealed({**write_group(names, dims), "cfagg": write_extra(extra)})
+
+
+def _checks(layout: Layout, target: Target, *, counts: bool) -> Checks:
+    """Return by what the arrays that were written are known."""
+    places = {
+        name: (place, len(target.checksums[name]), target.metadata[name])
+        for name, place in layout.places(counts=counts).items()
+    }
+    own = {
+        spec.name: (target.metadata[spec.name], *target.checksums[spec.name].tolist())
+        for spec in (layout.checksums, layout.stamps)
+    }
+    return Checks(target.build, layout.checksums.name, Table(places), Table(own))
 
 
 def write_attributes(target: Target, attributes: Mapping[str, Any]) -> None:
@@ -199,10 +237,3 @@ def _share(work: Any, tasks: Iterator[Any], workers: int) -> None:
         return
     for _ in run_threads(work, tasks, workers):
         pass
-
-
-def _write_whole(target: Target, spec: ArraySpec, values: npt.NDArray[Any]) -> None:
-    """Write all chunks of an array that is in memory."""
-    for index in np.ndindex(*spec.grid):
-        box = tuple(slice(i * c, min((i + 1) * c, n)) for i, c, n in zip(index, spec.chunks, spec.shape, strict=True))
-        target.write(spec, index, values[box])

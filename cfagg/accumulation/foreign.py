@@ -49,7 +49,7 @@ _UNSURE = (
 _SCANNED = 2**28
 
 
-def open_foreign(source: ZarrArray, path: str, attributes: Mapping[str, Any], identity: tuple[int, int, int]) -> Group:
+def open_foreign(source: ZarrArray, path: str, attributes: Mapping[str, Any], identity: tuple[int, ...]) -> Group:
     """Return an accumulation group that another program wrote, as far as it can be used.
 
     Parameters

@@ -1,40 +1,42 @@
-"""Whether an accumulation still belongs to its data: asked after every query, and answered from the files themselves.
+"""Whether an accumulation still belongs to its data: asked at every answer, and answered from the files themselves.
 
-The array's own metadata are read again, never consolidated ones, and size and time of every stored object are compared
-with those of the moment when its values were summed.  A single value written by any program changes one of them.
-Where an accumulation is asked often, the system is asked to tell of changes, and files are compared only after it did.
+The array's own metadata are read again, never consolidated ones, and so are those of coordinates and of what weights
+were made from.  Of every stored object on which the answer depends, size, times and inode are compared with those of
+the moment when its values were summed.  Nothing is hashed here, and nothing is written.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.arrays import read_whole
-from cfagg.accumulation.description import Differences, differences
+from cfagg.accumulation.description import Differences, differences, object_counts
 from cfagg.accumulation.group import Group, stale
-from cfagg.errors import ConventionError, FragmentReadError, Problem, SourceError, StaleError, UnsupportedError
-from cfagg.model import Regular
+from cfagg.accumulation.related import differences_of, label_of
+from cfagg.accumulation.request import Request
+from cfagg.accumulation.touching import touched
+from cfagg.errors import (
+    ConventionError,
+    FragmentReadError,
+    OptionError,
+    Problem,
+    SourceError,
+    StaleError,
+    UnsupportedError,
+)
 from cfagg.zarrs.documents import read_identity
 from cfagg.zarrs.metadata import ZarrArray, current_signature, open_array
-from cfagg.zarrs.stamps import digest, stamps
-from cfagg.zarrs.watching import Watch
+from cfagg.zarrs.stamps import stamps
 
-__all__ = ["Changes", "changes", "check", "is_replaced"]
+__all__ = ["Changes", "changes", "check", "check_trust", "is_replaced"]
 
 Int64 = npt.NDArray[np.int64]
-
-#: Checks of one query: when the accumulation is opened, and after the data were read.
-_SINGLE = 2
-
-#: Number of checks and watch of each opened accumulation.
-_guards: WeakKeyDictionary[Group, tuple[int, Watch | None]] = WeakKeyDictionary()
 
 #: So many objects that were written since are named one by one.
 _NAMED = 15
@@ -47,7 +49,7 @@ class Changes:
     Parameters
     ----------
     problems : tuple of Problem
-        Everything, in words.
+        Everything about the array itself, in words.
     grown : mapping of str to (int, int)
         Dimensions that are longer now: their size then and now.
     other : bool
@@ -55,61 +57,103 @@ class Changes:
     written : int64, shape (n, dimensions), or None
         Index of each stored object that was written, made or removed since, among those that there were then; `None`
         where that cannot be known.
+    related : tuple of Problem
+        What changed of coordinates and of what weights were made from, in words.
     """
 
     problems: tuple[Problem, ...]
     grown: Mapping[str, tuple[int, int]]
     other: bool
     written: Int64 | None
+    related: tuple[Problem, ...] = field(default=())
 
     def __bool__(self) -> bool:
         return bool(self.problems)
 
 
-def check(group: Group) -> None:
-    """Raise if the data, or the accumulation itself, are not as they were when the accumulation was built.
+def check(group: Group, request: Request | None = None, trust_for: float = 0.0) -> None:
+    """Raise if what an answer depends on is not as it was when the accumulation was built.
 
-    To be called after the data of a query were read: what was written meanwhile is found too.  Of a group of another
-    writer nothing can be compared but what the group was opened with.
+    To be called when the data of a query have been read, not before: what was written before they were read has another
+    stamp now, and so has what was written since, as change times never go back and inodes in use are not given away.
+    Stamps that are those of the build therefore prove that no object was written from then until now.  Before the
+    reading they would prove nothing about it.
+
+    Of a group of another writer nothing can be compared but what the group was opened with.
 
     Parameters
     ----------
     group : Group
-        The opened accumulation.
+        The opened accumulation, or the copy of it that a query was made with.
+    request : Request, optional
+        What was asked for, resolved; without it metadata and related arrays are compared, and no stamps of the array.
+    trust_for : float
+        Seconds for which one look at an object holds.
 
     Raises
     ------
     StaleError
-        Something changed; it is named, with the command that refreshes the accumulation.
+        Something changed; it is named, with the command that helps.
     """
-    guard = _guard(group)
-    if guard is not None and guard.quiet():
+    looks, now = group.looks, time.monotonic()
+    if now - looks.described >= trust_for:
+        _check_description(group)
+        looks.described = now
+    if request is None or group.extra is None:
         return
-    armed = guard is not None and guard.arm()
+    which = touched(group.source, request, group.read or ())
+    if not len(which):
+        return
+    count = group.extra.source.objects
+    if trust_for:
+        if looks.objects is None:
+            looks.objects = np.full(count, -np.inf)
+        which = which[now - looks.objects[which] >= trust_for]
+    then = group.objects[which, :4]
+    found = stamps(group.source, which)
+    wrong = np.flatnonzero((found != then).any(axis=1))
+    if len(wrong):
+        shape = group.source.objects.matrix_shape
+        index = np.stack(np.unravel_index(which[wrong], shape), axis=-1) if shape else np.zeros((1, 0), np.int64)
+        problems = _named(group.source, index, then[wrong], found[wrong])
+        raise stale(group, problems, adoptable=True)
+    if looks.objects is not None:
+        looks.objects[which] = now
+
+
+def check_trust(trust_for: float) -> float:
+    """Return seconds for which a look may hold.
+
+    Raises
+    ------
+    OptionError
+        No number of seconds.
+
+    Examples
+    --------
+    >>> check_trust(2)
+    2.0
+    """
+    given: object = trust_for
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < math.inf:
+        raise OptionError(f"trust_for={given!r} is no number of seconds; give 0 or more")
+    return float(given)
+
+
+def _check_description(group: Group) -> None:
+    """Raise if metadata, or what belongs to coordinates and weights, changed, or another accumulation is there."""
     if is_replaced(group):
-        raise _replaced(group)
-    found = changes(group)
-    if found:
-        raise stale(group, found.problems)
-    if guard is not None and armed:
-        guard.trust()
-
-
-def _replaced(group: Group) -> StaleError:
-    return StaleError(
-        f"{group.store}: the accumulation of {group.variable!r} was built anew or removed since it was opened; "
-        "open it again"
-    )
-
-
-def _guard(group: Group) -> Watch | None:
-    """Return what watches the data and the accumulation of a group; `None` where it would not pay, for one query."""
-    number, watch = _guards.get(group, (0, None))
-    if watch is None:
-        if number >= _SINGLE and group.extra is not None:
-            watch = Watch([group.source.folder], [group.folder])
-        _guards[group] = number + 1, watch
-    return watch
+        raise StaleError(
+            f"{group.store}: the accumulation of {group.variable!r} was built anew or removed since it was opened; "
+            "open it again"
+        )
+    source, described, problem = _described(group)
+    if problem is not None or described.problems or source is None:
+        raise stale(group, [problem] if problem is not None else described.problems)
+    if group.extra is not None:
+        found = _related(group)
+        if found:
+            raise stale(group, [p for p, _ in found], adoptable=all(adoptable for _, adoptable in found))
 
 
 def is_replaced(group: Group) -> bool:
@@ -119,34 +163,33 @@ def is_replaced(group: Group) -> bool:
 
 
 def changes(group: Group) -> Changes:
-    """Return what changed in the data since the accumulation was built.
+    """Return everything that changed since the accumulation was built, wherever in the array.
 
     Parameters
     ----------
     group : Group
         The opened accumulation.
     """
-    try:
-        source = _current(group)
-    except (SourceError, UnsupportedError, ConventionError) as error:
-        return Changes((Problem("array", str(error)),), {}, True, None)
-    same = source is group.source
+    source, described, problem = _described(group)
+    if source is None:
+        return Changes((problem,) if problem is not None else (), {}, True, None)
     if group.extra is None:
-        described = Differences() if same else _since_opening(group, source)
         return Changes(described.problems, described.grown, described.other, None)
-    described = group.differences if same else differences(source, group.extra)
-    now = stamps(source)
-    if not described and digest(now) == group.extra.source.token:
-        return Changes((), {}, False, np.empty((0, len(group.dims)), np.int64))
-    written, named = _written(group, source, now)
-    return Changes((*described.problems, *named), described.grown, described.other, written)
+    related = tuple(p for p, _ in _related(group))
+    written, named = _written(group, source)
+    return Changes((*described.problems, *named), described.grown, described.other, written, related)
 
 
-def _current(group: Group) -> ZarrArray:
-    """Return the array as it is now; the opened one where its metadata are the same."""
-    if current_signature(group.source) == group.source.signature:
-        return group.source
-    return open_array(group.store, group.variable)
+def _described(group: Group) -> tuple[ZarrArray | None, Differences, Problem | None]:
+    """Return the array as it is now, the opened one if its metadata are the same, and what is described otherwise."""
+    try:
+        same = current_signature(group.source) == group.source.signature
+        source = group.source if same else open_array(group.store, group.variable)
+    except (SourceError, UnsupportedError, ConventionError) as error:
+        return None, Differences(), Problem("array", str(error))
+    if group.extra is None:
+        return source, Differences() if same else _since_opening(group, source), None
+    return source, group.differences if same else differences(source, group.extra), None
 
 
 def _since_opening(group: Group, source: ZarrArray) -> Differences:
@@ -160,45 +203,57 @@ def _since_opening(group: Group, source: ZarrArray) -> Differences:
     return Differences(problems, other=bool(problems))
 
 
-def _written(group: Group, source: ZarrArray, now: Int64) -> tuple[Int64 | None, list[Problem]]:
+def _related(group: Group) -> list[tuple[Problem, bool]]:
+    """Return what changed of related arrays, and whether it may be stamps alone."""
+    if group.extra is None:
+        return []
+    out: list[tuple[Problem, bool]] = []
+    place = group.extra.source.objects
+    for then, opened in zip(group.extra.related, group.neighbours, strict=True):
+        rows = group.objects[place : place + then.objects, :4]
+        place += then.objects
+        neighbour = opened.current(group.store)
+        described = differences_of(neighbour, then)
+        if described:
+            out += [(problem, False) for problem in described]
+        elif neighbour.array is not None:
+            found = stamps(neighbour.array)
+            out += [
+                (Problem(label_of(then), _sentence(rows[i], found[i])), True)
+                for i in np.flatnonzero((found != rows).any(axis=1))[:_NAMED]
+            ]
+    return out
+
+
+def _written(group: Group, source: ZarrArray) -> tuple[Int64 | None, list[Problem]]:
     """Return which of the objects that were there have other stamps now, and name the first of them."""
-    if group.stamps is None or source.dims != group.dims:
+    if group.extra is None or source.dims != group.dims:
         return None, []
     try:
-        then = read_whole(group.stamps)
+        then = group.objects[: group.extra.source.objects, :4]
     except FragmentReadError as error:
         return None, [Problem("content", str(error))]
-    old = _objects(group, source)
+    now, old = stamps(source), object_counts(group, source)
     if math.prod(old) != len(then):
         return None, [Problem("content", f"it had {len(then)} stored objects, now {len(now)}")]
     both = tuple(map(min, old, source.objects.matrix_shape))
     box = tuple(slice(n) for n in both)
-    before = then.reshape(*old, 2)[box].reshape(-1, 2)
-    after = now.reshape(*source.objects.matrix_shape, 2)[box].reshape(-1, 2)
+    before = then.reshape(*old, 4)[box].reshape(-1, 4)
+    after = now.reshape(*source.objects.matrix_shape, 4)[box].reshape(-1, 4)
     found = np.flatnonzero((before != after).any(axis=1))
     index = np.stack(np.unravel_index(found, both), axis=-1) if both else np.zeros((len(found), 0), np.int64)
+    return index.astype(np.int64), _named(source, index, before[found], after[found])
+
+
+def _named(source: ZarrArray, index: Int64, before: Int64, after: Int64) -> list[Problem]:
+    """Name the first of some objects whose stamps differ, and count the others."""
     kind = "chunk" if source.objects is source.grid else "shard"
     problems = [
-        Problem(f"{kind} {tuple(i.tolist())}", _sentence(before[k], after[k]))
-        for i, k in zip(index[:_NAMED], found[:_NAMED], strict=True)
+        Problem(f"{kind} {tuple(i.tolist())}", _sentence(before[k], after[k])) for k, i in enumerate(index[:_NAMED])
     ]
-    if len(found) > _NAMED:
-        problems.append(Problem("", f"{len(found) - _NAMED:,} more {kind}s were written"))
-    if not len(found) and old == source.objects.matrix_shape:
-        problems.append(Problem("content", "the stamps that the accumulation keeps contradict its token"))
-    return index.astype(np.int64), problems
-
-
-def _objects(group: Group, source: ZarrArray) -> tuple[int, ...]:
-    """Return how many objects there were along each dimension."""
-    then = group.source.grid if group.extra is None else group.extra.source.grid
-    if source.objects is source.grid:
-        return then.matrix_shape
-    # Shards are not described by the accumulation; they were cut then as they are now.
-    return tuple(
-        -(-n // axis.chunk) if isinstance(axis, Regular) else min(int(np.searchsorted(axis, n)), len(axis) - 1)
-        for axis, n in zip(source.objects.axes, then.shape, strict=True)
-    )
+    if len(index) > _NAMED:
+        problems.append(Problem("", f"{len(index) - _NAMED:,} more {kind}s were written"))
+    return problems
 
 
 def _sentence(before: Int64, after: Int64) -> str:
@@ -206,6 +261,15 @@ def _sentence(before: Int64, after: Int64) -> str:
     if after[0] < 0:
         return "no longer stored"
     size = f", {before[0]:,} bytes before, now {after[0]:,}" if before[0] not in (-1, after[0]) else ""
-    when = datetime.fromtimestamp(int(after[1]) // 10**9, UTC)
-    text = f"{when:%Y-%m-%d %H:%M:%S}.{int(after[1]) // 10**6 % 1000:03d} UTC"
-    return f"{'written' if before[0] >= 0 else 'made'} at {text}{size}"
+    if before[0] < 0:
+        return f"made at {_moment(after[1])}"
+    if before[1] != after[1]:
+        return f"written at {_moment(after[1])}{size}"
+    if before[3] != after[3]:
+        return f"another file, put there at {_moment(after[2])}{size}"
+    return f"changed at {_moment(after[2])}, without a new time of modification{size}"
+
+
+def _moment(nanoseconds: int) -> str:
+    when = datetime.fromtimestamp(int(nanoseconds) // 10**9, UTC)
+    return f"{when:%Y-%m-%d %H:%M:%S}.{int(nanoseconds) // 10**6 % 1000:03d} UTC"

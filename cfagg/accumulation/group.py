@@ -7,12 +7,13 @@ asked by `cfagg.accumulation.freshness` after every query.
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import time
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -25,13 +26,17 @@ from cfagg.accumulation.arrays import (
     SumArrays,
     WeightField,
     check_boundaries,
+    find_checksums,
     find_stamps,
     read_outliers,
     read_statistics,
     read_sums,
     read_weights,
+    read_whole,
 )
 from cfagg.accumulation.description import Differences, differences
+from cfagg.accumulation.integrity import is_sealed
+from cfagg.accumulation.related import Neighbour, neighbours_of
 from cfagg.conventions.accumulation import (
     Extra,
     group_name,
@@ -53,7 +58,7 @@ from cfagg.errors import (
 from cfagg.zarrs.documents import Document, node_folder, read_group
 from cfagg.zarrs.metadata import ZarrArray, open_array
 
-__all__ = ["Group", "Mask", "command", "group_path", "open_group", "stale"]
+__all__ = ["Group", "Looks", "Mask", "adopt_command", "command", "group_path", "open_group", "stale"]
 
 Dims = tuple[str, ...]
 #: Which raw values count as missing.
@@ -98,13 +103,17 @@ class Group:
     extra : Extra or None
         The attribute ``cfagg``; `None` for a group of another writer.
     stamps : ZarrArray or None
-        Stamps of the source's stored objects when the group was built.
+        Stamps and checksums of stored objects when the group was built: of the source, then of related arrays.
+    neighbours : tuple of Neighbour
+        The related arrays as they were when the group was opened.
     foreign : str or None
         What is to be known about a group of another writer.
     identity : tuple of int
-        Inode, size and time of the group's own metadata document.
+        Inode, size and times of the group's own metadata document.
     outliers : Outliers or None
         Cells that are kept out of the sums.
+    read : set of tuple of int, optional
+        Index of every chunk of the source that was read by the query that this copy of the group is for.
     """
 
     store: str
@@ -125,8 +134,10 @@ class Group:
     extra: Extra | None = field(repr=False)
     stamps: ZarrArray | None = field(repr=False)
     foreign: str | None
-    identity: tuple[int, int, int] = field(repr=False)
+    identity: tuple[int, ...] = field(repr=False)
     outliers: Outliers | None = field(default=None, repr=False)
+    neighbours: tuple[Neighbour, ...] = field(default=(), repr=False)
+    read: set[tuple[int, ...]] | None = field(default=None, repr=False)
 
     @property
     def path(self) -> str:
@@ -143,9 +154,53 @@ class Group:
         """What `source`, as it was opened, has otherwise than when the accumulation was built; its values apart."""
         return Differences() if self.extra is None else differences(self.source, self.extra)
 
+    @cached_property
+    def objects(self) -> npt.NDArray[np.int64]:
+        """The stamps and checksums, read when they are first asked for: bytes, times, inode, checksum by row."""
+        if self.stamps is None:
+            return np.empty((0, 5), np.int64)
+        return read_whole(self.stamps)
+
+    @cached_property
+    def looks(self) -> Looks:
+        """When what was found unchanged."""
+        return Looks()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was looked at here is for another process to look at.
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def asked(self) -> Group:
+        """Return a copy for one query, which notes the chunks that it reads; what was read before is shared."""
+        # These are made now, or each copy would make its own.
+        _ = self.looks, self.objects
+        return self.copied(read=set())
+
+    def copied(self, **changed: Any) -> Group:
+        """Return a copy that shares what was read before, with some fields or cached properties changed."""
+        out = object.__new__(Group)
+        out.__dict__.update(self.__dict__, **changed)
+        return out
+
     def axes(self, dims: Dims) -> tuple[int, ...]:
         """Return the axes of the source with these dimensions."""
         return tuple(self.dims.index(d) for d in dims)
+
+
+class Looks:
+    """When objects and metadata were last looked at and found as they were, by the clock of this machine.
+
+    Attributes
+    ----------
+    described : float
+        When metadata and related arrays were.
+    objects : float64 array, optional
+        When each object was.
+    """
+
+    def __init__(self) -> None:
+        self.described = -math.inf
+        self.objects: npt.NDArray[np.float64] | None = None
 
 
 def group_path(variable: str) -> str:
@@ -165,6 +220,15 @@ def command(store: str, variable: str, option: str = "") -> str:
     "cfagg accumulate '/data/my store.zarr' tas --refresh"
     """
     return shlex.join(["cfagg", "accumulate", store, variable, *option.split()])
+
+
+def adopt_command(store: str, variable: str) -> str:
+    """Return the command that takes a copy of a store for what was accumulated, if its contents are the same.
+
+    >>> adopt_command("/data/a.zarr", "tas")
+    'cfagg accumulate --adopt /data/a.zarr tas'
+    """
+    return shlex.join(["cfagg", "accumulate", "--adopt", store, variable])
 
 
 def open_group(store: str | os.PathLike[str], variable: str, *, check: bool = True) -> Group:
@@ -212,11 +276,29 @@ def open_group(store: str | os.PathLike[str], variable: str, *, check: bool = Tr
     raise _not_accumulated(source)
 
 
-def stale(group: Group, problems: Iterable[Problem]) -> StaleError:
-    """Return the error that names what changed and the command that refreshes the accumulation."""
+def stale(group: Group, problems: Iterable[Problem], *, adoptable: bool = False) -> StaleError:
+    """Return the error that names what changed and the commands that help.
+
+    Parameters
+    ----------
+    group : Group
+        The accumulation.
+    problems : iterable of Problem
+        What changed.
+    adoptable : bool
+        Whether only stamps differ, so that the contents may be the same.
+    """
+    refresh = command(group.store, group.variable, "--refresh")
+    if adoptable:
+        return StaleError(
+            f"{group.store}: stored objects of {group.variable!r} were written, moved or copied since they were "
+            f"accumulated; if their contents are the same, as in a copy of a store, take them over with: "
+            f"{adopt_command(group.store, group.variable)}; else refresh the accumulation with: {refresh}",
+            problems,
+        )
     return StaleError(
         f"{group.store}: the accumulation of {group.variable!r} does not belong to the data as they are now; refresh "
-        f"it with: {command(group.store, group.variable, '--refresh')}",
+        f"it with: {refresh}",
         problems,
     )
 
@@ -249,7 +331,7 @@ def _not_accumulated(source: ZarrArray) -> NotAccumulatedError:
     )
 
 
-def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int, int, int]) -> Group:
+def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int, ...]) -> Group:
     """Return the group with these attributes."""
     path = group_path(source.path)
     where = f"{source.store}: group {path!r}"
@@ -259,6 +341,15 @@ def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int,
         group = open_foreign(source, path, attributes, identity)
         warnings.warn(f"{where}: {group.foreign}", StaleAccumulationWarning, stacklevel=4)
         return group
+    if isinstance(attributes["cfagg"], Mapping) and attributes["cfagg"].get("version") == 1:
+        raise StaleError(
+            f"{where} was built by an earlier version of cfagg, which kept no checksums of what it read, so that it "
+            f"cannot be compared with the data; build it anew with: "
+            f"{command(source.store, source.path, '--overwrite')}"
+        )
+    damaged = f"{where} is damaged; build it anew with: {command(source.store, source.path, '--overwrite')}"
+    if not is_sealed(attributes):
+        raise ConventionError(damaged, [Problem("cfagg", "the attributes are not those that were written")])
     # The source may have other dimensions by now; the group is read as of its own.
     dims = parse_extra(attributes["cfagg"], source=where).source.dims
     combinations = parse_group(attributes, dims, source=where)
@@ -267,16 +358,15 @@ def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int,
     axis = {d: i for i, d in enumerate(dims)}
     positions = {d: sample_positions(grid.axes[axis[d]], grid.shape[axis[d]], n) for d, n in extra.stride.items()}
     problems: list[Problem] = []
-    sums = read_sums(source.store, path, combinations, extra, positions, problems)
-    statistics = read_statistics(source.store, path, extra, problems)
-    weights = read_weights(source.store, path, extra, problems)
-    outliers = read_outliers(source.store, path, extra, problems)
+    book = find_checksums(source.store, path, extra, problems)
+    sums = read_sums(source.store, path, combinations, extra, positions, book, problems)
+    statistics = read_statistics(source.store, path, extra, book, problems)
+    weights = read_weights(source.store, path, extra, book, problems)
+    outliers = read_outliers(source.store, path, extra, book, problems)
     stamps = find_stamps(source.store, path, extra, problems)
-    check_boundaries(source.store, path, extra, positions, problems)
+    check_boundaries(source.store, path, extra, positions, book, problems)
     if problems:
-        raise ConventionError(
-            f"{where} is damaged; build it anew with: {command(source.store, source.path, '--overwrite')}", problems
-        )
+        raise ConventionError(damaged, problems)
     packing = extra.packing
     stored = np.dtype(extra.source.dtype)
     return Group(
@@ -300,4 +390,5 @@ def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int,
         foreign=None,
         identity=identity,
         outliers=outliers,
+        neighbours=neighbours_of(source.store, extra.related),
     )

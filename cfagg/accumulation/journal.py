@@ -29,6 +29,9 @@ _HEAD = [
     ("number", "<i8"),
     ("size", "<i8"),
     ("time", "<i8"),
+    ("changed", "<i8"),
+    ("inode", "<i8"),
+    ("checksum", "<i8"),
     ("missing", "<i8"),
     ("nonfinite", "<i8"),
     ("pieces", "<u4"),
@@ -39,7 +42,8 @@ _HEAD = [
 def record_type(cells: list[tuple[str, str]]) -> np.dtype[Any]:
     """Return the type of a record.
 
-    Its fields: ``number`` of the chunk; ``size`` and ``time`` of the stored object it was read from; elements that are
+    Its fields: ``number`` of the chunk; ``size``, ``time``, time when it was ``changed`` and ``inode`` of the stored
+    object it was read from, and its ``checksum``, for the first chunk of each object; elements that are
     ``missing`` and ``nonfinite``; CRC-32 of the partial sums (``pieces``) and of the record (``check``); then `cells`,
     sums and statistics over the whole chunk.
 

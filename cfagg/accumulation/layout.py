@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.mask import Meaning
+from cfagg.accumulation.naming import own_dims
 from cfagg.accumulation.options import Settings
 from cfagg.conventions.accumulation import sample_positions, write_array
 from cfagg.kernels.statistics import FAN_OUT
@@ -46,7 +47,7 @@ class ArraySpec:
     role : str
         What it holds, in words.
     dims : tuple of str
-        Its dimensions.
+        Names of its dimensions, which in the data have other lengths only if they have other names.
     shape, chunks : tuple of int
         Sizes and chunk lengths.
     dtype : numpy.dtype
@@ -120,7 +121,9 @@ class Layout:
     levels : tuple of LevelSpecs
         Statistics, the levels of a combination one after the other.
     stamps : ArraySpec
-        Sizes and times of the source's stored objects.
+        Stamps and checksums of the stored objects of the source and of related arrays.
+    checksums : ArraySpec
+        Checksums of the chunks of all arrays but this one and `stamps`.
     boundaries : mapping of int to ArraySpec
         Sample positions by accumulated axis.
     weights : ArraySpec, optional
@@ -136,6 +139,7 @@ class Layout:
     sums: tuple[SumSpecs, ...]
     levels: tuple[LevelSpecs, ...]
     stamps: ArraySpec
+    checksums: ArraySpec
     boundaries: Mapping[int, ArraySpec]
     weights: ArraySpec | None
     samples: tuple[npt.NDArray[np.int64], ...]
@@ -152,9 +156,19 @@ class Layout:
             yield from level.arrays.values()
         if self.weights is not None:
             yield self.weights
-        yield self.stamps
         yield from self.boundaries.values()
         yield from self.outliers
+        yield self.stamps
+        yield self.checksums
+
+    def places(self, *, counts: bool) -> dict[str, int]:
+        """Return where in `checksums` the chunks of each array begin; the arrays are those that are written."""
+        out, place = {}, 0
+        for spec in self.arrays(counts=counts):
+            if spec is not self.stamps and spec is not self.checksums:
+                out[spec.name] = place
+                place += math.prod(spec.grid)
+        return out
 
     def with_outliers(self, count: int, ndim: int, dtype: np.dtype[Any]) -> Layout:
         """Return the layout with arrays for so many cells that are kept out of the sums."""
@@ -174,6 +188,7 @@ def build_layout(
     settings: Settings,
     weight_axes: Axes | None,
     previous: Mapping[str, Axes] | None = None,
+    related: int = 0,
 ) -> Layout:
     """Return the arrays that an accumulation of `array` holds.
 
@@ -189,6 +204,8 @@ def build_layout(
         Axes that the weights span; None without weights.
     previous : mapping of str to tuple of int, optional
         Chunks of the arrays of an earlier state, which are kept where they are not much too small.
+    related : int
+        Number of objects of other arrays on which answers depend.
     """
     maker = _Maker(array, meaning, settings, weight_axes is not None, previous or {})
     combinations = [tuple(array.dims.index(d) for d in c) for c in settings.dims]
@@ -203,13 +220,31 @@ def build_layout(
     if weight_axes is not None:
         shape = tuple(array.shape[a] for a in weight_axes)
         weights = maker.plain("weights", "weights", [array.dims[a] for a in weight_axes], shape, np.float64)
-    objects = array.objects.size
-    stamps = maker.plain("chunk_stamps", "stamps of stored chunks", None, (objects, 2), np.int64)
+    rows = array.objects.size + related
+    stamps = maker.plain("chunk_stamps", "stamps and checksums of stored chunks", None, (rows, 5), np.int64)
     boundaries = {
         a: maker.plain(f"boundary_{_word(array.dims[a])}", "sample positions", None, maker.samples[a].shape, np.int64)
         for a in sorted({a for c in combinations for a in c})
     }
-    return Layout(sums, tuple(levels), stamps, boundaries, weights, maker.samples, settings.stride)
+    # With room for one chunk each of the two arrays of outliers, which are known after the pass over the data.
+    number = 2 + sum(math.prod(spec.grid) for spec in _plain_arrays(sums, levels, weights, boundaries))
+    checksums = maker.plain("checksums", "checksums of the chunks of these arrays", None, (number,), np.uint32)
+    return Layout(sums, tuple(levels), stamps, checksums, boundaries, weights, maker.samples, settings.stride)
+
+
+def _plain_arrays(
+    sums: Sequence[SumSpecs],
+    levels: Sequence[LevelSpecs],
+    weights: ArraySpec | None,
+    boundaries: Mapping[int, ArraySpec],
+) -> Iterator[ArraySpec]:
+    """Yield every array whose chunks may have a place in that of checksums."""
+    for s in sums:
+        yield from (a for a in (s.data, s.low, s.weights, s.weights_low, s.counts) if a is not None)
+    for level in levels:
+        yield from level.arrays.values()
+    yield from (weights,) if weights is not None else ()
+    yield from boundaries.values()
 
 
 class _Maker:
@@ -272,15 +307,9 @@ class _Maker:
                 stem = "w" if kind == "weights" else kind
                 role = f"{kind} per {'chunk' if not level else f'{FAN_OUT**level} chunks'}"
                 name = self._name(f"{stem}_{label}{suffix}")
-                arrays[kind] = ArraySpec(
-                    name,
-                    role,
-                    self.array.dims,
-                    shape,
-                    self._chunks(name, shape, axes),
-                    dtype,
-                    {"_ARRAY_DIMENSIONS": list(self.array.dims)},
-                )
+                dims = own_dims(self.array.dims, axes, f"chunks{suffix}")
+                attributes = {"_ARRAY_DIMENSIONS": list(dims)}
+                arrays[kind] = ArraySpec(name, role, dims, shape, self._chunks(name, shape, axes), dtype, attributes)
             yield LevelSpecs(axes, level, arrays)
             if max(shape[a] for a in axes) <= 1:
                 return
@@ -302,7 +331,8 @@ class _Maker:
         dims, stride = self.array.dims, self.settings.stride
         attributes = write_array(dims, {dims[a]: stride[a] for a in axes})
         name = self._name(name)
-        return ArraySpec(name, role, dims, shape, self._chunks(name, shape, axes), dtype, attributes)
+        named = own_dims(dims, axes, "accumulated")
+        return ArraySpec(name, role, named, shape, self._chunks(name, shape, axes), dtype, attributes)
 
     def _chunks(self, name: str, shape: Axes, axes: Axes) -> Axes:
         """Return the chunks of an array with samples along `axes` and full resolution along the others."""

@@ -47,13 +47,15 @@ class UnusableError(Exception):
         super().__init__(reason)
 
 
-def accumulated(array: DataArray) -> Accumulated:
+def accumulated(array: DataArray, trust_for: float = 0.0) -> Accumulated:
     """Return the accumulation of the stored array that an array is an unmodified selection of.
 
     Parameters
     ----------
     array : xarray.DataArray
         Nothing of it is read.
+    trust_for : float
+        Seconds for which one look at a stored object holds.
 
     Returns
     -------
@@ -81,7 +83,7 @@ def accumulated(array: DataArray) -> Accumulated:
         if reason:
             raise UnusableError(reason)
     named = array if array.name is not None else array.rename(group.variable)
-    return Accumulated(group, Labels.of_array(named, [_base(p) for p in origin.picked]))
+    return Accumulated(group, Labels.of_array(named, [_base(p) for p in origin.picked]), trust_for)
 
 
 @contextmanager

@@ -65,8 +65,8 @@ def map_by_threads(
         What is computed.
     todo : int64 array
         Numbers of the chunks that are not done yet.
-    stamps : int64 array, shape (objects, 2)
-        Size and time of every stored object as seen before.
+    stamps : int64 array, shape (objects, 4)
+        Stamp of every stored object as seen before.
     scratch, journal : Scratch, Journal
         Where partial sums and records go.
     workers : int
@@ -180,7 +180,7 @@ def map_by_dask(
             client.close()
 
 
-def _compute_batch(recipe: Recipe, numbers: Sequence[int], stamps: Sequence[tuple[int, int]]) -> list[Found]:
+def _compute_batch(recipe: Recipe, numbers: Sequence[int], stamps: Sequence[tuple[int, ...]]) -> list[Found]:
     """Return the partial sums of some chunks; runs on a worker."""
     return [compute(recipe, n, s, look=True) for n, s in zip(numbers, stamps, strict=True)]
 
@@ -194,9 +194,8 @@ def _batches(recipe: Recipe, todo: npt.NDArray[np.int64]) -> Iterator[list[int]]
         yield todo[i : i + length].tolist()
 
 
-def _stamp(stamps: npt.NDArray[np.int64], objects: npt.NDArray[np.int64], number: int) -> tuple[int, int]:
-    size, time = stamps[objects[number]].tolist()
-    return size, time
+def _stamp(stamps: npt.NDArray[np.int64], objects: npt.NDArray[np.int64], number: int) -> tuple[int, ...]:
+    return tuple(stamps[objects[number]].tolist())
 
 
 def _keep(found: Found, scratch: Scratch, journal: Journal) -> None:

@@ -12,6 +12,7 @@ from cfagg import __version__
 from cfagg.accumulation.layout import Layout
 from cfagg.accumulation.options import Settings
 from cfagg.accumulation.partials import Recipe
+from cfagg.accumulation.related import Neighbour, encoding_of
 from cfagg.accumulation.weights import Weights
 from cfagg.accumulation.writing import Kept
 from cfagg.zarrs import ZarrArray
@@ -52,6 +53,9 @@ class Plan:
     kept: Kept | None
     action: str
     done: bool = False
+    #: Whether nothing is to be summed, and what is known of related arrays is to be written anew.
+    renew: bool = False
+    related: tuple[Neighbour, ...] = ()
     notes: tuple[str, ...] = ()
 
     def identity(self) -> dict[str, Any]:
@@ -62,6 +66,7 @@ class Plan:
             "version": __version__,
             "array": [array.path, list(array.dims), list(array.shape), grid, array.dtype.name],
             "meaning": repr((meaning.mask, meaning.packing)),
+            "encoding": dict(encoding_of(array, None)),
             "options": self.settings.identity(),
             "weights": None if self.weights is None else self.weights.digest(),
             "accumulation to extend": None

@@ -18,7 +18,7 @@ from cfagg.accumulation.window import Window
 from cfagg.errors import CfaggError, LimitError, StaleError
 from cfagg.fastzlib import crc32
 from cfagg.kernels.cumulative_mask import Mask, native_block, native_type
-from cfagg.zarrs import read_chunk
+from cfagg.zarrs import checksum, object_checksum, read_chunk
 
 __all__ = ["Found", "Recipe", "Without", "compute", "compute_without"]
 
@@ -124,7 +124,7 @@ class Found:
     pieces: tuple[tuple[Field, npt.NDArray[Any]], ...]
 
 
-def compute(recipe: Recipe, number: int, stamp: tuple[int, int], *, look: bool = False) -> Found:
+def compute(recipe: Recipe, number: int, stamp: tuple[int, ...], *, look: bool = False) -> Found:
     """Return the partial sums of one chunk.
 
     Parameters
@@ -134,7 +134,7 @@ def compute(recipe: Recipe, number: int, stamp: tuple[int, int], *, look: bool =
     number : int
         Number of the chunk in the window.
     stamp : tuple of int
-        Size and time of the stored object that holds it, as seen when the build began; (-1, 0) for none.
+        Stamp of the stored object that holds it, as seen when the build began.
     look : bool
         Whether to look at the object again: another machine may see another file, or none.
 
@@ -147,13 +147,14 @@ def compute(recipe: Recipe, number: int, stamp: tuple[int, int], *, look: bool =
     LimitError
         A sum is beyond 64 bits.
     """
-    index = recipe.window.index(number)
-    block = _block(recipe, number, stamp, look=look)
+    index, checks = recipe.window.index(number), list[int]()
+    block = _block(recipe, number, stamp, checks, look=look)
     mask = recipe.meaning.mask
     partials = _partials(recipe, index, block, recipe.judged_statistics, mask.valid_min, mask.valid_max)
     pieces = tuple(_pieces(recipe, partials, block.shape))
     record = np.zeros((), recipe.record_type)
-    record["number"], record["size"], record["time"] = number, *stamp
+    record["number"], record["checksum"] = number, sum(checks)
+    record["size"], record["time"], record["changed"], record["inode"] = stamp
     record["missing"], record["nonfinite"] = partials.missing, partials.nonfinite
     check = 0
     for _, piece in pieces:
@@ -252,19 +253,39 @@ def _magnitudes(block: npt.NDArray[Any], mask: Mask) -> tuple[float, float]:
     return (float(size[len(size) // 20]), float(size[len(size) // 2])) if len(size) else (0.0, 0.0)
 
 
-def _block(recipe: Recipe, number: int, stamp: tuple[int, int] | None, *, look: bool = False) -> npt.NDArray[Any]:
-    """Return a chunk as it is summed; `stamp` as of `compute`, None where it was read before."""
+def _block(
+    recipe: Recipe,
+    number: int,
+    stamp: tuple[int, ...] | None,
+    checks: list[int] | None = None,
+    *,
+    look: bool = False,
+) -> npt.NDArray[Any]:
+    """Return a chunk as it is summed; `stamp` as of `compute`, None where it was read before.
+
+    The checksum of the object that holds it goes into `checks`, for the first chunk of each object.
+    """
     window, array = recipe.window, recipe.window.array
     index = window.index(number)
-    if look and _stamp(f"{array.folder}/{array.key(array.object_of(index))}") != stamp:
+    if look and _stamp(f"{array.folder}/{array.key(array.object_of(index))}") != (stamp or ())[:2]:
         raise _changed(recipe, index)
-    block = read_chunk(array, index)
+    seen = None
+    if checks is not None and array.objects is array.grid and array.decoder is not None:
+        found = checks
+        seen = lambda stored: found.append(checksum(stored))  # noqa: E731
+    block = read_chunk(array, index, seen)
     # A shard that is stored need not hold all of its chunks; one that is not holds none.
     there = stamp is not None and stamp[0] >= 0
     if stamp is not None and (
         (block is None and there and array.objects is array.grid) or (block is not None and not there)
     ):
         raise _changed(recipe, index)
+    if checks is not None and stamp is not None and there and not checks and window.leading[number]:
+        # Of a shard once: it was just read in part, and is in the system's memory or comes there for its other chunks.
+        held = object_checksum(array, array.object_of(index))
+        if held is None or held[0] != stamp[0]:
+            raise _changed(recipe, index)
+        checks.append(held[1])
     if block is None:
         block = np.full(window.shape(number), array.fill_value, array.dtype)
     as_read = recipe.meaning.mask.unsigned or block.dtype.kind == "b"

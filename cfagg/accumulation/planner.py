@@ -15,12 +15,12 @@ from typing import Literal
 
 import numpy as np
 
-from cfagg.accumulation.arrays import SumArrays
+from cfagg.accumulation.arrays import SumArrays, takes_parts
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.parts import Extent, Part, Pick, extent
 from cfagg.accumulation.request import Request
 from cfagg.accumulation.split import fold, split
-from cfagg.zarrs import ZarrArray, partial
+from cfagg.zarrs import ZarrArray
 
 __all__ = ["MANY_WEIGHTS", "Plan", "Quantity", "Reading", "Term", "make_plan", "weights_are_known"]
 
@@ -242,7 +242,7 @@ class _Planner:
             e = self.extent(array, d, a, state[a])
             chunks, decoded, boxed, cells = chunks * e.chunks, decoded * e.decoded, boxed * e.boxed, cells * e.cells
         size = array.dtype.itemsize
-        bytes_ = boxed * size * _READ if partial(array) else decoded * size * _DECODED
+        bytes_ = boxed * size * _READ if takes_parts(array) else decoded * size * _DECODED
         return chunks * _CHUNK + bytes_ + cells * _SUMMED
 
     def extent(self, array: ZarrArray, d: int, axis: int, state: str) -> Extent:

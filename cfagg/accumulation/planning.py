@@ -12,6 +12,7 @@ from cfagg.accumulation.horizontal import horizontal_dims
 from cfagg.accumulation.mask import read_meaning
 from cfagg.accumulation.options import Settings
 from cfagg.accumulation.orders import Order, Plan
+from cfagg.accumulation.related import find_neighbours
 from cfagg.accumulation.updating import plan_update, weights_stay
 from cfagg.accumulation.weights import find_weights
 from cfagg.conventions.accumulation_schema import KINDS, is_dimension
@@ -52,8 +53,10 @@ def plan_build(order: Order) -> Plan:
         codec=order.codec,
         integer=integer,
     )
+    # Before weights are read: what is written from here on is found when the sums are done.
+    related = find_neighbours(array, order.weights)
     weights = find_weights(array, order.weights, order.memory)
-    plan = assemble(array, meaning, existing, settings, weights, None, "rebuilt" if existing else "built")
+    plan = assemble(array, meaning, existing, settings, weights, None, "rebuilt" if existing else "built", related)
     if existing and not order.overwrite:
         if order.resume and _is_that(plan):
             return replace(plan, done=True)
@@ -70,7 +73,7 @@ def _is_that(plan: Plan) -> bool:
         group = open_group(plan.array.store, plan.array.path)
     except (ConventionError, NotAccumulatedError, StaleError):
         return False
-    if group.extra is None or changes(group) or not weights_stay(group, plan.weights):
+    if group.extra is None or (found := changes(group)) or found.related or not weights_stay(group, plan.weights):
         return False
     codec = codec_of(next(iter(group.sums.values())).data.document)
     return Settings.of(group.extra, group.sums, codec).identity() == plan.settings.identity()

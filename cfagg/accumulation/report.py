@@ -50,7 +50,7 @@ class Report:
     store, variable, group : str
         The store, the array, and the path of the group in it.
     action : str
-        ``"built"``, ``"appended"``, ``"rebuilt"``, ``"up to date"`` or ``"dry run"``.
+        ``"built"``, ``"appended"``, ``"rebuilt"``, ``"adopted"``, ``"up to date"`` or ``"dry run"``.
     arrays : tuple of ArrayReport
         The arrays of the group.
     source_bytes, source_stored : int
@@ -111,7 +111,7 @@ class Report:
         size = f"{readable_bytes(self.bytes)}, {100 * self.share:.1f} % of {self.variable}'s {whole}"
         if self.stored is not None:
             size += f"; {readable_bytes(self.stored)} on disk beside {readable_bytes(self.source_stored)}"
-        lines = [f"{head}: {size}"]
+        lines = [f"{head}: {size}"] if self.arrays else [head]
         rows = [
             (
                 a.name,
@@ -129,7 +129,8 @@ class Report:
             lines += ["  " + "  ".join(v.ljust(w) for v, w in zip(r, widths, strict=True)).rstrip() for r in rows]
         verb = "to read" if self.action == "dry run" else "read"
         resumed = f" ({self.resumed:,} of them before)" if self.resumed else ""
-        lines.append(f"  {self.chunks:,} chunks {verb}{resumed}, {readable_bytes(self.scratch)} of scratch space")
+        if self.chunks or self.arrays:
+            lines.append(f"  {self.chunks:,} chunks {verb}{resumed}, {readable_bytes(self.scratch)} of scratch space")
         if self.missing:
             lines.append(f"  {self.missing:,} missing values left out, {self.nonfinite:,} of them infinite")
         return "\n".join([*lines, *(f"  note: {n}" for n in self.notes)])

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import sys
 import time
+from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +16,7 @@ from cfagg.errors import StaleError
 from cfagg.zarrs import ZarrArray, compare, stamps
 from cfagg.zarrs.metadata import current_signature
 
-__all__ = ["settled", "unchanged"]
+__all__ = ["settled", "unchanged", "write_back"]
 
 #: A file may be written twice within one tick of the system's clock and look the same; seconds until that is over.
 _TICK, _COARSE_TICK = 0.02, 2.1
@@ -22,13 +27,41 @@ def settled(array: ZarrArray) -> npt.NDArray[np.int64]:
     for _ in range(100):
         now = time.time_ns()
         found = stamps(array)
-        times = found[found[:, 0] >= 0, 1]
-        tick = _TICK if not len(times) or (times % 10**9).any() else _COARSE_TICK
-        age = (now - int(times.max(initial=0))) / 1e9
-        if abs(age) >= tick:
+        # Modification times may be set to anything, and some systems tell no other.
+        times = found[found[:, 0] >= 0, 1:3]
+        tick = _TICK if not times.size or (times % 10**9).any() else _COARSE_TICK
+        age = int(np.abs(now - times).min(initial=2**62)) / 1e9
+        if age >= tick:
             break
-        time.sleep(min(tick, abs(tick - age)) + 0.001)
+        time.sleep(tick - age + 0.001)
     return found
+
+
+def write_back(array: ZarrArray) -> None:
+    """Let the system begin to write what was stored in the objects through memory maps, before they are read.
+
+    A page of a map that was written, and not yet written out, can be written again without any trace in the times of
+    its file.  Once its writing out has begun the next store into it sets these times, and is found.  File systems in
+    memory write nothing out, and set no times for maps.
+    """
+    begin = _sync_file_range()
+    if begin is None:
+        return
+    for index in np.ndindex(array.objects.matrix_shape):
+        try:
+            file = os.open(f"{array.folder}/{array.key(index)}", os.O_RDONLY | os.O_NONBLOCK)
+        except OSError:
+            # Not there, or not readable, which reading it will tell.
+            continue
+        # What a file system cannot do it says by an error, which changes nothing.
+        begin(file, ctypes.c_int64(0), ctypes.c_int64(0), 2)
+        os.close(file)
+
+
+@cache
+def _sync_file_range() -> Any:
+    """Return Linux's function that begins to write out pages of a file, `None` elsewhere."""
+    return getattr(ctypes.CDLL(None), "sync_file_range", None) if sys.platform == "linux" else None
 
 
 def unchanged(array: ZarrArray, seen: npt.NDArray[np.int64]) -> None:

@@ -16,6 +16,7 @@ from cfagg.accumulation.growth import find_kept
 from cfagg.accumulation.mask import Meaning
 from cfagg.accumulation.options import Settings, check_dims, check_statistics, check_stride, differing
 from cfagg.accumulation.orders import Order, Plan
+from cfagg.accumulation.related import find_neighbours
 from cfagg.accumulation.weights import Weights, find_weights
 from cfagg.accumulation.writing import Kept
 from cfagg.errors import NotAccumulatedError, StaleError
@@ -48,6 +49,7 @@ def plan_update(order: Order, array: ZarrArray, meaning: Meaning, existing: tupl
         given = {"area": "area", "variable": name}.get(kind)
         if given is None and group.weights is not None:
             given = Weights("array", name, read_whole(group.weights.stored), group.weights.axes)
+    related = find_neighbours(array, given)
     weights = find_weights(array, given, order.memory)
     integer = meaning.dtype.kind in "iu" and weights is None
     if (settings.sums == "int64") != integer and (settings.sums == "int64" or array.dtype.name != extra.source.dtype):
@@ -61,8 +63,10 @@ def plan_update(order: Order, array: ZarrArray, meaning: Meaning, existing: tupl
             if order.append:
                 raise
             kept = None
-    plan = assemble(array, meaning, existing, settings, weights, kept, "rebuilt" if kept is None else "appended")
-    return replace(plan, done=not found and weights_stay(group, weights))
+    action = "rebuilt" if kept is None else "appended"
+    plan = assemble(array, meaning, existing, settings, weights, kept, action, related)
+    done = not found and weights_stay(group, weights)
+    return replace(plan, done=done, renew=done and bool(found.related))
 
 
 def _same_options(order: Order, settings: Settings, extra: Any, where: str) -> None:

@@ -109,6 +109,13 @@ class Window:
             number = number * array.objects.matrix_shape[a] + held[self.first_chunk(a) :].reshape(place)
         return number.reshape(-1)
 
+    @cached_property
+    def leading(self) -> npt.NDArray[np.bool_]:
+        """Per chunk whether it is the first of the window in the object that holds it."""
+        out = np.zeros(self.size, bool)
+        out[np.unique(self.objects, return_index=True)[1]] = True
+        return out
+
     def _outer(self, factors: Sequence[Any]) -> Int64:
         """Return products of one factor per dimension, flat in C order of the chunks."""
         out = np.ones(self.matrix_shape, np.int64)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,10 @@ import numpy.typing as npt
 from cfagg.accumulation.arrays import read_stored
 from cfagg.accumulation.documents import array_documents, chunk_key, encoder, write_json
 from cfagg.accumulation.group import Group
+from cfagg.accumulation.integrity import BUILD, Stored, document_crc
 from cfagg.accumulation.layout import ArraySpec
 from cfagg.zarrs import ZarrArray
+from cfagg.zarrs.checksums import crc32c
 
 __all__ = ["Kept", "Target", "read_region"]
 
@@ -75,11 +79,18 @@ class Target:
         Compression of all arrays.
     zarr_format : {2, 3}
         Version of the Zarr format.
+    build : str, optional
+        Name of the build to which the arrays belong; a new one by default.
     """
 
-    def __init__(self, folder: Path, codec: str, zarr_format: int) -> None:
+    def __init__(self, folder: Path, codec: str, zarr_format: int, build: str | None = None) -> None:
         self.folder, self.codec, self.zarr_format = folder, codec, zarr_format
+        #: Name of the build, in the attributes of every array.
+        self.build = build or secrets.token_hex(16)
         self.documents: dict[str, Mapping[str, Any]] = {}
+        #: CRC-32C of metadata, and of every stored chunk, by array.
+        self.metadata: dict[str, int] = {}
+        self.checksums: dict[str, npt.NDArray[np.uint32]] = {}
         self._encode = encoder(codec)
         self._repeated: dict[Any, bytes] = {}
         self._made: set[str] = set()
@@ -88,13 +99,26 @@ class Target:
         """Write the metadata of an array."""
         path = self.folder / spec.name
         path.mkdir()
-        self.documents[spec.name] = array_documents(spec, self.codec, self.zarr_format)
+        attributes = {**spec.attributes, BUILD: self.build}
+        documents = array_documents(replace(spec, attributes=attributes), self.codec, self.zarr_format)
+        self.documents[spec.name] = documents
+        document = documents["zarr.json" if self.zarr_format == 3 else ".zarray"]
+        self.metadata[spec.name] = document_crc(document, attributes, attributes["_ARRAY_DIMENSIONS"])
+        self.checksums[spec.name] = np.zeros(math.prod(spec.grid), np.uint32)
         for name, document in self.documents[spec.name].items():
             write_json(path / name, document)
 
     def write(self, spec: ArraySpec, index: Axes, values: npt.NDArray[Any]) -> None:
         """Write one chunk, filled up where the array ends within it."""
         self._store(spec, index, self._encoded(spec, values))
+
+    def write_whole(self, spec: ArraySpec, values: npt.NDArray[Any]) -> None:
+        """Write all chunks of an array that is in memory."""
+        for index in np.ndindex(*spec.grid):
+            box = tuple(
+                slice(i * c, min((i + 1) * c, n)) for i, c, n in zip(index, spec.chunks, spec.shape, strict=True)
+            )
+            self.write(spec, index, values[box])
 
     def write_constant(self, spec: ArraySpec, index: Axes, values: npt.NDArray[Any], shape: Axes) -> None:
         """Write one chunk whose values repeat along axes where `values` has length 1; equal chunks are encoded once."""
@@ -118,6 +142,8 @@ class Target:
                 if error.errno in (errno.ENOENT, errno.ENOSPC, errno.EDQUOT):
                     raise
                 shutil.copy2(source, place)
+            # Not of the bytes that are there now: damage that was done to them before is still to be found.
+            self._note(spec, index, old.crc(index) if isinstance(old, Stored) else crc32c(Path(place).read_bytes()))
             return
         box = tuple((i * c, min((i + 1) * c, n)) for i, c, n in zip(index, spec.chunks, spec.shape, strict=True))
         self.write(spec, index, read_region(old, box))
@@ -146,7 +172,14 @@ class Target:
             self._made.add(parent)
         return path
 
+    def _note(self, spec: ArraySpec, index: Axes, crc: int) -> None:
+        place = 0
+        for i, n in zip(index, spec.grid, strict=True):
+            place = place * n + int(i)
+        self.checksums[spec.name][place] = crc
+
     def _store(self, spec: ArraySpec, index: Axes, encoded: Any) -> None:
+        self._note(spec, index, crc32c(encoded))
         with open(self._place(spec, index), "wb", buffering=0) as file:  # noqa: PTH123
             view = memoryview(encoded)
             while view.nbytes:

@@ -21,10 +21,12 @@ examples:
   cfagg accumulate temperature.zarr tas --dry-run
   cfagg accumulate temperature.zarr tas --append
   cfagg accumulate temperature.zarr tas --refresh
+  cfagg accumulate --adopt copy.zarr tas
 
 Sums of VARIABLE go into the group VARIABLE_accumulation_group beside it in the store; the data stay as they are.
 The group is built beside the store and put in its place when it is complete; a run that was killed is finished by the
 same command with --resume. --append and --refresh keep the settings with which the accumulation was built.
+A copy of a store (cp -r, rsync, tar, git) is refused until --adopt has compared it with checksums of the original.
 """
 
 
@@ -77,6 +79,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     one.add_argument("--append", action="store_true", help="extend it, after the array grew along one dimension")
     one.add_argument("--refresh", action="store_true", help="bring it up to date after the data changed")
     one.add_argument("--overwrite", action="store_true", help="replace it, or an unfinished build")
+    one.add_argument(
+        "--adopt", action="store_true", help="take a copy of the store for it, if its contents are the same"
+    )
     how = parser.add_argument_group("how it is done")
     how.add_argument("--resume", action="store_true", help="finish what a killed run with the same options left")
     how.add_argument(
@@ -121,6 +126,7 @@ def run(args: argparse.Namespace) -> int:
             append=args.append,
             refresh=args.refresh,
             overwrite=args.overwrite,
+            adopt=args.adopt,
             resume=args.resume,
             dry_run=args.dry_run,
             client=client,

@@ -90,6 +90,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     try:
         args = _parser(arguments).parse_args(arguments)
+        if argv is None:
+            _spare(getattr(args, "spared", ()))
         with _warnings_as_lines(quiet=getattr(args, "quiet", False)):
             return _guarded(args.run, args)
     except SystemExit as stop:  # argparse has printed the help, the version or what is wrong
@@ -97,6 +99,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:  # while the command line was parsed
         _say("interrupted")
         return 130
+
+
+def _spare(names: Sequence[str]) -> None:
+    """Let this process, which is the command's own, do without packages that others load where they are installed.
+
+    Python takes a package whose entry is `None` for one that is not there.
+    """
+    for name in names:
+        sys.modules.setdefault(name, None)  # type: ignore[arg-type]
 
 
 def _parser(arguments: Sequence[str], *, every: bool = False) -> argparse.ArgumentParser:

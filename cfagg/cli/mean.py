@@ -43,6 +43,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    # xarray would load all of dask to see that no array is dask's.
+    parser.set_defaults(spared=("dask",))
     parser.add_argument("store", metavar="STORE", help="directory of a Zarr store")
     parser.add_argument("variable", metavar="VARIABLE", help="an accumulated array of it, by its path")
     what = parser.add_argument_group("what is computed")
@@ -69,6 +71,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     how.add_argument("-o", "--output", metavar="FILE", help="write the result as a netCDF file (.nc)")
     how.add_argument("--overwrite", action="store_true", help="let --output and --plot replace a file")
     how.add_argument("--explain", action="store_true", help="print what would be read, and read nothing")
+    how.add_argument(
+        "--adopt",
+        action="store_true",
+        help="read what may be a copy of the accumulated objects once, and take it for them if it is the same",
+    )
+    how.add_argument(
+        "--trust-for",
+        metavar="SECONDS",
+        type=float,
+        default=0.0,
+        help="let one look at a stored object hold for so long (default: 0, each answer looks again)",
+    )
     how.add_argument("--rows", metavar="N", type=_rows, default=24, help="values printed of a series, or 'all'")
 
 
@@ -86,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     from cfagg.accumulation.accumulated import open_accumulated
 
-    acc = open_accumulated(args.store, args.variable)
+    acc = open_accumulated(args.store, args.variable, adopt=args.adopt, trust_for=args.trust_for)
     array, kinds = _template(acc)
     chosen = selecting.positions(args.select, array, kinds)
     over = _over(args, array, kinds)

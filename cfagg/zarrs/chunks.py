@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -32,7 +32,7 @@ _CONTEXT = Context()
 _GAP = 16384
 
 
-def read_chunk(array: ZarrArray, index: Sequence[int]) -> Chunk | None:
+def read_chunk(array: ZarrArray, index: Sequence[int], seen: Callable[[Any], None] | None = None) -> Chunk | None:
     """Return the elements of one chunk.
 
     Parameters
@@ -41,6 +41,8 @@ def read_chunk(array: ZarrArray, index: Sequence[int]) -> Chunk | None:
         The array.
     index : sequence of int
         Index in ``array.grid``.
+    seen : callable, optional
+        Called with the stored bytes of the chunk before they are decoded; not for what zarr-python reads.
 
     Returns
     -------
@@ -67,7 +69,7 @@ def read_chunk(array: ZarrArray, index: Sequence[int]) -> Chunk | None:
     if array.decoder is None:
         return read_by_zarr(array, index, [(0, b - a) for a, b in array.grid.extent(index)])
     lengths, valid = _shapes(array, index)
-    raw = _decoded(array, index, lengths, array.decoder)
+    raw = _decoded(array, index, lengths, array.decoder, seen)
     if raw is None:
         return None
     chunk = array.decoder.placed(_native(raw, array.dtype, array.decoder.swap), lengths)
@@ -86,7 +88,11 @@ def stored_chunk(array: ZarrArray, index: Sequence[int]) -> npt.NDArray[np.uint8
 
 
 def _decoded(
-    array: ZarrArray, index: Sequence[int], lengths: Sequence[int], decoder: Decoder
+    array: ZarrArray,
+    index: Sequence[int],
+    lengths: Sequence[int],
+    decoder: Decoder,
+    seen: Callable[[Any], None] | None = None,
 ) -> npt.NDArray[np.uint8] | None:
     """Return the bytes of a whole chunk as its codecs give them, `None` where it is not stored."""
     nbytes = array.dtype.itemsize * math.prod(lengths)
@@ -98,8 +104,12 @@ def _decoded(
             place.check_size(nbytes)
             raw = np.empty(nbytes, np.uint8)
             place.read_into(memoryview(raw), 0)
+            if seen is not None:
+                seen(raw)
             return raw
         stored = place.read(stored_most(nbytes))
+    if seen is not None:
+        seen(stored)
     try:
         return decoder.decode(stored, nbytes)
     except DamagedError as error:

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cfagg.errors import LimitError, SourceError, SourceNotFoundError
+from cfagg.errors import CfaggError, LimitError, SourceError, SourceNotFoundError
 from cfagg.storage.tree import read_file
 
 __all__ = [
     "MAX_DOCUMENT",
     "Document",
+    "is_group",
     "node_folder",
     "parse",
     "read_document",
@@ -31,8 +32,8 @@ class Document(NamedTuple):
     """A JSON object, the file it was in, and its text."""
 
     content: dict[str, Any]
-    #: Inode, size and modification time in nanoseconds.
-    identity: tuple[int, int, int]
+    #: Inode, size, and times of modification and change in nanoseconds.
+    identity: tuple[int, ...]
     text: bytes
 
 
@@ -143,9 +144,22 @@ def read_group(store: str, path: str, zarr_format: int) -> Document | None:
     return found._replace(content=attributes)
 
 
+def is_group(folder: str) -> bool:
+    """Return whether a directory holds a Zarr group, and no array."""
+    try:
+        if read_document(folder, ".zarray") is not None:
+            return False
+        found = read_document(folder, "zarr.json")
+        if found is not None:
+            return bool(found.content.get("node_type") == "group")
+        return read_document(folder, ".zgroup") is not None
+    except CfaggError:
+        return False
+
+
 def read_text(
     folder: str, name: str, root: str | None = None, allow: Sequence[str] = ()
-) -> tuple[bytes, tuple[int, int, int]] | None:
+) -> tuple[bytes, tuple[int, ...]] | None:
     """Return the bytes of a document and the identity of its file, `None` where there is no such file.
 
     Parameters
@@ -173,13 +187,17 @@ def read_text(
     text, status = found
     if len(text) > MAX_DOCUMENT:
         raise LimitError(f"{path} has {status.st_size:,} bytes, metadata are read up to {MAX_DOCUMENT:,}")
-    return text, (status.st_ino, status.st_size, status.st_mtime_ns)
+    return text, _identity(status)
 
 
-def read_identity(folder: str, name: str) -> tuple[int, int, int] | None:
+def read_identity(folder: str, name: str) -> tuple[int, ...] | None:
     """Return the identity of a document's file, `None` where there is none."""
     try:
         status = os.stat(f"{folder}/{name}")  # noqa: PTH116
     except OSError:
         return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
+    return _identity(status)
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -144,7 +144,13 @@ class ZarrArray:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
-def open_array(store: str | os.PathLike[str], path: str, *, allow: Iterable[str | os.PathLike[str]] = ()) -> ZarrArray:
+def open_array(
+    store: str | os.PathLike[str],
+    path: str,
+    *,
+    allow: Iterable[str | os.PathLike[str]] = (),
+    any_type: bool = False,
+) -> ZarrArray:
     """Return what an array of a Zarr store is.
 
     Only the array's own metadata are read, never consolidated ones.
@@ -157,6 +163,9 @@ def open_array(store: str | os.PathLike[str], path: str, *, allow: Iterable[str 
         Path of the array within the store.
     allow : iterable of path
         Directories and files that links in the store may lead to.
+    any_type : bool
+        Whether elements may be of any type: one that is not read here is given as ``void``, to look at stored objects
+        and not into them.
 
     Raises
     ------
@@ -185,14 +194,14 @@ def open_array(store: str | os.PathLike[str], path: str, *, allow: Iterable[str 
     places = prefixes(allow)
     found = read_document(folder, "zarr.json", root, places)
     if found is not None:
-        opened = _open_v3(root, path, where, found.content, _signature(found.text))
+        opened = _open_v3(root, path, where, found.content, _signature(found.text), any_type)
         return replace(opened, allow=places) if places else opened
     found = read_document(folder, ".zarray", root, places)
     if found is None:
         raise _not_there(root, path, folder)
     more = read_document(folder, ".zattrs", root, places)
     signature = _signature(found.text, b"" if more is None else more.text)
-    opened = _open_v2(root, path, where, found.content, {} if more is None else more.content, signature)
+    opened = _open_v2(root, path, where, found.content, {} if more is None else more.content, signature, any_type)
     return replace(opened, allow=places) if places else opened
 
 
@@ -232,7 +241,7 @@ def _not_there(store: str, path: str, folder: str) -> SourceError:
     return SourceError(f"{store} has no Zarr array {path!r}{found}; name an array of the store")
 
 
-def _open_v3(store: str, path: str, where: str, document: dict[str, Any], signature: str) -> ZarrArray:
+def _open_v3(store: str, path: str, where: str, document: dict[str, Any], signature: str, any_type: bool) -> ZarrArray:
     """Return an array from its ``zarr.json``."""
     if document.get("node_type") == "group":
         raise SourceError(f"{where} is a group; name an array in it")
@@ -246,10 +255,10 @@ def _open_v3(store: str, path: str, where: str, document: dict[str, Any], signat
         problems.append(Problem("attributes", f"expected an object, found {shorten(attributes)}"))
         attributes = {}
     _refuse_unknown(document, where)
-    shape, dtype = _shape(document, problems), data_type(document.get("data_type"), 3, where)
+    shape, dtype = _shape(document, problems), _type(document.get("data_type"), 3, where, any_type)
     grid, objects = grid_v3(document, shape, problems, where)
     prefix, separator = key_form(document.get("chunk_key_encoding"), problems, where)
-    fill = fill_number(document.get("fill_value"), dtype, problems)
+    fill = None if dtype.kind == "V" else fill_number(document.get("fill_value"), dtype, problems)
     dims = _dims_v3(document, attributes, len(shape), problems, where)
     _check(where, problems)
     shown = {k: v for k, v in attributes.items() if k != "_ARRAY_DIMENSIONS"}
@@ -265,6 +274,7 @@ def _open_v2(
     document: dict[str, Any],
     attributes: dict[str, Any],
     signature: str,
+    any_type: bool,
 ) -> ZarrArray:
     """Return an array from its ``.zarray`` and ``.zattrs``."""
     problems: list[Problem] = []
@@ -280,10 +290,10 @@ def _open_v2(
         problems.append(Problem("filters", f"expected a list or null, found {shorten(filters)}"))
     if not (compressor is None or isinstance(compressor, dict)):
         problems.append(Problem("compressor", f"expected an object or null, found {shorten(compressor)}"))
-    shape, dtype = _shape(document, problems), data_type(document.get("dtype"), 2, where)
+    shape, dtype = _shape(document, problems), _type(document.get("dtype"), 2, where, any_type)
     grid = grid_v2(document.get("chunks"), shape, problems)
     fill = document.get("fill_value")
-    value = fill_number(0 if fill is None else fill, dtype, problems)
+    value = None if dtype.kind == "V" else fill_number(0 if fill is None else fill, dtype, problems)
     dims = dim_names(attributes.get("_ARRAY_DIMENSIONS"), len(shape), "_ARRAY_DIMENSIONS", problems)
     _check(where, problems)
     shown = {k: v for k, v in attributes.items() if k != "_ARRAY_DIMENSIONS"}
@@ -305,6 +315,16 @@ def _open_v2(
         "",
         separator,
     )
+
+
+def _type(given: Any, zarr_format: int, where: str, any_type: bool) -> np.dtype[Any]:
+    """Return the type of the elements, ``void`` for one that is not read here and need not be."""
+    try:
+        return data_type(given, zarr_format, where)
+    except UnsupportedError:
+        if any_type:
+            return np.dtype("V1")
+        raise
 
 
 def _check(where: str, problems: list[Problem]) -> None:
@@ -329,6 +349,9 @@ def _dims_v3(
     unnamed = given is None or (isinstance(given, list) and all(n is None for n in given))
     own = None if unnamed else dim_names(given, rank, "dimension_names", problems)
     other = dim_names(attributes.get("_ARRAY_DIMENSIONS"), rank, "attributes._ARRAY_DIMENSIONS", problems)
+    if other is not None and "_ACCUMULATION_STRIDE" in attributes:
+        # Sums are along the dimensions of the data, and xarray wants other names where they are of other length.
+        return other
     if own is not None and other is not None and own != other and not problems:
         raise ConventionError(
             f"{where}: dimension_names {list(own)} and _ARRAY_DIMENSIONS {list(other)} disagree; make them the same"

@@ -25,22 +25,31 @@ def assert_same(built: Path, expected: Path, name: str, *, scale: float = 1.0) -
     for record in (ours, theirs):
         # The plain writer does not judge how large values are.
         record.pop("magnitudes", None)
-        # The stamps differ, for the two stores were written at different times.
+        # What differs, for the two stores were written at different times and by different builds.
+        for key in ("checks", "crc", "related"):
+            record.pop(key)
         chunks = record["source"]["chunks"]
         chunks = [c if isinstance(c, int) else [n for n, run in c for _ in range(run)] for c in chunks]
-        record["source"] = {**record["source"], "token": "", "chunks": chunks}
+        record["source"] = {**record["source"], "chunks": chunks}
         record["counts"] = sorted(record["counts"], key=lambda c: c["dims"])
         record["statistics"] = sorted(record["statistics"], key=lambda s: (s["dims"], s["level"]))
     assert ours == theirs
     assert set(a.array_keys()) == set(b.array_keys())
     for key in a.array_keys():
         x, y = a[key], b[key]
-        assert (key, x.shape, x.dtype) == (key, y.shape, y.dtype)
-        assert dict(x.attrs) == dict(y.attrs) or key == "chunk_stamps" or key.startswith("boundary_"), key
+        assert x.dtype == y.dtype, key
         assert_stored(built / f"{name}_accumulation_group" / key, x)
+        if key == "checksums":
+            continue
+        plain = [{k: v for k, v in a.attrs.items() if k != "cfagg_build"} for a in (x, y)]
+        assert plain[0] == plain[1] or key == "chunk_stamps" or key.startswith("boundary_"), key
         if key == "chunk_stamps":
-            np.testing.assert_array_equal(x[:, 0], y[:, 0])
-        elif x.dtype.kind == "f":
+            # Sizes and checksums; related arrays come after.
+            np.testing.assert_array_equal(x[: y.shape[0], 0], y[:, 0])
+            np.testing.assert_array_equal(x[: y.shape[0], 4], y[:, 4])
+            continue
+        assert x.shape == y.shape, key
+        if x.dtype.kind == "f":
             np.testing.assert_allclose(x[...], y[...], rtol=1e-9, atol=1e-9 * scale, err_msg=key)
         else:
             np.testing.assert_array_equal(x[...], y[...], err_msg=key)

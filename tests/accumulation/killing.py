@@ -83,12 +83,12 @@ def read(store: pathlib.Path, chance: random.Random) -> int:
         part.write_text(f"{answers} {refusals}")
         part.replace(tally)
         try:
-            group = open_group(store, "tas")
+            group = open_group(store, "tas").asked()
             n = group.source.shape[0]
             a, b = sorted((chance.randint(0, n), chance.randint(0, n)))
             request = Request({0: Runs.whole(b) if a == 0 else runs(a, b)}, {1: slice(None), 2: slice(1, 5)})
             total, weight = sums(group, request)
-            freshness.check(group)
+            freshness.check(group, request.resolve(group.source.shape))
         except CfaggError:
             refusals += 1
             continue
@@ -107,7 +107,8 @@ def judge(store: pathlib.Path, version: int, length: int) -> bool:
     """Whether there is an accumulation that says it is fresh; raise if it is wrong."""
     try:
         group = open_group(store, "tas")
-        freshness.check(group)
+        everything = Request({a: Runs.whole(m) for a, m in enumerate(group.source.shape)})
+        freshness.check(group, everything.resolve(group.source.shape))
     except (NotAccumulatedError, StaleError):
         return False
     raw = values(version)[:length].astype("i8")

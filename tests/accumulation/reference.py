@@ -5,15 +5,17 @@ Tests compare what cfagg builds with what this writes, and query what this write
 
 from __future__ import annotations
 
-import hashlib
 import itertools
+import json
 import math
-import os
+import shutil
 import warnings
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
 import numpy as np
 import zarr
 
@@ -129,8 +131,8 @@ def write_group(
             if max(math.ceil((len(edges[d]) - 1) / 8**level) for d in c) <= 1:
                 break
             level += 1
-    stamps = object_stamps(store, name, [len(e) - 1 for e in edges.values()], zarr_format)
-    _array(group, "chunk_stamps", stamps, None, {})
+    objects = math.prod(len(e) - 1 for e in edges.values())
+    _array(group, "chunk_stamps", np.zeros((objects, 5), "i8"), None, {})
     for d in accumulated:
         _array(group, f"boundary_{d}", samples(edges[d], stride.get(d, 1)), None, {})
     if w is not None:
@@ -139,14 +141,15 @@ def write_group(
         {
             "_ACCUMULATION_GROUP": nested,
             "cfagg": {
-                "version": 1,
+                "version": 2,
                 "source": {
                     "name": name,
                     "dims": list(dims),
                     "shape": list(raw.shape),
                     "chunks": [c if isinstance(c, int) else [[n, 1] for n in c] for c in chunks],
                     "dtype": raw.dtype.name,
-                    "token": hashlib.blake2b(stamps.astype("<i8").tobytes(), digest_size=16).hexdigest(),
+                    "encoding": {},
+                    "objects": objects,
                 },
                 "packing": packing and {"scale_factor": packing[0], "add_offset": packing[1]},
                 "mask": {"fills": list(fills), "valid_min": valid_min, "valid_max": valid_max, "unsigned": False},
@@ -164,10 +167,131 @@ def write_group(
                 "statistics": listed,
                 "stamps": "chunk_stamps",
                 "boundaries": {d: f"boundary_{d}" for d in accumulated},
+                "related": [],
                 "created_by": "reference",
                 **({} if integer else {"magnitudes": _magnitudes(raw[valid], w)}),
             },
         }
+    )
+    seal(store, name)
+
+
+def seal(store: Path, name: str, *, stamps: bool = True) -> None:
+    """Write what a group says of its source's objects and of its own arrays anew, as they are now."""
+    folder = Path(store) / f"{name}_accumulation_group"
+    v3 = (folder / "zarr.json").exists()
+    attributes = _attributes(folder, v3)
+    own = attributes["cfagg"]
+    if stamps:
+        with zarr.config.set({"array.rectilinear_chunks": True}):
+            source = zarr.open_array(Path(store) / name, mode="r")
+        own["source"]["encoding"] = _encoding(Path(store) / name, v3)
+        rows = [_stamp(Path(store) / name / key) for key in _object_keys(source)]
+        own["source"]["objects"] = len(rows)
+        shutil.rmtree(folder / own["stamps"])
+        _array(zarr.open_group(folder, mode="r+"), own["stamps"], np.array(rows, "i8").reshape(-1, 5), None, {})
+    shutil.rmtree(folder / "checksums", ignore_errors=True)
+    places, crcs, listed = {}, [], {}
+    for path in sorted(p for p in folder.iterdir() if (p / ("zarr.json" if v3 else ".zarray")).exists()):
+        crc, chunks = _crcs(path, v3)
+        if path.name == own["stamps"]:
+            listed[path.name] = [crc, *chunks]
+        else:
+            places[path.name] = [len(crcs), len(chunks), crc]
+            crcs += chunks
+    _array(zarr.open_group(folder, mode="r+"), "checksums", np.array(crcs, "u4"), None, {})
+    crc, chunks = _crcs(folder / "checksums", v3)
+    listed["checksums"] = [crc, *chunks]
+    own["checks"] = {"build": _BUILD, "array": "checksums", "places": places, "own": listed}
+    seal_attributes(store, name, attributes)
+
+
+def seal_attributes(store: Path, name: str, attributes: dict[str, Any]) -> None:
+    """Write the attributes of a group with the checksum of themselves."""
+    folder = Path(store) / f"{name}_accumulation_group"
+    own = attributes["cfagg"]
+    own.pop("crc", None)
+    own["crc"] = _crc({"group": attributes.get("_ACCUMULATION_GROUP"), "cfagg": own})
+    path = folder / ("zarr.json" if (folder / "zarr.json").exists() else ".zattrs")
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "attributes": attributes} if path.name == "zarr.json" else attributes))
+
+
+_BUILD = "0123456789abcdef" * 2
+
+
+def _attributes(folder: Path, v3: bool) -> dict[str, Any]:
+    document = json.loads((folder / ("zarr.json" if v3 else ".zattrs")).read_text())
+    return document["attributes"] if v3 else document
+
+
+def _crc(value: Any) -> int:
+    return google_crc32c.value(json.dumps(value, sort_keys=True, separators=(",", ":")).encode())
+
+
+def _crcs(path: Path, v3: bool) -> tuple[int, list[int]]:
+    """Give an array the name of the build; return the CRC of its metadata, and those of its chunks in C order."""
+    place = path / ("zarr.json" if v3 else ".zattrs")
+    document = json.loads(place.read_text())
+    attributes = document["attributes"] if v3 else document
+    attributes["cfagg_build"] = _BUILD
+    place.write_text(json.dumps(document))
+    whole = json.loads((path / ("zarr.json" if v3 else ".zarray")).read_text())
+    crc = _crc(
+        {
+            "document": {
+                k: v for k, v in whole.items() if k not in ("attributes", "dimension_names", "consolidated_metadata")
+            },
+            "attributes": {k: attributes[k] for k in ("_ACCUMULATION_STRIDE", "cfagg_build") if k in attributes},
+            "dims": attributes["_ARRAY_DIMENSIONS"],
+        }
+    )
+    files = [path / key for key in _object_keys(zarr.open_array(path, mode="r"))]
+    return crc, [google_crc32c.value(f.read_bytes()) if f.exists() else 0 for f in files]
+
+
+def _encoding(folder: Path, v3: bool) -> dict[str, str]:
+    """Return what decides how the bytes of the source are read."""
+    document = json.loads((folder / ("zarr.json" if v3 else ".zarray")).read_text())
+    names = ("zarr_format", "data_type", "dtype", "fill_value", "codecs", "compressor", "filters", "order")
+    out = {k: json.dumps(document[k], sort_keys=True, separators=(",", ":")) for k in names if k in document}
+    separator = document["chunk_key_encoding"]["configuration"]["separator"] if v3 else "."
+    separator = document.get("dimension_separator", separator)
+    return {**out, "chunk_keys": json.dumps(["c" if v3 else "", separator], separators=(",", ":"))}
+
+
+def _object_keys(array: Any) -> list[str]:
+    """Return the key of every stored object, in C order."""
+    metadata = array.metadata
+    encode = metadata.encode_chunk_key
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        counts = _counts(array)
+    return [encode(index) for index in itertools.product(*map(range, counts))]
+
+
+def _counts(array: Any) -> list[int]:
+    if array.metadata.zarr_format == 3:
+        grid = array.metadata.to_dict()["chunk_grid"]["configuration"]
+        if "chunk_shape" in grid:
+            return [-(-n // c) for n, c in zip(array.shape, grid["chunk_shape"], strict=True)]
+        return [
+            sum(1 if isinstance(e, int) else e[1] for e in edges) for edges in grid["chunk_shapes"]
+        ]  # lengths, or runs of them
+    return [-(-n // c) for n, c in zip(array.shape, array.chunks, strict=True)]
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Return size, times, inode and checksum of a file."""
+    if not path.exists():
+        return (-1, 0, 0, 0, 0)
+    status, data = path.stat(), path.read_bytes()
+    both = zlib.crc32(data) << 32 | google_crc32c.value(data)
+    return (
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+        status.st_ino,
+        both - 2**64 if both >= 2**63 else both,
     )
 
 
@@ -248,21 +372,9 @@ def _statistics(
     for k, values in out.items():
         stem = "w" if k == "weights" else k
         names[k] = f"{stem}_{'_'.join(c)}" + (f"_level{level}" if level else "")
-        _array(group, names[k], values, dims, {})
+        word = f"chunks_level{level}" if level else "chunks"
+        _array(group, names[k], values, [f"{d}_{word}" if d in c else d for d in dims], {})
     return names
-
-
-def object_stamps(store: Path, name: str, counts: Sequence[int], zarr_format: int) -> np.ndarray:
-    """Return size and time of every stored object, in C order."""
-    out = []
-    separator = "/" if zarr_format == 3 else "."
-    for index in itertools.product(*(range(n) for n in counts)):
-        parts = [str(i) for i in index]
-        key = separator.join(["c", *parts]) if zarr_format == 3 else separator.join(parts or ["0"])
-        path = Path(store) / name / key
-        status = os.stat(path) if path.exists() else None  # noqa: PTH116
-        out.append((-1, 0) if status is None else (status.st_size, status.st_mtime_ns))
-    return np.array(out, "i8").reshape(-1, 2)
 
 
 def _array(group: Any, name: str, values: np.ndarray, dims: Sequence[str] | None, attributes: dict[str, Any]) -> None:

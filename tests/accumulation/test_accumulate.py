@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import warnings
 
 import numpy as np
@@ -186,30 +187,46 @@ def test_integers_beyond_64_bits_are_refused_and_summed_as_real_numbers_on_reque
     assert open_group(tmp_path / "a.zarr", "tas").kind == "float64"
 
 
-def test_arrays_in_groups_and_consolidated_metadata(tmp_path):
-    for form in (2, 3):
-        store = tmp_path / f"{form}.zarr"
-        root = zarr.open_group(store, mode="w", zarr_format=form)
-        reference.write_source(store / "ocean", "tas", field(), DIMS, CHUNKS, zarr_format=form)
-        root.create_array("other", shape=(3,), dtype="f4")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            zarr.consolidate_metadata(store, zarr_format=form)
-            accumulate(store, "ocean/tas", ["time"])
-            listed = zarr.open_consolidated(store, zarr_format=form)
-            assert listed["ocean/tas_accumulation_group/acc_time"].shape == (4, 7, 9)
-            assert listed["other"].shape == (3,)
-            accumulate(store, "ocean/tas", ["lat"], overwrite=True)
-            listed = zarr.open_consolidated(store, zarr_format=form)
-            assert "acc_lat" in listed["ocean/tas_accumulation_group"]
-            assert "acc_time" not in listed["ocean/tas_accumulation_group"]
-            # Consolidating anew says the same.
-            before = json.loads((store / (".zmetadata" if form == 2 else "zarr.json")).read_text())
-            zarr.consolidate_metadata(store, zarr_format=form)
-            after = json.loads((store / (".zmetadata" if form == 2 else "zarr.json")).read_text())
-        held = [m["metadata"] if form == 2 else m["consolidated_metadata"]["metadata"] for m in (before, after)]
-        assert held[0].keys() == held[1].keys()
-        assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".")) == []
+def test_arrays_in_groups_are_listed_in_consolidated_metadata(tmp_path):
+    store = tmp_path / "a.zarr"
+    root = zarr.open_group(store, mode="w")
+    reference.write_source(store / "ocean", "tas", field(), DIMS, CHUNKS)
+    root.create_array("other", shape=(3,), dtype="f4")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        zarr.consolidate_metadata(store)
+        accumulate(store, "ocean/tas", ["time"])
+        listed = zarr.open_consolidated(store)
+        assert listed["ocean/tas_accumulation_group/acc_time"].shape == (4, 7, 9)
+        assert listed["other"].shape == (3,)
+        accumulate(store, "ocean/tas", ["lat"], overwrite=True)
+        listed = zarr.open_consolidated(store)
+        assert "acc_lat" in listed["ocean/tas_accumulation_group"]
+        assert "acc_time" not in listed["ocean/tas_accumulation_group"]
+        for path in (store / "ocean/tas/c").rglob("*"):
+            os.utime(path)
+        accumulate(store, "ocean/tas", adopt=True)
+        # Consolidating anew says the same.
+        before = json.loads((store / "zarr.json").read_text())
+        zarr.consolidate_metadata(store)
+        after = json.loads((store / "zarr.json").read_text())
+    held = [m["consolidated_metadata"]["metadata"] for m in (before, after)]
+    assert held[0].keys() == held[1].keys()
+    assert "ocean/tas_accumulation_group/chunk_stamps.2" in held[0]
+    assert "ocean/tas_accumulation_group/chunk_stamps" not in held[0]
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".")) == []
+
+
+def test_consolidated_metadata_of_version_2_do_not_list_the_group(tmp_path):
+    store = tmp_path / "a.zarr"
+    reference.write_source(store, "tas", field(), DIMS, CHUNKS, zarr_format=2)
+    accumulate(store, "tas", ["time"])
+    zarr.consolidate_metadata(store, zarr_format=2)
+    before = json.loads((store / ".zmetadata").read_text())["metadata"]
+    assert "tas_accumulation_group/acc_time/.zarray" in before
+    accumulate(store, "tas", ["lat"], overwrite=True)
+    after = json.loads((store / ".zmetadata").read_text())["metadata"]
+    assert after == {k: v for k, v in before.items() if not k.startswith("tas_accumulation_group")}
 
 
 def test_dimensions_whose_names_run_together_get_names_of_their_own(tmp_path):
@@ -270,7 +287,9 @@ def test_each_chunk_is_read_once_whatever_the_combinations(store, monkeypatch):
     from cfagg.accumulation import partials
 
     read, real = [], partials.read_chunk
-    monkeypatch.setattr(partials, "read_chunk", lambda array, index: (read.append(index), real(array, index))[1])
+    monkeypatch.setattr(
+        partials, "read_chunk", lambda array, index, seen: (read.append(index), real(array, index, seen))[1]
+    )
     accumulate(store, "tas", [*PAIRS, DIMS], workers=1)
     assert sorted(read) == sorted(np.ndindex(4, 3, 2))
 

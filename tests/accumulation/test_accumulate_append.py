@@ -125,7 +125,9 @@ def last(store: Path) -> np.ndarray:
 def test_appending_reads_only_from_the_last_boundary_that_stays(store, monkeypatch):
     grow(store, values(), 0, 17)
     read, real = set(), partials.read_chunk
-    monkeypatch.setattr(partials, "read_chunk", lambda array, index: (read.add(index[0]), real(array, index))[1])
+    monkeypatch.setattr(
+        partials, "read_chunk", lambda array, index, seen: (read.add(index[0]), real(array, index, seen))[1]
+    )
     report = accumulate(store, "tas", append=True)
     # Four whole chunks, of which every second ends a sum; the fifth was filled up.
     assert read == {4, 5, 6, 7}

@@ -48,7 +48,9 @@ def store(tmp_path):
 def read(monkeypatch):
     """The chunks that are read from now on."""
     seen, real = [], partials.read_chunk
-    monkeypatch.setattr(partials, "read_chunk", lambda array, index: (seen.append(index[0]), real(array, index))[1])
+    monkeypatch.setattr(
+        partials, "read_chunk", lambda array, index, hook: (seen.append(index[0]), real(array, index, hook))[1]
+    )
     return seen
 
 
@@ -228,13 +230,13 @@ def test_an_array_that_is_written_meanwhile_is_refused(store, moment, monkeypatc
 
 
 def test_a_chunk_that_vanishes_before_it_is_read_is_no_fill_value(store, monkeypatch):
-    for path in (store / "tas" / "c").rglob("0"):
-        os.utime(path, (10**9, 10**9 + 0.5))
+    time.sleep(0.05)
     real = settling.stamps
 
     def seen(array):
         found = real(array)
-        (store / "tas" / "c" / "3" / "0" / "0").unlink(missing_ok=True)
+        if array.name == "tas":
+            (store / "tas" / "c" / "3" / "0" / "0").unlink(missing_ok=True)
         return found
 
     monkeypatch.setattr(settling, "stamps", seen)

@@ -11,22 +11,28 @@ import pytest
 import xarray as xr
 import zarr
 
-from cfagg.accumulation import freshness
 from cfagg.accumulation.freshness import changes, check, is_replaced
 from cfagg.accumulation.group import open_group
+from cfagg.accumulation.request import Request
+from cfagg.accumulation.runs import Runs
 from cfagg.errors import StaleError
 from tests.accumulation.reference import write_group, write_source
-from tests.accumulation.test_group import DIMS, build, edit, folder
+from tests.accumulation.test_group import DIMS, build, folder
 
 
 def peer(store):
     return zarr.open_array(store / "tas", mode="r+")
 
 
+def whole(group):
+    """Return the question for everything."""
+    return Request({a: Runs.whole(n) for a, n in enumerate(group.source.shape)}).resolve(group.source.shape)
+
+
 def refused(group):
     """Return the text with which a group is refused."""
     with pytest.raises(StaleError) as caught:
-        check(group)
+        check(group, whole(group))
     assert f"cfagg accumulate {group.store} tas --refresh" in str(caught.value)
     return str(caught.value)
 
@@ -41,38 +47,13 @@ def store(tmp_path, request):
 def group(store, request):
     found = open_group(store, "tas")
     if request.param == "asked often":
-        # From the third check on the system watches the files, where it can.
         for _ in range(5):
-            check(found)
+            check(found, whole(found))
     return found
 
 
-def test_files_are_not_looked_at_while_the_system_tells_of_no_change(group, monkeypatch):
-    for _ in range(3):
-        check(group)
-    if not freshness._guards[group][1].quiet():
-        pytest.skip("the file system of the temporary directory does not tell of changes")
-    monkeypatch.setattr(freshness, "stamps", None)
-    check(group)
-
-
-def test_a_change_that_changes_nothing_is_looked_at_once(store, group, monkeypatch):
-    for _ in range(3):
-        check(group)
-    if not freshness._guards[group][1].quiet():
-        pytest.skip("the file system of the temporary directory does not tell of changes")
-    looked, real = [], freshness.stamps
-    monkeypatch.setattr(freshness, "stamps", lambda array: looked.append(array.path) or real(array))
-    path = f"{group.source.folder}/{group.source.key((0, 0, 0))}"
-    status = os.stat(path)  # noqa: PTH116
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    check(group)
-    check(group)
-    assert looked == ["tas"]
-
-
 def test_nothing_changed_is_fresh(group):
-    check(group)
+    check(group, whole(group))
     found = changes(group)
     assert not found
     assert found.written.shape == (0, 3)
@@ -170,8 +151,8 @@ def test_attributes_that_change_what_values_mean_are_named(store, group, name, v
 
 def test_attributes_that_mean_nothing_for_values_are_left_alone(store, group):
     peer(store).attrs["history"] = "renamed"
-    check(group)
-    check(open_group(store, "tas"))
+    check(group, whole(group))
+    check(open_group(store, "tas"), whole(group))
 
 
 def test_other_dimensions_are_named(tmp_path):
@@ -201,8 +182,8 @@ def test_an_exchanged_group_is_to_be_opened_again(store, group):
     (store / "copy").rename(folder(store))
     assert is_replaced(group)
     with pytest.raises(StaleError, match="open it again"):
-        check(group)
-    check(open_group(store, "tas"))
+        check(group, whole(group))
+    check(open_group(store, "tas"), whole(group))
 
 
 def test_a_removed_group_is_noticed(store, group):
@@ -227,40 +208,13 @@ def test_shards_are_named_as_shards(tmp_path):
                              dimension_names=["t"])  # fmt: skip
     made[...] = raw
     write_group(tmp_path, "tas", raw, ("t",), (2,), [("t",)])
-    stamp_shards(tmp_path)
     group = open_group(tmp_path, "tas")
-    check(group)
+    check(group, whole(group))
     time.sleep(0.02)
     peer(tmp_path)[15] = 0
     assert "shard (1,): written at" in refused(group)
     peer(tmp_path).append(np.ones(9, "i4"))
     assert changes(group).written.tolist() == [[1]]
-
-
-def stamp_shards(store):
-    """Put the stamps of shards in the place of those of chunks, which the plain writer takes."""
-    from cfagg.zarrs import digest, open_array, stamps
-
-    found = stamps(open_array(store, "tas"))
-    group = zarr.open_group(store / "tas_accumulation_group", mode="r+")
-    group.create_array("chunk_stamps", data=found, overwrite=True)
-    extra = dict(group.attrs["cfagg"])
-    extra["source"]["token"] = digest(found)
-    group.attrs["cfagg"] = extra
-
-
-def test_stamps_that_contradict_the_token_are_not_trusted(store, group):
-    zarr.open_array(folder(store, "chunk_stamps"), mode="r+")[0] = [1, 1]
-    check(group)  # the token still holds
-    time.sleep(0.02)
-    peer(store)[0, 0, 0] = 77
-    assert "chunk (0, 0, 0)" in refused(group)
-
-
-def test_a_token_that_no_stamps_have_is_refused(tmp_path):
-    build(tmp_path)
-    edit(tmp_path, lambda attributes: attributes["cfagg"]["source"].update(token="0" * 32))
-    assert "contradict its token" in refused(open_group(tmp_path, "tas"))
 
 
 def test_consolidated_metadata_that_are_older_do_not_hide_a_change(tmp_path):

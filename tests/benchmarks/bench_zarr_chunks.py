@@ -7,7 +7,6 @@ import shutil
 import tempfile
 from pathlib import Path
 
-import numba  # noqa: F401  (as after any query that computes: then a compiled loop takes the stamps)
 import numpy as np
 import zarr
 import zarr.codecs as zc

@@ -7,10 +7,13 @@ from hypothesis import strategies as st
 from cfagg.conventions.accumulation import Names
 from cfagg.conventions.accumulation_model import Table
 from cfagg.conventions.accumulation_record import (
+    USES,
+    Checks,
     Extra,
     LevelNames,
     MaskRecord,
     Packing,
+    Related,
     Source,
     WeightsRecord,
     run_lengths,
@@ -38,6 +41,7 @@ TIME = {"_ARRAY_DIMENSIONS": ["latitude", "longitude", "time"], "_ACCUMULATION_S
 AREA = {"_ARRAY_DIMENSIONS": ["latitude", "longitude", "time"], "_ACCUMULATION_STRIDE": [1, 3, 0]}
 
 NAMES = ("time", "lat", "lon", "a b", "Höhe", "x_y", "x", "y_z", "level")
+TEXTS = st.dictionaries(st.text(max_size=9), st.text(max_size=9), max_size=3)
 NUMBERS = st.one_of(st.integers(-(2**63), 2**64 - 1), st.floats())
 
 
@@ -73,9 +77,7 @@ def extras(draw):
     number = itertools.count()
     levels = draw(st.lists(some.filter(len), unique=True, max_size=3)) if dims else []
     return Extra(
-        source=Source(
-            "tas", dims, tuple(shape), tuple(chunks), dtype, draw(st.from_regex("[0-9a-f]{32}", fullmatch=True))
-        ),
+        source=Source("tas", dims, tuple(shape), tuple(chunks), dtype, Table(draw(TEXTS)), draw(st.integers(0, 2**40))),
         packing=draw(st.none() | st.builds(Packing, *[st.floats(allow_nan=False, allow_infinity=False)] * 2)),
         mask=MaskRecord(
             tuple(draw(st.lists(NUMBERS, max_size=3))), draw(st.none() | NUMBERS), None, draw(st.booleans())
@@ -93,6 +95,20 @@ def extras(draw):
             for level in range(draw(st.integers(1, 3)))
         ),
         stamps="chunk_stamps",
+        checks=Checks(
+            draw(st.from_regex("[0-9a-f]{32}", fullmatch=True)),
+            "checksums",
+            Table(draw(st.dictionaries(st.text(), st.tuples(*[st.integers(0, 2**32)] * 3), max_size=3))),
+            Table(draw(st.dictionaries(st.text(), st.lists(st.integers(0, 2**32)).map(tuple), max_size=2))),
+        ),
+        related=tuple(
+            draw(
+                st.lists(
+                    st.builds(Related, st.text(), st.sampled_from(USES), TEXTS.map(Table), st.integers(0, 9)),
+                    max_size=2,
+                )
+            )
+        ),
         boundaries=Table({d: f"boundary_{d}" for d in accumulated}),
         created_by=draw(st.text()),
     )

@@ -1,0 +1,191 @@
+"""By what the arrays of a group are known to be undamaged and of one build: checksums of metadata and chunks.
+
+Every array repeats the name of its build.  The group's attributes hold a CRC-32C of each array's metadata and of
+themselves; one array holds those of all stored chunks.  A chunk is compared when it is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.conventions.accumulation_record import Checks
+from cfagg.errors import FragmentReadError, Problem
+from cfagg.zarrs.checksums import crc32c
+from cfagg.zarrs.chunks import read_chunk
+from cfagg.zarrs.metadata import ZarrArray
+
+__all__ = ["BUILD", "Stored", "canonical", "checked", "document_crc", "is_sealed", "read_checked", "sealed"]
+
+#: Attribute of every array that names its build.
+BUILD = "cfagg_build"
+
+#: Attributes of an array that decide what its elements are.
+_DECISIVE = ("_ACCUMULATION_STRIDE", BUILD)
+
+#: Parts of ``zarr.json`` and ``.zarray`` that do not; attributes are looked at by themselves.
+_IDLE = ("attributes", "consolidated_metadata", "dimension_names")
+
+
+@dataclass(frozen=True, eq=False)
+class _Book:
+    """The checksums of the chunks of all arrays of a group, read when the first is needed."""
+
+    array: Stored
+
+    @cached_property
+    def table(self) -> npt.NDArray[np.uint32]:
+        parts = [read_checked(self.array, (i,)) for i in range(self.array.grid.matrix_shape[0])]
+        return np.concatenate([np.empty(0, np.uint32), *parts])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"array": self.array}
+
+
+@dataclass(frozen=True, eq=False)
+class Stored(ZarrArray):
+    """An array of a group, with what its chunks are known by.
+
+    Attributes
+    ----------
+    own : tuple of int
+        CRC-32C of its chunks in C order, where `book` has none.
+    book : object, optional
+        The checksums of the chunks of all arrays.
+    first : int
+        Place of this array's first chunk in it.
+    """
+
+    own: tuple[int, ...] = field(default=(), repr=False)
+    book: _Book | None = field(default=None, repr=False)
+    first: int = field(default=0, repr=False)
+
+    def crc(self, index: Sequence[int]) -> int:
+        """Return what CRC-32C a stored chunk has to have."""
+        place = 0
+        for i, n in zip(index, self.grid.matrix_shape, strict=True):
+            place = place * n + int(i)
+        try:
+            return self.own[place] if self.book is None else int(self.book.table[self.first + place])
+        except IndexError:
+            raise _damaged(self, tuple(index), "has no checksum") from None
+
+
+def read_checked(array: Stored, index: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Return a chunk whose stored bytes are those that were written.
+
+    Raises
+    ------
+    FragmentReadError
+        They are not, or there are none.
+    """
+
+    def compare(stored: Any) -> None:
+        if crc32c(stored) != array.crc(index):
+            raise _damaged(array, index, "has not the bytes that were written: damaged, or of another build")
+
+    chunk = read_chunk(array, index, compare)
+    if chunk is None:
+        raise _damaged(array, index, "is not stored")
+    return chunk
+
+
+def _damaged(array: ZarrArray, index: tuple[int, ...], problem: str) -> FragmentReadError:
+    return FragmentReadError(
+        f"{array.store}: the accumulation is damaged: chunk {tuple(map(int, index))} of {array.path!r} "
+        f"({array.folder}/{array.key(index)}) {problem}; build it anew with cfagg accumulate --overwrite"
+    )
+
+
+def checked(array: ZarrArray, checks: Checks, book: ZarrArray | None, problems: list[Problem]) -> Stored:
+    """Return an array of a group with what its chunks are known by, and note where it is not the one that was written.
+
+    Parameters
+    ----------
+    array : ZarrArray
+        The array, as it was opened.
+    checks : Checks
+        What the group says.
+    book : ZarrArray, optional
+        The array of checksums; `None` for that array itself.
+    problems : list of Problem
+        What is wrong goes here.
+    """
+    name = array.name
+    values = {f.name: getattr(array, f.name) for f in fields(ZarrArray)}
+    build = array.attributes.get(BUILD)
+    if build != checks.build:
+        problems.append(Problem(name, f"of build {build!r}, and the group of build {checks.build!r}"))
+    own, place = checks.own.get(name), checks.places.get(name)
+    if own is not None:
+        expected, count, out = own[0] if own else -1, len(own) - 1, Stored(**values, own=own[1:])
+    elif place is not None and isinstance(book, Stored):
+        first, count, expected = place
+        out = Stored(**values, book=_Book(book), first=first)
+        if first + count > book.size:
+            problems.append(Problem(name, f"checksums {first} to {first + count} of {book.size}"))
+    else:
+        problems.append(Problem(name, "the group keeps no checksums of it"))
+        return Stored(**values)
+    if count != array.grid.size:
+        problems.append(Problem(name, f"checksums of {count} chunks, and it has {array.grid.size}"))
+    if document_crc(array.document, array.attributes, array.dims) != expected:
+        problems.append(Problem(name, "its metadata are not those that were written"))
+    return out
+
+
+def document_crc(document: Mapping[str, Any], attributes: Mapping[str, Any], dims: Iterable[str]) -> int:
+    """Return CRC-32C of what decides what the elements of an array are.
+
+    Parameters
+    ----------
+    document : mapping
+        ``zarr.json`` or ``.zarray``.
+    attributes : mapping
+        The array's attributes; those that do not matter are left out.
+    dims : iterable of str
+        Dimensions, by ``_ARRAY_DIMENSIONS``.
+    """
+    return _crc(
+        {
+            "document": {k: v for k, v in document.items() if k not in _IDLE},
+            "attributes": {k: attributes[k] for k in _DECISIVE if k in attributes},
+            "dims": list(dims),
+        }
+    )
+
+
+def sealed(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a group with the checksum of themselves."""
+    own = {k: v for k, v in attributes["cfagg"].items() if k != "crc"}
+    return {**attributes, "cfagg": {**own, "crc": _seal(attributes)}}
+
+
+def is_sealed(attributes: Mapping[str, Any]) -> bool:
+    """Return whether the attributes of a group are those that were written."""
+    own = attributes.get("cfagg")
+    return isinstance(own, Mapping) and own.get("crc") == _seal(attributes)
+
+
+def _seal(attributes: Mapping[str, Any]) -> int:
+    own = {k: v for k, v in attributes["cfagg"].items() if k != "crc"}
+    return _crc({"group": attributes.get("_ACCUMULATION_GROUP"), "cfagg": own})
+
+
+def canonical(value: Any) -> str:
+    """Return a JSON value as text that does not depend on the order of keys.
+
+    >>> canonical({"b": [1, 2.5], "a": None})
+    '{"a":null,"b":[1,2.5]}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _crc(value: Any) -> int:
+    return crc32c(canonical(value).encode())

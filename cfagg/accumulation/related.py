@@ -1,0 +1,238 @@
+"""Other arrays of the store on which answers depend: coordinates, and what weights are made from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.horizontal import role_of
+from cfagg.accumulation.integrity import canonical
+from cfagg.accumulation.settling import settled, write_back
+from cfagg.conventions.accumulation_model import Table
+from cfagg.conventions.accumulation_record import Related
+from cfagg.errors import CfaggError, Problem, StaleError
+from cfagg.zarrs import ZarrArray, compare, object_checksum, open_array, stamps
+from cfagg.zarrs.metadata import current_signature
+
+__all__ = [
+    "Neighbour",
+    "description_of",
+    "differences_of",
+    "encoding_of",
+    "find_neighbours",
+    "label_of",
+    "neighbours_of",
+    "table_of",
+]
+
+Int64 = npt.NDArray[np.int64]
+
+#: Attributes of a coordinate, or of weights, that change what its values mean.
+_DECISIVE = (
+    "units", "calendar", "standard_name", "bounds", "_FillValue", "missing_value", "scale_factor", "add_offset",
+    "_Unsigned", "dtype", "valid_min", "valid_max", "valid_range",
+)  # fmt: skip
+
+#: Parts of metadata that are looked at otherwise, or do not matter.
+_IDLE = ("attributes", "consolidated_metadata", "dimension_names", "node_type", "storage_transformers")
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbour:
+    """A related array as it is in the store.
+
+    Parameters
+    ----------
+    path, use : str
+        As of `Related`.
+    array : ZarrArray or None
+        The array; `None` where there is none, so that something else is used in its place.
+    stamps : int64 array, shape (objects, 4)
+        Stamps of its objects at one moment; none where they were not asked for.
+    """
+
+    path: str
+    use: str
+    array: ZarrArray | None
+    stamps: Int64
+
+    @property
+    def record(self) -> Related:
+        """What a group keeps of it, besides the stamps."""
+        if self.array is None:
+            return Related(self.path, self.use, Table(), 0)
+        return Related(self.path, self.use, description_of(self.array), self.array.objects.size)
+
+    def current(self, store: str) -> Neighbour:
+        """Return it as it is now; the same where its metadata are."""
+        if self.array is None:
+            return self if _opened(store, self.path) is None else _neighbour(store, self.path, self.use, look=False)
+        if current_signature(self.array) == self.array.signature:
+            return self
+        return _neighbour(store, self.path, self.use, look=False)
+
+    def unchanged(self, store: str) -> None:
+        """Refuse what was written since its stamps were taken.
+
+        Raises
+        ------
+        StaleError
+            It was.
+        """
+        now = self.current(store)
+        if now is not self or (self.array is not None and compare(self.stamps, stamps(self.array))):
+            raise StaleError(f"{store}: {self.path!r} was written while the array was accumulated; run again")
+
+
+def encoding_of(array: ZarrArray, weights: str | None) -> Table[str, str]:
+    """Return what of an array's metadata decides which values its stored bytes are; its grid apart.
+
+    Parameters
+    ----------
+    array : ZarrArray
+        The array.
+    weights : str or None
+        Where weights are from; areas depend on an attribute.
+    """
+    document = array.document
+    names = ("zarr_format", "data_type", "dtype", "fill_value", "codecs", "compressor", "filters", "order")
+    out = {name: canonical(document[name]) for name in names if name in document}
+    out["chunk_keys"] = canonical([array.prefix, array.separator])
+    if weights == "area":
+        out["cell_measures"] = canonical(array.attributes.get("cell_measures"))
+    return Table(out)
+
+
+def description_of(array: ZarrArray) -> Table[str, str]:
+    """Return what of the metadata of a related array decides its values and their meaning."""
+    out = {name: canonical(value) for name, value in array.document.items() if name not in _IDLE}
+    out["dims"] = canonical(list(array.dims))
+    out |= {name: canonical(array.attributes[name]) for name in _DECISIVE if name in array.attributes}
+    return Table(out)
+
+
+def find_neighbours(source: ZarrArray, weights: Any) -> tuple[Neighbour, ...]:
+    """Return the related arrays of an array that is going to be accumulated, with their stamps.
+
+    To be called before any of them is read, so that what is written meanwhile is found (`Neighbour.unchanged`).
+
+    Parameters
+    ----------
+    source : ZarrArray
+        The array.
+    weights : object
+        As of `accumulate`.
+    """
+    uses = dict.fromkeys(_coordinates(source), "coordinate")
+    if isinstance(weights, str):
+        for path in _areas(source) if weights == "area" else _variable(source, weights):
+            uses[path] = "weights"
+    measured = weights == "area" if isinstance(weights, str) else False
+    return tuple(
+        _neighbour(source.store, path, use, look=True)
+        for path, use in uses.items()
+        if _opened(source.store, path) is not None or (measured and path in _measures(source))
+    )
+
+
+def neighbours_of(store: str, related: Sequence[Related]) -> tuple[Neighbour, ...]:
+    """Return the related arrays that an accumulation names, as they are now, without stamps."""
+    return tuple(_neighbour(store, r.path, r.use, look=False) for r in related)
+
+
+def table_of(neighbours: Sequence[Neighbour]) -> Int64:
+    """Return stamps and checksums of all objects of related arrays, one row each.
+
+    Raises
+    ------
+    FragmentReadError
+        One cannot be read.
+    """
+    rows = [np.column_stack([n.stamps, _checksums(n.array)]) for n in neighbours if n.array is not None]
+    return np.concatenate([np.empty((0, 5), np.int64), *rows])
+
+
+def _checksums(array: ZarrArray) -> Int64:
+    write_back(array)
+    found = (object_checksum(array, held) for held in np.ndindex(array.objects.matrix_shape))
+    return np.array([0 if f is None else f[1] for f in found], np.int64)
+
+
+def differences_of(neighbour: Neighbour, then: Related) -> list[Problem]:
+    """Return what is described in another way than when the accumulation was built."""
+    where = label_of(then)
+    if neighbour.array is None:
+        return [Problem(where, "no longer stored")] if then.description else []
+    if not then.description:
+        return [Problem(where, "made since; weights would be taken from it")]
+    now = neighbour.record
+    names = dict.fromkeys([*then.description, *now.description])
+    return [
+        Problem(where, f"{name} was {then.description.get(name, 'absent')}, now {now.description.get(name, 'absent')}")
+        for name in names
+        if then.description.get(name) != now.description.get(name)
+    ]
+
+
+def label_of(related: Related) -> str:
+    """Return what a related array is, in words."""
+    return f"{'coordinate' if related.use == 'coordinate' else 'weights from'} {related.path!r}"
+
+
+def _neighbour(store: str, path: str, use: str, *, look: bool) -> Neighbour:
+    array = _opened(store, path)
+    return Neighbour(path, use, array, np.empty((0, 4), np.int64) if array is None or not look else settled(array))
+
+
+def _opened(store: str, path: str) -> ZarrArray | None:
+    """Return an array of any type; `None` where there is none that can be understood."""
+    try:
+        return open_array(store, path, any_type=True)
+    except CfaggError:
+        return None
+
+
+def _beside(source: ZarrArray, name: str) -> str:
+    parent = source.path.rpartition("/")[0]
+    return f"{parent}/{name}" if parent else name
+
+
+def _coordinates(source: ZarrArray) -> list[str]:
+    """Return paths where coordinates of an array may be: those of its dimensions, and those that it names."""
+    named = source.attributes.get("coordinates")
+    names = dict.fromkeys([*source.dims, *(named.split() if isinstance(named, str) else [])])
+    return [_beside(source, name) for name in names if name != source.name]
+
+
+def _variable(source: ZarrArray, name: str) -> list[str]:
+    paths = dict.fromkeys([_beside(source, name), name])
+    return [path for path in paths if _opened(source.store, path) is not None][:1]
+
+
+def _measures(source: ZarrArray) -> list[str]:
+    """Return the path of the variable that is said to hold the areas of cells, there or not."""
+    measures: Mapping[str, str] = dict(
+        re.findall(r"(\w+)\s*:\s*(\S+)", str(source.attributes.get("cell_measures", "")))
+    )
+    return [_beside(source, measures["area"])] if "area" in measures else []
+
+
+def _areas(source: ZarrArray) -> list[str]:
+    """Return what areas of cells may be made from: the variable that holds them, else coordinates and their bounds."""
+    found = _measures(source)
+    if found and _opened(source.store, found[0]) is not None:
+        return found
+    for d in source.dims:
+        coordinate = _opened(source.store, _beside(source, d))
+        if coordinate is None or role_of(coordinate) is None:
+            continue
+        found.append(coordinate.path)
+        bounds = coordinate.attributes.get("bounds")
+        if isinstance(bounds, str) and _opened(source.store, _beside(source, bounds)) is not None:
+            found.append(_beside(source, bounds))
+    return found

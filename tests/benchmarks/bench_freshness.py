@@ -1,0 +1,56 @@
+"""The proof of freshness: processor time of looking at every stored object on which an answer depends."""
+
+from __future__ import annotations
+
+import tempfile
+
+import numpy as np
+import zarr
+
+import cfagg
+from cfagg.accumulation.freshness import check
+from cfagg.accumulation.request import Request
+from cfagg.accumulation.runs import Runs
+from tests.benchmarks.table import Row, clock
+
+#: Microseconds of processor time that one object may cost.
+BAR = 5.0
+
+#: Numbers of objects.
+COUNTS = (292, 2_920, 20_000, 100_000)
+
+
+def rows(small: bool) -> list[Row]:
+    """Return the cost of the check of all objects of stores of several sizes, and of a whole answer."""
+    return [row for count in (COUNTS[:1] if small else COUNTS) for row in _rows(count)]
+
+
+def _rows(count: int) -> list[Row]:
+    with tempfile.TemporaryDirectory() as folder:
+        shape = (count // 4, 2, 2)
+        made = zarr.create_array(
+            folder,
+            name="x",
+            shape=shape,
+            chunks=(1, 1, 1),
+            dtype="f4",
+            compressors=None,
+            dimension_names=["t", "y", "x"],
+        )
+        made[...] = np.random.default_rng(0).normal(280, 1, shape)
+        cfagg.accumulate(folder, "x", dims=["t"], statistics="none")
+        acc = cfagg.open_accumulated(folder, "x")
+        trusting = cfagg.open_accumulated(folder, "x", trust_for=3600)
+        group = acc.group.asked()
+        whole = Request({a: Runs.whole(n) for a, n in enumerate(shape)}).resolve(shape)
+        looking, answer, trusted = clock(
+            lambda: check(group, whole), lambda: acc.mean("t"), lambda: trusting.mean("t"), runs=5
+        )
+    each = looking / count * 1e6
+    return [
+        Row(f"freshness: look at {count:,} objects", each, BAR, f"{BAR:g} µs an object", BAR / each, 1.0, "µs"),
+        Row(
+            f"freshness: mean of {count:,} chunks, trust_for", trusted * 1e3, answer * 1e3, "without trust_for",
+            answer / trusted, None, "ms",
+        ),
+    ]  # fmt: skip
