@@ -159,7 +159,10 @@ class Stand:
         lines = [line for line in outcome.said.splitlines() if not line.startswith(("note", "warning: "))]
         bug = "unexpected" in outcome.said or "Traceback" in outcome.said
         if bug or (
-            outcome.status == 2 and not mute and not any("error: " in line or "not checked: " in line for line in lines)
+            outcome.status == 2
+            and self.writer.says
+            and not mute
+            and not any("error: " in line or "not checked: " in line for line in lines)
         ):
             return f"{inject}: status {outcome.status} said {outcome.said[-400:]!r}"
         if outcome.status == 0:
