@@ -24,7 +24,7 @@ import numpy as np
 
 from cfagg.accumulation.arrays import WeightField
 from cfagg.accumulation.foreign_arrays import Samples, StoredSums, newest, read_stored_sums
-from cfagg.accumulation.foreign_check import Terms, check_sums, holds
+from cfagg.accumulation.foreign_check import Terms, check_sums, holds, lacks_any
 from cfagg.accumulation.foreign_deltas import has_deltas, stored_type
 from cfagg.accumulation.foreign_weights import find_coordinate, find_latitude
 from cfagg.accumulation.group import Group, command
@@ -99,6 +99,11 @@ def open_foreign(source: ZarrArray, path: str, attributes: Mapping[str, Any], id
     remarks = [*_remarks(source, mask, meaning, weights, generated), *_roundings(source, found, samples)]
     if samples and newest(source) > max(newest(found[c].arrays.data) for c in samples):
         remarks.insert(0, "some of the data were written after the sums")
+    bare = [c for c in samples if found[c].arrays.weights is None]
+    if bare and (why := _may_lack_any(source, meaning, mask)):
+        problems += [Problem("+".join(c), f"sums of the data without _WEIGHTS, {why}") for c in bare]
+        samples = {c: places for c, places in samples.items() if c not in bare}
+        bare = []
     if samples and mask != meaning.mask and (counted := _counts_missing(source, meaning, mask)):
         problems.append(Problem("missing values", counted))
         samples = {}
@@ -126,7 +131,7 @@ def open_foreign(source: ZarrArray, path: str, attributes: Mapping[str, Any], id
         mask=mask,
         weights=weights,
         kind="int64" if kinds <= set("iu") else "float64",
-        complete=False,
+        complete=bool(bare),
         extra=None,
         stamps=None,
         foreign="; ".join([_UNSURE, *remarks]),
@@ -218,6 +223,16 @@ def _counts_missing(source: ZarrArray, meaning: Meaning, counted: MaskRecord) ->
         f"every cell not below the fill value {fill} was counted as data, also missing ones ({what}); whether "
         f"there are any was not looked up in {source.size * source.dtype.itemsize / 2**30:.1f} GiB"
     )
+
+
+def _may_lack_any(source: ZarrArray, meaning: Meaning, mask: MaskRecord) -> str | None:
+    """Return why it is not known that nothing is missing; only then sums without counts give means."""
+    if source.dtype.kind in "biu" and mask == MaskRecord(unsigned=mask.unsigned):
+        return None
+    if source.size * source.dtype.itemsize > _SCANNED:
+        size = source.size * source.dtype.itemsize / 2**30
+        return f"and whether any value is missing was not looked up in {size:.1f} GiB"
+    return "and values are missing" if lacks_any(source, meaning.dtype, mask) else None
 
 
 def _remarks(

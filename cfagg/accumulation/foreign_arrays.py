@@ -35,25 +35,27 @@ def read_stored_sums(
     """Return the arrays of one combination and where their samples may be, or note why they cannot be used."""
     label = "+".join(combination)
     data_name = names.weighted if weighted else names.unweighted
-    if data_name is None or names.weights is None:
+    if data_name is None or (names.weights is None and weighted):
         kinds = f"{'_DATA_WEIGHTED' if weighted else '_DATA_UNWEIGHTED'} and _WEIGHTS"
         problems.append(Problem(label, f"{kinds} expected, found {' and '.join(names.as_dict())}"))
         return None
     before = len(problems)
-    data, counts = (_open(source, path, combination, name, problems) for name in (data_name, names.weights))
-    if data is None or counts is None or len(problems) > before:
+    data = _open(source, path, combination, data_name, problems)
+    counts = None if names.weights is None else _open(source, path, combination, names.weights, problems)
+    if data is None or len(problems) > before:
         return None
-    strides = [parse_array({**a.attributes, "_ARRAY_DIMENSIONS": list(a.dims)}).stride for a in (data, counts)]
-    if data.dims != counts.dims or data.shape != counts.shape or strides[0] != strides[1]:
+    arrays = [a for a in (data, counts) if a is not None]
+    strides = [parse_array({**a.attributes, "_ARRAY_DIMENSIONS": list(a.dims)}).stride for a in arrays]
+    if counts is not None and (data.dims != counts.dims or data.shape != counts.shape or strides[0] != strides[1]):
         problems.append(
-            Problem(names.weights, f"dimensions {counts.dims}, shape {counts.shape} and strides {strides[1]}, not "
+            Problem(counts.name, f"dimensions {counts.dims}, shape {counts.shape} and strides {strides[1]}, not "
                     f"{data.dims}, {data.shape} and {strides[0]} as of {data_name!r}")
         )  # fmt: skip
         return None
-    if weighted and not data.dtype.kind == counts.dtype.kind == "f":
+    if weighted and any(a.dtype.kind != "f" for a in arrays):
         problems.append(Problem(label, f"weighted sums that were cut to whole numbers ({data.dtype.name}): no use"))
         return None
-    for array, least, most in ((data, *_bounds(source.dtype)), (counts, 0, 1)):
+    for array, (least, most) in zip(arrays, (_bounds(source.dtype), (0, 1)), strict=False):
         if not _holds(array.dtype, least * source.size, most * source.size):
             found = f"sums that {array.dtype.name} may not hold: an overflow would not show"
             problems.append(Problem(array.name, found))
@@ -62,7 +64,7 @@ def read_stored_sums(
     places = _places(source, axes, data, strides[0], problems)
     if places is None:
         return None
-    for array in (data, counts):
+    for array in arrays:
         if absent := int((stamps(array)[:, 0] < 0).sum()):
             found = f"{absent} of {array.objects.size} chunks are absent: never written, or zeros"
             problems.append(Problem(array.name, found))

@@ -23,7 +23,7 @@ from cfagg.kernels.cumulative_mask import Mask
 from cfagg.zarrs.chunks import read_box
 from cfagg.zarrs.metadata import ZarrArray
 
-__all__ = ["Mismatch", "Terms", "check_sums", "holds", "read_region", "valid_cells"]
+__all__ = ["Mismatch", "Terms", "check_sums", "holds", "lacks_any", "read_region", "valid_cells"]
 
 Array = npt.NDArray[Any]
 Range = tuple[int, int]
@@ -240,6 +240,23 @@ def _pieces(
     for place in np.ndindex(*map(len, touched)):
         chosen = [along[k] for along, k in zip(touched, place, strict=True)]
         yield tuple(c[0] for c in chosen), tuple(c[1] for c in chosen), tuple(c[2] for c in chosen)
+
+
+def lacks_any(source: ZarrArray, dtype: np.dtype[Any], mask: MaskRecord) -> bool:
+    """Return whether any cell is missing; reads all of the data.
+
+    Parameters
+    ----------
+    source, dtype
+        As of `holds`.
+    mask : MaskRecord
+        Which cells are missing.
+    """
+    for index in np.ndindex(source.grid.matrix_shape):
+        values = read_region(source, source.grid.extent(index)).view(dtype)
+        if not valid_cells(values, mask).all():
+            return True
+    return False
 
 
 def holds(source: ZarrArray, dtype: np.dtype[Any], counted: MaskRecord, declared: MaskRecord) -> bool:

@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from cfagg.accumulation.adding import Sum
 from cfagg.accumulation.arrays import read_stored
+from cfagg.accumulation.foreign_deltas import stored_type
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.planner import Plan, Reading
 from cfagg.accumulation.split import Fold
@@ -42,6 +43,9 @@ TOLERANCE = 2.0**-30
 
 #: What the sum of the values may take of it, and as much that of the weights.
 _PART = TOLERANCE / 2
+
+#: Sums of other writers are used where rounding is known to take no more than this part of an answer.
+_FOREIGN = 2.0**-4
 
 #: Rounding of float64.
 _UNIT = 2.0**-53
@@ -74,7 +78,7 @@ class Proof:
     @property
     def needed(self) -> bool:
         """Whether anything could be wrong: sums of integers are exact, and so is what is read cell by cell."""
-        return self.group.extra is not None and self.group.kind != "int64" and bool(self.sums)
+        return self.group.kind != "int64" and bool(self.sums)
 
     @property
     def largest(self) -> float:
@@ -105,6 +109,8 @@ class Proof:
         weight, count : array, optional
             Sums of weights, and numbers of cells, as far as they are known.
         """
+        if self.group.extra is None:
+            return self._catastrophic(found, total, weight)
         sums = sum(found.peaks.get(id(r), 0.0) * self._reach(r) for r in self.sums)
         size = np.abs(total.astype(np.float64, copy=False))
         if weight is not None and self.small:
@@ -116,6 +122,21 @@ class Proof:
         if count is None and weight is not None and weight.dtype.kind == "i":
             count = weight
         return bad if count is None else bad & (count > 0)
+
+    def _catastrophic(self, found: Sum, total: Array, weight: Array | None) -> Array:
+        """Return which answers from sums of another writer may be no more than what rounding left of them.
+
+        How such sums were added up is not known, so no more than this can be said.
+        """
+        bad = np.zeros(total.shape, bool)
+        for readings, values in ((self.sums, total), (self.weights, weight)):
+            if not readings or values is None:
+                continue
+            types = [stored_type(r.array) for r in readings]
+            unit = max((float(np.finfo(t).eps) for t in types if t.kind == "f"), default=0.0)
+            sums = sum(found.peaks.get(id(r), 0.0) * self._reach(r) for r in readings)
+            bad |= ~(np.abs(values) * _FOREIGN >= self._rounding(sums, readings) / _UNIT * unit)
+        return bad & (weight > 0) if weight is not None and weight.dtype.kind == "i" else bad
 
     def _error(self, sums: float) -> float:
         """Return a bound of the error of sums of values, made of stored sums of this magnitude together."""

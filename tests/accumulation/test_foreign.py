@@ -499,13 +499,46 @@ def test_real_numbers_in_double_precision_need_no_remark_on_rounding(tmp_path):
     assert_sums_agree(group, values, np.ones(values.shape), np.ones(values.shape, bool), rtol=1e-12, count=9)
 
 
-def test_kinds_of_sums_that_do_not_suffice_are_named(tmp_path):
-    values = np.random.default_rng(0).random((43, 18)).astype("f4")
-    write_by_the_text(tmp_path / "s.zarr", values, "f8")
-    path = tmp_path / "s.zarr" / "variable_accumulation_group" / "zarr.json"
+def without_weights(store):
+    """Leave the names of the counts out of a group."""
+    path = store / "variable_accumulation_group" / "zarr.json"
     document = json.loads(path.read_text())
-    del document["attributes"]["_ACCUMULATION_GROUP"]["time"]["_WEIGHTS"]
+    tree = document["attributes"]["_ACCUMULATION_GROUP"]["time"]
+    del tree["_WEIGHTS"]
+    del tree["x"]["_WEIGHTS"]
     path.write_text(json.dumps(document))
-    group, message = opened(tmp_path / "s.zarr")
-    assert list(group.sums) == [("time", "x")]
-    assert "left out: time: _DATA_UNWEIGHTED and _WEIGHTS expected, found _DATA_UNWEIGHTED" in message
+
+
+@pytest.mark.parametrize("dtype", ["i2", "f4"])
+def test_sums_without_counts_are_used_where_nothing_is_missing(tmp_path, dtype):
+    values = (np.random.default_rng(0).random((43, 18)) * 100).astype(dtype)
+    write_by_the_text(tmp_path / "s.zarr", values, "i8" if dtype == "i2" else "f8")
+    without_weights(tmp_path / "s.zarr")
+    group, _ = opened(tmp_path / "s.zarr")
+    assert list(group.sums) == [("time",), ("time", "x")]
+    assert_sums_agree(group, values, np.ones(values.shape), np.ones(values.shape, bool), rtol=1e-12, count=9)
+
+
+def test_sums_without_counts_are_of_no_use_where_values_are_missing(tmp_path):
+    values = np.random.default_rng(0).random((43, 18))
+    values[40, 3] = np.nan
+    write_by_the_text(tmp_path / "s.zarr", values, "f8", valid=~np.isnan(values))
+    without_weights(tmp_path / "s.zarr")
+    assert refused(tmp_path / "s.zarr")[0] == "time: sums of the data without _WEIGHTS, and values are missing"
+
+
+def test_sums_without_counts_are_of_no_use_where_that_is_not_looked_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(foreign, "_SCANNED", 0)
+    values = np.random.default_rng(0).random((43, 18))
+    write_by_the_text(tmp_path / "s.zarr", values, "f8")
+    without_weights(tmp_path / "s.zarr")
+    assert "was not looked up" in refused(tmp_path / "s.zarr")[0]
+
+
+def test_answers_that_are_lost_in_sums_of_others_are_read_from_the_cells(tmp_path):
+    values = np.full((43, 18), 1e-3)
+    values[:5] = 1e16
+    write_by_the_text(tmp_path / "s.zarr", values, "f8", stride=1)
+    group, _ = opened(tmp_path / "s.zarr")
+    total, count = sums(group, Request({0: Runs([9], [41], [0])}, {1: slice(None)}))
+    np.testing.assert_allclose(total / count, 1e-3, rtol=1e-12)
