@@ -32,6 +32,7 @@ def check(
     allow: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     select: str | Iterable[str] = (),
     ignore: str | Iterable[str] = (),
+    timeout: float | None = None,
     tables: Mapping[str, str | os.PathLike[str]] | None = None,
     config: str | os.PathLike[str] | None = None,
     jobs: int = 1,
@@ -53,6 +54,8 @@ def check(
         Places that references may lead to, beside the dataset's own directory.
     select, ignore : str or list of str
         Codes of rules or their beginnings: run only these, or not these.  The longer beginning counts.
+    timeout : float, optional
+        Seconds that a server may take for one request (30), and ten times as many for all of a dataset.
     tables : mapping, optional
         Files that replace the packed tables: ``standard_names``, ``area_types``, ``regions``.
     config : path, optional
@@ -94,6 +97,7 @@ def check(
         allow=_texts(allow),
         select=_texts(select),
         ignore=_texts(ignore),
+        timeout=timeout,
         tables={name: Path(path) for name, path in (tables or {}).items()},
     )
     if not several:

@@ -25,6 +25,8 @@ class Options:
         Places that references may lead to, beside the dataset's own.
     select, ignore : tuple of str
         Codes of rules or their beginnings: only these, and not these.
+    timeout : float, optional
+        Seconds that a server may take for one request; ten times as many for all of a dataset.
     tables : mapping of str to Path
         Files that replace the packed tables: ``standard_names``, ``area_types``, ``regions``.
     """
@@ -35,6 +37,7 @@ class Options:
     allow: tuple[str, ...] = ()
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    timeout: float | None = None
     tables: Mapping[str, Path] = field(default_factory=dict)
 
     def chooses(self, code: str) -> bool:

@@ -68,6 +68,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="let references lead to files at or below PATH; may be repeated",
     )
     what.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=_seconds,
+        help="let a server take so long for one request, and ten times as long for a dataset (default: 30)",
+    )
+    what.add_argument(
         "--select", metavar="CODES", type=_codes, action="append", help="only rules whose codes begin so, as UNI,TIM"
     )
     what.add_argument(
@@ -108,6 +114,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _codes(text: str) -> list[str]:
     """Return the codes of ``--select`` and ``--ignore``."""
     return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return value
 
 
 def _jobs(text: str) -> int:
@@ -224,6 +240,7 @@ class Chosen:
                 "allow": tuple(args.allow),
                 "select": tuple(code for codes in args.select or () for code in codes),
                 "ignore": tuple(code for codes in args.ignore or () for code in codes),
+                "timeout": args.timeout,
                 "tables": _tables(args),
             }
             # The settings are kept, so that the identity stays theirs.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,6 +21,9 @@ __all__ = ["RemoteFile", "open_url"]
 
 #: Bytes of one request, of the longest header and of everything that is read of one file for its metadata.
 _BLOCK, _HEADER, _MOST = 1 << 16, 1 << 26, 1 << 29
+
+#: Seconds that a server may take for one request, and how many times as long for a whole dataset.
+_WAIT, _WAITS = 30.0, 10
 
 #: Bytes of the longest text in CDL.
 _CDL = 1 << 24
@@ -42,8 +46,6 @@ def open_url(url: str, options: Options) -> Dataset:
     AccessError
         If it may not be read, or lies elsewhere.
     """
-    from cfagg.observations.source import make_source
-
     scheme = url.partition("://")[0].lower()
     if scheme not in ("http", "https", "s3"):
         raise SourceError(
@@ -57,10 +59,54 @@ def open_url(url: str, options: Options) -> Dataset:
     home, _, name = trimmed.rpartition("/")
     looks_like_store = url.endswith("/") or name.lower().endswith(".zarr") or home.endswith("/")
     if not looks_like_store:
-        file = _file(make_source(home, None, options.allow), unquote(name), url)
+        file = _file(_Patient(home, options), unquote(name), url)
         if file is not None:
             return _open_file(file, url)
-    return _store(make_source(trimmed, None, options.allow), url)
+    return _store(_Patient(trimmed, options), url)
+
+
+class _Patient:
+    """A place on another machine that has to answer in time: each request, and all of them together.
+
+    Parameters
+    ----------
+    url : str
+        The place.
+    options : Options
+        ``timeout`` and ``allow``.
+    """
+
+    def __init__(self, url: str, options: Options) -> None:
+        from cfagg.observations.source import make_source
+
+        wait = options.timeout or _WAIT
+        self.path = url
+        self._source = make_source(url, {"timeout": wait, "deadline": wait}, options.allow)
+        self._most = _WAITS * wait
+        self._until = time.monotonic() + self._most
+
+    def read(self, key: str) -> bytes | None:
+        """Return all bytes of an object, `None` where there is none."""
+        found: bytes | None = self._in_time().read(key)
+        return found
+
+    def read_range(self, key: str, start: int, count: int) -> bytes:
+        """Return `count` bytes of an object."""
+        found: bytes = self._in_time().read_range(key, start, count)
+        return found
+
+    def read_edge(self, key: str, count: int) -> tuple[bytes, int] | None:
+        """Return the first bytes of an object and its size, `None` where there is none."""
+        found: tuple[bytes, int] | None = self._in_time().read_edge(key, count)
+        return found
+
+    def _in_time(self) -> Any:
+        if time.monotonic() > self._until:
+            raise FragmentReadError(
+                f"{self.path} cannot be read within {self._most:g} s: the server is too slow; copy the dataset to this "
+                "machine, or give a longer timeout"
+            )
+        return self._source
 
 
 def _store(remote: Any, url: str) -> Dataset:

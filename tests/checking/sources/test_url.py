@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import socket
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +14,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import cfagg
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
+from cfagg.cli.main import main
 from cfagg.errors import AccessError, CfaggError, SourceError
 from tests.checking.sources.seen import seen
 from tests.checking.writing import write_cdl
@@ -118,3 +124,56 @@ def test_a_url_of_a_file_is_its_path(tmp_path: Path) -> None:
     write_cdl(CDL, tmp_path / "a b.nc")
     with open_dataset(f"file://{tmp_path}/a%20b.nc#mode=bytes") as dataset:
         assert len(dataset.variables) == 2
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """A server that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("name", ["a.nc", "a.zarr"])
+def test_a_server_that_says_nothing_is_given_up_in_time(silent: str, name: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(CfaggError, match=rf"{re.escape(silent)}/{name}.* cannot be read within 0.5 s"):
+        cfagg.check(f"{silent}/{name}", timeout=0.5)
+    assert time.monotonic() - start < 10
+
+
+def test_the_command_says_that_a_server_says_nothing(silent: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--timeout", "0.5", f"{silent}/a.nc"]) == 2
+    assert "cannot be read within 0.5 s" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("rule", ["drip", "drip headers", "hang up", "cut", 500, 503])
+def test_a_server_that_misbehaves_all_the_time_is_given_up_in_time(tmp_path: Path, rule: Any) -> None:
+    write_cdl(CDL, tmp_path / "a.nc", "NETCDF4")
+    start = time.monotonic()
+    with served(tmp_path) as server:
+        server.rules["a.nc"] = [rule] * 1000
+        with pytest.raises(CfaggError, match=re.escape(server.url)):
+            cfagg.check(f"{server.url}/a.nc", timeout=1)
+    assert time.monotonic() - start < 20
+
+
+def test_a_server_that_redirects_in_circles_is_given_up(tmp_path: Path) -> None:
+    with served(tmp_path) as server:
+        server.rules["a.nc"] = [f"{server.url}/a.nc"] * 1000
+        with pytest.raises(CfaggError, match="redirects in a circle"):
+            cfagg.check(f"{server.url}/a.nc")
+        assert len(server.seen) < 20
+
+
+def test_all_requests_for_a_dataset_together_end_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cfagg.checking.sources import url
+
+    monkeypatch.setattr(url, "_WAITS", 0)
+    with served(tmp_path) as server, pytest.raises(CfaggError, match=r"the server is too slow; copy"):
+        cfagg.check(f"{server.url}/a.nc", timeout=1e-3)
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "a"])
+def test_a_time_that_is_none_is_an_error_of_use(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--timeout", seconds, "a.nc"]) == 2
+    assert "is not a number of seconds above 0" in capsys.readouterr().err
