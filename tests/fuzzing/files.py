@@ -255,7 +255,7 @@ for _way in WAYS:
     _register(_way, "HDF5", hdf5_seeds, pending=_way in ("read", "convert"))
 
 
-@target("CDL", seeds=lambda: CDL, tokens=_TOKENS, pending=True)
+@target("CDL", seeds=lambda: CDL, tokens=_TOKENS)
 def cdl(text: str) -> None:
     from cfagg.checking.sources.cdl import parse_cdl
 
@@ -265,7 +265,7 @@ def cdl(text: str) -> None:
                 variable.read(tuple(slice(0, n, 1) for n in variable.shape))
 
 
-@target("check --data CDL", seeds=lambda: CDL, tokens=_TOKENS, share=0.2, pending=True)
+@target("check --data CDL", seeds=lambda: CDL, tokens=_TOKENS, share=0.2)
 def checked_cdl(text: str) -> None:
     raw = text.encode("utf-8", "surrogatepass")
     check(stored(raw, ".cdl"), data=True)

@@ -8,35 +8,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from math import prod
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.missing import WRITTEN_FILLS
-from cfagg.checking.model import AttributeValue, Dataset, Dimension, Group, Kind, Variable
+from cfagg.checking.model import AttributeValue, Dataset, Dimension, Group, Variable
 from cfagg.checking.sources.aggregation import aggregated
+from cfagg.checking.sources.cdl_literals import TYPES, Token, kind_of, number, text_of, unquoted
 from cfagg.errors import LimitError, SourceError
 
 __all__ = ["parse_cdl"]
 
-#: CDL type -> NumPy type.
-_TYPES = {
-    "char": "S1", "byte": "i1", "ubyte": "u1", "short": "i2", "ushort": "u2", "int": "i4", "long": "i4", "uint": "u4",
-    "int64": "i8", "uint64": "u8", "float": "f4", "real": "f4", "double": "f8", "string": "O",
-}  # fmt: skip
-
-#: Ends of numbers in CDL -> NumPy type.
-_SUFFIXES = {
-    "b": "i1", "ub": "u1", "s": "i2", "us": "u2", "": "i4", "l": "i4", "u": "u4", "ul": "u4", "ll": "i8", "ull": "u8",
-    "f": "f4", "d": "f8",
-}  # fmt: skip
-
 #: Values that netCDF puts where there is none, by NumPy type.
 _FILLS: dict[str, Any] = {**WRITTEN_FILLS, "S1": b"\0", "O": ""}
 
-#: More values than this are not a test or a report of a fault.
-_LIMIT = 1 << 22
+#: More values, and groups within groups, than these are not a test or a report of a fault.
+_LIMIT, _DEEPEST = 1 << 22, 100
 
 _TOKEN = re.compile(
     r"""
@@ -50,14 +39,6 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
-
-
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    line: int
 
 
 def parse_cdl(text: str, source: str = "CDL text") -> Dataset:
@@ -91,7 +72,7 @@ class _Parser:
         self._ahead = next(self._tokens)
         self._values: dict[int, npt.NDArray[Any]] = {}
 
-    def _scan(self, text: str) -> Iterator[_Token]:
+    def _scan(self, text: str) -> Iterator[Token]:
         at, line = 0, 1
         while at < len(text):
             match = _TOKEN.match(text, at)
@@ -99,16 +80,45 @@ class _Parser:
                 raise SourceError(f"{self._source}, line {line}: {text[at : at + 20]!r} is not CDL")
             kind = match.lastgroup or ""
             if kind != "space":
-                yield _Token(kind, match[0], line)
+                yield Token(kind, match[0], line)
             line += match[0].count("\n")
             at = match.end()
         while True:
-            yield _Token("end", "the end", line)
+            yield Token("end", "the end", line)
 
     def _fail(self, wanted: str) -> NoReturn:
         raise SourceError(f"{self._source}, line {self._ahead.line}: {self._ahead.text!r} where {wanted} is expected")
 
-    def _next(self) -> _Token:
+    def _wrong(self, line: int, problem: str) -> NoReturn:
+        raise SourceError(f"{self._source}, line {line}: {problem}")
+
+    def _literal(self, token: Token) -> tuple[int | float, str]:
+        """Return the value of a number and its NumPy type."""
+        try:
+            value, dtype = number(token.text)
+        except ValueError:  # more digits than Python takes
+            value, dtype = 2**65, "i8"
+        if isinstance(value, int) and not -(2**63) <= value < 2**64:
+            self._wrong(token.line, f"{token.text[:30]} is out of the range of any type")
+        return value, dtype
+
+    def _stored(self, values: list[Any], dtype: np.dtype[Any] | str, line: int, name: str) -> npt.NDArray[Any]:
+        """Return numbers in a type: integers lose the bits that it has no room for, as those of ``ncgen`` do."""
+        wanted = np.dtype(dtype)
+        if wanted.kind == "f":
+            with np.errstate(over="ignore"):
+                return np.array(values, "f8").astype(wanted)
+        if wanted.kind not in "iu":
+            self._wrong(line, f"a number for {name!r}, which holds characters")
+        bits = 8 * wanted.itemsize
+        whole = []
+        for value in values:
+            if isinstance(value, float) and not -(2.0**63) <= value < 2.0**64:
+                self._wrong(line, f"{value!r} for {name!r}, which holds integers")
+            whole.append(int(value) & (1 << bits) - 1)
+        return np.array(whole, f"u{wanted.itemsize}").view(f"i{wanted.itemsize}" if wanted.kind == "i" else wanted)
+
+    def _next(self) -> Token:
         token, self._ahead = self._ahead, next(self._tokens)
         return token
 
@@ -131,7 +141,8 @@ class _Parser:
     def dataset(self) -> Dataset:
         if not self._take("netcdf"):
             self._fail("'netcdf'")
-        self._name()
+        if self._ahead.text != "{":
+            self._name()
         root = Group()
         self._expect("{")
         self._group(root)
@@ -140,8 +151,10 @@ class _Parser:
         aggregated(dataset)
         return dataset
 
-    def _group(self, group: Group) -> None:
+    def _group(self, group: Group, depth: int = 0) -> None:
         """Read the inside of a group up to its closing brace."""
+        if depth > _DEEPEST:
+            raise LimitError(f"{self._source}, line {self._ahead.line}: groups are nested more than {_DEEPEST} deep")
         while not self._take("}"):
             if self._take("dimensions"):
                 self._expect(":")
@@ -156,7 +169,7 @@ class _Parser:
                 self._expect(":")
                 child = group.child(self._name())
                 self._expect("{")
-                self._group(child)
+                self._group(child, depth + 1)
             elif self._take(":"):
                 self._attribute(group, None, None)
             elif self._ahead.text == "types":
@@ -169,7 +182,7 @@ class _Parser:
             name = self._name()
             self._expect("=")
             unlimited = self._take("UNLIMITED", "unlimited")
-            size = 0 if unlimited else int(self._number()[()])
+            size = 0 if unlimited else self._size()
             # ncdump tells the current length in a comment, which is passed over; the values tell it too.
             group.add_dimension(name, size, unlimited=unlimited)
             if not self._take(","):
@@ -182,11 +195,11 @@ class _Parser:
                 self._attribute(group, None, None)
                 continue
             first = self._name()
-            if first in _TYPES and first not in group.variables and self._take(":"):
+            if first in TYPES and first not in group.variables and self._take(":"):
                 self._attribute(group, None, first)
             elif self._take(":"):
                 self._attribute(group, first, None)
-            elif first in _TYPES and self._ahead.kind in ("word", "number"):
+            elif first in TYPES and self._ahead.kind in ("word", "number"):
                 second = self._name()
                 if self._take(":"):
                     self._attribute(group, second, first)
@@ -208,7 +221,7 @@ class _Parser:
             if None in found:
                 self._fail(f"a variable {name!r} with dimensions that are declared, not ({', '.join(names)}),")
             dimensions = tuple(d for d in found if d is not None)
-            group.variables[name] = Variable(name, group, dimensions, np.dtype(_TYPES[type_]), _kind(type_))
+            group.variables[name] = Variable(name, group, dimensions, np.dtype(TYPES[type_]), kind_of(type_))
             if self._take(";"):
                 return
             self._expect(",")
@@ -240,27 +253,36 @@ class _Parser:
             if last not in at.variables:
                 raise SourceError(f"{self._source}: attribute {variable}:{name} of a variable that is not declared")
             owner = at.variables[last]
-        owner.attributes[name] = self._typed(tokens, type_)
+        if type_ is None and name == "_FillValue" and isinstance(owner, Variable) and owner.dtype.kind in "iuf":
+            # Without a type of its own it takes the variable's, as `ncgen` does it.
+            numbers = all(t.kind == "number" for t in tokens)
+            type_ = next(t for t, dtype in TYPES.items() if np.dtype(dtype) == owner.dtype) if numbers else None
+        owner.attributes[name] = self._typed(tokens, type_, name)
 
-    def _typed(self, tokens: list[_Token], type_: str | None) -> AttributeValue:
+    def _typed(self, tokens: list[Token], type_: str | None, name: str) -> AttributeValue:
         """Return the value of an attribute."""
         if type_ == "string":
-            texts = tuple(_unquoted(t.text) for t in tokens)
+            if any(t.kind not in ("string", "char", "number") and t.text != "NIL" for t in tokens):
+                self._fail("text")
+            texts = tuple(text_of(t) for t in tokens)
             return texts[0] if len(texts) == 1 else texts
         if all(t.kind in ("string", "char") for t in tokens):
-            return "".join(_unquoted(t.text) for t in tokens)
+            return "".join(unquoted(t.text) for t in tokens)
         if any(t.kind != "number" for t in tokens):
             self._fail("numbers or text")
-        if type_ is not None:
-            return np.array([_parsed(t.text)[0] for t in tokens]).astype(_TYPES[type_])
-        numbers = [_parsed(t.text) for t in tokens]
-        widest = np.result_type(*(np.dtype(dtype) for _, dtype in numbers))
-        return np.array([value for value, _ in numbers]).astype(widest)
+        numbers = [self._literal(t) for t in tokens]
+        widest = np.result_type(*(np.dtype(dtype) for _, dtype in numbers)) if type_ is None else TYPES[type_]
+        return self._stored([value for value, _ in numbers], widest, tokens[0].line, name)
 
-    def _number(self) -> npt.NDArray[Any]:
+    def _size(self) -> int:
+        """Return the length of a dimension."""
         if self._ahead.kind != "number":
             self._fail("a number")
-        return np.array(_parsed(self._next().text)[0])
+        token = self._next()
+        value, _ = self._literal(token)
+        if not isinstance(value, int) or not 0 <= value < 2**63:
+            self._wrong(token.line, f"{token.text[:30]!r} where the length of a dimension is expected, a whole number")
+        return value
 
     def _data(self, group: Group) -> None:
         while self._ahead.text not in ("group", "}"):
@@ -274,11 +296,22 @@ class _Parser:
             own = variable.attributes.get("_FillValue")
             while not self._take(";"):
                 token = self._next()
-                if token.kind in ("string", "char"):
-                    text = _unquoted(token.text)
-                    found.extend([text] if variable.kind == "string" else self._characters(variable, text))
+                if variable.kind == "string" and (token.kind in ("string", "char", "number") or token.text == "NIL"):
+                    found.append(text_of(token))
+                elif token.kind == "string" and variable.kind != "char":
+                    self._wrong(
+                        token.line,
+                        f"the text {token.text[:30]} for {name!r}, which holds numbers; dates are read as numbers: "
+                        "print them with ncdump without -t",
+                    )
+                elif token.kind == "char" and variable.kind != "char":
+                    found.append(ord(unquoted(token.text)[:1] or "\0"))
+                elif token.kind in ("string", "char"):
+                    found.extend(self._characters(variable, unquoted(token.text)))
+                elif token.kind == "number" and variable.kind == "char":
+                    self._wrong(token.line, f"the number {token.text[:30]} for {name!r}, which holds characters")
                 elif token.kind == "number":
-                    found.append(_parsed(token.text)[0])
+                    found.append(self._literal(token)[0])
                 elif token.text == "_":
                     found.append(own[0] if isinstance(own, np.ndarray) and own.size else fill)
                 else:
@@ -288,15 +321,21 @@ class _Parser:
                     raise LimitError(f"{self._source}: {name!r} has more than {_LIMIT:,} values")
                 if not self._take(",") and self._ahead.text != ";":
                     self._fail("',' or ';'")
-            values = np.empty(len(found), object)
-            values[:] = found
-            self._values[id(variable)] = values if variable.dtype == object else values.astype(variable.dtype)
+            if variable.kind in ("string", "char"):
+                values = np.empty(len(found), object)
+                values[:] = found
+                self._values[id(variable)] = values if variable.kind == "string" else values.astype("S1")
+            else:
+                self._values[id(variable)] = self._stored(found, variable.dtype, self._ahead.line, name)
 
-    @staticmethod
-    def _characters(variable: Variable, text: str) -> list[bytes]:
-        """Return the characters of a text, filled up to the last dimension as ``ncgen`` does."""
-        raw = text.encode()
-        width = variable.dimensions[-1].size if variable.dimensions else 1
+    def _characters(self, variable: Variable, text: str) -> list[bytes]:
+        """Return the characters of a text, filled up to the last of several dimensions as ``ncgen`` does."""
+        raw = text.encode("utf-8", "surrogatepass")
+        if len(variable.dimensions) < 2:
+            return [raw[i : i + 1] for i in range(len(raw))]
+        width = variable.dimensions[-1].size
+        if width > _LIMIT:
+            raise LimitError(f"{self._source}: texts of {width:,} characters; up to {_LIMIT:,} are read from CDL")
         whole = raw.ljust(-(-max(len(raw), 1) // width) * width, b"\0") if width else b""
         return [whole[i : i + 1] for i in range(len(whole))]
 
@@ -328,31 +367,3 @@ class _Parser:
                     )
                 whole[: given.size] = given
             variable.read = whole.reshape(variable.shape).__getitem__
-
-
-def _kind(type_: str) -> Kind:
-    if type_ in ("char", "string"):
-        return "char" if type_ == "char" else "string"
-    return "float" if type_ in ("float", "real", "double") else "integer"
-
-
-def _unquoted(text: str) -> str:
-    return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), text[1:-1], flags=re.DOTALL)
-
-
-def _parsed(text: str) -> tuple[int | float, str]:
-    """Return the value of a number in CDL and its NumPy type."""
-    body = text.lower()
-    if body.lstrip("+-").startswith("0x"):
-        return int(body.rstrip("ul"), 16), "i4"
-    word = re.fullmatch(r"([-+]?(?:nan|infinity|inf))(f?)", body)
-    if word:
-        return float(word[1]), "f4" if word[2] else "f8"
-    match = re.fullmatch(r"([-+]?[\d.]+(?:[ed][-+]?\d+)?)([a-z]*)", body)
-    if match is None:
-        raise SourceError(f"{text!r} is not a number in CDL")
-    digits, suffix = match[1], match[2]
-    real = "." in digits or "e" in digits or "d" in digits or suffix in ("f", "d")
-    if real:
-        return float(digits.replace("d", "e")), "f4" if suffix == "f" else "f8"
-    return int(digits), _SUFFIXES.get(suffix, "i4") if suffix or abs(int(digits)) < 2**31 else "i8"

@@ -71,7 +71,7 @@ DEFECTS = [
         "wind_qc:valid_range = 0b, 2b ;",
         "wind_qc:valid_range = 0b, 2b ; wind_qc:valid_max = 2b ;",
     ),
-    D("DAT002", "grid", "tas:_FillValue = -999.f ;", "tas:_FillValue = -999. ;"),
+    D("DAT002", "grid", "tas:_FillValue = -999.f ;", "double tas:_FillValue = -999. ;"),
     D("DAT003", "grid", "tas:missing_value = -999.f ;", "tas:missing_value = -999 ;"),
     D("DAT003", "8.1 packed", "ta:missing_value = -32767s ;", "ta:missing_value = -32767.f ;"),
     D("DAT004", "grid", "tas:actual_range = 270.f, 290.f ;", "tas:actual_range = 270., 290. ;"),
