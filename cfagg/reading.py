@@ -87,11 +87,11 @@ def read(
         from cfagg.backend import CfaggBackendEntrypoint
 
         options = {"engine": CfaggBackendEntrypoint, "allow": allow, "missing": missing, "workers": workers, **options}
-    elif engine == "zarr" and os.path.isdir(name):  # noqa: PTH112
+    elif engine == "zarr":
         from cfagg.zarrs.labelled import ZarrEntrypoint
 
         # A store without a consolidated table is legal, and no reason for xarray's warning.
-        known = {"consolidated": _is_consolidated(name), "allow": allow, "chunked": chunks is not None}
+        known = {"consolidated": _is_consolidated(name, allow), "allow": allow, "chunked": chunks is not None}
         options = {"engine": ZarrEntrypoint, **known, **options}
     else:
         options = {"engine": engine, **options}
@@ -195,15 +195,16 @@ def _warn_of_missing_coordinates(dataset: Dataset, kept: list[str], lost: list[s
         )
 
 
-def _is_consolidated(path: str) -> bool | None:
+def _is_consolidated(path: str, allow: Iterable[str | os.PathLike[str]]) -> bool | None:
     """Return whether a Zarr store in a directory has a table of its metadata, `None` where that is not seen."""
     if not os.path.isdir(path):  # noqa: PTH112
         return None
     if os.path.exists(os.path.join(path, ".zmetadata")):  # noqa: PTH110, PTH118
         return True
+    from cfagg.storage.tree import prefixes
     from cfagg.zarrs.documents import read_document
 
-    found = read_document(path, "zarr.json")
+    found = read_document(path, "zarr.json", path, prefixes(allow))
     return found is not None and found.content.get("consolidated_metadata") is not None
 
 

@@ -67,10 +67,14 @@ def labelled_array(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray:
         return read
     import xarray as xr
 
+    from cfagg.zarrs.labelled import ZarrEntrypoint
+
     group = source.path.rpartition("/")[0]
     with _quietly():
         try:
-            found = xr.open_zarr(source.store, group=group or None, chunks=None, consolidated=False)[source.name]
+            found = xr.open_dataset(
+                source.store, engine=ZarrEntrypoint, group=group or None, consolidated=False, allow=source.allow
+            )[source.name]
         except _FAILURES:
             return _alone(source, dims)
     return found if found.dims == dims and found.shape == source.shape else _alone(source, dims)
@@ -227,11 +231,12 @@ def _alone(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray:
 def _coordinate(source: ZarrArray, dims: tuple[str, ...], name: str) -> xr.Variable | None:
     """Return a coordinate as it is stored, `None` for no such array or one along other dimensions."""
     import xarray as xr
-    import zarr
+
+    from cfagg.zarrs.plain import plain_array
 
     path = "/".join([*filter(None, [source.path.rpartition("/")[0]]), name])
     try:
-        array: Any = zarr.open_array(source.store, path=path, mode="r")
+        array: Any = plain_array(source.store, path, None, source.allow)
     except FileNotFoundError:
         return None
     attrs = dict(array.attrs)

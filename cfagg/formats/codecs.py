@@ -216,9 +216,9 @@ def unzstd(stored: Any, fewest: int, most: int, out: Bytes | None = None) -> Any
 def _zstd_size(stored: Any) -> int | None:
     """Return the decoded size that the header of a zstd frame gives (RFC 8878, section 3.1.1.1), if it gives one."""
     head = bytes(memoryview(stored)[:18])
-    if head[1:4] == _SKIPPABLE and head[:1] and head[0] & 0xF0 == 0x50:
-        return 0
     if len(head) < 6 or not head.startswith(_ZSTD):
+        if head[1:4] == _SKIPPABLE and head[0] & 0xF0 == 0x50:
+            return 0
         raise DamagedError("it is not compressed with zstd")
     flag, single = head[4] >> 6, head[4] >> 5 & 1
     start = 5 + (1 - single) + (0, 1, 2, 4)[head[4] & 3]
@@ -283,10 +283,14 @@ def unlz4(stored: Any, fewest: int, most: int, out: Bytes | None = None) -> Any:
 
 def _into(decompress: Callable[..., Any], stored: Any, size: int, fewest: int, most: int, out: Bytes | None) -> Bytes:
     """Return decoded bytes, written by the library into memory of exactly their number."""
-    _check_size(size, fewest, most)
+    if not fewest <= size <= most:
+        _check_size(size, fewest, most)
     made = np.empty(size, np.uint8) if out is None else out[:size]
     if size:
-        _run(decompress, stored, made)
+        try:
+            decompress(stored, made)
+        except (RuntimeError, ValueError) as error:
+            raise DamagedError(str(error)) from error
     return made
 
 

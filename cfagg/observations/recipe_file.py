@@ -14,6 +14,7 @@ from typing import Any
 
 from cfagg.errors import ConventionError, LimitError, SourceError, SourceNotFoundError
 from cfagg.extras import require
+from cfagg.storage.files import Context, open_regular
 
 __all__ = ["plain", "read_yaml"]
 
@@ -36,13 +37,9 @@ def read_yaml(path: Path) -> Any:
     ConventionError
         It is not YAML, or has a key twice.
     """
-    try:
-        with path.open("rb") as file:
-            text = file.read(MOST_BYTES + 1)
-    except FileNotFoundError as error:
-        raise SourceNotFoundError(f"recipe {path} is not there: there is no such file") from error
-    except OSError as error:
-        raise SourceError(f"recipe {path} cannot be read: {error.strerror or error}") from error
+    context = Context("recipe", SourceNotFoundError, SourceError, "check the path")
+    with open_regular(str(path), context) as file:
+        text = file.some(MOST_BYTES + 1, 0, context)
     if len(text) > MOST_BYTES:
         raise LimitError(f"recipe {path} is larger than {MOST_BYTES} bytes; is it a recipe?")
     return parse_yaml(text, str(path))

@@ -231,10 +231,9 @@ def _opener() -> Callable[[str], int]:
     how = ctypes.create_string_buffer(struct.pack("QQQ", _FLAGS, 0, _NO_LINKS), 24)
 
     def without_links(path: str) -> int:
-        raw = os.fsencode(path)
-        if b"\0" in raw:
+        if "\0" in path:
             raise ValueError(f"{path!r} has a NUL character")
-        fd: int = call(_OPENAT2, _AT_FDCWD, raw, how, 24)
+        fd: int = call(_OPENAT2, _AT_FDCWD, path.encode("utf-8", "surrogateescape"), how, 24)
         if fd < 0:
             code = ctypes.get_errno()
             # Not there is not there, whatever links there are; all else is looked at again.

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.conventions import limits
 from cfagg.errors import FragmentReadError, LimitError
 from cfagg.formats.codecs import check_chunk, stored_most
 from cfagg.model import Regular
@@ -96,7 +97,8 @@ def _decoded(
 ) -> npt.NDArray[np.uint8] | None:
     """Return the bytes of a whole chunk as its codecs give them, `None` where it is not stored."""
     nbytes = array.dtype.itemsize * math.prod(lengths)
-    check_chunk(nbytes, f"{array.store}: a chunk of array {array.path!r}")
+    if nbytes > limits.MAX_CHUNK:
+        check_chunk(nbytes, f"{array.store}: a chunk of array {array.path!r}")
     with _Place(array, index) as place:
         if not place.there:
             return None

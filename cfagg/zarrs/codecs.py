@@ -66,6 +66,11 @@ class Decoder:
         DamagedError
             The bytes are damaged or are another number.
         """
+        if len(self.steps) == 1:
+            one = self.steps[0].undo(stored, nbytes, nbytes)
+            if type(one) is np.ndarray and one.size == nbytes and one.flags.writeable:
+                return one
+            return self._whole(one, nbytes)
         # The last step gives the chunk, the one before it what the last one takes, and so on.
         bounds = [(nbytes, nbytes)]
         for step in self.steps[:0:-1]:
@@ -73,7 +78,12 @@ class Decoder:
         # strict=False: without steps there is nothing to bound.
         for step, (fewest, most) in zip(self.steps, reversed(bounds), strict=False):
             stored = step.undo(stored, fewest, most)
-        out: Bytes = np.frombuffer(stored, np.uint8)
+        return self._whole(stored, nbytes)
+
+    @staticmethod
+    def _whole(decoded: Any, nbytes: int) -> Bytes:
+        """Return decoded bytes as memory of their own, if there are as many as there must be."""
+        out: Bytes = np.frombuffer(decoded, np.uint8)
         if out.size != nbytes:
             raise DamagedError(f"it decodes to {out.size:,} bytes, expected {nbytes:,}")
         return out if out.flags.writeable else out.copy()

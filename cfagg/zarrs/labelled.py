@@ -21,7 +21,7 @@ from cfagg.errors import CfaggError, LimitError, SourceError
 from cfagg.storage.tree import listed
 from cfagg.zarrs.documents import node_folder, read_document
 from cfagg.zarrs.metadata import open_array
-from cfagg.zarrs.plain import CheckedStore, PlainStore, plain_array
+from cfagg.zarrs.plain import CheckedStore, CheckedZip, PlainStore, plain_array
 
 __all__ = ["ZarrEntrypoint"]
 
@@ -41,7 +41,7 @@ class _Store(ZarrStore):
 
 
 class ZarrEntrypoint(BackendEntrypoint):
-    """The engine by which `cfagg.read` opens a Zarr store in a directory."""
+    """The engine by which `cfagg.read` opens a Zarr store in a directory or a Zip file."""
 
     open_dataset_parameters = (
         "filename_or_obj", "mask_and_scale", "decode_times", "concat_characters", "decode_coords", "drop_variables",
@@ -77,9 +77,13 @@ class ZarrEntrypoint(BackendEntrypoint):
         AccessError, SourceError, LimitError, UnsupportedError
             As `cfagg.zarrs.open_array`.
         """
-        store = CheckedStore(filename_or_obj, allow=allow)
-        # zarr-python keeps whole grids of chunks in mind, so their number is looked at first.
-        _check_counts(store, group or "", chunked=chunked)
+        store: CheckedStore | CheckedZip
+        if os.path.isdir(filename_or_obj):  # noqa: PTH112
+            store = CheckedStore(filename_or_obj, allow=allow)
+            # zarr-python keeps whole grids of chunks in mind, so their number is looked at first.
+            _check_counts(store, group or "", chunked=chunked)
+        else:
+            store = CheckedZip(filename_or_obj)
         try:
             opened = _Store.open_group(
                 store,
@@ -94,7 +98,8 @@ class ZarrEntrypoint(BackendEntrypoint):
         except CfaggError:
             raise
         except Exception as error:  # as many kinds as there are ways to damage metadata
-            _find_problem(store, group or "")
+            if isinstance(store, CheckedStore):
+                _find_problem(store, group or "")
             raise SourceError(
                 f"{filename_or_obj}, group {group or '/'}: xarray cannot make a dataset of it ({type(error).__name__}: "
                 f"{str(error)[:300]}); 'cfagg check' tells more"

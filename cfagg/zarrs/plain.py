@@ -20,10 +20,18 @@ from typing import Any
 import zarr
 from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
-from zarr.storage import LocalStore
+from zarr.storage import LocalStore, ZipStore
 
 from cfagg.conventions import limits
-from cfagg.errors import CfaggError, ConventionError, FragmentReadError, LimitError, SourceError, UnsupportedError
+from cfagg.errors import (
+    CfaggError,
+    ConventionError,
+    FragmentReadError,
+    LimitError,
+    SourceError,
+    SourceNotFoundError,
+    UnsupportedError,
+)
 from cfagg.formats.codecs import check_chunk
 from cfagg.storage.files import Context
 from cfagg.storage.tree import listed, open_file, prefixes, read_file
@@ -31,7 +39,7 @@ from cfagg.zarrs.chunks import stored_chunk
 from cfagg.zarrs.documents import MAX_DOCUMENT, parse
 from cfagg.zarrs.metadata import ZarrArray, open_array
 
-__all__ = ["CheckedStore", "PlainStore", "plain_array", "refuse_code"]
+__all__ = ["CheckedStore", "CheckedZip", "PlainStore", "plain_array", "refuse_code"]
 
 _METADATA = (".zarray", ".zgroup", ".zattrs", ".zmetadata", "zarr.json")
 
@@ -172,7 +180,26 @@ class PlainStore(CheckedStore):
         return super().part(key, byte_range)
 
 
-def plain_array(store: str, path: str, zarr_format: int, allow: Iterable[str | os.PathLike[str]] = ()) -> Any:
+class CheckedZip(ZipStore):
+    """A Zip file that holds a store, whose metadata may not name a codec that runs code."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, mode="r")
+
+    def __dask_tokenize__(self) -> tuple[str, float]:
+        return str(self.path), os.stat(str(self.path)).st_mtime  # noqa: PTH116
+
+    async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
+        """Return the value of a key or a part of it."""
+        name = key.rpartition("/")[2]
+        if name in _METADATA and name != ".zattrs":
+            whole = await super().get(key, prototype)
+            if whole is not None:
+                refuse_code(parse(whole.to_bytes(), f"{self.path}/{key}"), f"{self.path}/{key}")
+        return await super().get(key, prototype, byte_range)
+
+
+def plain_array(store: str, path: str, zarr_format: int | None, allow: Iterable[str | os.PathLike[str]] = ()) -> Any:
     """Return an array of a store for reading, opened with zarr-python.
 
     Raises
@@ -186,6 +213,8 @@ def plain_array(store: str, path: str, zarr_format: int, allow: Iterable[str | o
             return zarr.open_array(PlainStore(store, allow=allow), path=path, mode="r", zarr_format=form)
     except CfaggError:
         raise
+    except FileNotFoundError as error:
+        raise SourceNotFoundError(f"{os.fspath(store)} has no Zarr array {path!r}") from error
     except Exception as error:  # as many kinds as there are ways to damage metadata
         where = f"{os.fspath(store)}: array {path!r}"
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 import socket
 import threading
 from pathlib import Path
@@ -327,3 +328,37 @@ def test_a_check_reads_links_that_are_allowed(tmp_path):
     assert not [f for f in found.findings if f.code.startswith("INT")]
     with pytest.raises(AccessError, match="outside the store"):
         open_zarr(str(tmp_path / "s"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_coordinate_that_is_no_regular_file_is_refused_at_once_by_statistics(tmp_path, kind):
+    make(tmp_path / "s", 3)
+    accumulate(tmp_path / "s", "tas")
+    put(tmp_path / "s/time/c/0", kind)
+    error = within(30, lambda: open_accumulated(tmp_path / "s", "tas").mean("time"))
+    assert isinstance(error, CfaggError), error
+
+
+@pytest.mark.parametrize("kind", ["fifo", "directory", "socket"])
+def test_a_recipe_that_is_no_regular_file_is_refused_at_once(tmp_path, kind):
+    put(tmp_path / "recipe.yaml", kind)
+    error = within(20, lambda: cfagg.create_observations(tmp_path / "recipe.yaml", tmp_path / "out.zarr"))
+    assert isinstance(error, SourceError), error
+
+
+def test_a_store_in_a_zip_file_is_read_and_runs_no_code(tmp_path):
+    import zarr
+
+    make(tmp_path / "s", 2)
+    with zarr.storage.ZipStore(tmp_path / "good.zip", mode="w") as store:
+        xr.Dataset({"tas": ("time", np.arange(6.0))}).to_zarr(store, zarr_format=2, consolidated=False)
+    assert cfagg.read(tmp_path / "good.zip").tas.values.tolist() == list(range(6))
+    document = json.loads((tmp_path / "s/tas/.zarray").read_text())
+    document.update(compressor=None, filters=[{"id": "pickle", "protocol": 5}])
+    (tmp_path / "s/tas/.zarray").write_text(json.dumps(document))
+    for key in ("0", "1"):
+        (tmp_path / "s/tas" / key).write_bytes(pickle.dumps(Trap(tmp_path / "run")))
+    shutil.make_archive(str(tmp_path / "bad"), "zip", tmp_path / "s")
+    with pytest.raises(UnsupportedError, match="pickle"):
+        cfagg.read(tmp_path / "bad.zip").load()
+    assert not (tmp_path / "run").exists()
