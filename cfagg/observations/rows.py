@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import CfaggError, SelectionError
+from cfagg.formats.codecs import check_chunk
 from cfagg.observations.arrays import StoredArray
 from cfagg.observations.blocks import BlockReader
 from cfagg.observations.cache import BlockCache, shared_cache
@@ -258,6 +259,7 @@ class Rows:
             memory = whole.reshape(-1).view(np.uint8)[at * size : (at + count) * size]
             self._reader.fill(row, column, low * size, high * size, memory)
         else:
+            check_chunk(count * size, f"{self.source.path}: a chunk of array {self.array.path!r}")
             memory = np.empty(count * size, np.uint8)
             self._reader.fill(row, column, low * size, high * size, memory)
             left = column * self._part_width

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.conventions import limits
-from cfagg.errors import FragmentReadError, LimitError
+from cfagg.errors import FragmentReadError, LimitError, SelectionError
 from cfagg.formats.codecs import check_chunk, stored_most
 from cfagg.model import Regular
 from cfagg.storage.files import Context
@@ -209,7 +209,9 @@ def _shapes(array: ZarrArray, index: Sequence[int]) -> tuple[list[int], list[int
             start = int(axis[i])
             length = int(axis[i + 1]) - start
         if i < 0 or start >= size:
-            raise IndexError(f"{array.path!r} has no chunk {tuple(map(int, index))}, only {array.grid.matrix_shape}")
+            raise SelectionError(
+                f"{array.path!r} has no chunk {tuple(map(int, index))}, only {array.grid.matrix_shape}"
+            )
         lengths.append(length)
         valid.append(min(length, size - start))
     return lengths, valid

@@ -115,16 +115,21 @@ def decoder(document: Mapping[str, Any], zarr_format: int, dtype: np.dtype[Any])
     >>> decoder({"codecs": ["bytes", {"name": "packbits"}]}, 3, np.dtype("u1")) is None
     True
     """
+    shape, codecs_ = document.get("shape", []), document.get("codecs")
+    if not isinstance(shape, list):
+        return None
     if zarr_format == 2:
-        return _v2(document, dtype)
-    return chain(document["codecs"], dtype, len(document.get("shape", ())))
+        return _v2(document, dtype, len(shape))
+    return chain(codecs_, dtype, len(shape)) if isinstance(codecs_, list) else None
 
 
-def _v2(document: Mapping[str, Any], dtype: np.dtype[Any]) -> Decoder | None:
+def _v2(document: Mapping[str, Any], dtype: np.dtype[Any], rank: int) -> Decoder | None:
     """Return the decoder of a Zarr v2 array."""
-    rank = len(document["shape"])
     order = tuple(range(rank))[::-1] if document.get("order", "C") == "F" and rank > 1 else None
-    filters = document.get("filters") or ()
+    filters, given = document.get("filters") or [], document.get("dtype")
+    # Metadata that give another type than that of the elements are none of this array.
+    if not isinstance(filters, list) or not isinstance(given, str) or given.lstrip("<>|") != dtype.str.lstrip("<>|"):
+        return None
     stages = [*filters, *([document["compressor"]] if document.get("compressor") else [])]
     steps: list[Step] = []
     for k, stage in reversed(list(enumerate(stages))):
@@ -137,7 +142,7 @@ def _v2(document: Mapping[str, Any], dtype: np.dtype[Any]) -> Decoder | None:
         if step is None:
             return None
         steps.append(step)
-    return Decoder(_bounded(steps), np.dtype(document["dtype"]) != dtype, order)
+    return Decoder(_bounded(steps), np.dtype(given) != dtype, order)
 
 
 def chain(given: Sequence[Any], dtype: np.dtype[Any], rank: int = 0) -> Decoder | None:

@@ -208,7 +208,7 @@ def test_yaml_that_is_no_recipe_is_refused(tmp_path: Path, text: str, error: typ
 
 
 def test_a_recipe_that_is_not_there_is_a_source_error(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="there is no such file"):
+    with pytest.raises(SourceError, match="there is no file"):
         load_recipe(tmp_path / "none.yaml")
 
 

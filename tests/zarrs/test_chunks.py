@@ -54,9 +54,11 @@ def arrays(draw, form):
         if form == "v2-filters":
             first = numeric_filters(dtype)
             last = [[numcodecs.Shuffle(np.dtype(dtype).itemsize)], [numcodecs.Fletcher32(), numcodecs.Zlib(1)], []]
+            numbers = draw(st.booleans())
+            # Filters that change numbers change their size, which sorting bytes does not bear.
             keywords["filters"] = [
-                *(draw(st.sampled_from(first)) if draw(st.booleans()) else [numcodecs.Shuffle(1)]),
-                *draw(st.sampled_from(last)),
+                *(draw(st.sampled_from(first)) if numbers else []),
+                *draw(st.sampled_from(last[1:] if numbers else last)),
             ]
     else:
         keywords["compressors"] = V3[draw(st.sampled_from(["none", *V3]))]

@@ -120,6 +120,6 @@ def _dtype(type_: str | None) -> np.dtype[Any] | None:
         return None
     try:
         found = np.dtype(type_)
-    except TypeError:
+    except (TypeError, ValueError):
         return None
     return found.newbyteorder("=") if found.kind in "iuf" else None
