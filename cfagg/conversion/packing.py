@@ -11,14 +11,14 @@ import numpy.typing as npt
 
 from cfagg.cf.gather import gather
 from cfagg.cf.header import Header
-from cfagg.cf.missing import Missing, default_fill
+from cfagg.cf.missing import Missing, default_fill, typed_fills
 from cfagg.cf.packing import Packing, read_as
 from cfagg.cf.valid import is_packed_type, stored_bounds
 from cfagg.cf.values import numbers, reinterpret
 from cfagg.errors import ConformError
 from cfagg.model import Aggregation, Layout
 
-__all__ = ["Unpack", "decoded", "is_packed", "shared_packing"]
+__all__ = ["Unpack", "Unwritten", "decoded", "is_packed", "shared_packing"]
 
 _PACKING = ("scale_factor", "add_offset")
 _VALID = ("valid_min", "valid_max", "valid_range")
@@ -54,6 +54,49 @@ class Unpack:
                 f"{bad} packed values do not fit {self.dtype.name}, the first is element {first} of its block; use "
                 "packing='keep'"
             )
+
+
+@dataclass(frozen=True)
+class Unwritten:
+    """What was never written becomes what the variable declares as missing: Zarr has no default fill value of netCDF's.
+
+    Parameters
+    ----------
+    default : numpy scalar
+        What the netCDF library left where nothing was written.
+    fill : numpy scalar
+        What the variable declares, in the same type.
+    """
+
+    default: Any
+    fill: Any
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
+        found: np.dtype[Any] = self.fill.dtype
+        return found
+
+    @classmethod
+    def of(cls, dtype: np.dtype[Any], attributes: Mapping[str, Any], where: str) -> Unwritten | None:
+        """Return what is to be done for a variable, `None` where it declares ``_FillValue`` or nothing, or cannot.
+
+        >>> Unwritten.of(np.dtype("f4"), {"missing_value": np.float32(-9)}, "a.nc").fill
+        np.float32(-9.0)
+        """
+        default = default_fill(dtype) if dtype.kind in "iuf" and "_FillValue" not in attributes else None
+        if default is None or np.asarray(attributes.get("missing_value", "")).dtype.kind not in "iuf":
+            return None  # text says nothing of numbers
+        given = typed_fills(numbers(attributes, "missing_value", where), dtype)
+        if not given:
+            return None
+        unwritten = dtype.type(default)
+        return None if unwritten in given else cls(unwritten, given[0])
+
+    def __call__(self, stored: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
+        """Write the values into `out`, an array of equal shape."""
+        np.copyto(out, stored)
+        np.copyto(out, self.fill, where=stored == self.default)
 
 
 def is_packed(attributes: Mapping[str, Any]) -> bool:

@@ -60,7 +60,7 @@ class Array:
         Where the values come from.
     stored : numpy.dtype
         Type that `values` gives.
-    unpack : Unpack, optional
+    unpack : Unpack or Unwritten, optional
         How values become those that are written.
     """
 
@@ -75,7 +75,7 @@ class Array:
     cells: tuple[npt.NDArray[np.int64], ...]
     values: Values
     stored: np.dtype[Any]
-    unpack: packing.Unpack | None = None
+    unpack: packing.Unpack | packing.Unwritten | None = None
 
     @property
     def chunk_shape(self) -> tuple[int, ...]:
@@ -265,9 +265,11 @@ def _array(
         partitions = Grid([[0, n] if n else [0] for n in variable.shape])
         attributes, named = with_members(attributes, variable.dtype, path)
         notes += named
-    unpack = None
+    unpack: packing.Unpack | packing.Unwritten | None = None
     if options.packing == "decode" and packing.is_packed(attributes) and variable.dtype.kind in "iuf":
         unpack, attributes = packing.decoded(variable.dtype, attributes, where)
+    elif isinstance(variable, Variable) and "missing_value" in attributes:
+        unpack = packing.Unwritten.of(variable.dtype.newbyteorder("="), attributes, where)
     dtype = variable.dtype if unpack is None else unpack.dtype
     storage = stored_chunks(source.path, group.path, variable, access)
     wanted = options.chunks if isinstance(options.chunks, str) else dict(options.chunks)

@@ -434,3 +434,31 @@ def test_an_enumeration_that_was_read_is_written_by_xarray(tmp_path):
     with netCDF4.Dataset(tmp_path / "b.nc") as root:
         root.set_auto_mask(False)
         assert root["c"][:].tolist() == [0, 1, 255]
+
+
+@FORMATS
+@pytest.mark.parametrize("dtype", ["f4", "i2"])
+def test_what_was_never_written_is_missing_in_the_store_too(tmp_path, zarr_format, dtype):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as root:
+        root.createDimension("x", 4)
+        v = root.createVariable("v", dtype, ("x",))
+        v.missing_value = np.array(-9, dtype)
+        v.set_auto_mask(False)
+        v[:2] = [7, -9]
+        w = root.createVariable("w", dtype, ("x",), fill_value=-9)
+        w[:2] = [7, -9]
+    convert(tmp_path / "a.nc", tmp_path / "out.zarr", zarr_format=zarr_format, verify=True)
+    found = zarr.open_group(tmp_path / "out.zarr", mode="r")
+    assert found["v"][:].tolist() == found["w"][:].tolist() == [7, -9, -9, -9]
+    assert found["v"].dtype == dtype
+
+
+def test_a_missing_value_that_is_text_is_copied(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as root:
+        root.createDimension("x", 2)
+        v = root.createVariable("v", "f4", ("x",))
+        v.missing_value = "none"
+        v[:] = [1, 2]
+    convert(tmp_path / "a.nc", tmp_path / "out.zarr")
+    found = zarr.open_group(tmp_path / "out.zarr", mode="r")["v"]
+    assert (found[:].tolist(), found.attrs["missing_value"]) == ([1, 2], "none")
