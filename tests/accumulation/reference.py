@@ -274,9 +274,11 @@ def _counts(array: Any) -> list[int]:
         grid = array.metadata.to_dict()["chunk_grid"]["configuration"]
         if "chunk_shape" in grid:
             return [-(-n // c) for n, c in zip(array.shape, grid["chunk_shape"], strict=True)]
+        # By dimension one length, or lengths and runs of lengths.
         return [
-            sum(1 if isinstance(e, int) else e[1] for e in edges) for edges in grid["chunk_shapes"]
-        ]  # lengths, or runs of them
+            -(-n // edges) if isinstance(edges, int) else sum(1 if isinstance(e, int) else e[1] for e in edges)
+            for n, edges in zip(array.shape, grid["chunk_shapes"], strict=True)
+        ]
     return [-(-n // c) for n, c in zip(array.shape, array.chunks, strict=True)]
 
 
