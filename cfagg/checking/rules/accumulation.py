@@ -126,8 +126,10 @@ def arrays_follow_their_schema(c: Context) -> Iterator[Hit]:
                 if v is None:
                     continue
                 attributes = {k: _plain(value) for k, value in v.attributes.items()}
-                if not any(d.startswith("phony_dim_") for d in v.dims):
-                    attributes["_ARRAY_DIMENSIONS"] = list(v.dims)  # elsewhere they have no names
+                if not any(d.startswith("phony_dim_") for d in v.dims):  # elsewhere they have no names
+                    # Accumulated dimensions may have names of their own, so as not to clash with those of the data.
+                    own = [d if d in (dims or ()) else d.removesuffix("_accumulated") for d in v.dims]
+                    attributes["_ARRAY_DIMENSIONS"] = own
                 weights = name == names.weights
                 try:
                     parse_array(
