@@ -226,7 +226,7 @@ def test_each_chunk_is_read_once_and_as_explained(tmp_path, monkeypatch):
 def test_a_missing_chunk_of_sums_is_damage_and_named(tmp_path):
     group = series(tmp_path, np.ones(40))
     shutil.rmtree(tmp_path / "tas_accumulation_group/acc_time/c")
-    with pytest.raises(FragmentReadError, match=r"accumulation is damaged: 'tas_accumulation_group/acc_time'"):
+    with pytest.raises(FragmentReadError, match=r"chunk .* of 'tas_accumulation_group/acc_time' .* is not stored"):
         sums(group, Request({0: Runs([0], [30], [0])}))
 
 
