@@ -212,6 +212,9 @@ def discard(paths: Iterable[Path], home: Path, of: str) -> None:
     """
     try:
         for path in paths:
+            if path.name == "done" and path.exists():
+                # The mark of a finished job goes after everything else has gone, on disk too.
+                sync_directory(home)
             remove(path)
         # Not if another process has just begun to work there.
         home.rmdir()

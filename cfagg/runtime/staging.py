@@ -269,7 +269,10 @@ class Staging:
         for path in sorted(self.root.iterdir()):
             if path not in last:
                 remove(path)
-        self._done.unlink(missing_ok=True)
+        if self._done.exists():
+            # The mark goes after everything else has gone, on disk too.
+            sync_directory(self.root)
+            self._done.unlink()
 
     def remove(self) -> None:
         """Remove the directory."""
