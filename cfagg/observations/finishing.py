@@ -79,8 +79,8 @@ def finish_store(
     _write(store, group_documents(layout.format, _attributes(layout, variables, entries, date_indexing, attributes)))
     if sidecar:
         _write_sidecar(store, layout, entries)
-    for left in store.glob(".*.cfagg-new-*"):
-        # It could not be removed at first, and must not become part of the store.
+    for left in (*store.glob(".*.cfagg-new-*"), *store.rglob(".*.part")):
+        # A killed run left it, or it could not be removed at first; it must not become part of the store.
         remove(left)
 
 
