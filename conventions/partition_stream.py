@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -37,8 +38,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object; a key that stands twice would lose a value in silence."""
     value = dict(pairs)
     if len(value) != len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _DuplicateKeyError(next(key for key in keys if keys.count(key) > 1))
+        counts = Counter(key for key, _ in pairs)
+        raise _DuplicateKeyError(next(key for key, count in counts.items() if count > 1))
     return value
 
 

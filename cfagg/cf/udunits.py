@@ -123,6 +123,8 @@ def converter(source: str, target: str) -> Callable[[float], float]:
     units = load().Units
     ends = []
     for text in (source, target):
+        if any("\ud800" <= c <= "\udfff" for c in text):
+            raise UnitsError(f"units {text!r} are not text in UTF-8 (converting {source!r} to {target!r})")
         end = units(_ascii(text))
         if not end.isvalid:
             raise UnitsError(f"units {text!r} are not known to UDUNITS (converting {source!r} to {target!r})")

@@ -172,7 +172,7 @@ def _read(path: Path) -> Settings | None:
 
     try:
         whole = tomllib.loads(raw.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise SourceError(f"{path} is not TOML: {error}") from error
     section: Any = whole
     for word in ("check",) if own else ("tool", "cfagg", "check"):

@@ -218,7 +218,11 @@ def _by_index(choice: Choice, length: int) -> Any:
     """Return positions from 0 on that are written in brackets."""
     import numpy as np
 
-    inner = choice.text.strip("[] ")
+    inner = "".join(choice.text.strip("[]").split())
+    if not inner:
+        raise SelectionError(f"--select {choice.dim}: [] holds no position")
+    if len(inner) > 1000:
+        raise SelectionError(f"--select {choice.dim}: {len(inner):,} characters are too many for positions")
     if ":" in inner:
         parts = [int(p) if p.strip() else None for p in inner.split(":")]
         if len(parts) == 3 and parts[2] is not None and parts[2] < 1:

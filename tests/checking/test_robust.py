@@ -133,3 +133,20 @@ def test_texts_of_no_characters_are_empty(shape: tuple[int, ...]) -> None:
     texts = Variable("t", root, dimensions, values.dtype, "char", read=values.__getitem__).texts()
     assert texts.shape == shape[:-1]
     assert set(texts.ravel()) <= {""}
+
+
+@pytest.mark.parametrize(
+    ("name", "beside"),
+    [
+        ("aggregated_dimensions", 'v:aggregated_data = "map: m uris: u identifiers: i" ;'),
+        ("nca_dimensions", 'v:nca_array = "{}" ;'),
+        ("cfa_dimensions", 'v:cfa_role = "cfa_variable" ; v:cfa_array = "{}" ;'),
+    ],
+)
+@pytest.mark.parametrize("text", ["x " * 50_000, " ".join(f"n{i}" for i in range(17_000))])
+def test_a_long_list_of_dimensions_ends_in_time(name: str, beside: str, text: str) -> None:
+    with parse_cdl(
+        f'netcdf a {{ dimensions: x = 2 ; variables: float v ; v:{name} = "{text}" ; {beside} data: v = 1 ; }}'
+    ) as dataset:
+        run(dataset, Options(data=True))  # rules and tables are loaded
+        assert seconds(dataset) < 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -58,12 +59,11 @@ def _dimensions(c: Context, dialect: str) -> Iterator[Hit]:
         if v.text(attribute) is None:
             yield Hit(v, attribute, f"{attribute} is not text; expected names of dimensions, separated by blanks")
             continue
-        names = v.words(attribute)
-        for name in dict.fromkeys(names):
+        for name, count in Counter(v.words(attribute)).items():
             if c.resolver.dimension(name, v.group) is None:
                 message = f"there is no dimension {name!r}; define it, or correct the name"
                 yield Hit(v, attribute, message, None if has_free_dimensions(c) else "warning")
-            elif names.count(name) > 1:
+            elif count > 1:
                 yield Hit(v, attribute, f"dimension {name!r} is named twice; each is named once")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
@@ -69,8 +70,8 @@ def dimensions_are_distinct(c: Context) -> Iterator[Hit]:
     for v in c.dataset.variables:
         if len(set(v.dims)) == len(v.dims):
             continue
-        twice = sorted({d for d in v.dims if v.dims.count(d) > 1})
-        yield Hit(v, None, f"dimension {twice[0]!r} occurs more than once in ({', '.join(v.dims)})")
+        twice = min(d for d, count in Counter(v.dims).items() if count > 1)
+        yield Hit(v, None, f"dimension {twice!r} occurs more than once in ({', '.join(v.dims)})")
 
 
 @rule("DOC009")
