@@ -15,7 +15,6 @@ from distributed import Client, LocalCluster
 from cfagg.accumulation import outliers
 from cfagg.accumulation.accumulated import open_accumulated
 from cfagg.accumulation.accumulating import accumulate
-from cfagg.accumulation.arrays import read_whole
 from cfagg.accumulation.group import open_group
 from cfagg.conventions.accumulation import parse_group
 from cfagg.errors import CfaggError, LimitError
@@ -55,9 +54,9 @@ def grow(store: Path, raw: np.ndarray) -> None:
 
 
 def digests(store: Path) -> dict[str, str]:
-    """What every array of sums holds."""
+    """What every array holds; its metadata name the build."""
     group = store / "tas_accumulation_group"
-    files = [p for p in group.rglob("*") if p.is_file() and "stamps" not in str(p) and p.parent != group]
+    files = [p for p in group.rglob("*") if p.is_file() and p.name != "zarr.json" and "stamps" not in str(p)]
     return {str(p.relative_to(group)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
 
 
@@ -165,33 +164,9 @@ def test_a_build_that_failed_in_its_second_phase_is_finished_with_the_same_bytes
     assert digests(stores[0]) == digests(stores[1])
 
 
-def test_ordinary_data_have_no_list_and_no_version_that_others_refuse(tmp_path: Path) -> None:
+def test_ordinary_data_have_no_list(tmp_path: Path) -> None:
     for k, raw in enumerate((field()[:3, :, :] * 0 + 280, np.random.default_rng(1).normal(0, 1, (30, 6, 8)))):
         store = written(tmp_path / f"{k}.zarr", raw)
         assert accumulate(store, "tas", COMBINATIONS).notes == ()
         described = json.loads((store / "tas_accumulation_group" / "zarr.json").read_text())["attributes"]["cfagg"]
-        assert described["version"] == 1
         assert "outliers" not in described
-
-
-def test_an_accumulation_of_an_older_version_answers_rightly_or_from_the_cells(tmp_path: Path) -> None:
-    raw = np.full(400, 1e-3)
-    raw[:3] = 1e16
-    raw[200:] = 285.0
-    zarr.create_array(tmp_path / "a.zarr", name="tas", data=raw, chunks=(20,), dimension_names=["time"])
-    accumulate(tmp_path / "a.zarr", "tas", ["time"], overwrite=True)
-    group = tmp_path / "a.zarr" / "tas_accumulation_group"
-    # What an older version wrote: all cells in the sums, and nothing about magnitudes.
-    document = json.loads((group / "zarr.json").read_text())
-    described = document["attributes"]["cfagg"]
-    for key in ("magnitudes", "outliers"):
-        described.pop(key, None)
-    described["version"] = 1
-    (group / "zarr.json").write_text(json.dumps(document))
-    made = zarr.open_group(tmp_path / "a.zarr", mode="r+")["tas_accumulation_group"]
-    made["acc_time"][...] = np.cumsum(raw)[19::20]
-    made["acc_wt_time"][...] = np.arange(20, 401, 20)
-    assert (read_whole(open_group(tmp_path / "a.zarr", "tas").sums["time",].data) == made["acc_time"][...]).all()
-    acc = open_accumulated(tmp_path / "a.zarr", "tas")
-    assert acc.mean(isel={"time": slice(15, 187)}).item() == pytest.approx(1e-3, rel=1e-9)
-    assert acc.mean(isel={"time": slice(215, 387)}).item() == pytest.approx(285.0, rel=1e-9)
