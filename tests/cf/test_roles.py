@@ -19,7 +19,7 @@ from cfagg.observations.fields import Fields
 from cfagg.observations.sources.geometry import Described, find_geometry
 from cfagg.zarrs import open_array
 
-PLACES = [*((u, "latitude") for u in LATITUDE_UNITS), *((u, "longitude") for u in LONGITUDE_UNITS)]
+PLACES = [*((u, "latitude") for u in sorted(LATITUDE_UNITS)), *((u, "longitude") for u in sorted(LONGITUDE_UNITS))]
 NAMES = [
     None,
     "latitude",
