@@ -19,24 +19,29 @@ from tests import nca_files
 from tests.benchmarks.table import Row, clock
 
 
+#: How compressed files are stored.
+_DEFLATED = {"zlib": True, "complevel": 1, "shuffle": True}
+
+
 def rows(small: bool) -> list[Row]:
     """Measure with a few small files, or with those of the performance page."""
     with tempfile.TemporaryDirectory() as folder:
         return [
-            *_series(pathlib.Path(folder, "series"), 40 if small else 2000),
+            *_series(pathlib.Path(folder, "series"), 40 if small else 2000, "contiguous", {}),
+            *_series(pathlib.Path(folder, "deflated series"), 40 if small else 2000, "deflated", _DEFLATED),
             *_whole(pathlib.Path(folder, "whole"), small),
         ]
 
 
 def _write(folder: pathlib.Path, count: int, shape: tuple[int, int], steps: int, **storage: object) -> pathlib.Path:
-    """Write `count` files of `steps` fields each, and the aggregation over them."""
-    noise = np.random.default_rng(0).normal(280, 10, (steps, *shape)).astype("f4")
+    """Write `count` files of `steps` fields each, all with other values, and the aggregation over them."""
+    rng = np.random.default_rng(0)
     folder.mkdir()
     names = [f"{i:05}.nc" for i in range(count)]
-    nca_files.fragment(folder / names[0], "tas", noise, ["time", "lat", "lon"], {"units": "K"}, **storage)
-    data = (folder / names[0]).read_bytes()
-    for name in names[1:]:
-        (folder / name).write_bytes(data)
+    for name in names:
+        # Smooth in part, as fields are, so that compression has something to do.
+        noise = rng.normal(280, 10) + rng.normal(0, 1, (steps, *shape)).cumsum(-1).astype("f4").round(2)
+        nca_files.fragment(folder / name, "tas", noise, ["time", "lat", "lon"], {"units": "K"}, **storage)
 
     def describe(index: tuple[int, ...], location: list[list[int]]) -> dict[str, object]:
         return {"data": {"file": names[index[0]], "ncvar": "tas", "shape": [steps, *shape]}, "format": "netCDF"}
@@ -58,8 +63,8 @@ def _cold() -> None:
     set_open_files(64)
 
 
-def _series(folder: pathlib.Path, count: int) -> list[Row]:
-    path = _write(folder, count, (64, 128), 1)
+def _series(folder: pathlib.Path, count: int, label: str, storage: dict[str, object]) -> list[Row]:
+    path = _write(folder, count, (64, 128), 1, **storage)
     files = sorted(folder.glob("*.nc"))
     reader = _reader(path)
     found = []
@@ -89,11 +94,12 @@ def _series(folder: pathlib.Path, count: int) -> list[Row]:
     if not np.array_equal(found[0], found[1]):
         raise AssertionError("the point series differs from h5py's")
     opening, empty = clock(lambda: open_source(path), lambda: netCDF4.Dataset(path).close(), runs=5)
+    job = f"point series over {count} {label} files"
     return [
-        Row(f"point series over {count} files, cold", mine, h5, "h5py loop", h5 / mine, 1.0),
-        Row(f"point series over {count} files, cold", mine, nc, "netCDF4 loop", nc / mine, None),
-        Row(f"point series over {count} files, headers known", known, h5, "h5py loop", h5 / known, None),
-        Row(f"open an aggregation of {count} files", opening, empty, "netCDF4 open alone", empty / opening, None),
+        Row(f"{job}, cold", mine, h5, "h5py loop", h5 / mine, 1.25),
+        Row(f"{job}, cold", mine, nc, "netCDF4 loop", nc / mine, None),
+        Row(f"{job}, headers known", known, h5, "h5py loop", h5 / known, None),
+        Row(f"open an aggregation of {count} {label} files", opening, empty, "netCDF4 open alone", empty / opening, None),
     ]
 
 
@@ -101,7 +107,7 @@ def _whole(folder: pathlib.Path, small: bool) -> list[Row]:
     folder.mkdir()
     count, shape = (12, (90, 180)) if small else (365, (180, 360))
     table = []
-    for label, storage in (("contiguous", {}), ("deflated", {"zlib": True, "complevel": 1, "shuffle": True})):
+    for label, storage in (("contiguous", {}), ("deflated", _DEFLATED)):
         path = _write(folder / label, count, shape, 1, **storage)
         files = sorted((folder / label).glob("*.nc"))
         reader = _reader(path)
@@ -127,7 +133,7 @@ def _whole(folder: pathlib.Path, small: bool) -> list[Row]:
         mine_wall, nc_wall = clock(ours, loop, runs=3, cpu=False)
         job = f"whole array, {count} {label} files"
         table += [
-            Row(job, mine, nc, "netCDF4 loop", nc / mine, 1.0),
+            Row(job, mine, nc, "netCDF4 loop", nc / mine, 1.25),
             Row(job, mine, floor, "pread of the files", floor / mine, None),
             Row(job + ", wall clock", mine_wall, nc_wall, "netCDF4 loop", nc_wall / mine_wall, None),
         ]
