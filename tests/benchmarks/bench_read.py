@@ -18,7 +18,6 @@ from cfagg.source import open_source
 from tests import nca_files
 from tests.benchmarks.table import Row, clock
 
-
 #: How compressed files are stored.
 _DEFLATED = {"zlib": True, "complevel": 1, "shuffle": True}
 
@@ -99,7 +98,7 @@ def _series(folder: pathlib.Path, count: int, label: str, storage: dict[str, obj
         Row(f"{job}, cold", mine, h5, "h5py loop", h5 / mine, 1.25),
         Row(f"{job}, cold", mine, nc, "netCDF4 loop", nc / mine, None),
         Row(f"{job}, headers known", known, h5, "h5py loop", h5 / known, None),
-        Row(f"open an aggregation of {count} {label} files", opening, empty, "netCDF4 open alone", empty / opening, None),
+        Row(f"open an aggregation of {count} {label}", opening, empty, "netCDF4 open alone", empty / opening, None),
     ]
 
 
