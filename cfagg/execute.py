@@ -159,9 +159,10 @@ class Reader(_Base):
     def _begin(self) -> None:
         self._lock = threading.Lock()
         self._recipes: OrderedDict[Any, conform.Recipe] = OrderedDict()
+        self._last: tuple[int, Header, conform.Recipe] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_recipes")}
+        return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_recipes", "_last")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -181,6 +182,9 @@ class Reader(_Base):
     def _recipe(self, i: int, fragment: Fragment) -> conform.Recipe:
         code = int(self.aggregation.partitions.layout[i])
         header = fragment.header
+        last = self._last
+        if last is not None and last[0] == code and _is_alike(last[1], header):
+            return last[2]
         key = (code, header.dims, header.shape, header.dtype, _frozen(header.attributes))
         with self._lock:
             found = self._recipes.get(key)
@@ -191,6 +195,7 @@ class Reader(_Base):
                 self._recipes[key] = found
                 while len(self._recipes) > _RECIPES:
                     self._recipes.popitem(last=False)
+        self._last = (code, header, found)
         return found
 
     def _pieces(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Piece]:
@@ -381,6 +386,16 @@ def _conform(recipe: conform.Recipe, where: str, block: npt.NDArray[Any], view: 
 
 def _copy(block: npt.NDArray[Any], view: npt.NDArray[Any]) -> None:
     view[...] = block
+
+
+def _is_alike(one: Header, other: Header) -> bool:
+    """Return whether two headers are seen at once to say the same; files of one series share their attributes."""
+    return (
+        one.attributes is other.attributes
+        and one.dims == other.dims
+        and one.shape == other.shape
+        and one.dtype == other.dtype
+    )
 
 
 def _frozen(attributes: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ Numba is loaded anyway.  Both follow the same algorithm (docs/projection.md).
 
 from __future__ import annotations
 
+import math
 import operator
 import sys
 from collections.abc import Iterator, Sequence
@@ -135,16 +136,17 @@ class Plan:
         """Shape of the output, with size 1 where an integer selected."""
         return tuple(axis.size for axis in self.axes)
 
-    @property
+    @cached_property
     def counts(self) -> tuple[int, ...]:
         """Number of rows of every axis."""
         return tuple(len(axis) for axis in self.axes)
 
+    @cached_property
+    def _cells(self) -> int:
+        return math.prod(self.counts)
+
     def __len__(self) -> int:
-        n = 1
-        for m in self.counts:
-            n *= m
-        return n
+        return self._cells
 
     @cached_property
     def cell(self) -> Int64:
@@ -159,7 +161,7 @@ class Plan:
     def rows(self, k: int) -> tuple[int, ...]:
         """Return the row of every axis that makes up cell `k` of the plan."""
         k = operator.index(k)
-        if not 0 <= k < len(self):
+        if not 0 <= k < self._cells:
             raise IndexError(f"row {k} of a plan of {len(self)} cells")
         rows = []
         for m in reversed(self.counts):

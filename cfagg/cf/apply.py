@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.axes import Axes
-from cfagg.cf.gather import gather
+from cfagg.cf.gather import gather, gather_by
 from cfagg.cf.recipe import Recipe, inverse
 from cfagg.errors import ConformError, FragmentMismatchError
 
@@ -61,16 +61,13 @@ def apply(recipe: Recipe, block: npt.NDArray[Any], target: npt.NDArray[Any], *, 
     out = target.view(recipe.target) if target.dtype.isnative else np.empty(target.shape, recipe.target)
     view = view.view(recipe.source if view.dtype.isnative else recipe.source.newbyteorder(view.dtype.byteorder))
     if recipe.identity:
-        gather(view, out)
+        gather_by(view, out, recipe.rule)
     elif recipe.dates is not None:
         _apply_dates(recipe, view, out, where)
     elif recipe.whole:
         _apply_whole(recipe, view, out, where)
     else:
-        missing = recipe.missing
-        bad, first = gather(
-            view, out, recipe.scale, recipe.offset, missing.fills, missing.low, missing.high, recipe.fill
-        )
+        bad, first = gather_by(view, out, recipe.rule)
         if bad:
             raise _refused(recipe, view, bad, first, where)
     if recipe.clash is not None:

@@ -12,7 +12,7 @@ from cfagg.cf.gather_numpy import gather_numpy
 from cfagg.cf.gather_rule import GatherRule
 from cfagg.errors import ConformError
 
-__all__ = ["gather"]
+__all__ = ["gather", "gather_by"]
 
 _SMALL = 2**15
 """Elements below which NumPy is as fast as preparing a call of the compiled kernel."""
@@ -102,9 +102,14 @@ def gather(
     array([[11., 21., 31.],
            [ 6., nan, 26.]], dtype=float32)
     """
+    rule = GatherRule.make(source.dtype, target.dtype, scale, offset, fills, valid_min, valid_max, fill)
+    return gather_by(source, target, rule)
+
+
+def gather_by(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> tuple[int, int]:
+    """Write source values by a rule that was made for the types of both arrays; else as `gather`."""
     if source.shape != target.shape:
         raise ConformError(f"a block of shape {source.shape} does not fit its place of shape {target.shape}")
-    rule = GatherRule.make(source.dtype, target.dtype, scale, offset, fills, valid_min, valid_max, fill)
     if _kernel_pays(source, target, rule) and not _by_kernel(source, target, rule):
         return 0, -1
     return gather_numpy(source, target, rule)

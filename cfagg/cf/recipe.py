@@ -6,11 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cfagg.cf.axes import Axes
+from cfagg.cf.gather_rule import GatherRule
 from cfagg.cf.header import Header
 from cfagg.cf.missing import Missing, declared_fill, default_fill
 from cfagg.cf.packing import Packing, check_declared, read_as
@@ -75,6 +77,16 @@ class Recipe:
     def __post_init__(self) -> None:
         for name in ("dtype", "source", "target"):
             object.__setattr__(self, name, np.dtype(getattr(self, name)))
+
+    @cached_property
+    def rule(self) -> GatherRule:
+        """What is done to every element, where neither whole numbers nor dates are computed."""
+        if self.identity:
+            return GatherRule.make(self.source, self.target)
+        missing = self.missing
+        return GatherRule.make(
+            self.source, self.target, self.scale, self.offset, missing.fills, missing.low, missing.high, self.fill
+        )
 
 
 def master_fill(aggregation: Aggregation) -> int | float | None:

@@ -21,6 +21,12 @@ __all__ = ["DamagedError", "decode", "known", "stored_most"]
 
 DamagedError = codecs.DamagedError
 
+#: The filter that sorts bytes by their place in an element.
+_SHUFFLE = 2
+
+#: A part of a chunk that is smaller by so much is picked out of its sorted bytes.
+_FEW = 16
+
 _Memory = npt.NDArray[np.uint8] | None
 
 
@@ -41,7 +47,13 @@ def known(filters: tuple[tuple[int, tuple[int, ...]], ...]) -> bool:
     return all(number in _FILTERS for number, _ in filters)
 
 
-def decode(data: npt.NDArray[np.uint8], mask: int, storage: Chunked, out: _Memory = None) -> npt.NDArray[Any]:
+def decode(
+    data: npt.NDArray[np.uint8],
+    mask: int,
+    storage: Chunked,
+    out: _Memory = None,
+    within: tuple[slice, ...] | None = None,
+) -> npt.NDArray[Any]:
     """Undo the filters of one chunk, last first, but those that the chunk's mask says were skipped.
 
     Parameters
@@ -54,11 +66,13 @@ def decode(data: npt.NDArray[np.uint8], mask: int, storage: Chunked, out: _Memor
         Chunk shape, filters and type.
     out : uint8 array, shape (bytes of a chunk,), optional
         Memory for the result.  It is used where the first filter can write into it; otherwise the result is elsewhere.
+    within : tuple of slice, optional
+        The part of the chunk that is wanted; by default all of it.
 
     Returns
     -------
     ndarray
-        The values in the chunk's shape and stored byte order; a view of `out` or not.
+        The values in the shape of the part and stored byte order; a view of `out` or not.
 
     Raises
     ------
@@ -68,13 +82,36 @@ def decode(data: npt.NDArray[np.uint8], mask: int, storage: Chunked, out: _Memor
     expected = storage.dtype.itemsize * math.prod(storage.chunks)
     used = [f for k, f in enumerate(storage.filters) if not mask >> k & 1]
     plain: Any = data
+    few = within is not None and _is_shuffled(used, storage) and _count(within) * _FEW <= math.prod(storage.chunks)
     for k, (fewest, most) in reversed(list(enumerate(_sizes(used, expected)))):
+        if k == 0 and few:
+            break
         number, parameters = used[k]
         plain = _FILTERS[number].undo(plain, parameters, fewest, most, out if k == 0 else None)
     found = memoryview(plain).nbytes
     if found != expected:
         raise DamagedError(f"it decodes to {found:,} bytes, expected {expected:,}")
-    return np.frombuffer(plain, storage.dtype).reshape(storage.chunks)
+    if few and within is not None:
+        return _picked(plain, storage, within)
+    values = np.frombuffer(plain, storage.dtype).reshape(storage.chunks)
+    return values if within is None else values[within]
+
+
+def _is_shuffled(used: list[tuple[int, tuple[int, ...]]], storage: Chunked) -> bool:
+    """Return whether the bytes of whole elements were sorted before anything else was done."""
+    return bool(used) and used[0] == (_SHUFFLE, (storage.dtype.itemsize,))
+
+
+def _count(within: tuple[slice, ...]) -> int:
+    return math.prod(len(range(s.start, s.stop, s.step)) for s in within)
+
+
+def _picked(plain: Any, storage: Chunked, within: tuple[slice, ...]) -> npt.NDArray[Any]:
+    """Return a few elements of a chunk whose bytes are sorted by their place in an element."""
+    size = storage.dtype.itemsize
+    places = np.frombuffer(plain, np.uint8).reshape(size, *storage.chunks)[(slice(None), *within)]
+    found = np.ascontiguousarray(np.moveaxis(places, 0, -1))
+    return found.view(storage.dtype)[..., 0]
 
 
 def stored_most(storage: Chunked) -> int:
@@ -131,7 +168,7 @@ def _unlzf(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: 
 #: By the filters' numbers: deflate, shuffle, fletcher32, bzip2, LZF, Blosc, zstd.
 _FILTERS: dict[int, _Filter] = {
     1: _Filter(_inflate, None),
-    2: _Filter(_unshuffle, 0),
+    _SHUFFLE: _Filter(_unshuffle, 0),
     3: _Filter(_check, 4),
     307: _Filter(_bunzip2, None),
     32000: _Filter(_unlzf, None),

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from cfagg.cf.header import Header
 from cfagg.errors import CfaggError
 from cfagg.formats.codecs import check_chunk
-from cfagg.readers import classic, contiguous, hdf5, hdf5_chunks, hdf5_header, netcdf
+from cfagg.readers import classic, contiguous, hdf5, hdf5_chunks, hdf5_header, hdf5_memory, netcdf
 from cfagg.readers.located import Chunked, Contiguous, Library, Located
 from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.gate import Checked, admit
@@ -85,6 +85,7 @@ def forget() -> None:
     """Forget all headers, as in a new process."""
     with _lock:
         _seen.clear()
+    hdf5_memory.forget()
 
 
 def read(located: Located, slices: Sequence[slice], context: Context) -> npt.NDArray[Any]:

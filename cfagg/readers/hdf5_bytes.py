@@ -51,6 +51,7 @@ class Bytes:
         self._checksum = jenkins_lookup3
         self.handle, self.head, self.size = handle, head, size
         self.bytes = self.requests = 0
+        self._taken: list[tuple[int, int]] = []
         self._heaps: dict[int, dict[int, bytes]] = {}
         whole = self.checked(0, 48)
         version, offsets, lengths, flags, base, extension, end, self.root = struct.unpack_from("<4B4Q", whole, 8)
@@ -69,6 +70,7 @@ class Bytes:
         end = at + size
         if end > self.size or size > _LONGEST:
             raise UnusualError
+        self._taken.append((at, end))
         if end <= len(self.head):
             return self.head[at:end]
         self.bytes += size
@@ -79,6 +81,23 @@ class Bytes:
         if len(data) != size:
             raise UnusualError
         return data
+
+    def record(self) -> None:
+        """Note from now on which bytes are taken; what was read before is read anew."""
+        self._taken = []
+        self._heaps = {}
+
+    def recorded(self) -> list[slice] | None:
+        """Return the places of the bytes taken since `record`; `None` where some are not among the first bytes."""
+        places: list[slice] = []
+        for at, end in sorted(self._taken):
+            if end > len(self.head):
+                return None
+            if places and at <= places[-1].stop:
+                places[-1] = slice(places[-1].start, max(end, places[-1].stop))
+            else:
+                places.append(slice(at, end))
+        return places
 
     def checked(self, at: int, size: int) -> bytes:
         """Return bytes that end with the checksum of those before.

@@ -116,14 +116,14 @@ def scan(
                 stored = scratch.stored(size)
                 handle.fill(stored, offset, context)
                 try:
-                    values = filters.decode(stored, mask, storage, scratch.plain(storage))
+                    values = filters.decode(stored, mask, storage, scratch.plain(storage), within)
                 except filters.DamagedError as error:
                     raise context.broken(
                         context.said(
                             f"chunk {index} of {storage.path!r} in {key.path} is damaged: {error}; restore the file"
                         )
                     ) from error
-                yield place, values[within]
+                yield place, values
     finally:
         scratch.give_back()
 

@@ -19,9 +19,10 @@ import numpy as np
 from cfagg.cf.header import Header
 from cfagg.readers import hdf5_heap
 from cfagg.readers.hdf5_bytes import UNDEFINED, Bytes, UnusualError
+from cfagg.readers.hdf5_memory import remembered
 from cfagg.readers.located import Chunked, Contiguous, Located
 from cfagg.readers.netcdf4_names import INTERNAL, NO_VARIABLE
-from cfagg.storage.files import FileKey, Handle
+from cfagg.storage.files import Handle
 
 __all__ = ["find"]
 
@@ -68,6 +69,16 @@ class _Attribute(NamedTuple):
     data: bytes
 
 
+class _Variable(NamedTuple):
+    """What a file says about a variable, whatever the file's name."""
+
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    attributes: dict[str, Any]
+    storage: Any
+
+
 class _Object(NamedTuple):
     """An object header: messages by number, the last of a kind; attributes with their order; links."""
 
@@ -99,14 +110,20 @@ def find(handle: Handle, head: bytes, address: str, group: str = "/") -> Located
         return None
     try:
         file = Bytes(handle.fd, head, handle.key.size)
-        links = _links(file, _object(file, file.root))
-        return _located(file, links, handle.key, name, address, group)
+        root = file.root
+        links = remembered(("links", root), file, lambda: _links(file, _object(file, root)))
+        question = ("variable", name, tuple(links.items()))
+        found = remembered(question, file, lambda: _variable(file, links, name))
     except (UnusualError, struct.error, ValueError, IndexError, OSError):
         # The library finds out what is wrong, and says it in its words.
         return None
+    key = handle.key
+    header = Header(key.path, address, found.dims, found.shape, found.dtype, found.attributes)
+    # Files of external storage and virtual layouts are messages that are unusual here.
+    return Located(key, address, group, header, found.storage, name, ())
 
 
-def _located(file: Bytes, links: dict[bytes, int], key: FileKey, name: str, address: str, group: str) -> Located:
+def _variable(file: Bytes, links: dict[bytes, int], name: str) -> _Variable:
     """Return what is known of a dataset."""
     at = links.get(name.encode())
     if at is None:
@@ -122,9 +139,7 @@ def _located(file: Bytes, links: dict[bytes, int], key: FileKey, name: str, addr
     dims = _dimensions(file, links, name, attributes, shape, most, at)
     storage = _storage(messages, shape, dtype, name)
     values = {n: _value(file, a) for n, a in attributes.items() if n not in INTERNAL}
-    header = Header(key.path, address, dims, shape, dtype.newbyteorder("="), values)
-    # Files of external storage and virtual layouts are messages that are unusual here.
-    return Located(key, address, group, header, storage, name, ())
+    return _Variable(dims, shape, dtype.newbyteorder("="), values, storage)
 
 
 def _object(file: Bytes, at: int) -> _Object:

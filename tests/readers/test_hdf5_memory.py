@@ -1,0 +1,82 @@
+"""Headers that are remembered for files with the same bytes: never what another file says."""
+
+from __future__ import annotations
+
+import shutil
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+
+from cfagg.readers import hdf5_header, hdf5_memory, locate, read
+from cfagg.storage.files import CONTEXT_SOURCE, open_regular
+
+
+def _write(path, attributes, value=1.0, **storage):
+    with netCDF4.Dataset(path, "w") as d:
+        d.history = attributes.get("history", "")
+        for name, n in (("time", 1), ("lat", 16), ("lon", 32)):
+            d.createDimension(name, n)
+        v = d.createVariable("tas", "f4", ("time", "lat", "lon"), **storage)
+        v.setncatts({"units": "K", **attributes})
+        v[:] = value + np.arange(512, dtype="f4").reshape(1, 16, 32)
+    return str(path)
+
+
+def _found(path):
+    with open_regular(path) as handle:
+        return hdf5_header.find(handle, handle.some(2**13, 0), "tas")
+
+
+def test_a_copy_under_another_name_has_the_same_header_but_its_own_name(tmp_path):
+    first = _write(tmp_path / "a.nc", {})
+    second = str(shutil.copy(first, tmp_path / "b.nc"))
+    one, other = _found(first), _found(second)
+    # It was remembered, and still is about the file that was asked for.
+    assert other.header.attributes is one.header.attributes
+    assert other.header.file == other.key.path == second
+
+
+@pytest.mark.parametrize("attributes", [{"units": "C"}, {"units": "mm"}, {"scale_factor": 2.0}, {"history": "other"}])
+def test_a_file_with_other_attributes_is_read_anew(tmp_path, attributes):
+    _found(_write(tmp_path / "a.nc", {}))
+    path = _write(tmp_path / "b.nc", attributes)
+    with netCDF4.Dataset(path) as d:
+        expected = {k: d["tas"].getncattr(k) for k in d["tas"].ncattrs()}
+    assert dict(_found(path).header.attributes) == expected
+
+
+def test_any_changed_byte_gives_what_is_found_without_memory(tmp_path):
+    path = _write(tmp_path / "a.nc", {"long_name": "temperature"}, zlib=True)
+    whole = bytearray((tmp_path / "a.nc").read_bytes())
+    broken = tmp_path / "b.nc"
+    for at in range(0, min(len(whole), 2**13), 31):
+        changed = whole.copy()
+        changed[at] ^= 0x55
+        broken.write_bytes(changed)
+        _found(path)
+        remembered = repr(_found(str(broken)))
+        hdf5_memory.forget()
+        # The two openings are at different times.
+        assert remembered == repr(_found(str(broken))), at
+
+
+def test_a_file_that_ends_before_its_header_says_is_left_to_the_library(tmp_path):
+    path = _write(tmp_path / "a.nc", {})
+    assert _found(path) is not None
+    whole = (tmp_path / "a.nc").read_bytes()
+    (tmp_path / "b.nc").write_bytes(whole[:-1])
+    assert _found(str(tmp_path / "b.nc")) is None
+
+
+@pytest.mark.parametrize(
+    "storage", [{"zlib": True}, {"zlib": True, "fletcher32": True}, {"zlib": True, "endian": "big"}]
+)
+@pytest.mark.parametrize("step", [1, 2, 5])
+def test_a_few_elements_of_a_shuffled_chunk_are_those_of_h5py(tmp_path, storage, step):
+    path = _write(tmp_path / "a.nc", {}, value=np.pi, shuffle=True, **storage)
+    slices = (slice(0, 1, 1), slice(3, 9, step), slice(7, 11, step))
+    values = read(locate(path, "tas", CONTEXT_SOURCE), slices, CONTEXT_SOURCE)
+    with h5py.File(path) as f:
+        assert values.tolist() == f["tas"][slices].tolist()
