@@ -10,6 +10,7 @@ from cfagg.checking.model import Dataset
 from cfagg.checking.options import Options
 from cfagg.checking.sources.standard_input import StandardInput, spooled
 from cfagg.errors import LimitError, SourceError
+from cfagg.storage.files import Handle
 
 __all__ = ["open_dataset", "open_file"]
 
@@ -145,26 +146,29 @@ def _standard_input(name: str) -> Dataset:
 
 
 def _file(path: str, name: str) -> Dataset:
-    """Return the dataset in a file, which messages call by a name."""
+    """Return the dataset in a file, which messages call by a name; it is opened once."""
     from cfagg.checking.sources import netcdf
 
-    head = netcdf.first_bytes(path, name, 4096)
-    if path.endswith(".cdl") or _CDL_START.match(head):
-        return _cdl(path, name)
-    return netcdf.open_netcdf(path, name)
+    handle = netcdf.opened(path, name)
+    try:
+        if path.endswith(".cdl") or _CDL_START.match(handle.some(4096, 0)):
+            dataset = _cdl(handle)
+            dataset.path = path
+            handle.close()
+            return dataset
+        return netcdf.of_handle(handle, path)
+    except BaseException:
+        handle.close()
+        raise
 
 
-def _cdl(path: str, name: str) -> Dataset:
+def _cdl(handle: Handle) -> Dataset:
     from cfagg.checking.sources.cdl import parse_cdl
 
-    size = os.stat(path).st_size  # noqa: PTH116
+    name, size = handle.key.path, handle.key.size
     if size > _CDL:
         raise LimitError(f"{name} has {size:,} bytes of CDL; up to {_CDL:,} are read")
-    with open(path, "rb") as file:  # noqa: PTH123
-        raw = file.read()
     try:
-        dataset = parse_cdl(raw.decode("utf-8-sig"), name)
+        return parse_cdl(handle.exactly(size, 0).decode("utf-8-sig"), name)
     except UnicodeDecodeError as error:
         raise SourceError(f"{name} is not UTF-8 text: {error}") from error
-    dataset.path = path
-    return dataset

@@ -16,7 +16,18 @@ import numpy.typing as npt
 from cfagg.errors import CfaggError, FragmentNotFoundError, FragmentReadError, SourceError, SourceNotFoundError
 from cfagg.storage import counters
 
-__all__ = ["CONTEXT_SOURCE", "Context", "FileKey", "Handle", "absent", "look", "on_pressure", "open_regular", "relieve"]
+__all__ = [
+    "CONTEXT_SOURCE",
+    "Borrowed",
+    "Context",
+    "FileKey",
+    "Handle",
+    "absent",
+    "look",
+    "on_pressure",
+    "open_regular",
+    "relieve",
+]
 
 #: Never waits for the other end of a FIFO, never takes a terminal, is not inherited by programs that are started.
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
@@ -190,6 +201,25 @@ class Handle:
 
     def __repr__(self) -> str:
         return f"<Handle of {self.key.path!r}{'' if self.is_open else ', closed'}>"
+
+
+class Borrowed(Handle):
+    """A file that a library has open already, under whatever name: datasets of it are admitted, its bytes not read."""
+
+    __slots__ = ("_lent",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(-1, FileKey(name, 0, 0, 0, 0, 0), name)
+        self._lent = True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the file may still be read."""
+        return self._lent
+
+    def close(self) -> None:
+        """Admit nothing of it any more; whoever opened the file closes it."""
+        self._lent = False
 
 
 def _unreadable(key: FileKey, context: Context, error: OSError) -> CfaggError:

@@ -6,11 +6,10 @@ Source: the netCDF classic and 64-bit data format specifications.
 from __future__ import annotations
 
 import mmap
-import os
 from collections.abc import Callable
 from itertools import product
 from math import prod
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ from cfagg.checking.sources.foreign import name_of, too_long, value_of
 from cfagg.errors import FragmentReadError, SourceError
 from cfagg.formats import classic as raw
 from cfagg.formats.classic import MAGIC
+from cfagg.storage.files import Handle
 
 __all__ = ["MAGIC", "Pread", "open_classic", "parse"]
 
@@ -29,36 +29,25 @@ Pread = Callable[[int, int], bytes]
 _KINDS: dict[str, Kind] = {"i": "integer", "u": "integer", "f": "float", "S": "char"}
 
 
-def open_classic(path: str, source: str) -> Dataset:
+def open_classic(handle: Handle) -> Dataset:
     """Return the model of a classic file.
 
     Parameters
     ----------
-    path : str
-        The file.
-    source : str
-        What messages call it.
+    handle : Handle
+        The file, under the name that messages call it; it is closed with the dataset.
 
     Raises
     ------
     SourceError
         If it is cut off in its header or damaged.
     """
-    file = open(path, "rb")  # noqa: PTH123, SIM115 - closed with the dataset
-    try:
-        return _open(file, path, source)
-    except BaseException:
-        file.close()
-        raise
-
-
-def _open(file: BinaryIO, path: str, source: str) -> Dataset:
-    number = file.fileno()
-    with mmap.mmap(number, 0, access=mmap.ACCESS_READ) as data:
-        read = parse(data, len(data), source, lambda count, place: os.pread(number, count, place))
+    source = handle.key.path
+    with mmap.mmap(handle.fd, 0, access=mmap.ACCESS_READ) as data:
+        read = parse(data, len(data), source, handle.some)
     if read is None:
         raise SourceError(f"{source} changes while it is read; check it again")
-    return Dataset(source, "netcdf", read[0], path=path, close=file.close, damage=read[1])
+    return Dataset(source, "netcdf", read[0], close=handle.close, damage=read[1])
 
 
 def parse(data: mmap.mmap | bytes, size: int, source: str, pread: Pread) -> tuple[Group, str | None] | None:

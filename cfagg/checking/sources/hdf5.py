@@ -19,25 +19,26 @@ from cfagg.checking.model import AttributeValue, Dataset, Group, Kind
 from cfagg.checking.sources.foreign import Foreign, name_of, too_long
 from cfagg.checking.sources.hdf5_attributes import OwnAttributes
 from cfagg.checking.sources.hdf5_netcdf import DEEPEST, Assembly, Found, texts_of
-from cfagg.checking.sources.hdf5_values import ERRORS, Values, opened
+from cfagg.checking.sources.hdf5_values import Values
 from cfagg.errors import LimitError, SourceError
 from cfagg.formats.hdf5.objects import MOST
 from cfagg.formats.hdf5.space import OverlapError, Shifted, Slices
+from cfagg.readers import hdf5_file
+from cfagg.readers.hdf5_file import ERRORS
 from cfagg.readers.locks import LIBRARY
 from cfagg.readers.netcdf4_names import INTERNAL
+from cfagg.storage.files import Handle
 
 __all__ = ["open_file", "open_hdf5"]
 
 
-def open_hdf5(path: str, source: str) -> Dataset:
+def open_hdf5(handle: Handle) -> Dataset:
     """Return the model of an HDF5-based file.
 
     Parameters
     ----------
-    path : str
-        The file.
-    source : str
-        What messages call it.
+    handle : Handle
+        The file, under the name that messages call it; it is closed with the dataset.
 
     Raises
     ------
@@ -46,36 +47,33 @@ def open_hdf5(path: str, source: str) -> Dataset:
     LimitError
         If its groups are nested too deeply.
     """
-    with (
-        open(path, "rb") as plain,  # noqa: PTH123
-        mmap.mmap(plain.fileno(), 0, access=mmap.ACCESS_READ) as data,
-        LIBRARY,
-    ):
+    source = handle.key.path
+    with mmap.mmap(handle.fd, 0, access=mmap.ACCESS_READ) as data, LIBRARY:
         try:
-            file = opened(path)
+            file = hdf5_file.open_hdf5(handle.library_path)
         except ERRORS as error:
             raise SourceError(
                 f"{source} cannot be opened: it begins as HDF5, and the HDF5 library says: {error}; "
                 "copy or make it again"
             ) from error
         try:
-            dataset = open_file(file, source, data)
+            dataset = open_file(file, handle, data)
         except BaseException:
             file.close()
             raise
-    dataset.path, dataset.close = path, lambda: _close(file)
+    dataset.close = lambda: _close(file, handle)
     return dataset
 
 
-def open_file(file: Any, source: str, data: Slices) -> Dataset:
+def open_file(file: Any, handle: Handle, data: Slices) -> Dataset:
     """Return the model of an open file, which stays open.
 
     Parameters
     ----------
     file : h5py.h5f.FileID
         The file.
-    source : str
-        What messages call it.
+    handle : Handle
+        The same file, under the name that messages call it.
     data : bytes, mmap or the like
         The bytes of the same file.
 
@@ -86,9 +84,10 @@ def open_file(file: Any, source: str, data: Slices) -> Dataset:
     LimitError
         If its groups are nested too deeply.
     """
+    source = handle.key.path
     with LIBRARY:
         try:
-            return Dataset(source, "netcdf", _Walk(file, source, data).root())
+            return Dataset(source, "netcdf", _Walk(file, handle, data).root())
         except (SourceError, LimitError):
             raise
         except OverlapError as error:
@@ -99,18 +98,19 @@ def open_file(file: Any, source: str, data: Slices) -> Dataset:
             ) from error
 
 
-def _close(file: Any) -> None:
+def _close(file: Any, handle: Handle) -> None:
     with LIBRARY:
         file.close()
+    handle.close()
 
 
 class _Walk:
     """Reads all groups of one file."""
 
-    def __init__(self, file: Any, source: str, data: Slices) -> None:
+    def __init__(self, file: Any, handle: Handle, data: Slices) -> None:
         import h5py
 
-        self.h5, self.file, self.source = h5py, file, source
+        self.h5, self.file, self.handle, self.source = h5py, file, handle, handle.key.path
         #: What the library says of a place begins behind the user block.
         self.own = OwnAttributes(Shifted(data, int(file.get_create_plist().get_userblock())))
         self.assembly = Assembly()
@@ -198,9 +198,9 @@ class _Walk:
             dtype, kind = _type(self.h5, dataset.get_type())
             found = self.known[address] = Found(address, shape, grows, dtype, kind, attributes, internal, scales)
         # Not the dataset is kept, which would keep the file open, but its path.
-        file, open_ = self.file, self.h5.h5d.open
+        file, handle, source = self.file, self.handle, self.source
         name = name_of(path.rpartition(b"/")[2])
-        self.assembly.add(group, name, found, lambda v: Values(lambda: open_(file, path), f"{self.source}: {v.path}"))
+        self.assembly.add(group, name, found, lambda v: Values(handle, lambda: file, path, f"{source}: {v.path}"))
 
     def _attributes(
         self, owner: Any, path: bytes, rank: int = 0

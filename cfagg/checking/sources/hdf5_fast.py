@@ -9,6 +9,7 @@ Source: HDF5 File Format Specification, version 3.
 from __future__ import annotations
 
 import mmap
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,86 +23,78 @@ from cfagg.formats.hdf5.lookup3 import damaged
 from cfagg.formats.hdf5.objects import SPACE, TYPE, Object, Objects
 from cfagg.formats.hdf5.space import OverlapError, Slices, Space, UnusualError
 from cfagg.formats.hdf5.types import shape_of
+from cfagg.readers.hdf5_file import open_hdf5
+from cfagg.readers.locks import LIBRARY
+from cfagg.storage.files import Handle
 
 __all__ = ["open_fast", "parsed"]
 
 
-def open_fast(path: str, source: str) -> Dataset | None:
+def open_fast(handle: Handle) -> Dataset | None:
     """Return the model of an HDF5-based file, or `None` where the library has to look itself.
 
     Parameters
     ----------
-    path : str
-        The file.
-    source : str
-        What messages call it.
+    handle : Handle
+        The file, under the name that messages call it; it is closed with the dataset.
     """
-    with (
-        open(path, "rb") as file,  # noqa: PTH123 - Path costs more
-        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
-    ):
-        read = parsed(data, path, source)
+    with mmap.mmap(handle.fd, 0, access=mmap.ACCESS_READ) as data:
+        read = parsed(data, handle, lambda: open_hdf5(handle.library_path))
         if read is None or damaged(data, read[1]):
             return None
     return read[0]
 
 
-def parsed(data: Slices, path: Any, source: str) -> tuple[Dataset, list[tuple[int, int, int]]] | None:
+def parsed(data: Slices, handle: Handle, opens: Callable[[], Any]) -> tuple[Dataset, list[tuple[int, int, int]]] | None:
     """Return the model and the structures whose checksums are still to be compared, `None` as `open_fast`.
 
     Parameters
     ----------
     data : bytes, mmap or the like
         The file.
-    path : str or file object
-        What values are read from.
-    source : str
-        What messages call it.
+    handle : Handle
+        The same file, under the name that messages call it; it is closed with the dataset.
+    opens : callable
+        Opens the same file in the HDF5 library, where values are read from.
     """
+    source = handle.key.path
     try:
-        reader = _Reader(Space(data), path, source)
+        reader = _Reader(Space(data), handle, opens)
         root = reader.root()
     except OverlapError as error:
         raise SourceError(f"{source} is HDF5 and damaged: its structures overlap; copy or make it again") from error
     except ERRORS:
         return None
-    named = path if isinstance(path, str) else None
-    return Dataset(source, "netcdf", root, path=named, close=reader.values.close), reader.space.checked
+    return Dataset(source, "netcdf", root, close=reader.values.close), reader.space.checked
 
 
 class _File:
     """The file as the HDF5 library opens it, when the first values are read."""
 
-    def __init__(self, path: Any) -> None:
-        #: Its name, or the open file that is read in its place.
-        self.path = path
+    def __init__(self, handle: Handle, opens: Callable[[], Any]) -> None:
+        self.handle, self.opens = handle, opens
         self.opened: Any = None
 
-    def dataset(self, name: bytes) -> Any:
-        """Return a low-level dataset."""
-        import h5py
-
-        from cfagg.checking.sources.hdf5_values import opened
-
+    def __call__(self) -> Any:
+        """Return the low-level file."""
         if self.opened is None:
-            self.opened = opened(self.path) if isinstance(self.path, str) else h5py.File(self.path, "r").id
-        return h5py.h5d.open(self.opened, name)
+            self.opened = self.opens()
+        return self.opened
 
     def close(self) -> None:
         """Let go of the file."""
         if self.opened is not None:
-            from cfagg.readers.locks import LIBRARY
-
             with LIBRARY:
                 self.opened.close()
             self.opened = None
+        self.handle.close()
 
 
 class _Reader:
-    def __init__(self, space: Space, path: Any, source: str) -> None:
-        self.space, self.source = space, source
+    def __init__(self, space: Space, handle: Handle, opens: Callable[[], Any]) -> None:
+        self.space, self.source = space, handle.key.path
         self.objects = Objects(space)
-        self.values = _File(path)
+        self.values = _File(handle, opens)
         self.assembly = Assembly()
         self.known: dict[int, Found] = {}
         self.attributes = Attributes(self.objects)
@@ -172,5 +165,5 @@ class _Late:
         if self.reader is None:
             from cfagg.checking.sources.hdf5_values import Values
 
-            self.reader = Values(lambda: self.file.dataset(self.name), self.where)
+            self.reader = Values(self.file.handle, self.file, self.name, self.where)
         return self.reader(slices)

@@ -1,6 +1,6 @@
 """Values of HDF5 datasets, read through h5py's low-level interface as they are stored.
 
-What stands in other files (external storage, virtual datasets) is not read.
+The gate admits each dataset before it is read: what takes its values from other files is refused.
 """
 
 from __future__ import annotations
@@ -12,37 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import AccessError, FragmentReadError
+from cfagg.readers.hdf5_file import ERRORS
+from cfagg.readers.hdf5_links import LeavesError, outside, reach
 from cfagg.readers.locks import LIBRARY
+from cfagg.storage.files import Handle
+from cfagg.storage.gate import Checked, Reference, admit
 
-__all__ = ["ERRORS", "Values", "opened"]
-
-#: What h5py raises about a damaged file.
-ERRORS = (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError, OverflowError)
-
-
-def opened(path: str) -> Any:
-    """Return a file that is only read.
-
-    HDF5 opens a file again only in the way in which the process has it open already, and without a lock one that
-    another program is writing; so several ways are tried.
-    """
-    import h5py
-
-    name = path.encode("utf-8", "surrogateescape")
-    first: OSError | None = None
-    for locked in (True, False):
-        for strong in (False, True):
-            access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
-            if strong:
-                access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
-            if not locked:
-                access.set_file_locking(False, True)
-            try:
-                return h5py.h5f.open(name, h5py.h5f.ACC_RDONLY, access)
-            except OSError as error:
-                first = first or error
-    assert first is not None  # noqa: S101 - the loops have run
-    raise first
+__all__ = ["Values"]
 
 
 class Values:
@@ -50,37 +26,54 @@ class Values:
 
     Parameters
     ----------
-    find : callable
-        Returns the low-level dataset.
+    handle : Handle
+        What the gate admits it of.
+    file : callable
+        Returns the low-level file.
+    path : bytes
+        Path of the dataset.
     where : str
         What messages call it.
     """
 
-    __slots__ = ("find", "where")
+    __slots__ = ("file", "handle", "path", "where")
 
-    def __init__(self, find: Callable[[], Any], where: str) -> None:
-        self.find, self.where = find, where
+    def __init__(self, handle: Handle, file: Callable[[], Any], path: bytes, where: str) -> None:
+        self.handle, self.file, self.path, self.where = handle, file, path, where
 
     def __call__(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
         """Return the values of a hyperslab."""
-        import h5py
-
         with LIBRARY:
             try:
                 # Opened for each read: what stays open would keep the file open.
-                dataset = self.find()
-                plist = dataset.get_create_plist()
-                if not plist.get_external_count() and plist.get_layout() != h5py.h5d.VIRTUAL:
-                    return _read(h5py, dataset, slices)
+                dataset, leads = self._found()
+                return _read(admit(self.handle, self.path.decode("utf-8", "replace"), leads), dataset, slices)
+            except AccessError:
+                raise
             except ERRORS as error:
                 raise FragmentReadError(
                     f"{self.where}: its values cannot be read, the HDF5 library says: {error}; copy or make the "
                     "file again"
                 ) from error
-        raise AccessError(f"{self.where}: its values stand in other files (HDF5 external storage); not read")
+
+    def _found(self) -> tuple[Any, list[Reference]]:
+        """Return the low-level dataset, and what leads from it, or on the way to it, out of the file."""
+        import h5py
+
+        try:
+            found = reach(self.file(), self.path.decode("utf-8", "surrogateescape"))
+        except LeavesError as error:
+            return None, [error.reference]
+        if not isinstance(found, h5py.h5d.DatasetID):
+            raise KeyError(f"there is no dataset {self.path!r}")
+        return found, outside(found)
 
 
-def _read(h5: Any, dataset: Any, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
+def _read(checked: Checked, dataset: Any, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
+    """Read a hyperslab of a dataset of a file that is still open."""
+    import h5py as h5
+
+    checked.handle  # noqa: B018 - raises where the file was closed since
     shape = dataset.shape or ()  # of a space without any element there is none
     ranges = [range(s.start or 0, s.stop, s.step or 1) for s in slices]
     counts = tuple(map(len, ranges))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
 from cfagg.checking.model import Dataset
 from cfagg.checking.sources import classic
 from cfagg.errors import SourceError, SourceNotFoundError
 from cfagg.readers.kinds import kind
-from cfagg.storage.files import open_regular
+from cfagg.storage.files import Handle, open_regular
 
-__all__ = ["MAGIC_HDF5", "open_netcdf"]
+__all__ = ["MAGIC_HDF5", "of_handle", "open_netcdf", "opened"]
 
 MAGIC_HDF5 = b"\x89HDF\r\n\x1a\n"
 
@@ -30,49 +28,69 @@ def open_netcdf(path: str, source: str | None = None) -> Dataset:
     SourceError
         If it is not there, not a regular file, not netCDF or damaged.
     """
-    source = path if source is None else source
-    head = first_bytes(path, source)
-    if head[:4] in classic.MAGIC:
-        return classic.open_classic(path, source)
-    if head.startswith(MAGIC_HDF5):
-        from cfagg.checking.sources.hdf5_fast import open_fast
-
-        dataset = open_fast(path, source)
-        if dataset is not None:
-            return dataset
-    if head.startswith(MAGIC_HDF5) or _behind_user_block(path):
-        from cfagg.checking.sources.hdf5 import open_hdf5
-
-        return open_hdf5(path, source)
-    raise SourceError(not_netcdf(source, head))
+    handle = opened(path, path if source is None else source)
+    try:
+        return of_handle(handle, path)
+    except BaseException:
+        handle.close()
+        raise
 
 
-def first_bytes(path: str, source: str, count: int = 512) -> bytes:
-    """Return the first bytes of a regular file; nothing else is opened.
+def of_handle(handle: Handle, path: str) -> Dataset:
+    """Return the model of an open file, which is closed with it.
 
     Raises
     ------
     SourceError
-        If it is none or cannot be read.
+        If it is not netCDF or damaged.
+    """
+    dataset = _of(handle)
+    dataset.path = path
+    return dataset
+
+
+def _of(handle: Handle) -> Dataset:
+    head = handle.some(512, 0)
+    if head[:4] in classic.MAGIC:
+        return classic.open_classic(handle)
+    if head.startswith(MAGIC_HDF5):
+        from cfagg.checking.sources.hdf5_fast import open_fast
+
+        dataset = open_fast(handle)
+        if dataset is not None:
+            return dataset
+    if head.startswith(MAGIC_HDF5) or _behind_user_block(handle):
+        from cfagg.checking.sources.hdf5 import open_hdf5
+
+        return open_hdf5(handle)
+    raise SourceError(not_netcdf(handle.key.path, head))
+
+
+def opened(path: str, source: str) -> Handle:
+    """Return a regular file under the name that messages call it; nothing else is opened.
+
+    Raises
+    ------
+    SourceError
+        If it is none or cannot be opened.
     """
     try:
-        with open_regular(path) as handle:
-            return handle.some(count, 0)
+        handle = open_regular(path)
     except SourceNotFoundError as error:
         raise SourceNotFoundError(f"{source} is not there: there is no file or directory of that name") from error
     except SourceError as error:
         raise SourceError(f"{source} cannot be checked: {error.message.replace(path, 'it')}") from error
+    handle.key = handle.key._replace(path=source)
+    return handle
 
 
-def _behind_user_block(path: str) -> bool:
+def _behind_user_block(handle: Handle) -> bool:
     """Whether HDF5 begins behind a user block, whose size is a power of two."""
-    with open(path, "rb") as file:  # noqa: PTH123
-        at, size = 512, os.fstat(file.fileno()).st_size
-        while at < size:
-            file.seek(at)
-            if file.read(8) == MAGIC_HDF5:
-                return True
-            at *= 2
+    at = 512
+    while at < handle.key.size:
+        if handle.some(8, at) == MAGIC_HDF5:
+            return True
+        at *= 2
     return False
 
 

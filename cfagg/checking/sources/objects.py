@@ -56,14 +56,17 @@ def _h5py(file: Any) -> Dataset:
     import mmap
 
     from cfagg.checking.sources.hdf5 import open_file
+    from cfagg.storage.files import Borrowed
 
     source = f"h5py.File {file.filename}"
     if file.mode != "r":
         file.flush()
-    if file.driver in ("sec2", "stdio"):
-        with open(file.filename, "rb") as plain, mmap.mmap(plain.fileno(), 0, access=mmap.ACCESS_READ) as data:  # noqa: PTH123
-            return open_file(file.id, source, data)
+    handle = Borrowed(source)
+    if file.driver == "sec2":
+        # The very file that the library has open: by its name there may be another one meanwhile.
+        with mmap.mmap(file.id.get_vfd_handle(), 0, access=mmap.ACCESS_READ) as data:
+            return open_file(file.id, handle, data)
     size = file.id.get_filesize()
     if size > _LARGEST:
         raise LimitError(f"{source} has {size:,} bytes, of which {_LARGEST:,} are looked at in memory; give its path")
-    return open_file(file.id, source, file.id.get_file_image())
+    return open_file(file.id, handle, file.id.get_file_image())

@@ -168,21 +168,28 @@ def _open_classic(file: RemoteFile, url: str) -> Dataset:
 def _open_hdf5(file: RemoteFile, url: str) -> Dataset:
     from cfagg.checking.sources.hdf5_fast import parsed
     from cfagg.formats.hdf5.lookup3 import damaged
+    from cfagg.storage.files import Borrowed
 
-    read = parsed(file, file, url)
+    handle = Borrowed(url)
+    read = parsed(file, handle, lambda: _h5py(file))
     if read is not None and not damaged(file, read[1]):
         return read[0]
-    import h5py
-
     from cfagg.checking.sources.hdf5 import open_file
 
     try:
-        opened = h5py.File(file, "r")
+        opened = _h5py(file)
     except (OSError, RuntimeError, ValueError) as error:
         raise SourceError(f"{url} cannot be opened: the HDF5 library says: {error}; make it again") from error
-    dataset = open_file(opened.id, url, file)
+    dataset = open_file(opened, handle, file)
     dataset.close = opened.close
     return dataset
+
+
+def _h5py(file: RemoteFile) -> Any:
+    """Return the low-level file that the HDF5 library reads through a file object."""
+    import h5py
+
+    return h5py.File(file, "r").id
 
 
 class RemoteFile(io.RawIOBase):

@@ -23,6 +23,7 @@ from cfagg.checking.sources.hdf5_fast import open_fast, parsed
 from cfagg.checking.sources.netcdf import open_netcdf
 from cfagg.checking.sources.netcdf4 import open_netcdf4
 from cfagg.errors import AccessError, CfaggError, FragmentReadError, SourceError
+from cfagg.storage.files import Borrowed, open_regular
 from tests.checking.sources.seen import seen
 from tests.checking.writing import write_cdl
 
@@ -50,14 +51,14 @@ def library(path: Any, *, values: bool = False) -> list[str]:
 
 
 def fast(path: Any) -> list[str]:
-    dataset = open_fast(str(path), str(path))
+    dataset = open_fast(open_regular(str(path)))
     assert dataset is not None
     with dataset:
         return seen(dataset)
 
 
 def slow(path: Any) -> list[str]:
-    with open_hdf5(str(path), str(path)) as dataset:
+    with open_hdf5(open_regular(str(path))) as dataset:
         return seen(dataset)
 
 
@@ -283,15 +284,16 @@ def test_changed_bytes_end_in_a_dataset_or_an_error(tmp_path: Path, format_: Any
 
 def end_of(path: Path, format_: str) -> str:
     """Open a file by the readers of our own and tell what comes of it."""
+    handle = open_regular(str(path))
     try:
         if format_ == "NETCDF4":
             # As if the checksums were right.
-            read = parsed(path.read_bytes(), str(path), "b.nc")
+            read = parsed(path.read_bytes(), handle, lambda: None)
             if read is None:
                 return "left to the library"
             dataset = read[0]
         else:
-            dataset = open_classic(str(path), "b.nc")
+            dataset = open_classic(handle)
     except CfaggError:
         return "error"
     with dataset:
@@ -313,8 +315,65 @@ def test_external_links_and_external_values_are_not_followed(tmp_path: Path) -> 
         file.create_dataset("ext", (10,), "f8", external=[(str(tmp_path / "raw.bin"), 0, 80)])
     with open_dataset(tmp_path / "a.h5") as dataset:
         assert {v.name for v in dataset.variables} == {"own", "alias", "ext"}
-        with pytest.raises(AccessError, match="stand in other files"):
+        with pytest.raises(AccessError, match="takes its values from another file"):
             dataset.root.variables["ext"].values()
+
+
+@pytest.mark.parametrize("way", ["name", "library", "h5py"])
+@pytest.mark.parametrize("kind", ["external storage", "a virtual dataset"])
+def test_values_from_other_files_are_refused_however_the_file_is_opened(tmp_path: Path, kind: str, way: str) -> None:
+    path = tmp_path / "a.h5"
+    (tmp_path / "raw.bin").write_bytes(bytes(80))
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["v"] = np.zeros(10)
+    with h5py.File(path, "w") as file:
+        if kind == "external storage":
+            file.create_dataset("v", (10,), "f8", external=[(str(tmp_path / "raw.bin"), 0, 80)])
+        else:
+            layout = h5py.VirtualLayout((10,), "f8")
+            layout[:] = h5py.VirtualSource(str(tmp_path / "other.h5"), "v", (10,))
+            file.create_virtual_dataset("v", layout)
+    with h5py.File(path) as file:
+        opened = {
+            "name": lambda: open_dataset(path),
+            "library": lambda: open_hdf5(open_regular(str(path))),
+            "h5py": lambda: open_dataset(file),
+        }[way]()
+        with opened as dataset, pytest.raises(AccessError, match=f"'/v' of .*takes its values from .*{kind} to"):
+            dataset.root.variables["v"].values()
+
+
+@pytest.mark.parametrize("format_", ["NETCDF4", "NETCDF3_CLASSIC"])
+def test_values_are_of_the_file_that_was_opened_whatever_has_its_name_later(tmp_path: Path, format_: str) -> None:
+    path, other = tmp_path / "a.nc", tmp_path / "b.nc"
+    for name, value in ((path, 1.0), (other, 2.0)):
+        with netCDF4.Dataset(name, "w", format=format_) as file:
+            file.createDimension("x", 3)
+            file.createVariable("v", "f8", ("x",))[:] = value
+    with open_dataset(path) as dataset:
+        path.rename(tmp_path / "moved.nc")
+        other.rename(path)
+        assert dataset.root.variables["v"].values().tolist() == [1.0] * 3
+
+
+def test_an_open_h5py_file_is_looked_at_whatever_has_its_name_later(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            file[f"of_{name}"] = 1.0
+            file[f"of_{name}"].attrs["of"] = name * 300
+    with h5py.File(tmp_path / "a.h5") as file:
+        (tmp_path / "b.h5").replace(tmp_path / "a.h5")
+        with open_dataset(file) as dataset:
+            assert dataset.root.variables["of_a"].attributes["of"] == "a" * 300
+
+
+def test_no_value_is_read_once_a_dataset_is_closed(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["v"] = 1.0
+    with open_dataset(tmp_path / "a.h5") as dataset:
+        pass
+    with pytest.raises((AccessError, FragmentReadError)):
+        dataset.root.variables["v"].values()
 
 
 def test_groups_that_link_to_each_other_are_read_once(tmp_path: Path) -> None:
@@ -425,7 +484,8 @@ def test_values_that_cannot_be_read_are_told_once_and_are_no_fault_of_rules(tmp_
     with open_dataset(path) as dataset:
         result = run(dataset, Options(data=True))
     codes = [f.code for f in result.findings if f.severity == "error"]
-    assert codes == ["INT003"]
+    # One is of the file, which is cut off, and one of the variable, however many rules read it.
+    assert codes == ["INT003", "INT003"]
     assert "cut off" in result.findings[[f.code for f in result.findings].index("INT003")].message
 
 
@@ -571,8 +631,8 @@ def test_a_named_type_that_refers_to_itself_is_left_to_the_library(tmp_path: Pat
     changed = bytearray(raw)
     changed[own + 3] |= 2
     changed[own + 4 : own + 14] = raw[reference : reference + 10]
-    assert parsed(bytes(changed), str(path), "a.h5") is None
-    assert parsed(raw, str(path), "a.h5") is not None
+    assert parsed(bytes(changed), Borrowed("a.h5"), lambda: None) is None
+    assert parsed(raw, Borrowed("a.h5"), lambda: None) is not None
 
 
 @pytest.mark.parametrize("name", ["test1.nc", "sst.nca"])
