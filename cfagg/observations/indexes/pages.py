@@ -36,8 +36,8 @@ __all__ = ["PagesIndex", "has_pages", "open_pages"]
 _MANY, _SOME = 20_000, 500
 #: Bytes of pages that are searched together, and bytes between pages that are rather read than left out.
 _TOGETHER, _GAP = 2**20, 2**14
-#: Pages that are kept, a few KiB each.
-_KEPT = 256
+#: Bytes of pages that are kept, and what keeping one takes beside them: the pages of some ten million irregular dates.
+_KEPT, _EACH = 2**25, 2**10
 #: The head of a page.
 _HEAD = struct.Struct(f"<{HEAD}q")
 #: Entries of a block, about.
@@ -75,6 +75,7 @@ class PagesIndex:
     def _load(self) -> None:
         """Read the directory."""
         self._kept: dict[int, _Page] = {}
+        self._room = _KEPT
         self._searched = 0
         self._directory = Directory(self._source, self._found)
         self._key, self._firsts = self._directory.key, self._directory.firsts
@@ -185,9 +186,11 @@ class PagesIndex:
                 raise self._damaged(f"page {number:,} has not the bytes that were written")
             read[number] = (head, np.frombuffer(raw, "<i8", size // 8, at) if head[6] else None)
             at += size
-        if len(self._kept) >= _KEPT:
+        taken = len(raw) + count * _EACH
+        self._room -= taken
+        if self._room < 0:
             # A new dictionary and not a smaller one: other threads may be reading the old.
-            self._kept = {}
+            self._kept, self._room = {}, _KEPT - taken
         self._kept.update(read)
         return read[page]
 

@@ -246,3 +246,27 @@ def test_a_copy_of_a_store_keeps_its_pages(tmp_path):
     write(tmp_path / "a", "pages", even(10))
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     assert open_index(Store(tmp_path / "b", 10)).find(3, 5) == (3, 5)
+
+
+def test_pages_of_many_windows_are_read_once(tmp_path):
+    entries = uneven(1_200_000)
+    store = write(tmp_path, "pages", entries)
+    store.source = Counting(tmp_path)
+    index = open_index(store)
+    asked = entries[0][:: pages.PAGE // 2].tolist()
+    assert len(asked) > 500
+    first = [index.find(epoch, epoch + 5) for epoch in asked]
+    read = store.source.calls
+    assert [index.find(epoch, epoch + 5) for epoch in asked] == first
+    assert store.source.calls == read
+
+
+def test_pages_that_are_kept_take_no_more_memory_than_allowed(tmp_path, monkeypatch):
+    monkeypatch.setattr(pages, "_KEPT", 2**16)
+    entries = uneven(200_000)
+    index = open_index(write(tmp_path, "pages", entries))
+    most = 0
+    for i in range(0, 200_000, 1000):
+        assert index.find(int(entries[0][i]), int(entries[0][i]) + 1)[0] == entries[1][i]
+        most = max(most, sum(8 * len(head) if words is None else words.nbytes for head, words in index._kept.values()))
+    assert 2**14 < most <= 2**16
