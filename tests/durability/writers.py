@@ -198,6 +198,10 @@ def consolidated(folder: pathlib.Path) -> None:
     """Raise where consolidated metadata do not tell of the group that is there."""
     whole = zarr.open_group(folder / "out" / "a.zarr", mode="r", use_consolidated=True)
     single = zarr.open_group(folder / "out" / "a.zarr", mode="r", use_consolidated=False)
+    if single.metadata.zarr_format == 2:
+        # Left out of the table, so that xarray opens all groups that are in it.
+        check("tas_accumulation_group" not in whole, "consolidated metadata tell of the group")
+        return
     one, other = whole["tas_accumulation_group"], single["tas_accumulation_group"]
     check(dict(one.attrs) == dict(other.attrs), "consolidated metadata of another group")
 
