@@ -47,6 +47,11 @@ _NETCDF = frozenset({"netcdf", "netcdf3", "netcdf4", "netcdf-3", "netcdf-4", "nc
 Place = tuple[str, str]
 
 
+def is_read(format_: str) -> bool:
+    """Return whether fragments of a format, as an aggregation names it, are read."""
+    return format_.lower() in _NETCDF
+
+
 @dataclass(frozen=True, slots=True)
 class Fragment:
     """A sub-array that can be read.
@@ -182,7 +187,7 @@ class Fragments:
     def _check_format(self, i: int, where: str) -> None:
         """Refuse formats that only later versions read."""
         layout = self.aggregation.partitions.layout_of(i)
-        if layout.format is not None and layout.format.lower() not in _NETCDF:
+        if layout.format is not None and not is_read(layout.format):
             raise UnsupportedError(
                 f"{where}: the format {layout.format!r} of {self.aggregation.partitions.file_name(i)!r} cannot be "
                 "read; expected netCDF: convert the file to netCDF and refer to that"

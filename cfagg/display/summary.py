@@ -15,6 +15,7 @@ import numpy as np
 
 from cfagg.access import Access
 from cfagg.errors import AccessError, UnsupportedError
+from cfagg.fragments import is_read
 from cfagg.model import Aggregation, Grid, Layout
 
 if TYPE_CHECKING:
@@ -124,7 +125,8 @@ class ReferenceSummary:
     """One distinct file, as written; `None` is the aggregation's own.
 
     `access` is ``"inside"`` where the access policy lets it be read, ``"needs allow"`` where it must be told to
-    (`allow` is the directory to give), ``"refused"`` where it never is (`reason` tells why), and `None` where an
+    (`allow` is the directory to give), ``"refused"`` where it never is (`reason` tells why), ``"not readable"`` where
+    it is in a format that is not read (`reason` names it), and `None` where an
     aggregation in memory belongs to no file.
     """
 
@@ -319,8 +321,9 @@ def references(aggregation: Aggregation, access: Access | None) -> Iterator[Refe
         The aggregation's own file first, if a partition lies in it.
     """
     codes, counts = _file_counts(aggregation)
+    formats = _unread_formats(aggregation)
     for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
-        yield _reference(aggregation, access, code, count)
+        yield _reference(aggregation, access, code, count, formats.get(code))
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
@@ -378,6 +381,7 @@ def _aggregation(aggregation: Aggregation, access: Access | None, rows: int | No
     increasing = aggregation.directions
     flags = increasing if isinstance(increasing, tuple) else ()
     files, per_file = _file_counts(aggregation)
+    formats = _unread_formats(aggregation)
     per_layout = np.bincount(p.layout, minlength=len(p.layouts)).tolist()
     attributes = dict(aggregation.attributes)
     # The model keeps these two apart from the other attributes.
@@ -397,7 +401,9 @@ def _aggregation(aggregation: Aggregation, access: Access | None, rows: int | No
         partitions=Listing.of(len(p), lambda i: _partition(aggregation, i), rows),
         layouts=Listing.of(len(p.layouts), lambda i: _layout(p.layouts[i], per_layout[i]), rows),
         references=Listing.of(
-            len(files), lambda i: _reference(aggregation, access, int(files[i]), int(per_file[i])), rows
+            len(files),
+            lambda i: _reference(aggregation, access, int(files[i]), int(per_file[i]), formats.get(int(files[i]))),
+            rows,
         ),
     )
     return VariableSummary(
@@ -411,6 +417,18 @@ def _file_counts(aggregation: Aggregation) -> tuple[np.ndarray[Any, Any], np.nda
     counts = np.bincount(p.file[p.present] + 1, minlength=len(p.files) + 1)
     codes = np.flatnonzero(counts)
     return codes - 1, counts[codes]
+
+
+def _unread_formats(aggregation: Aggregation) -> dict[int, str]:
+    """Return the formats that are not read, by the codes of the files that have partitions in them."""
+    p = aggregation.partitions
+    unread = {k: x.format for k, x in enumerate(p.layouts) if x.format is not None and not is_read(x.format)}
+    if not unread:
+        return {}
+    found = p.present & np.isin(p.layout, list(unread))
+    codes, first = np.unique(p.file[found], return_index=True)
+    layouts = p.layout[found][first]
+    return {c: unread[k] for c, k in zip(codes.tolist(), layouts.tolist(), strict=True)}
 
 
 def _runs(grid: Grid, d: int, rows: int | None) -> Listing[tuple[int, int]]:
@@ -455,7 +473,9 @@ def _layout(layout: Layout, partitions: int) -> LayoutSummary:
     )
 
 
-def _reference(aggregation: Aggregation, access: Access | None, code: int, count: int) -> ReferenceSummary:
+def _reference(
+    aggregation: Aggregation, access: Access | None, code: int, count: int, unread: str | None
+) -> ReferenceSummary:
     name = None if code < 0 else str(aggregation.partitions.files[code])
     if access is None:
         return ReferenceSummary(name, count, None)
@@ -469,5 +489,14 @@ def _reference(aggregation: Aggregation, access: Access | None, code: int, count
             place = Access(access.parent, [os.path.abspath(os.sep)]).resolve(name)  # noqa: PTH100
         except AccessError:
             return ReferenceSummary(name, count, "refused", reason=error.message)
+        if unread is not None:
+            return _not_readable(name, count, unread)
         return ReferenceSummary(name, count, "needs allow", allow=os.path.dirname(place))  # noqa: PTH120
+    if unread is not None:
+        return _not_readable(name, count, unread)
     return ReferenceSummary(name, count, "inside")
+
+
+def _not_readable(name: str | None, count: int, unread: str) -> ReferenceSummary:
+    reason = f"the format {unread!r} cannot be read; expected netCDF: convert the file to netCDF and refer to that"
+    return ReferenceSummary(name, count, "not readable", reason=reason)

@@ -1,3 +1,4 @@
+import dataclasses
 import time
 
 import numpy as np
@@ -93,3 +94,15 @@ def test_an_empty_dimension_has_no_partitions():
     empty = Aggregation("e", ("t",), (0,), "f4", Grid([[0]]), Partitions.build(0, layouts=[Layout(("t",))]))
     a = summarise_aggregation(empty).aggregation
     assert (a.partition_count, a.matrix_shape, a.axes[0].sizes.first) == (0, (0,), ())
+
+
+@pytest.mark.parametrize("file", ["a.pp", "/far/a.pp"])
+def test_a_fragment_in_a_format_that_is_not_read_is_not_inside(tmp_path, file):
+    aggregation = arrays.series(1, names=[file])
+    layouts = [dataclasses.replace(x, format="PP") for x in aggregation.partitions.layouts]
+    aggregation = dataclasses.replace(
+        aggregation, partitions=dataclasses.replace(aggregation.partitions, layouts=layouts)
+    )
+    (found,) = summary.references(aggregation, Access(str(tmp_path / "x.nca")))
+    assert found.access == "not readable"
+    assert "'PP'" in found.reason
