@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from html import escape
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from cfagg.accumulation.grouping import Grouping, grouping_of
@@ -367,7 +366,16 @@ class Accumulated(Asked):
         return f"<Accumulated {self.name!r} ({sizes}) {self._group.source.dtype}; sums over {sums}{weighted}>"
 
     def _repr_html_(self) -> str:
-        return f"<code>{escape(repr(self))}</code>"
+        from cfagg.display.facts import facts_html
+
+        facts = (
+            ("store", self._group.source.store),
+            ("dimensions", ", ".join(f"{d}: {n:,}" for d, n in self.sizes.items())),
+            ("type", self._group.source.dtype),
+            ("weights", "none" if self._group.weights is None else "weighted"),
+        )
+        sums = [" × ".join(c) for c in self.combinations]
+        return facts_html(f"Accumulated {self.name}", facts, [("sums over", sums)])
 
 
 def open_accumulated(

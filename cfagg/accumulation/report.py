@@ -135,6 +135,22 @@ class Report:
             lines.append(f"  {self.missing:,} missing values left out, {self.nonfinite:,} of them infinite")
         return "\n".join([*lines, *(f"  note: {n}" for n in self.notes)])
 
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+        from cfagg.display.sizes import size_text
+
+        stored = None if self.stored is None else f"{size_text(self.stored)} beside {size_text(self.source_stored)}"
+        facts = (
+            ("store", self.store),
+            ("variable", self.variable),
+            ("group", f"{self.group} {self.action}"),
+            ("sums", f"{size_text(self.bytes)}, {100 * self.share:.1f} % of the data's {size_text(self.source_bytes)}"),
+            ("stored", stored),
+            ("missing", f"{self.missing:,} values, {self.nonfinite:,} of them infinite" if self.missing else None),
+        )
+        arrays = [f"{a.name}: {a.role}, {size_text(a.bytes)}" for a in self.arrays]
+        return facts_html("Accumulation", facts, [("arrays", arrays), ("notes", self.notes)])
+
 
 def readable_bytes(count: int) -> str:
     """Return a number of bytes for people.

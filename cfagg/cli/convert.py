@@ -1,4 +1,4 @@
-"""``cfagg convert``: write an aggregation or a netCDF file as a Zarr store."""
+"""``cfagg convert``: write an aggregation, a netCDF file or another Zarr store as a Zarr store."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ examples:
   cfagg convert temperature.nca temperature.zarr --chunks time=12,lat=64
   cfagg convert temperature.nca temperature.zarr --chunks partitions --packing decode
   cfagg convert temperature.nca temperature.zarr --resume
+  cfagg convert old.zarr new.zarr --chunks time=-1,lat=16,lon=16 --zarr-format 3
 
 The store is built beside TARGET and put in its place when it is complete. A run that was killed is finished by the
 same command with --resume.
@@ -25,12 +26,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the sub-command to the parser of `cfagg`."""
     parser = subparsers.add_parser(
         "convert",
-        help="write an aggregation or a netCDF file as a Zarr store",
-        description="Write an NCA aggregation, or any netCDF file, as a Zarr store with the same values.",
+        help="write an aggregation, a netCDF file or a Zarr store as a new Zarr store",
+        description="Write an NCA aggregation, a netCDF file or a Zarr store as a new Zarr store with the same values.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("source", metavar="SOURCE", help="a netCDF file, with aggregations or without")
+    parser.add_argument("source", metavar="SOURCE", help="a netCDF file, with aggregations or without, or a Zarr store")
     parser.add_argument("target", metavar="TARGET", nargs="?", help="directory of the Zarr store")
     parser.add_argument("-o", "--output", metavar="TARGET", help="the same as TARGET")
     what = parser.add_argument_group("what is written")

@@ -19,6 +19,7 @@ examples:
   cfagg show temperature.nca
   cfagg show temperature.nca --references
   cfagg show temperature.nca --json --output temperature.json
+  cfagg show temperature.zarr --attributes
   cfagg show temperature.nca --variable tas --plot partitions.png
 
 Only FILE itself is opened. --references prints a line per file that FILE refers to, with tabs between
@@ -36,7 +37,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", metavar="FILE", help="a netCDF file, with aggregations or without")
+    parser.add_argument("file", metavar="FILE", help="a netCDF file, with aggregations or without, or a Zarr store")
     parser.add_argument(
         "--variable", metavar="NAME", action="append", default=[], help="show only this variable; may be repeated"
     )
@@ -89,9 +90,9 @@ def run(args: argparse.Namespace) -> int:
     # What cannot be written is said before the file is read.
     for target in filter(None, (args.plot, args.output)):
         output.check(target, overwrite=args.overwrite)
-    from cfagg.source import open_source
+    from cfagg.zarr_source import open_any
 
-    source = open_source(args.file)
+    source = open_any(args.file, args.allow)
     if args.plot is not None:
         _plot(source, args)
         if args.output is None and not args.json and not args.references:

@@ -21,7 +21,8 @@ from cfagg.errors import CfaggError, TargetError, TargetExistsError
 from cfagg.model import Aggregation
 from cfagg.readers.pool import close_files
 from cfagg.runtime.publishing import reason
-from cfagg.source import Source, open_source
+from cfagg.source import Source
+from cfagg.zarr_source import ZarrSource, open_any
 
 if TYPE_CHECKING:
     from cfagg.conversion.plan import Array, Loss, Plan
@@ -70,10 +71,26 @@ class Report:
         return asdict(self)
 
     def __str__(self) -> str:
+        from cfagg.display.sizes import size_text
+
         return (
-            f"{self.target}: {len(self.variables)} variables, {self.bytes / 1e6:,.1f} MB in {self.chunks:,} chunks "
-            f"({self.stored / 1e6:,.1f} MB stored)"
+            f"{self.target}: {len(self.variables)} variables, {size_text(self.bytes)} in {self.chunks:,} chunks "
+            f"({size_text(self.stored)} stored)"
         )
+
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+        from cfagg.display.sizes import size_text
+
+        facts = (
+            ("store", self.target),
+            ("values", size_text(self.bytes)),
+            ("stored", f"{size_text(self.stored)} in {self.chunks:,} chunks"),
+            ("resumed", f"{self.resumed:,} chunks of an earlier run" if self.resumed else None),
+            ("verified", "read back and compared" if self.verified else None),
+        )
+        lists = (("variables", self.variables), ("losses", self.losses), ("notes", self.notes))
+        return facts_html("Conversion to Zarr", facts, lists)
 
 
 def convert(
@@ -96,7 +113,7 @@ def convert(
     memory: int | str = DEFAULT_MEMORY,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
-    """Write an NCA aggregation, or any netCDF file, as a Zarr store with the same values.
+    """Write an NCA aggregation, any netCDF file, or another Zarr store as a Zarr store with the same values.
 
     The store is built beside the target and put in its place when it is complete, so that the target never is half
     written.  Memory is bounded whatever the size.
@@ -104,7 +121,7 @@ def convert(
     Parameters
     ----------
     source : path
-        A netCDF file, with or without aggregations.
+        A netCDF file, with or without aggregations, or the directory of a Zarr store.
     target : path
         Directory of the store; it must not exist, unless `overwrite`.
     variables : sequence of str, optional
@@ -123,7 +140,7 @@ def convert(
     level : int, optional
         Compression level; by default 1 for zstd, 5 for the others.
     allow : sequence of path
-        Directories outside that of `source` in which partitions may lie.
+        Directories outside that of `source` in which partitions may lie, or links of a Zarr store may lead to.
     missing : {"error", "fill"}
         What to do about partitions whose file is not there.
     on_loss : {"error", "drop"}
@@ -190,9 +207,11 @@ def convert(
     place = Workplace(target, overwrite=overwrite, resume=resume)
     if Path(os.path.realpath(path)).is_relative_to(place.target):
         raise TargetError(f"{path} lies within {place.target}, which would replace it; choose another target")
+    if os.path.isdir(path) and place.target.is_relative_to(os.path.realpath(path)):  # noqa: PTH112
+        raise TargetError(f"{place.target} lies within the source {path}; choose another target")
     # Before anything expensive: a target that cannot be made is refused at once.
     with _working(place, resume=resume, overwrite=overwrite):
-        opened = open_source(path)
+        opened = open_any(path, allow)
         access = Access(path, allow)
         return _convert(opened, access, place, options, threads, budget, check=verify, progress=progress)
 
@@ -321,6 +340,8 @@ def _digest(identity: Mapping[str, object]) -> str:
 
 def _fingerprint(source: Source, access: Access) -> str:
     """Return a digest of the state of the source and of every file it refers to: names, sizes, times of change."""
+    if isinstance(source, ZarrSource):
+        return source.fingerprint()
     digest = hashlib.sha256()
     paths = {os.path.realpath(source.path)}
     for group in source.root.walk():

@@ -23,6 +23,7 @@ from cfagg.conversion.storage import cell_edges, stored_chunks
 from cfagg.errors import UnsupportedError
 from cfagg.model import Aggregation, Grid, Layout
 from cfagg.source import Group, Source, Variable, refuse_unreadable
+from cfagg.zarr_source import ZarrSource
 
 __all__ = ["Array", "Loss", "Plan", "Values", "build_plan"]
 
@@ -62,6 +63,8 @@ class Array:
         Type that `values` gives.
     unpack : Unpack or Unwritten, optional
         How values become those that are written.
+    unstored : scalar, optional
+        What a Zarr source gives for chunks that are not stored, where no fill value is declared.
     """
 
     path: str
@@ -76,6 +79,7 @@ class Array:
     values: Values
     stored: np.dtype[Any]
     unpack: packing.Unpack | packing.Unwritten | None = None
+    unstored: Any = None
 
     @property
     def chunk_shape(self) -> tuple[int, ...]:
@@ -87,6 +91,8 @@ class Array:
         """Value of elements that lie beyond the array in its last chunks."""
         if self.fill is not None:
             return self.fill
+        if self.unstored is not None:
+            return self.unstored
         return {"O": "", "S": b""}.get(self.dtype.kind, 0)
 
     @property
@@ -258,6 +264,9 @@ def _array(
             if getattr(variable, name) is not None:
                 attributes.setdefault(name, getattr(variable, name))
         partitions = variable.grid
+    elif isinstance(source, ZarrSource):
+        values = source.reader(group.path, variable.name)
+        partitions = values.grid or Grid([[0, n] if n else [0] for n in variable.shape])
     else:
         plain = plain_reader(source.path, group.path, variable.name)
         plain.workers = 1
@@ -268,10 +277,10 @@ def _array(
     unpack: packing.Unpack | packing.Unwritten | None = None
     if options.packing == "decode" and packing.is_packed(attributes) and variable.dtype.kind in "iuf":
         unpack, attributes = packing.decoded(variable.dtype, attributes, where)
-    elif isinstance(variable, Variable) and "missing_value" in attributes:
+    elif isinstance(variable, Variable) and "missing_value" in attributes and not isinstance(source, ZarrSource):
         unpack = packing.Unwritten.of(variable.dtype.newbyteorder("="), attributes, where)
     dtype = variable.dtype if unpack is None else unpack.dtype
-    storage = stored_chunks(source.path, group.path, variable, access)
+    storage = None if isinstance(source, ZarrSource) else stored_chunks(source.path, group.path, variable, access)
     wanted = options.chunks if isinstance(options.chunks, str) else dict(options.chunks)
     itemsize = 32 if dtype.kind == "O" else dtype.itemsize
     grid, rectilinear = choose_chunks(path, variable.dims, partitions, storage, itemsize, wanted, options.zarr_format)
@@ -290,6 +299,7 @@ def _array(
         values=values,
         stored=np.dtype(object) if dtype.kind == "O" else variable.dtype.newbyteorder("="),
         unpack=unpack,
+        unstored=values.fill if isinstance(source, ZarrSource) and unpack is None else None,
     )
 
 
@@ -322,10 +332,11 @@ def _header(reader: Any, i: int, missing: str) -> Header | None:
 def _check_type(dtype: np.dtype[Any], where: str) -> None:
     """Refuse types that Zarr and netCDF do not share."""
     metadata: Mapping[str, Any] = dtype.metadata or {}
-    if dtype.kind in "iuf" or dtype == np.dtype("S1") or (dtype.kind == "O" and metadata.get("element_type") is str):
+    if dtype.kind in "iufb" or dtype == np.dtype("S1") or (dtype.kind == "O" and metadata.get("element_type") is str):
         return
+    found = metadata.get("vlen", metadata.get("name", dtype))
     raise UnsupportedError(
-        f"{where}: values of type {metadata.get('vlen', dtype)} (compound or of variable length) are not converted; "
+        f"{where}: values of type {found} (neither numbers nor text) are not converted; "
         "name the variables to convert with variables="
     )
 

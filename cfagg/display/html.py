@@ -28,7 +28,7 @@ from cfagg.display.text import (
 )
 from cfagg.model import Aggregation
 
-__all__ = ["aggregation_html", "file_html"]
+__all__ = ["aggregation_html", "file_html", "page"]
 
 #: Pictures drawn in one page; further aggregations are shown as tables only.
 _PICTURES = 6
@@ -86,7 +86,7 @@ def aggregation_html(aggregation: Aggregation) -> str:
     >>> "&lt;b&gt;.nc" in page, "<b>" in page
     (True, False)
     """
-    return _page(_variable(summarise_aggregation(aggregation), aggregation))
+    return page(_variable(summarise_aggregation(aggregation), aggregation))
 
 
 def file_html(summary: FileSummary, aggregations: Mapping[str, Aggregation]) -> str:
@@ -106,10 +106,11 @@ def file_html(summary: FileSummary, aggregations: Mapping[str, Aggregation]) -> 
     """
     head = f'<span class="cfagg-name">{escape(summary.path)}</span> {_quiet(f"({summary.format})")}'
     drawable = dict(list(aggregations.items())[:_PICTURES])
-    return _page(f'<div class="cfagg-head">{head}</div>' + "".join(_group(g, drawable) for g in summary.groups))
+    return page(f'<div class="cfagg-head">{head}</div>' + "".join(_group(g, drawable) for g in summary.groups))
 
 
-def _page(body: str) -> str:
+def page(body: str) -> str:
+    """Return escaped content as one element with its style."""
     return f'<div class="cfagg"><style>{_STYLE}</style>{body}</div>'
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from cfagg.display.as_json import dump, encode
 from cfagg.display.coverage import span_text
 from cfagg.display.escape import printable
+from cfagg.display.sizes import size_text
 
 if TYPE_CHECKING:
     from cfagg.observations.dataset import Observations
@@ -50,7 +51,7 @@ def description_lines(store: Description, *, rows: int | None = 24) -> list[str]
         entries.append(("density", f"{day}, at most {most:,} in any {_bin(step)}" if most else day))
     entries.append(("index", _indexes(store)))
     together = f"{store.chunk:,} rows" + (f" in shards of {store.held:,}" if store.held != store.chunk else "")
-    size = "" if store.stored_bytes is None else f", {_bytes(store.stored_bytes)}"
+    size = "" if store.stored_bytes is None else f", {size_text(store.stored_bytes)}"
     entries.append(("stored", f"Zarr {store.zarr_format}, chunks of {together}, {store.codecs}{size}"))
     for key in ("description", "attribution", "licence", "version", "uuid"):
         if key in store.attributes:
@@ -213,13 +214,3 @@ def _share(count: float | None, rows: int) -> str:
         return "0"
     percent = 100 * count / rows
     return f"{percent:.1f}%" if percent >= 0.05 else f"{count:,.0f}"
-
-
-def _bytes(count: int) -> str:
-    """Return a size in the unit that suits it."""
-    size = float(count)
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "bytes" or size >= 100 else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from cfagg.display.html import file_html
 from cfagg.display.summary import ROWS, aggregations, summarise
 from cfagg.display.text import file_lines
-from cfagg.source import Source, open_source
+from cfagg.source import Source
+from cfagg.zarr_source import open_any
 
 __all__ = ["Shown", "show"]
 
@@ -56,7 +57,7 @@ def show(
     Parameters
     ----------
     path : str or path-like
-        A netCDF file, with aggregations or without.
+        A netCDF file, with aggregations or without, or the directory of a Zarr store.
     variables : sequence of str
         Names or paths of the only variables to show; all by default.
     rows : int or None
@@ -89,4 +90,4 @@ def show(
     variables:
       x (x: 7) int32 column
     """
-    return Shown(open_source(path), variables, rows=rows, allow=allow)
+    return Shown(open_any(path, allow), variables, rows=rows, allow=allow)

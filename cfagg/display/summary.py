@@ -333,7 +333,10 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
     ('float32', 'char')
     """
     if dtype.kind == "O":
-        base: Any = dict(dtype.metadata or {}).get("vlen")
+        metadata = dict(dtype.metadata or {})
+        if "name" in metadata:
+            return str(metadata["name"])
+        base: Any = metadata.get("vlen")
         return "string" if base is None else f"lists of {dtype_name(np.dtype(base))}"
     if dtype.kind == "S":
         return "char" if dtype.itemsize == 1 else f"char[{dtype.itemsize}]"

@@ -85,6 +85,19 @@ class Report:
         """Return it in values that JSON has."""
         return asdict(self)
 
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        facts = (
+            ("store", self.path),
+            ("rows", f"{self.rows:,}"),
+            ("dates", f"{self.first} to {self.last}" if self.first else None),
+            ("duplicates", f"{self.duplicates:,} dropped" if self.duplicates else None),
+            ("rounded to float32", ", ".join(self.rounded)),
+            ("parts", f"{len(self.parts):,} {'to read' if self.dry_run else 'read'}"),
+        )
+        return facts_html("Observations", facts, [("variables", self.variables), ("notes", self.notes)])
+
     def __str__(self) -> str:
         if self.dry_run or not self.parts:
             todo = f"{len(self.parts)} parts to read" if self.parts else "nothing new to read"

@@ -185,6 +185,17 @@ class Observations:
             f"{len(self.variables)} variables>"
         )
 
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        facts = (
+            ("store", self.path),
+            ("samples", f"{len(self):,}"),
+            ("dates", self._plan.dates),
+            ("window", self._plan.window),
+        )
+        return facts_html("Observations", facts, [("variables", self.variables)])
+
     # ---- samples
 
     @cached_property

@@ -113,6 +113,16 @@ class CheckReport:
             "findings": findings,
         }
 
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        facts = (
+            ("store", self.path),
+            ("rows", f"{self.checked:,} of {self.rows:,} checked"),
+            ("verdict", "no errors" if self.ok else "errors found"),
+        )
+        return facts_html("Check of observations", facts, [("findings", self.findings)])
+
     def __str__(self) -> str:
         share = f"all {self.rows:,} rows" if self.checked >= self.rows else f"{self.checked:,} of {self.rows:,} rows"
         errors = sum(f.severity == "error" for f in self.findings)

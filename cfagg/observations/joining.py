@@ -56,6 +56,12 @@ class JoinedSample(Mapping[str, Any]):
     def __reduce__(self) -> tuple[Any, ...]:
         return JoinedSample, (self.dates, self._parts)
 
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        parts = [(name, f"shape {part.shape}") for name, part in self._parts.items()]
+        return facts_html(f"Sample of {', '.join(map(str, self.dates[:3]))}", parts)
+
     def __repr__(self) -> str:
         parts = ", ".join(f"{name}: {part.shape}" for name, part in self._parts.items())
         return f"<JoinedSample of {', '.join(map(str, self.dates[:3]))}: {parts}>"
@@ -140,6 +146,11 @@ class Joined:
     def _numbers(self, key: Any) -> int | Int64:
         """Return the number of a sample, or the numbers of several, int64 (k,)."""
         return sample_numbers(key, len(self))
+
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        return facts_html("Joined observations", [("samples", f"{len(self):,}")], [("datasets", self.names)])
 
     def __repr__(self) -> str:
         return f"<Joined: {len(self)} samples of {', '.join(self.names)}>"

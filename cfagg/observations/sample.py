@@ -187,6 +187,17 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
         """Begin without annotations, whatever this array was made from."""
         self._details = self._header = None
 
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        size = ("rows", f"{self.shape[0]:,}") if self.ndim else ("value", self.item())
+        if self._details is None or self._header is None:
+            return facts_html("Part of a sample", [size, ("shape", self.shape), ("type", self.dtype)])
+        dates = self._details.reference_dates
+        shown = ", ".join(map(str, dates[:3])) + (f" and {len(dates) - 3:,} more" if len(dates) > 3 else "")
+        facts = (size, ("dates", shown), ("type", self.dtype))
+        return facts_html("Sample of observations", facts, [("columns", self._header.names)])
+
     # ---- what belongs to the rows and columns
 
     @property

@@ -400,7 +400,8 @@ def test_many_threads_ask_at_once(plain):
 def test_it_shows_what_it_is(plain):
     acc, _ = plain
     assert repr(acc).startswith("<Accumulated 'tas' (time: 500, lat: 6, lon: 8) float32; sums over time, lat")
-    assert acc._repr_html_().startswith("<code>&lt;Accumulated")
+    assert "Accumulated tas" in acc._repr_html_()
+    assert "time: 500, lat: 6, lon: 8" in acc._repr_html_()
     assert (acc.name, acc.dims, acc.shape, acc.sizes["lon"]) == ("tas", DIMS, (500, 6, 8), 8)
     assert ("time",) in acc.combinations
     assert acc.coords["lat"].attrs == {"units": "degrees_north"}

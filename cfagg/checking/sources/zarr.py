@@ -24,7 +24,7 @@ from cfagg.checking.sources.stores import LocalStore, Store, joined
 from cfagg.checking.sources.zarr_types import fill_attribute, kind_of
 from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError, SourceError
 
-__all__ = ["open_store", "open_zarr"]
+__all__ = ["open_store", "open_zarr", "read_node"]
 
 #: Groups within groups, and groups and arrays together.
 _DEEPEST, _MOST = 4096, 1 << 20
@@ -34,7 +34,7 @@ _RANK = 64
 
 
 @dataclass(slots=True)
-class _Node:
+class Node:
     """A group or an array."""
 
     path: str
@@ -42,7 +42,7 @@ class _Node:
     document: Mapping[str, Any]
     attributes: Mapping[str, Any]
     is_array: bool
-    below: dict[str, _Node] = field(default_factory=dict)
+    below: dict[str, Node] = field(default_factory=dict)
 
 
 def open_zarr(path: str, allow: Iterable[str] = ()) -> Dataset:
@@ -94,9 +94,9 @@ def open_store(store: Store) -> Dataset:
     return Dataset(store.source, "nczarr" if notes.found else "zarr", root, typed=notes.typed)
 
 
-def _tree(store: Store) -> _Node:
+def _tree(store: Store) -> Node:
     """Return the root node with all below it."""
-    top = _node(store, "")
+    top = read_node(store, "")
     if top is None:
         raise SourceError(
             f"{store.source} is no Zarr store: it has neither zarr.json nor .zgroup; name the directory that has"
@@ -125,15 +125,15 @@ def _tree(store: Store) -> _Node:
     return top
 
 
-def _members(store: Store, node: _Node) -> Iterator[tuple[str, _Node]]:
+def _members(store: Store, node: Node) -> Iterator[tuple[str, Node]]:
     for name in store.children(node.path):
         if not name.startswith("."):
-            member = _node(store, joined(node.path, name), node.format)
+            member = read_node(store, joined(node.path, name), node.format)
             if member is not None:
                 yield name, member
 
 
-def _node(store: Store, path: str, format_: int | None = None) -> _Node | None:
+def read_node(store: Store, path: str, format_: int | None = None) -> Node | None:
     """Return a group or array, `None` where there is none."""
     if format_ != 2:
         raw = store.read(joined(path, "zarr.json"))
@@ -146,23 +146,23 @@ def _node(store: Store, path: str, format_: int | None = None) -> _Node | None:
                 found = document(raw, f"{store.source}/{joined(path, name)}")
                 own = store.read(joined(path, ".zattrs"))
                 attributes = document(own, f"{store.source}/{joined(path, '.zattrs')}") if own is not None else {}
-                return _Node(path, 2, found, attributes, is_array)
+                return Node(path, 2, found, attributes, is_array)
     return None
 
 
-def _node_v3(path: str, found: Mapping[str, Any], source: str) -> _Node:
+def _node_v3(path: str, found: Mapping[str, Any], source: str) -> Node:
     kind, attributes = found.get("node_type"), found.get("attributes", {})
     if kind not in ("array", "group") or not isinstance(attributes, dict):
         raise SourceError(
             f"{source}/{joined(path, 'zarr.json')} describes a node of type {str(kind)[:40]!r}, expected a group or an "
             "array with attributes; write it again"
         )
-    return _Node(path, 3, found, attributes, kind == "array")
+    return Node(path, 3, found, attributes, kind == "array")
 
 
-def _consolidated(store: Store, top: _Node) -> dict[str, list[tuple[str, _Node]]] | None:
+def _consolidated(store: Store, top: Node) -> dict[str, list[tuple[str, Node]]] | None:
     """Return the members of every group by the group's path, `None` where there are no consolidated metadata."""
-    nodes: dict[str, _Node] = {}
+    nodes: dict[str, Node] = {}
     if top.format == 3:
         held = top.document.get("consolidated_metadata")
         listed = held.get("metadata") if isinstance(held, dict) else None
@@ -180,8 +180,8 @@ def _consolidated(store: Store, top: _Node) -> dict[str, list[tuple[str, _Node]]
             path, _, name = key.rpartition("/")
             if name in (".zarray", ".zgroup") and isinstance(found, dict):
                 attributes = listed.get(joined(path, ".zattrs"), {})
-                nodes[path] = _Node(path, 2, found, attributes if isinstance(attributes, dict) else {}, name[2] == "a")
-    members: dict[str, list[tuple[str, _Node]]] = {}
+                nodes[path] = Node(path, 2, found, attributes if isinstance(attributes, dict) else {}, name[2] == "a")
+    members: dict[str, list[tuple[str, Node]]] = {}
     for path, node in nodes.items():
         if path and not any(part in ("", ".", "..") for part in path.split("/")):
             home, _, name = path.rpartition("/")
@@ -196,10 +196,10 @@ class _Builder:
         self.store = store
         self._phony = 0
 
-    def group(self, root: Group, top: _Node) -> None:
+    def group(self, root: Group, top: Node) -> None:
         """Fill a group and all below it."""
         waiting = [(root, top)]
-        arrays: list[tuple[Group, _Node, str]] = []
+        arrays: list[tuple[Group, Node, str]] = []
         while waiting:
             group, node = waiting.pop()
             notes = notes_of(node.attributes, node.document)
@@ -217,7 +217,7 @@ class _Builder:
         for group, member, name in arrays:
             self.array(group, member, name)
 
-    def array(self, group: Group, node: _Node, name: str) -> None:
+    def array(self, group: Group, node: Node, name: str) -> None:
         """Add an array to its group."""
         found, notes = node.document, notes_of(node.attributes, node.document)
         where = f"{self.store.source}: array {node.path or '/'}"
@@ -238,7 +238,7 @@ class _Builder:
         variable.read = _Values(self.store, node, tuple(shape), where)
         group.variables[name] = variable
 
-    def _dimensions(self, group: Group, node: _Node, notes: Notes, shape: list[int]) -> tuple[Dimension, ...]:
+    def _dimensions(self, group: Group, node: Node, notes: Notes, shape: list[int]) -> tuple[Dimension, ...]:
         names = notes.references
         if names is None:
             names = node.document.get("dimension_names") if node.format == 3 else None
@@ -280,14 +280,14 @@ def _group_at(group: Group, path: str) -> Group | None:
     return at
 
 
-def _ordered(below: dict[str, _Node], notes: Notes) -> list[tuple[str, _Node]]:
+def _ordered(below: dict[str, Node], notes: Notes) -> list[tuple[str, Node]]:
     """Return the members of a group, those first that NCZarr lists, in its order."""
     first = [n for n in notes.order if n in below]
     listed = set(first)
     return [(n, below[n]) for n in (*first, *(n for n in below if n not in listed))]
 
 
-def _give_attributes(owner: Group | Variable, node: _Node, notes: Notes) -> None:
+def _give_attributes(owner: Group | Variable, node: Node, notes: Notes) -> None:
     hidden = HIDDEN if notes.found else ("_ARRAY_DIMENSIONS",)
     owner.attributes = {
         name: (too_long(name, len(value)) if isinstance(value, str) else None)
@@ -300,7 +300,7 @@ def _give_attributes(owner: Group | Variable, node: _Node, notes: Notes) -> None
 class _Values:
     """Reads hyperslabs of one array through zarr-python, which is loaded when the first values are read."""
 
-    def __init__(self, store: Store, node: _Node, shape: tuple[int, ...], where: str) -> None:
+    def __init__(self, store: Store, node: Node, shape: tuple[int, ...], where: str) -> None:
         self.store, self.path, self.format, self.shape, self.where = store, node.path, node.format, shape, where
         self._opened: Any = None
 

@@ -1,0 +1,59 @@
+"""An object in a notebook: a headline, a table of facts, and lists to unfold; everything is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from cfagg.display.html import page
+
+__all__ = ["facts_html"]
+
+#: Lines of a list in a page.
+_MOST = 200
+
+
+def facts_html(
+    head: str, facts: Iterable[tuple[str, object]], lists: Iterable[tuple[str, Sequence[object]]] = ()
+) -> str:
+    """Return a headline, facts and lists as HTML.
+
+    Parameters
+    ----------
+    head : str
+        The headline.
+    facts : iterable of (str, object)
+        Name and value; those without a value (`None` or the empty text) are left out.
+    lists : iterable of (str, sequence)
+        Title and lines; empty ones are left out, long ones are cut.
+
+    Returns
+    -------
+    str
+        One element.
+
+    Examples
+    --------
+    >>> shown = facts_html("Report", [("store", "<b>.zarr"), ("notes", None)])
+    >>> "&lt;b&gt;.zarr" in shown, "<b>" in shown, "notes" in shown
+    (True, False, False)
+    """
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th><td>{escape(str(value))}</td></tr>"
+        for name, value in facts
+        if value is not None and value != ""
+    )
+    parts = [f'<div class="cfagg-head"><span class="cfagg-name">{escape(head)}</span></div>']
+    if rows:
+        parts.append(f"<table>{rows}</table>")
+    for title, lines in lists:
+        if not lines:
+            continue
+        shown = "".join(f"<tr><td>{escape(str(line))}</td></tr>" for line in lines[:_MOST])
+        if len(lines) > _MOST:
+            shown += f"<tr><td>and {len(lines) - _MOST:,} more</td></tr>"
+        summary = f"{escape(title)} ({len(lines):,})"
+        parts.append(
+            f'<details><summary>{summary}</summary><div class="cfagg-body"><table>{shown}</table></div></details>'
+        )
+    return page("".join(parts))

@@ -1,0 +1,26 @@
+"""Sizes in bytes for people."""
+
+from __future__ import annotations
+
+__all__ = ["size_text"]
+
+
+def size_text(count: int) -> str:
+    """Return a number of bytes in the unit that suits it, of powers of 1024.
+
+    Parameters
+    ----------
+    count : int
+        Bytes.
+
+    Examples
+    --------
+    >>> size_text(999), size_text(1536), size_text(200 << 20)
+    ('999 bytes', '1.5 KiB', '200 MiB')
+    """
+    size = float(count)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "bytes" or size >= 100 else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"

@@ -1,0 +1,137 @@
+"""Zarr stores as sources of a conversion; zarr-python and xarray say what is in both stores."""
+
+from __future__ import annotations
+
+import tempfile
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cfagg import convert
+from cfagg.errors import AccessError, CfaggError, TargetError, UnreadableAggregationError
+
+
+def make(path, data, *, zarr_format=3, name="tas", dims=("time", "lat"), **more):
+    """Write a store with one array and return its path."""
+    attributes = more.pop("attributes", {"units": "K", "list": [1], "nested": {"a": [1, None]}})
+    if zarr_format == 2:
+        attributes = {**attributes, "_ARRAY_DIMENSIONS": list(dims[: data.ndim])}
+    else:
+        more["dimension_names"] = dims[: data.ndim]
+    root = zarr.open_group(path, mode="w", zarr_format=zarr_format, attributes={"title": "a store", "version": [2]})
+    made = root.create_array(name, shape=data.shape, dtype=data.dtype, attributes=attributes, **more)
+    made[...] = data
+    return path
+
+
+@settings(max_examples=25)
+@given(
+    st.sampled_from(["i1", "u2", "i4", "u8", "f2", "f4", "f8", "?"]),
+    st.tuples(st.integers(1, 9), st.integers(1, 9)),
+    st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    st.booleans(),
+    st.sampled_from([2, 3]),
+    st.sampled_from([2, 3]),
+    st.integers(0, 2**32 - 1),
+)
+def test_values_type_and_dimension_names_are_those_of_the_source(dtype, shape, chunks, sharded, before, after, seed):
+    data = np.random.default_rng(seed).integers(0, 2, shape).astype(dtype)
+    more = {"chunks": chunks}
+    if sharded and before == 3:
+        more["shards"] = tuple(2 * c for c in chunks)
+    with tempfile.TemporaryDirectory() as folder:
+        source = make(f"{folder}/a.zarr", data, zarr_format=before, fill_value=1, **more)
+        convert(source, f"{folder}/b.zarr", zarr_format=after)
+        found = zarr.open_group(f"{folder}/b.zarr", mode="r")["tas"]
+        assert found.dtype == data.dtype
+        np.testing.assert_array_equal(found[...], zarr.open_group(source, mode="r")["tas"][...])
+        names = found.metadata.dimension_names if after == 3 else found.attrs["_ARRAY_DIMENSIONS"]
+        assert tuple(names) == ("time", "lat")
+
+
+@pytest.mark.parametrize("after", [2, 3])
+@pytest.mark.parametrize("before", [2, 3])
+def test_attributes_of_groups_and_arrays_are_kept_as_written(tmp_path, before, after):
+    source = make(str(tmp_path / "a.zarr"), np.zeros((2, 2), "f4"), zarr_format=before)
+    convert(source, tmp_path / "b.zarr", zarr_format=after)
+    found = zarr.open_group(str(tmp_path / "b.zarr"), mode="r")
+    assert dict(found.attrs) == {"title": "a store", "version": [2]}
+    kept = {k: v for k, v in found["tas"].attrs.items() if k not in ("_ARRAY_DIMENSIONS", "_FillValue")}
+    assert kept == {"units": "K", "list": [1], "nested": {"a": [1, None]}}
+
+
+def test_chunks_that_are_not_stored_are_the_fill_value_which_is_kept(tmp_path):
+    root = zarr.open_group(str(tmp_path / "a.zarr"), mode="w")
+    made = root.create_array("x", shape=(6,), chunks=(2,), dtype="i2", fill_value=7, dimension_names=("x",))
+    made[:2] = [1, 2]
+    convert(tmp_path / "a.zarr", tmp_path / "b.zarr")
+    found = zarr.open_group(str(tmp_path / "b.zarr"), mode="r")["x"]
+    assert found[:].tolist() == [1, 2, 7, 7, 7, 7]
+    assert found.fill_value == 7
+    assert "_FillValue" not in found.attrs
+
+
+@pytest.mark.parametrize("after", [2, 3])
+@pytest.mark.parametrize("before", [2, 3])
+def test_xarray_masks_the_same_elements_of_both_stores(tmp_path, before, after):
+    ds = xr.Dataset(
+        {"a": ("x", [1.0, np.nan, 3.0]), "b": ("x", [1.5, np.nan, 2.5])}, {"x": [10, 20, 30]}, {"Conventions": "CF-1.8"}
+    )
+    packed = {"dtype": "i2", "scale_factor": 0.5, "_FillValue": -9}
+    ds.to_zarr(tmp_path / "a.zarr", encoding={"b": packed}, zarr_format=before)
+    convert(tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=after)
+    first, second = (xr.open_dataset(tmp_path / n, engine="zarr") for n in ("a.zarr", "b.zarr"))
+    xr.testing.assert_identical(first, second)
+
+
+def test_groups_and_strings_are_converted(tmp_path):
+    root = zarr.open_group(str(tmp_path / "a.zarr"), mode="w")
+    names = root.create_group("ocean").create_array("name", shape=(2,), dtype=str, dimension_names=("s",))
+    names[:] = np.array(["Bergen", "Kiel"], dtype=object)
+    convert(tmp_path / "a.zarr", tmp_path / "b.zarr")
+    assert zarr.open_group(str(tmp_path / "b.zarr"), mode="r")["ocean/name"][:].tolist() == ["Bergen", "Kiel"]
+
+
+def test_types_without_a_place_in_netcdf_are_refused_by_name(tmp_path):
+    source = make(str(tmp_path / "a.zarr"), np.zeros((2, 2), "c16"), fill_value=0)
+    with pytest.raises(CfaggError, match="complex128"):
+        convert(source, tmp_path / "b.zarr")
+
+
+def test_an_aggregation_in_a_store_is_refused(tmp_path):
+    marked = {"aggregated_dimensions": "time", "aggregated_data": "location: l"}
+    source = make(str(tmp_path / "a.zarr"), np.zeros((), "f4"), attributes=marked)
+    with pytest.raises(UnreadableAggregationError, match="aggregated_dimensions"):
+        convert(source, tmp_path / "b.zarr")
+
+
+def test_a_damaged_chunk_stops_the_conversion_and_leaves_no_target(tmp_path):
+    source = make(str(tmp_path / "a.zarr"), np.ones((2, 2), "f4"))
+    chunk = tmp_path / "a.zarr" / "tas" / "c" / "0" / "0"
+    chunk.write_bytes(chunk.read_bytes()[:-4])
+    with pytest.raises(CfaggError, match="chunk"):
+        convert(source, tmp_path / "b.zarr")
+    assert not (tmp_path / "b.zarr").exists()
+
+
+def test_a_link_out_of_the_store_is_refused_unless_it_is_allowed(tmp_path):
+    source = make(str(tmp_path / "a.zarr"), np.ones((2, 2), "f4"))
+    chunk = tmp_path / "a.zarr" / "tas" / "c" / "0" / "0"
+    outside = tmp_path / "elsewhere"
+    outside.mkdir()
+    chunk.rename(outside / "chunk")
+    chunk.symlink_to(outside / "chunk")
+    with pytest.raises(AccessError, match="elsewhere"):
+        convert(source, tmp_path / "b.zarr")
+    convert(source, tmp_path / "b.zarr", allow=[outside])
+    assert zarr.open_group(str(tmp_path / "b.zarr"), mode="r")["tas"][...].tolist() == [[1, 1], [1, 1]]
+
+
+def test_a_target_within_the_source_is_refused(tmp_path):
+    source = make(str(tmp_path / "a.zarr"), np.ones((2, 2), "f4"))
+    with pytest.raises(TargetError, match="lies within"):
+        convert(source, f"{source}/b.zarr")
