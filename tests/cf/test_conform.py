@@ -134,6 +134,21 @@ class TestMissing:
         with pytest.raises(ConformError, match="is a valid one"):
             run(np.array([1, 2, -18], "i2"), aggregation, scale_factor=0.5)
 
+    def test_a_missing_value_that_is_unpacked_to_the_masters_fill_is_missing(self):
+        aggregation = master(attributes={"_FillValue": -9.0})
+        found = run(np.array([1, 2, -18], "i2"), aggregation, scale_factor=0.5, _FillValue=np.int16(-18))
+        assert found.tolist() == [0.5, 1.0, -9.0]
+
+    @pytest.mark.parametrize("value", [-0.9, 0.3, 1.0])
+    def test_every_valid_value_that_is_rounded_to_the_masters_fill_is_refused(self, value):
+        aggregation = master(dtype="i2", attributes={"scale_factor": 2.0, "_FillValue": np.int16(0)})
+        with pytest.raises(ConformError, match="is a valid one"):
+            run(np.array([4.0, value, 8.0]), aggregation)
+
+    def test_valid_values_beside_those_that_are_rounded_to_the_masters_fill_are_kept(self):
+        aggregation = master(dtype="i2", attributes={"scale_factor": 2.0, "_FillValue": np.int16(0)})
+        assert run(np.array([-1.1, 1.1, 8.0]), aggregation).tolist() == [-1, 1, 4]
+
     def test_bounds_of_real_type_on_packed_integers_are_in_unpacked_units(self):
         found = run(np.array([1, 10, 20], "i2"), scale_factor=0.5, valid_range=np.array([1.0, 5.0]))
         np.testing.assert_array_equal(found, [np.nan, 5, np.nan])
@@ -172,6 +187,14 @@ class TestValues:
 
     def test_tenths_that_are_whole_up_to_round_off_reach_an_integer_master(self):
         assert run(np.array([10, 30, 70], "i2"), master(dtype="i4"), scale_factor=0.1).tolist() == [1, 3, 7]
+
+    def test_round_off_of_a_large_offset_is_no_fraction(self):
+        block = np.array([-30215, -30015, -29915], "i4")
+        assert run(block, master(dtype="i4"), scale_factor=0.01, add_offset=300.15).tolist() == [-2, 0, 1]
+
+    def test_a_fraction_above_round_off_is_refused(self):
+        with pytest.raises(ConformError, match="without loss"):
+            run(np.array([1 + 2.0**-40, 1, 1]), master(dtype="i4", units="m"), Layout(("x",), units="km"))
 
     def test_large_integers_beyond_53_bits_are_not_rounded_silently(self):
         with pytest.raises(ConformError):

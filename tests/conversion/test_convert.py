@@ -38,6 +38,19 @@ def test_values_are_equal_bit_for_bit_with_every_codec(floats, tmp_path, zarr_fo
 
 
 @FORMATS
+def test_chunks_at_the_end_of_an_array_are_filled_up_with_its_fill_value(floats, tmp_path, zarr_format):
+    path, values = floats
+    convert(path, tmp_path / "out.zarr", zarr_format=zarr_format, chunks={"time": 5, "lat": LAT - 1}, workers=1)
+    array = zarr.open_group(tmp_path / "out.zarr", mode="r+")["tas"]
+    array.resize((15, 2 * (LAT - 1), LON))
+    found = array[:]
+    assert (found[:12, :LAT] == values).all()
+    fill = array.fill_value or 0  # Zarr v2 may have none
+    found[:12, :LAT] = fill
+    assert (found == fill).all()
+
+
+@FORMATS
 def test_xarray_sees_coordinates_bounds_attributes_and_masks(floats, tmp_path, zarr_format):
     path, values = floats
     report = convert(path, tmp_path / "out.zarr", zarr_format=zarr_format, verify=True)

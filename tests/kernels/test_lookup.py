@@ -109,6 +109,26 @@ def test_heads_that_cannot_be_right_have_no_words():
     assert page_words(np.array([good, *bad]).T).tolist() == [len(page), *[0] * len(bad)]
 
 
+def test_a_head_with_more_exceptions_than_16_bits_can_count_has_no_words():
+    n = lookup.MAX_PACKED
+    page = pack_page(np.arange(n) ** 2, np.arange(n) * 2, np.where(np.arange(n) % 99, 2, 10**6))
+    head = page[:HEAD].tolist()
+    assert page_words(head) == len(page)
+    kinds = head[6] & (1 << 32) - 1
+    assert page_words([*head[:6], kinds | (n - 1) << 32, *head[7:]]) > 0
+    assert page_words([*head[:6], kinds | n << 32, *head[7:]]) == 0
+
+
+@pytest.mark.parametrize("spread", [2, 2**40])
+def test_a_page_of_the_most_entries_gives_them_back(spread):
+    n = lookup.MAX_PACKED
+    length = np.where(np.arange(n) == n // 2, 1, np.arange(n) % spread + 2)
+    start, epoch = np.cumsum(length) - length, np.cumsum(np.arange(n) % spread)
+    found = unpack_page(pack_page(epoch, start, length))
+    assert (found[0] == epoch).all()
+    assert (found[1] == np.append(start, start[-1] + length[-1])).all()
+
+
 @settings(max_examples=30)
 @given(s.index_entries(most=40, distinct=True), st.integers(0, 99))
 def test_entries_of_rows_are_runs_of_their_dates(entries, first):

@@ -195,6 +195,20 @@ def test_filters_that_a_chunk_skipped_are_not_undone(pipeline):
         assert filters.decode(raw, mask, chunk_of(pipeline)).tolist() == VALUES.tolist()
 
 
+@pytest.mark.parametrize("nbytes", [0, 5996, 6004, 12_000])
+@pytest.mark.parametrize(("pipeline", "mask"), [((), 0), ((DEFLATE,), 1), ((SHUFFLE,), 0)])
+def test_a_chunk_that_no_filter_measures_is_refused_where_its_size_is_another(pipeline, mask, nbytes):
+    with pytest.raises(filters.DamagedError, match=rf"decodes to {nbytes:,} bytes, expected 6,000"):
+        filters.decode(np.zeros(nbytes, np.uint8), mask, chunk_of(pipeline))
+
+
+@pytest.mark.parametrize("missing", [1, 4])
+def test_a_stream_that_gives_all_bytes_but_has_no_end_is_refused(missing):
+    raw = np.frombuffer(encoded((DEFLATE,))[:-missing], np.uint8)
+    with pytest.raises(filters.DamagedError, match="ends early"):
+        filters.decode(raw, 0, chunk_of((DEFLATE,)))
+
+
 def test_a_checksum_inside_of_zstandard_is_checked():
     raw = bytearray(encoded((FLETCHER,)))
     raw[17] ^= 4

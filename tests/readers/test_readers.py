@@ -239,6 +239,26 @@ assert read(located, [slice(0, 3, 1)], CONTEXT_SOURCE).tolist() == [0, 1, 2]
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 
 
+def test_a_forked_child_neither_uses_nor_closes_what_a_library_has_open_in_its_parent(tmp_path):
+    """Libraries keep file positions and caches that parent and child would share."""
+    (tmp_path / "a.nc").write_bytes(b"a")
+    code = f"""
+import os
+from cfagg.readers.pool import Pool
+from cfagg.storage.handles import handles
+closed = []
+pool = Pool(lambda handle: os.getpid(), closed.append)
+handle = handles.get({str(tmp_path / "a.nc")!r})
+assert pool.get(handle) == os.getpid()
+child = os.fork()
+if child == 0:
+    os._exit(0 if not pool.has(handle) and pool.get(handle) == os.getpid() and not closed else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert pool.has(handle)
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
 def test_the_lock_is_reentrant_and_keeps_other_threads_and_xarray_out():
     from xarray.backends.locks import HDF5_LOCK, NETCDFC_LOCK
     from xarray.backends.netCDF4_ import NETCDF4_PYTHON_LOCK

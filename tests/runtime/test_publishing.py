@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +54,46 @@ def test_without_syncfs_every_file_and_directory_is_synced_once(tmp_path, monkey
     tree(tmp_path / "a", "0")
     publishing.sync_tree(tmp_path / "a")
     assert seen == [str(tmp_path / "a" / "c" / "0"), str(tmp_path / "a" / "c"), str(tmp_path / "a")]
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    """Return the list of what is forced to disk, with what is in its directories at that moment."""
+    seen = []
+    real = os.fsync
+
+    def fsync(handle):
+        path = Path(os.path.realpath(f"/proc/self/fd/{handle}"))
+        seen.append((path.name, sorted(p.name for p in path.iterdir()) if path.is_dir() else None))
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return seen
+
+
+def test_a_file_is_on_disk_before_its_name_and_both_directories_after_it(tmp_path, disk):
+    for name in ("from", "to"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "from" / "new").write_text("1")
+    publishing.replace_file(tmp_path / "from" / "new", tmp_path / "to" / "target")
+    assert disk == [("new", None), ("to", ["target"]), ("from", [])]
+
+
+def test_the_directories_of_a_directory_that_was_put_in_its_place_are_on_disk_at_the_end(tmp_path, disk):
+    for name in ("from", "to"):
+        (tmp_path / name).mkdir()
+    new = tree(tmp_path / "from" / "new", "1")
+    publishing.put(new, tmp_path / "to" / "target", tmp_path / "from" / "old")
+    assert disk == [("to", ["target"]), ("from", [])]
+
+
+def test_where_two_renames_are_needed_the_first_is_on_disk_before_the_second(tmp_path, monkeypatch, disk):
+    monkeypatch.setattr(publishing, "exchange", lambda one, other: False)
+    (tmp_path / "from").mkdir()
+    (tmp_path / "to").mkdir()
+    new, target = tree(tmp_path / "from" / "new", "1"), tree(tmp_path / "to" / "target", "0")
+    publishing.put(new, target, tmp_path / "from" / "old")
+    assert disk == [("from", ["new", "old"]), ("to", []), ("to", ["target"]), ("from", ["old"])]
 
 
 def test_a_file_is_replaced_whole_and_keeps_nothing_beside_it(tmp_path):

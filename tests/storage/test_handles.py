@@ -71,6 +71,21 @@ def test_what_was_found_of_a_file_does_not_hold_for_the_one_that_took_its_place(
         pool.of(key)
 
 
+def test_a_file_that_was_written_in_place_is_another_though_its_size_is_the_same(paths):
+    pool = Handles(4)
+    key = look(paths[0])
+    os.utime(paths[0], ns=(0, key.modified + 1))
+    with pytest.raises(SourceError, match="written or replaced while it was read"):
+        pool.of(key)
+
+
+def test_a_file_whose_time_was_set_back_after_writing_is_opened_anew(paths):
+    pool = Handles(4)
+    old = pool.get(paths[0])
+    os.utime(paths[0], ns=(0, old.key.modified))
+    assert pool.get(paths[0]) is not old
+
+
 def test_renaming_or_linking_a_file_is_no_change_of_it(paths):
     pool = Handles(4)
     key = look(paths[0])
