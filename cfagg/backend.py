@@ -123,6 +123,7 @@ def _open(
 ) -> dict[str, Dataset]:
     """Open some groups of a file, or all from `top` downwards."""
     from cfagg.access import Access
+    from cfagg.cf.unpackable import check_packing
     from cfagg.source import open_source, refuse_unreadable
     from cfagg.store import AggregationStore
 
@@ -138,6 +139,8 @@ def _open(
     )
     found = {}
     for name in groups:
+        for own, variable in source.group(name).variables.items():
+            check_packing(path, own, variable.attributes, decoding)
         store = AggregationStore(source, source.group(name), access, missing, workers)
         ds = StoreBackendEntrypoint().open_dataset(store, **decoding)
         # Nothing stays open for the dataset, and the store need not travel with it to other processes.

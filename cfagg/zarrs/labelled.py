@@ -16,6 +16,7 @@ from xarray.backends.common import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 from xarray.backends.zarr import ZarrArrayWrapper, ZarrStore
 
+from cfagg.cf.unpackable import check_packing
 from cfagg.conventions import limits
 from cfagg.errors import CfaggError, LimitError, SourceError
 from cfagg.storage.tree import listed
@@ -94,6 +95,8 @@ class ZarrEntrypoint(BackendEntrypoint):
                 use_zarr_fill_value_as_mask=use_zarr_fill_value_as_mask,
                 zarr_format=zarr_format,
             )
+            for name, array in opened.zarr_group.arrays():
+                check_packing(filename_or_obj, name, array.attrs, decoding)
             return StoreBackendEntrypoint().open_dataset(opened, **decoding)
         except CfaggError:
             raise

@@ -1,7 +1,7 @@
 """Fuzzing by hand.
 
 python -m tests.fuzzing                                  the parsers
-python -m tests.fuzzing run NAME… [--count N] [--seed S]  what N changed inputs of each bring, like ones once
+python -m tests.fuzzing run NAME… [--count N] [--seed S] [--start N]  what N changed inputs bring, like ones once
 python -m tests.fuzzing input NAME SEED:NUMBER > file    one changed input, to keep in tests/damaged/
 """
 
@@ -22,6 +22,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--start", type=int, default=0)
     args = parser.parse_args()
     known = table()
     if args.verb == "list":
@@ -36,7 +37,7 @@ def main() -> int:
     with Process() as process:
         for name in args.names or [name for name, one in known.items() if not one.trial]:
             start = time.monotonic()
-            finds = process.fuzz(name, args.count, args.seed)
+            finds = process.fuzz(name, args.count, args.seed, args.start)
             print(f"{name}: {args.count:,} inputs, {len(finds):,} finds, {time.monotonic() - start:.0f} s", flush=True)
             alike = Counter((f.kind, f.where) for f in finds)
             for find in finds:

@@ -45,6 +45,22 @@ def change(seeds: Sequence[Any], random: Random, tokens: Sequence[Any] = ()) -> 
     return value
 
 
+def changed_byte(seeds: Sequence[bytes], index: int) -> bytes:
+    """Return a seed with one byte inverted, with its lowest or highest bit changed, or cut off before it.
+
+    The numbers below four times the length of all seeds give each of them once.
+    """
+    total = 4 * sum(map(len, seeds))
+    at, kind = divmod(index * 1_000_000_007 % total, 4)
+    for data in seeds:
+        if at < len(data):
+            break
+        at -= len(data)
+    if kind == 3:
+        return data[:at]
+    return data[:at] + bytes([data[at] ^ (255, 1, 128)[kind]]) + data[at + 1 :]
+
+
 def _bytes(data: bytes, other: bytes, random: Random) -> bytes:
     size = len(data)
     at = random.randrange(size + 1)

@@ -38,12 +38,12 @@ _TOKENS = [
 ]
 
 
-@target("recipes", seeds=lambda: [PUBLISHED, _SMALL], tokens=_TOKENS, pending=True)
+@target("recipes", seeds=lambda: [PUBLISHED, _SMALL], tokens=_TOKENS)
 def recipes(text: str) -> None:
     from cfagg.observations.recipe import load_recipe
-    from cfagg.observations.recipe_file import parse_yaml
+    from tests.fuzzing.files import stored
 
-    load_recipe(parse_yaml(text, "recipe"))
+    load_recipe(stored(text.encode("utf-8", "surrogatepass"), ".yaml"))
 
 
 def _mappings() -> list[Any]:

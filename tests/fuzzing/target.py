@@ -19,7 +19,7 @@ from random import Random
 from typing import Any
 
 from cfagg.errors import CfaggError
-from tests.fuzzing.changing import change
+from tests.fuzzing.changing import change, changed_byte
 
 #: Modules that register parsers.
 MODULES = ("files", "conventions", "texts", "stores", "documents", "trial")
@@ -46,6 +46,8 @@ class Target:
         Exceptions that may come out.
     file : bool
         Whether an input is the bytes of a whole file, which every other parser of files has to survive too.
+    every : bool
+        Whether inputs are all that differ from a seed in one byte, or are cut off, in a mixed but fixed order.
     share : float
         How many inputs it gets in the long runs, as a share of what others get: less than one for slow parsers
         of which another entry of the table runs the same code.
@@ -61,13 +63,17 @@ class Target:
     tokens: Sequence[Any] = ()
     allowed: tuple[type[BaseException], ...] = (CfaggError,)
     file: bool = False
+    every: bool = False
     share: float = 1.0
     pending: bool = False
     trial: bool = False
 
     def input(self, seed: int, index: int, seeds: Sequence[Any] | None = None) -> Any:
         """Return a changed input, always the same for the same numbers."""
-        return change(self.seeds() if seeds is None else seeds, Random(f"{self.name}:{seed}:{index}"), self.tokens)
+        good = self.seeds() if seeds is None else seeds
+        if self.every:
+            return changed_byte(good, index)
+        return change(good, Random(f"{self.name}:{seed}:{index}"), self.tokens)
 
 
 def target(name: str, **options: Any) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:

@@ -9,6 +9,7 @@ Source: the Zarr v2 and v3 core specifications; "NCZarr" in the netCDF user guid
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,12 +23,16 @@ from cfagg.checking.sources.json_values import document, value_of_json
 from cfagg.checking.sources.nczarr import HIDDEN, Notes, notes_of
 from cfagg.checking.sources.stores import LocalStore, Store, joined
 from cfagg.checking.sources.zarr_types import fill_attribute, kind_of
+from cfagg.conventions import limits
 from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError, SourceError
 
 __all__ = ["open_store", "open_zarr", "read_node"]
 
 #: Groups within groups, and groups and arrays together.
 _DEEPEST, _MOST = 4096, 1 << 20
+
+#: Chunks that zarr-python reads at once.
+_AT_ONCE = 1 << 14
 
 #: Dimensions of an array: as many as NumPy has.
 _RANK = 64
@@ -297,11 +302,24 @@ def _give_attributes(owner: Group | Variable, node: Node, notes: Notes) -> None:
     }
 
 
+def _chunk_shape(node: _Node, rank: int) -> list[int] | None:
+    """Return the shape of all chunks of an array, `None` where they differ."""
+    found = node.document.get("chunks")
+    if node.format == 3:
+        grid = node.document.get("chunk_grid")
+        inner = grid.get("configuration") if isinstance(grid, dict) else None
+        found = inner.get("chunk_shape") if isinstance(inner, dict) else None
+    if not isinstance(found, list) or len(found) != rank or not all(type(n) is int and n > 0 for n in found):
+        return None
+    return found
+
+
 class _Values:
     """Reads hyperslabs of one array through zarr-python, which is loaded when the first values are read."""
 
     def __init__(self, store: Store, node: Node, shape: tuple[int, ...], where: str) -> None:
         self.store, self.path, self.format, self.shape, self.where = store, node.path, node.format, shape, where
+        self.chunks = _chunk_shape(node, len(shape))
         self._opened: Any = None
 
     def __call__(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
@@ -311,7 +329,7 @@ class _Values:
             if not self.shape and self._opened.ndim:
                 # NCZarr writes a scalar as an array of one element.
                 return np.asarray(self._opened[...]).reshape(-1)[0:1].reshape(())
-            found = np.asarray(self._opened[slices])
+            found = self._read(slices)
         except (FragmentReadError, LimitError, AccessError):
             raise
         except CfaggError as error:
@@ -324,3 +342,25 @@ class _Values:
         if found.dtype.kind in "UTS" and found.dtype != np.dtype("S1"):
             return found.astype(object)
         return found if found.dtype.kind in "OSV" else found.astype(found.dtype.newbyteorder("="), copy=False)
+
+    def _read(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
+        """Read a hyperslab, in pieces where it lies in so many chunks that zarr-python would take much memory."""
+        chunks = self.chunks
+        if not slices or chunks is None:
+            return np.asarray(self._opened[slices])
+        total = math.prod(-(-n // c) for n, c in zip(self.shape, chunks, strict=True))
+        if total > limits.MAX_PARTITIONS:
+            raise LimitError(
+                f"{self.where} has {total:,} chunks; values are read of arrays of up to {limits.MAX_PARTITIONS:,}"
+            )
+        counts = [-(-(s.stop - s.start) // c) for s, c in zip(slices, chunks, strict=True)]
+        if math.prod(counts) <= _AT_ONCE:
+            return np.asarray(self._opened[slices])
+        axis = counts.index(max(counts))
+        whole, rest = slices[axis], math.prod(counts) // counts[axis]
+        step = max(_AT_ONCE // rest, 1) * chunks[axis]
+        starts = range(whole.start, whole.stop, step)
+        pieces = [
+            self._read((*slices[:axis], slice(i, min(i + step, whole.stop), 1), *slices[axis + 1 :])) for i in starts
+        ]
+        return np.concatenate(pieces, axis)

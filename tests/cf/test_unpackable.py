@@ -1,0 +1,55 @@
+"""Scales and offsets that are no numbers, of netCDF and Zarr."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import netCDF4
+import numpy as np
+import pytest
+import zarr
+
+import cfagg
+from cfagg.errors import ConventionError
+
+
+def _netcdf(path: Path, key: str, value: Any) -> str:
+    with netCDF4.Dataset(path / "a.nc", "w") as dataset:
+        dataset.createDimension("x", 3)
+        variable = dataset.createVariable("a", "i2", ("x",))
+        variable.set_auto_maskandscale(False)
+        variable[:] = [1, 2, 3]
+        variable.setncattr(key, value)
+        dataset.createVariable("b", "i2", ("x",))[:] = [4, 5, 6]
+    return str(path / "a.nc")
+
+
+def _zarr(path: Path, key: str, value: Any) -> str:
+    group = zarr.open_group(str(path / "a.zarr"), mode="w", zarr_format=3)
+    for name, values in (("a", [1, 2, 3]), ("b", [4, 5, 6])):
+        array = group.create_array(name, shape=(3,), dtype="i2", dimension_names=("x",), fill_value=-1)
+        array[:] = np.array(values, "i2")
+        if name == "a":
+            array.attrs[key] = value.tolist() if isinstance(value, np.ndarray) else value
+    return str(path / "a.zarr")
+
+
+@pytest.mark.parametrize("made", [_netcdf, _zarr])
+@pytest.mark.parametrize("key", ["scale_factor", "add_offset"])
+@pytest.mark.parametrize("value", ["0.5 K", np.array([1.0, 2.0])], ids=["text", "two"])
+def test_reading_refuses_a_packing_that_is_not_one_number(tmp_path: Path, made: Any, key: str, value: Any) -> None:
+    path = made(tmp_path, key, value)
+    with pytest.raises(ConventionError, match=f"variable 'a' has {key} = .*expected one number.*mask_and_scale=False"):
+        cfagg.read(path)
+    with cfagg.read(path, mask_and_scale=False) as dataset:
+        assert dataset.a.values.tolist() == [1, 2, 3]
+    with cfagg.read(path, drop_variables="a") as dataset:
+        assert dataset.b.values.tolist() == [4, 5, 6]
+
+
+@pytest.mark.parametrize("made", [_netcdf, _zarr])
+@pytest.mark.parametrize("value", [0.5, np.array([0.5])], ids=["number", "array of one"])
+def test_a_packing_of_one_number_is_applied(tmp_path: Path, made: Any, value: Any) -> None:
+    with cfagg.read(made(tmp_path, "scale_factor", value)) as dataset:
+        assert dataset.a.values.tolist() == [0.5, 1.0, 1.5]
