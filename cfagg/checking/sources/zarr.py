@@ -302,7 +302,7 @@ def _give_attributes(owner: Group | Variable, node: Node, notes: Notes) -> None:
     }
 
 
-def _chunk_shape(node: _Node, rank: int) -> list[int] | None:
+def _chunk_shape(node: Node, rank: int) -> list[int] | None:
     """Return the shape of all chunks of an array, `None` where they differ."""
     found = node.document.get("chunks")
     if node.format == 3:
