@@ -18,7 +18,7 @@ import numpy.typing as npt
 from cfagg.accumulation.mask import _number
 from cfagg.errors import CfaggError, ConformError, SourceError
 from cfagg.zarrs import full_chunk, open_array
-from cfagg.zarrs.documents import is_group
+from cfagg.zarrs.documents import is_group, node_folder
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -235,10 +235,10 @@ def _coordinate(source: ZarrArray, dims: tuple[str, ...], name: str) -> xr.Varia
     from cfagg.zarrs.plain import plain_array
 
     path = "/".join([*filter(None, [source.path.rpartition("/")[0]]), name])
-    try:
-        array: Any = plain_array(source.store, path, None, source.allow)
-    except FileNotFoundError:
+    folder = node_folder(source.store, path)
+    if not any(os.path.lexists(f"{folder}/{document}") for document in ("zarr.json", ".zarray")):
         return None
+    array: Any = plain_array(source.store, path, None, source.allow)
     attrs = dict(array.attrs)
     own = attrs.pop("_ARRAY_DIMENSIONS", None) or getattr(array.metadata, "dimension_names", None)
     if own is None:
