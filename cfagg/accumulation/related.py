@@ -54,12 +54,15 @@ class Neighbour:
         The array; `None` where there is none, so that something else is used in its place.
     stamps : int64 array, shape (objects, 4)
         Stamps of its objects at one moment; none where they were not asked for.
+    failure : str
+        Why there is no array: it is not there, or cannot be understood.
     """
 
     path: str
     use: str
     array: ZarrArray | None
     stamps: Int64
+    failure: str = ""
 
     @property
     def record(self) -> Related:
@@ -167,7 +170,7 @@ def differences_of(neighbour: Neighbour, then: Related) -> list[Problem]:
     """Return what is described in another way than when the accumulation was built."""
     where = label_of(then)
     if neighbour.array is None:
-        return [Problem(where, "no longer stored")] if then.description else []
+        return [Problem(where, f"no longer there, or damaged: {neighbour.failure}")] if then.description else []
     if not then.description:
         return [Problem(where, "made since; weights would be taken from it")]
     now = neighbour.record
@@ -185,8 +188,12 @@ def label_of(related: Related) -> str:
 
 
 def _neighbour(store: str, path: str, use: str, *, look: bool) -> Neighbour:
-    array = _opened(store, path)
-    return Neighbour(path, use, array, np.empty((0, 4), np.int64) if array is None or not look else settled(array))
+    none = np.empty((0, 4), np.int64)
+    try:
+        array = open_array(store, path, any_type=True)
+    except CfaggError as error:
+        return Neighbour(path, use, None, none, str(error))
+    return Neighbour(path, use, array, settled(array) if look else none)
 
 
 def _opened(store: str, path: str) -> ZarrArray | None:
