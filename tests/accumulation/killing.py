@@ -188,8 +188,8 @@ def main(folder: str, seed: int, kills: int) -> int:
                 accumulating.accumulate(store, "tas", COMBINATIONS, overwrite=True)
                 assert judge(store, version, length)
             seconds = chance.choice([0.02, 0.1, 0.5]) * chance.random()
-            # By the time that it has worked a builder gets as far on a busy machine as on an idle one; by the clock it is
-            # also killed while it waits.
+            # By the time that it has worked a builder gets as far on a busy machine as on an idle one; by the clock it
+            # is also killed while it waits.
             by_work = chance.random() < 0.5
             builder = start(build, store, random.Random(chance.random()), seconds if by_work else 0.0)
             if not by_work:
