@@ -145,6 +145,14 @@ class TestMissing:
         with pytest.raises(ConformError, match="is a valid one"):
             run(np.array([4.0, value, 8.0]), aggregation)
 
+    def test_a_real_missing_value_in_the_range_of_the_masters_fill_is_missing(self):
+        aggregation = master(dtype="i2", attributes={"scale_factor": 2.0, "_FillValue": np.int16(0)})
+        assert run(np.array([4.0, 0.25, 8.0]), aggregation, _FillValue=0.25).tolist() == [2, 0, 4]
+
+    def test_a_half_that_is_rounded_away_from_the_masters_fill_is_kept(self):
+        aggregation = master(dtype="i2", attributes={"scale_factor": 2.0, "_FillValue": np.int16(1)})
+        assert run(np.array([1.0, 3.0, 8.0]), aggregation).tolist() == [0, 2, 4]
+
     def test_valid_values_beside_those_that_are_rounded_to_the_masters_fill_are_kept(self):
         aggregation = master(dtype="i2", attributes={"scale_factor": 2.0, "_FillValue": np.int16(0)})
         assert run(np.array([-1.1, 1.1, 8.0]), aggregation).tolist() == [-1, 1, 4]

@@ -247,12 +247,17 @@ import os
 from cfagg.readers.pool import Pool
 from cfagg.storage.handles import handles
 closed = []
-pool = Pool(lambda handle: os.getpid(), closed.append)
+class Open:
+    def __init__(self, handle):
+        self.process = os.getpid()
+    def __del__(self):
+        closed.append(self)
+pool = Pool(Open, closed.append)
 handle = handles.get({str(tmp_path / "a.nc")!r})
-assert pool.get(handle) == os.getpid()
+assert pool.get(handle).process == os.getpid()
 child = os.fork()
 if child == 0:
-    os._exit(0 if not pool.has(handle) and pool.get(handle) == os.getpid() and not closed else 1)
+    os._exit(0 if not pool.has(handle) and pool.get(handle).process == os.getpid() and not closed else 1)
 assert os.waitpid(child, 0)[1] == 0
 assert pool.has(handle)
 """
