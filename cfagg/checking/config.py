@@ -34,7 +34,8 @@ from pathlib import Path
 from typing import Any
 
 from cfagg.checking.suppressions import Suppression
-from cfagg.errors import SourceError, SourceNotFoundError
+from cfagg.errors import SourceError
+from cfagg.storage.files import CONTEXT_SOURCE, open_regular
 
 __all__ = ["KEYS", "Finder", "Reader", "Settings", "load"]
 
@@ -157,12 +158,8 @@ def load(path: str | os.PathLike[str]) -> Settings:
 
 def _read(path: Path) -> Settings | None:
     """Return the settings in a file, `None` where it has no section for them."""
-    try:
-        with path.open("rb") as file:
-            raw = file.read(_LARGEST + 1)
-    except OSError as error:
-        absent = SourceNotFoundError if isinstance(error, FileNotFoundError) else SourceError
-        raise absent(f"{path}: {error.strerror or error}") from error
+    with open_regular(str(path)) as file:
+        raw = file.some(min(file.key.size, _LARGEST) + 1, 0, CONTEXT_SOURCE)
     own = path.name != "pyproject.toml"
     if not own and b"cfagg" not in raw:
         return None

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from cfagg.checking.findings import NotApplicable
+from cfagg.storage.files import CONTEXT_SOURCE, open_regular
 
 if TYPE_CHECKING:
     from cfagg.checking.context import Context
@@ -184,7 +185,10 @@ def _table(kind: str, given: Path | None) -> _Table:
         name = _PACKED[kind]
         return _Table(_number(name), _rows(_unpacked(_packed(name)).decode("utf-8")))
     try:
-        raw = given.read_bytes()
+        with open_regular(str(given)) as file:
+            raw = file.some(min(file.key.size, _LARGEST) + 1, 0, CONTEXT_SOURCE)
+        if len(raw) > _LARGEST:
+            raise ValueError(f"it has more than {_LARGEST:,} bytes")  # noqa: TRY301
         raw = _unpacked(raw) if raw[:2] == b"\x1f\x8b" else raw
         text = raw.decode("utf-8-sig")
         return _from_xml(text) if text.lstrip().startswith("<") else _Table(_number(given.name), _rows(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -181,3 +182,9 @@ def test_whatever_stands_in_the_section_is_read_or_refused_by_name(section):
         assert str(error).startswith("/project/cfagg.toml: ")  # noqa: PT017 - one or the other
     else:
         assert all(isinstance(c, str) for s in found.suppressions for c in s.codes)
+
+
+def test_a_fifo_in_the_place_of_a_configuration_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "cfagg.toml")
+    with pytest.raises(SourceError, match="a FIFO"):
+        load(tmp_path / "cfagg.toml")
