@@ -67,7 +67,13 @@ def test_a_chunk_without_bytes_or_address_is_left_to_the_library(positions, row)
     assert positions([row], [(0, 0)]) is None
 
 
-@pytest.mark.parametrize("rows", [ROWS[::-1], [ROWS[0], ROWS[0]]], ids=["falling", "twice"])
+def test_a_table_of_one_chunk_is_read(positions):
+    assert positions(ROWS[:1], [(0, 0)]) == [(0, 4096, 24)]
+
+
+@pytest.mark.parametrize(
+    "rows", [ROWS[::-1], [ROWS[0], ROWS[0]], [ROWS[0], ROWS[2], ROWS[1]]], ids=["falling", "twice", "partly"]
+)
 def test_a_table_out_of_order_is_left_to_the_library(positions, rows):
     assert positions(rows, [(0, 0)]) is None
 
