@@ -143,7 +143,7 @@ class Space:
         if found is not None:
             return found
         mark, size = struct.unpack("<8sQ", self.take(at, 16))
-        if mark != b"GCOL\1\0\0\0" or at + size > self.size:
+        if mark != b"GCOL\1\0\0\0" or size & 7 or at + size > self.size:
             raise UnusualError
         found = {}
         here, end = at + 16, at + size
