@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import zarr
 
-from cfagg.errors import FragmentReadError
+from cfagg.errors import FragmentReadError, SourceError
 from cfagg.zarrs import checksum, compare, object_checksum, open_array, stamps
 from cfagg.zarrs.stamps import ABSENT
 from tests.zarrs.stores import create
@@ -110,7 +110,7 @@ def test_an_object_that_is_not_stored_has_no_checksum_and_a_fifo_is_no_object(tm
     array = open_array(tmp_path, "x")
     assert object_checksum(array, (1,)) is None
     os.mkfifo(tmp_path / "x/c/1")
-    with pytest.raises(FragmentReadError, match="is no file"):
+    with pytest.raises(SourceError, match="it is a FIFO, and only regular files are read"):
         object_checksum(array, (1,))
 
 
