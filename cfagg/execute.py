@@ -28,6 +28,7 @@ from cfagg.errors import (
     ConformError,
     FragmentMismatchError,
     FragmentNotFoundError,
+    LimitError,
     OptionError,
     SelectionError,
 )
@@ -81,7 +82,13 @@ class _Base(ABC):
             If a partition that the selection touches cannot be read or conformed.
         """
         made = plan(self.grid, selection)
-        out = np.empty(made.shape, self.dtype)
+        try:
+            out = np.empty(made.shape, self.dtype)
+        except (MemoryError, ValueError) as error:
+            # What a header claims may be more than any machine has, or than the file holds.
+            raise LimitError(
+                f"{self.label}: a selection of shape {made.shape} of {self.dtype} does not fit into memory; select less"
+            ) from error
         run(self._pieces(made, out), out.nbytes, self.workers, len(made))
         return out.reshape([n for d, n in enumerate(out.shape) if d not in made.dropped])
 

@@ -3,6 +3,8 @@
 import json
 import pathlib
 import pickle
+import subprocess
+import sys
 import tempfile
 import threading
 
@@ -553,3 +555,22 @@ def test_a_plain_variable_that_is_not_there_names_those_that_are(tmp_path):
 def test_an_empty_unlimited_dimension_gives_no_values(tmp_path):
     nca_files.fragment(tmp_path / "a.nc", "t", values(0), ["x"], unlimited=["x"])
     assert plain_reader(tmp_path / "a.nc", "/", "t").read([slice(None)]).shape == (0,)
+
+
+def test_a_header_that_claims_more_than_memory_holds_is_a_limit(tmp_path):
+    path = tmp_path / "a.nc"
+    with netCDF4.Dataset(path, "w", format="NETCDF3_CLASSIC") as ds:
+        ds.createDimension("t")
+        ds.createVariable("v", "f8", ("t",))[:] = [1, 2, 3]
+    data = bytearray(path.read_bytes())
+    data[4:8] = (2**30).to_bytes(4, "big")  # the number of records
+    path.write_bytes(data)
+    program = (
+        "import resource, cfagg\n"
+        "from cfagg.execute import plain_reader\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))\n"
+        f"try: plain_reader({str(path)!r}, '/', 'v').read([slice(None)])\n"
+        "except cfagg.CfaggError as error: print(type(error).__name__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() in ("LimitError", "SourceError"), done.stderr

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -52,9 +53,12 @@ class Config(dict[str, Any]):
             return str(path)
         if self.directory is not None:
             beside = self.directory / path
-            if any(c in text for c in "*?[") and any(self.directory.glob(str(path))):
+            try:
+                if any(c in text for c in "*?[") and any(self.directory.glob(str(path))):
+                    return str(beside)
+            except (OSError, ValueError, NotImplementedError):  # a name that no file can have
                 return str(beside)
-            if beside.exists():
+            if os.path.exists(beside):  # noqa: PTH110  (Path raises for names that are too long)
                 return str(beside)
         return str(Path.cwd() / path)
 

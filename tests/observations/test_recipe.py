@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.errors import CfaggError, ConventionError, LimitError, SourceError
+from cfagg.observations.creating import create_observations
 from cfagg.observations.recipe import Recipe, load_recipe
 
 DAY = timedelta(days=1)
@@ -423,3 +424,12 @@ def test_a_frame_without_rows_needs_no_columns_and_no_types(nothing):
         }
     )
     assert [sum(map(len, recipe.frames(part))) for part in recipe.parts()] == [1, 0, 1]
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "*" + "x" * 5000, "a[" + "y" * 5000, "nul\0.csv"])
+def test_names_that_no_file_can_have_raise_our_errors(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "recipe.yaml"
+    document = {"dates": DATES, "input": {"csv": {"path": name}}, "output": OUTPUT}
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    with pytest.raises(CfaggError):
+        create_observations(path, tmp_path / "a.zarr")

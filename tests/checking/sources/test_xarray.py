@@ -232,10 +232,10 @@ def test_times_that_xarray_would_not_write_in_chunks_are_still_times() -> None:
         assert ours.root.variables["time"].values().tolist() == [0, 1, 2, 3]
 
 
-def test_what_xarray_refuses_to_write_is_checked_as_it_stands() -> None:
+def test_what_xarray_refuses_to_write_is_checked_as_it_stands(tmp_path: Path) -> None:
     dataset = xr.Dataset({"v": encoded("x", [1.0, 2.0], {"units": "nonsense"}, _FillValue=1.0, missing_value=2.0)})
     with pytest.raises(ValueError, match="conflicting _FillValue"):
-        dataset.to_netcdf("never.nc")
+        dataset.to_netcdf(tmp_path / "never.nc")
     codes = {f.code for f in found(dataset)}
     assert {"UNI002", "DAT009"} <= codes
     assert not {c for c in codes if c.startswith("INT")}
