@@ -160,6 +160,7 @@ def test_what_installs_and_builds_names_no_address(name: str) -> None:
     assert not re.search(r"[a-z]+://|index-url|git@", (ROOT / name).read_text(encoding="utf-8"))
 
 
-def test_the_version_is_the_newest_of_the_changelog() -> None:
+def test_the_version_is_the_newest_released_of_the_changelog() -> None:
     headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert headings[0] == cfagg.__version__
+    assert next(h for h in headings if h != "Unreleased") == cfagg.__version__
+    assert "Unreleased" not in headings[1:]

@@ -77,7 +77,9 @@ def check_frame(frame: object, where: str, start: datetime, end: datetime) -> pd
         raise ConventionError(
             f"{where} gave rows without a date", [Problem(_row(table, ~there), "date is NaT; leave such rows out")]
         )
-    inside = (values >= np.datetime64(start)) & (values < np.datetime64(end))
+    # In the unit of the ends: nanoseconds cannot hold all of them, and would wrap around.
+    exact = values.astype("datetime64[us]")
+    inside = (exact >= np.datetime64(start, "us")) & (exact < np.datetime64(end, "us"))
     found: pd.DataFrame = table if inside.all() else table[inside]
     return found
 

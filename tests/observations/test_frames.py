@@ -77,3 +77,13 @@ def test_columns_are_brought_into_the_order_of_other_parts() -> None:
     assert attributes_of(found) == {"p": {"units": "Pa"}}
     with pytest.raises(ConventionError, match="part 2: the columns lack q and have p too"):
         conform(given, ["t", "q"], "part 2")
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_dates_of_any_unit_lie_between_the_first_and_the_last_date_there_is(unit):
+    frame = pd.DataFrame(
+        {"date": np.array(["2020-01-01T06:00"], f"M8[{unit}]"), "latitude": 51.5, "longitude": 0.0, "t": 1.0}
+    )
+    assert len(check_frame(frame, "here", datetime.min, datetime.max)) == 1
+    assert len(check_frame(frame, "here", datetime(2020, 1, 1, 6), datetime(2020, 1, 1, 7))) == 1
+    assert len(check_frame(frame, "here", datetime(2020, 1, 1, 5), datetime(2020, 1, 1, 6))) == 0
