@@ -1,4 +1,4 @@
-"""The wheel holds the tree, the links are sound, and nothing that installs cfagg names an address."""
+"""The wheel and the source archive hold the tree, the links are sound, and nothing that installs names an address."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -73,6 +74,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     ignored = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
     for name in ("kernels", "conventions", "sample_data"):
         shutil.copytree(ROOT / name, source / name, ignore=ignored)
+    (source / "tests").mkdir()
+    shutil.copy(ROOT / "tests/source_archive.py", source / "tests")
     shutil.copytree(ROOT / "cfagg", source / "cfagg", ignore=shutil.ignore_patterns("__pycache__", *LINKS))
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -102,6 +105,47 @@ def test_the_wheel_installs_one_top_level_name_a_command_and_an_xarray_engine(wh
 def test_the_wheel_holds_the_licence_of_the_schemas(wheel: zipfile.ZipFile) -> None:
     info = f"cfagg-{cfagg.__version__}.dist-info"
     assert b"Apache License" in wheel.read(f"{info}/licenses/conventions/schemas/LICENSE")
+
+
+def tracked() -> set[str]:
+    """Return the names of all files of the checkout but links."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return {name for name in listed.stdout.split("\0") if name and not (ROOT / name).is_symlink()}
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> tarfile.TarFile:
+    """Build the source archive from a copy with what a run of the tests leaves behind."""
+    folder = tmp_path_factory.mktemp("archive")
+    source = folder / "source"
+    for name in tracked():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, source / name)
+    for name in ("tests/__pycache__/test_a.cpython-313.pyc", "docs/__pycache__/hooks.cpython-313.pyc", "tests/a.nbi"):
+        (source / name).parent.mkdir(exist_ok=True)
+        (source / name).touch()
+    code = f"from setuptools import build_meta; build_meta.build_sdist({str(folder)!r})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return tarfile.open(next(folder.glob("*.tar.gz")))
+
+
+def test_the_source_archive_holds_the_whole_checkout_and_nothing_else(archive: tarfile.TarFile) -> None:
+    found = {member.name.partition("/")[2] for member in archive if member.isfile()}
+    made = {n for n in found if n in ("PKG-INFO", "setup.cfg") or n.startswith("cfagg.egg-info/")}
+    assert found - made == tracked() - {".gitignore"}
+
+
+def test_no_dependency_is_named_twice() -> None:
+    for names in (PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"].values()):
+        bare = [normal(re.split(r"[\[>=;]", name)[0]) for name in names]
+        assert len(bare) == len(set(bare))
+
+
+def test_readme_has_no_link_that_breaks_on_an_index_page() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)]+)\)", text) + re.findall(r"""(?:href|src)=["']([^"']+)""", text)
+    assert not [t for t in targets if not re.match(r"https://|#", t)]
 
 
 def test_the_hand_kept_package_list_names_every_folder_with_modules() -> None:
