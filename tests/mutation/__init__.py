@@ -1,0 +1,7 @@
+"""Mutation testing by hand: change the source in one place, and see whether a test notices.
+
+python -m tests.mutation GROUP… [--count N] [--seed S] [--only MODULE] [--again] [--budget SECONDS]
+
+`changes` makes the mutants, `groups` says which modules and tests belong together, `bench` tries the mutants in a copy
+of the tree, `equivalents` explains those that no test can tell from the original.
+"""

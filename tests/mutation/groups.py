@@ -1,0 +1,74 @@
+"""The modules of each group, and the tests among which those are found that run a mutant's lines."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Group(NamedTuple):
+    """Modules that are mutated together."""
+
+    modules: list[str]
+    tests: list[str]
+    #: Kernels run as plain Python: compiling each mutant takes longer than running it.
+    plain: bool = False
+
+
+def _in(folder: str, names: str) -> list[str]:
+    return [f"cfagg/{folder}/{name}.py" for name in names.split()]
+
+
+GROUPS: dict[str, Group] = {
+    "kernels": Group(
+        _in("kernels", "projection hyperslab odometer ranges rows lzf calendars"),
+        [f"tests/kernels/test_{name}.py" for name in ("projection", "hyperslab", "odometer", "ranges", "rows")]
+        + ["tests/kernels/test_calendars.py", "tests/readers/test_filters.py"],
+        plain=True,
+    ),
+    "sums": Group(
+        _in("kernels", "cumulative cumulative_plain cumulative_mask cumulative_layout exact_sums statistics"),
+        [f"tests/kernels/test_{name}.py" for name in ("cumulative", "cumulative_numerics", "cumulative_running")]
+        + ["tests/kernels/test_exact_sums.py", "tests/kernels/test_statistics.py"],
+        plain=True,
+    ),
+    "gather": Group(
+        [*_in("kernels", "gather"), *_in("cf", "conform gather gather_numpy gather_rule recipe")],
+        ["tests/kernels/test_gather.py", "tests/cf/test_gather.py", "tests/cf/test_conform.py"],
+        plain=True,
+    ),
+    "lookup": Group(
+        _in("kernels", "lookup") + _in("observations/indexes", "bisect btree entries pages pages_directory table"),
+        ["tests/kernels/test_lookup.py", "tests/observations/indexes"],
+    ),
+    "cf": Group(
+        _in("cf", "apply dates datetimes missing packing roles unpackable valid values units calendars axes"),
+        ["tests/cf"],
+    ),
+    "readers": Group(
+        _in("readers", "filters hdf5_bytes hdf5_chunks hdf5_file hdf5_header hdf5_heap hdf5_links hdf5_memory")
+        + _in("readers", "hdf5_proof hdf5_tree kinds pool located find netcdf hdf5 classic contiguous"),
+        ["tests/readers", "tests/storage", "tests/formats", "tests/test_reading.py"],
+    ),
+    "formats": Group(
+        _in("formats", "classic codecs") + _in("formats/hdf5", "lookup3 objects old sound space types"),
+        ["tests/formats", "tests/readers", "tests/storage", "tests/checking/sources"],
+    ),
+    "storage": Group(
+        _in("storage", "files gate handles tree"),
+        ["tests/storage", "tests/test_access.py", "tests/readers", "tests/zarrs", "tests/observations/test_store.py"],
+    ),
+    "access": Group(
+        ["cfagg/access.py", "cfagg/zarr_source.py", "cfagg/fragments.py"],
+        ["tests/test_access.py", "tests/test_fragments.py", "tests/zarrs", "tests/conversion/test_convert_zarr.py"],
+    ),
+    "accumulation": Group(
+        _in("accumulation", "adopting amending outliers proof related touching integrity freshness"),
+        ["tests/accumulation"],
+    ),
+    "runtime": Group(
+        _in("runtime", "files publishing staging"), ["tests/runtime", "tests/durability", "tests/conversion"]
+    ),
+    "layouts": Group(
+        _in("observations", "layouts"), ["tests/observations/test_writing.py", "tests/observations/test_encoding.py"]
+    ),
+}
