@@ -1,13 +1,15 @@
 """The index of the published software that is one table, searched by halving.
 
-An array ``date_index_ranges`` of three columns epoch, start and length.  Here a search decodes single blocks of its
-chunks and keeps them; many intervals are searched for together, in order of time.
+An array ``date_index_ranges`` of three columns epoch, start and length.  Here it is cut into blocks of equal numbers of
+entries.  The halving goes over the first epochs of blocks, which are kept once they are known; one block is then read,
+checked, kept in a third of its size, and searched.  A search near earlier ones reads nothing.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +24,13 @@ __all__ = ["NAME", "BisectIndex", "open_bisect", "resolve", "write_bisect"]
 #: Name of the array.
 NAME = "date_index_ranges"
 
-#: Entries that are read together.
+#: Entries of a block: read, checked and kept together.
 _BLOCK = 8192
 
-#: So many entries are rather read than halved.
-_FEW = 2048
+#: Bytes of blocks that are kept, and what keeping one takes beside them: some eight million entries.
+_KEPT, _EACH = 2**26, 2**10
+#: First epochs of blocks that are kept, the nodes of the search.
+_PROBES = 2**17
 
 #: Entries of a chunk: 64 MiB as the published software writes, and less where it is our own.
 _CHUNK: dict[ZarrFormat, int] = {2: 2**26 // 24, 3: 2**18}
@@ -52,6 +56,7 @@ class BisectIndex:
         self.entries = table.shape[0]
         self.first: int | None = None
         self.last: int | None = None
+        self._forget()
         if self.entries:
             first, last = table.read(0, 1)[0], table.read(self.entries - 1, self.entries)[0]
             self.first, self.last = int(first[0]), int(last[0])
@@ -63,11 +68,24 @@ class BisectIndex:
         elif rows:
             raise ConventionError(f"{table.where} has no entries for {rows:,} rows; build the index again")
 
+    def _forget(self) -> None:
+        """Begin with nothing kept."""
+        self._kept: dict[int, _Block] = {}
+        self._probes: dict[int, int] = {}
+        self._room = _KEPT
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in ("_table", "rows", "entries", "first", "last")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget()
+
     def find(self, lo: int, hi: int) -> tuple[int, int]:
         """Return the first row, and the row after the last, with ``lo <= epoch < hi``."""
         lo, hi = as_interval(lo, hi)
-        start = self._row(self._rank(lo))
-        return start, start if hi <= lo else self._row(self._rank(hi))
+        start = self._row(lo)
+        return start, start if hi <= lo else self._row(hi)
 
     def find_many(self, lo: npt.ArrayLike, hi: npt.ArrayLike) -> Int64:
         """Return ranges of rows for many intervals, shape (m, 2)."""
@@ -77,8 +95,7 @@ class BisectIndex:
         """Return the entries with ``lo <= epoch < hi``."""
         lo, hi = as_interval(lo, hi)
         start = self._rank(lo)
-        found = self._table.read(start, max(start, self._rank(hi)))
-        return _columns(found)
+        return _columns(self._table.read(start, max(start, self._rank(hi))))
 
     def blocks(self) -> Iterator[Entries]:
         """Return all entries in blocks."""
@@ -93,65 +110,133 @@ class BisectIndex:
                     pass
             else:
                 for i in np.unique(np.linspace(0, self.entries, 17, dtype=np.int64))[:-1].tolist():
-                    epoch = int(self._table.read(i, i + 1)[0, 0])
-                    self._row(self._rank(epoch))
+                    self._row(int(self._table.read(i, i + 1)[0, 0]))
         except CfaggError as error:
             return [Problem(NAME, error.message)]
         return []
 
-    def _rank(self, epoch: int, start: int = 0) -> int:
-        """Return the number of the first entry, from `start` on, that is not before an epoch."""
-        low, step = start, 1
-        if start:
-            # Near the last one found, more often than not.
-            while start + step < self.entries and self._table.read(start + step, start + step + 1)[0, 0] < epoch:
-                low, step = start + step + 1, step * 2
-            high = min(start + step, self.entries)
-        else:
-            high = self.entries
-        while high - low > _FEW:
+    def _before(self, epoch: int) -> int:
+        """Return the last block that begins before an epoch, -1 for none."""
+        if self.first is None or epoch <= self.first:
+            return -1
+        low, high = 0, -(-self.entries // _BLOCK)
+        probes = self._probes
+        while high - low > 1:
             middle = (low + high) // 2
-            if self._table.read(middle, middle + 1)[0, 0] < epoch:
-                low = middle + 1
+            first = probes.get(middle)
+            if first is None:
+                first = int(self._table.read(middle * _BLOCK, middle * _BLOCK + 1)[0, 0])
+                if len(probes) >= _PROBES:
+                    # A new dictionary and not a smaller one: other threads may be reading the old.
+                    self._probes = probes = {}
+                probes[middle] = first
+            if first < epoch:
+                low = middle
             else:
                 high = middle
-        return low + int(np.searchsorted(self._table.read(low, high)[:, 0], epoch))
+        return low
 
-    def _row(self, rank: int) -> int:
-        """Return the row at which an entry starts, after a look at the entry before it."""
-        if not self.entries or rank == self.entries:
-            return self.rows
-        pair = self._table.read(max(0, rank - 1), rank + 1)
-        return int(self._starts(pair, rank - len(pair) + 1)[-1])
+    def _block(self, number: int) -> _Block:
+        """Return a block, from what is kept or the store."""
+        return self._kept.get(number) or self._load(number)
 
-    def _starts(self, table: Int64, number: int) -> Int64:
-        """Return the starts of entries from one on, which are checked."""
-        where, stop = self._table.where, int(table[0, 1])
-        if not 0 <= stop < self.rows or (number == 0 and stop):
-            raise ConventionError(f"{where}: entry {number:,} starts at row {stop:,} of {self.rows:,}")
-        part = (table[:, 0], table[:, 1] - stop, table[:, 2])
-        for _ in checked([part], f"{where}, counted from entry {number:,}", strict=False):
+    def _load(self, number: int) -> _Block:
+        """Read a block and the entry after it, and keep it."""
+        first, where = number * _BLOCK, self._table.where
+        table = self._table.read(first, min(self.entries, first + _BLOCK + 1))
+        start = int(table[0, 1])
+        if not 0 <= start < self.rows or (number == 0 and start):
+            raise ConventionError(f"{where}: entry {first:,} starts at row {start:,} of {self.rows:,}")
+        columns = (table[:, 0], table[:, 1] - start, table[:, 2])
+        for _ in checked([columns], f"{where}, counted from entry {first:,}", strict=False):
             pass
-        return table[:, 1]
+        end = start + int(columns[1][-1]) + int(columns[2][-1])
+        if end > self.rows or (first + len(table) == self.entries and end != self.rows):
+            last = first + len(table) - 1
+            raise ConventionError(
+                f"{where}: entry {last:,} ends at row {end:,} of {self.rows:,}; build the index again"
+            )
+        block = _Block(columns[0], columns[1], start, end)
+        taken = block.epochs.nbytes + block.starts.nbytes + _EACH
+        self._room -= taken
+        if self._room < 0:
+            self._kept, self._room = {}, _KEPT - taken
+        self._kept[number] = block
+        return block
+
+    def _row(self, epoch: int) -> int:
+        """Return the first row that is not before an epoch."""
+        number = self._before(epoch)
+        if number < 0:
+            return 0
+        block = self._block(number)
+        if epoch > block.last:
+            return self._after(number, block, epoch)
+        return block.row + int(block.starts[block.rank(epoch)])
+
+    def _rank(self, epoch: int) -> int:
+        """Return the number of the first entry that is not before an epoch."""
+        number = self._before(epoch)
+        if number < 0:
+            return 0
+        block = self._block(number)
+        if epoch > block.last:
+            self._after(number, block, epoch)
+            return self.entries
+        return number * _BLOCK + block.rank(epoch)
+
+    def _after(self, number: int, block: _Block, epoch: int) -> int:
+        """Return the row after all entries, where an epoch lies beyond a block, which no block but the last allows."""
+        if (number + 1) * _BLOCK < self.entries:
+            raise ConventionError(
+                f"{self._table.where}: entry {(number + 1) * _BLOCK:,} has epoch {block.last}, expected {epoch} or "
+                "later; epochs do not rise, or the table was changed; build the index again"
+            )
+        return block.end
 
     def _rows(self, wanted: Int64) -> Int64:
         """Return the first rows that are not before epochs, which rise."""
-        out = np.empty(len(wanted), np.int64)
-        done, rank = 0, 0
+        out = np.zeros(len(wanted), np.int64)
+        done = len(wanted) if self.first is None else int(wanted.searchsorted(self.first, side="right"))
         while done < len(wanted):
-            rank = self._rank(int(wanted[done]), rank)
-            if rank == self.entries:
-                out[done:] = self.rows
+            number = self._before(int(wanted[done]))
+            block = self._block(number)
+            if wanted[done] > block.last:
+                out[done:] = self._after(number, block, int(wanted[done]))
                 break
-            first = max(0, rank - 1)
-            block = self._table.read(first, min(self.entries, first + _BLOCK))
-            starts = self._starts(block, first)
-            stop = int(np.searchsorted(wanted, block[-1, 0], side="right"))
-            # At least the one that the search was for lies within.
-            stop = max(stop, done + 1)
-            out[done:stop] = starts[np.searchsorted(block[:, 0], wanted[done:stop])]
+            stop = int(wanted.searchsorted(block.last, side="right"))
+            part = wanted[done:stop] - block.first
+            out[done:stop] = block.row + block.starts[block.epochs.searchsorted(part.astype(block.epochs.dtype))]
             done = stop
         return out
+
+
+class _Block:
+    """Entries that follow each other, and where the last of them ends.
+
+    Parameters
+    ----------
+    epoch, start : int64 array
+        Columns of the entries; starts are counted from the first.
+    row, end : int
+        Rows of the first entry and after the last.
+    """
+
+    __slots__ = ("end", "epochs", "first", "last", "row", "starts")
+
+    def __init__(self, epoch: Int64, start: Int64, row: int, end: int) -> None:
+        self.row, self.end = row, end
+        self.first, self.last = int(epoch[0]), int(epoch[-1])
+        self.epochs, self.starts = _narrow(epoch - self.first), _narrow(start)
+
+    def rank(self, epoch: int) -> int:
+        """Return the number of the first entry that is not before an epoch, which lies within the block."""
+        return int(self.epochs.searchsorted(self.epochs.dtype.type(epoch - self.first)))
+
+
+def _narrow(rising: Int64) -> npt.NDArray[Any]:
+    """Return numbers from 0 on, which rise, in 32 bits where they have room."""
+    return rising.astype(np.uint32 if rising[-1] < 2**32 else np.int64)
 
 
 def resolve(lo: Int64, hi: Int64, rows: Callable[[Int64], Int64]) -> Int64:

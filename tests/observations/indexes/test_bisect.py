@@ -9,9 +9,11 @@ import pytest
 import zarr
 
 from cfagg.errors import ConventionError, FragmentReadError, SourceError
-from cfagg.observations.indexes import open_index, write_bisect
+from cfagg.observations.cache import DEFAULT_BUDGET, set_cache_size
+from cfagg.observations.indexes import bisect, open_index, write_bisect
 from cfagg.observations.indexes.bisect import NAME
 from tests.observations.indexes.made import Counting, Store, cut, even, uneven, write
+from tests.oracles import rows_between
 
 
 def test_the_table_is_laid_out_as_the_published_software_does(tmp_path):
@@ -43,6 +45,58 @@ def test_a_search_reads_little_of_a_large_chunk(tmp_path):
     epoch = int(entries[0][345_678])
     assert index.find(epoch, epoch + 1) == (entries[1][345_678], entries[1][345_679])
     assert 0 < store.source.count < (tmp_path / NAME / "0.0").stat().st_size / 3
+
+
+def test_a_window_near_an_earlier_one_reads_nothing(tmp_path):
+    entries = uneven(100_000)
+    store = write(tmp_path, "bisect", entries)
+    store.source = Counting(tmp_path)
+    index = open_index(store, "bisect")
+    set_cache_size(0)
+    try:
+        assert index.find(1_000_000, 1_001_000) == tuple(rows_between(*entries, 1_000_000, 1_001_000))
+        before = store.source.calls
+        for at in range(999_000, 1_002_000, 100):
+            assert index.find(at, at + 1000) == tuple(rows_between(*entries, at, at + 1000))
+        assert store.source.calls == before
+    finally:
+        set_cache_size(DEFAULT_BUDGET)
+
+
+def test_blocks_that_are_kept_stay_within_their_room(tmp_path, monkeypatch):
+    monkeypatch.setattr(bisect, "_BLOCK", 64)
+    monkeypatch.setattr(bisect, "_KEPT", 10_000)
+    monkeypatch.setattr(bisect, "_PROBES", 3)
+    entries = uneven(5000)
+    index = open_index(write(tmp_path, "bisect", entries), "bisect")
+    for at in np.random.default_rng(1).integers(-50, entries[0][-1] + 50, 300).tolist():
+        assert index.find(at, at + 99) == tuple(rows_between(*entries, at, at + 99))
+        assert sum(b.epochs.nbytes + b.starts.nbytes + bisect._EACH for b in index._kept.values()) <= 10_000
+        assert len(index._probes) <= 3
+
+
+@pytest.mark.parametrize("step", [2**20, 2**33, 2**40])
+def test_epochs_and_rows_beyond_32_bits_within_a_block_are_found(tmp_path, step):
+    number = np.arange(9000)
+    entries = number * step - 2**43, number * 2**21, np.full(9000, 2**21)
+    index = open_index(write(tmp_path, "bisect", entries), "bisect")
+    for i in (0, 1, 4095, 4096, 8191, 8192, 8193, 8999):
+        for lo in (-1, 0, 1):
+            at = int(entries[0][i]) + lo
+            assert index.find(at, at + step) == tuple(rows_between(*entries, at, at + step))
+
+
+def test_a_table_that_changes_while_it_is_searched_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(bisect, "_BLOCK", 64)
+    before, after = even(640, step=10), (np.append(np.arange(639), 6390), *even(640)[1:])
+    index = open_index(write(tmp_path / "before", "bisect", before), "bisect")
+    # The first epochs of blocks are known from now on.
+    assert index.find(3195, 3205) == (320, 321)
+    monkeypatch.setattr(index, "_table", open_index(write(tmp_path / "after", "bisect", after), "bisect")._table)
+    index._kept.clear()
+    for ask in (lambda: index.find(3250, 3260), lambda: index.find_many([3250], [3260])):
+        with pytest.raises(ConventionError, match=r"entry 384 has epoch 384, .* build the index again"):
+            ask()
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,9 @@ def _small():
     """Let small examples have many chunks, pages and levels."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bisect, "_CHUNK", {2: 100, 3: 64})
-        patch.setattr(bisect, "_FEW", 8)
         patch.setattr(bisect, "_BLOCK", 16)
+        patch.setattr(bisect, "_KEPT", 5 * (bisect._EACH + 136))
+        patch.setattr(bisect, "_PROBES", 7)
         patch.setattr(btree, "PAGE", 5)
         patch.setattr(btree, "_CHUNK", {2: 7, 3: 11})
         patch.setattr(pages_writing, "PAGE", 64)
