@@ -150,9 +150,9 @@ def fix(
             f"{place} is {dataset.format} and cannot be changed; netCDF files and Zarr stores on this machine can"
         )
     if not in_place and not overwrite and Path(target).exists():
-        raise TargetExistsError(f"{target} exists already; pass overwrite=True or --overwrite to replace it")
+        raise TargetExistsError(f"{target} exists already; pass overwrite=True (--overwrite) to replace it")
     if not in_place and Path(target).exists() and Path(target).samefile(place):
-        raise TargetExistsError(f"{target} is the source itself; pass in_place=True or --in-place to replace it")
+        raise TargetExistsError(f"{target} is the source itself; pass in_place=True (--in-place) to replace it")
     fixed.remaining = _write(form, place, target, fixed, found, options)
     fixed.output = target
     return fixed

@@ -4,19 +4,63 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["as_options"]
+__all__ = ["KEYWORDS", "as_options"]
+
+#: Keywords of the library that are options of a command, under the same name but for ``_``.
+KEYWORDS = frozenset(
+    [
+        "adopt",
+        "allow",
+        "append",
+        "area",
+        "cf_version",
+        "chunks",
+        "client",
+        "codec",
+        "ddof",
+        "dims",
+        "full",
+        "in_place",
+        "index",
+        "level",
+        "memory",
+        "missing",
+        "on_loss",
+        "overwrite",
+        "packing",
+        "precision",
+        "refresh",
+        "resume",
+        "select",
+        "statistics",
+        "stride",
+        "thin",
+        "timeout",
+        "trust_for",
+        "variables",
+        "verify",
+        "weights",
+        "window",
+        "workers",
+        "zarr_format",
+    ]
+)
+
+#: Keywords whose option has another name.
+_NAMES = {"variables": "variable", "client": "dask"}
 
 #: ``overwrite=True (--overwrite)`` and ``allow=['x'] or, on the command line, --allow x``: both forms together.
 _BOTH = re.compile(r"\b[a-z_]+=(?:True|\[[^\]]*\]|'[^']*'|\"[^\"]*\")(?: \((--[^)]*)\)| or, on the command line, (--))")
 
 #: A keyword alone, with a value that an option can have.
 _ALONE = re.compile(
-    r"\b(adopt|allow|append|chunks|client|full|level|memory|missing|on_loss|overwrite|resume|trust_for|variables|verify"
-    r"|weights|workers)=(True\b|None\b|\[([^\]]*)\]|'([^']*)'|\"([^\"]*)\"|[\d.]+\b)?"
+    rf"(?<![\w.&?-])({'|'.join(sorted(KEYWORDS))})="
+    r"(True\b|None\b|\[([^\]]*)\]|\(([^)]*)\)|'([^']*)'|\"([^\"]*)\"|[\d.]+\b)?(?!=)"
 )
 
-#: Keywords whose option has another name.
-_NAMES = {"variables": "variable", "client": "dask"}
+#: ``options={'region': 'eu'}``, of which a command takes one ``--option`` a key with a text as its value.
+_PAIR = re.compile(r"\boptions=\{'(\w+)': (?:'(\w+)'|(…))\}")
+_PAIRS = re.compile(r"\boptions=(?!\{)")
 
 
 def as_options(message: str) -> str:
@@ -35,9 +79,12 @@ def as_options(message: str) -> str:
     'pass --allow /data'
     >>> as_options("pass missing='fill' to read missing values there")
     'pass --missing fill to read missing values there'
+    >>> as_options("the bucket is in the region 'eu', give it as options={'region': …}")
+    "the bucket is in the region 'eu', give it as --option region=…"
     """
     message = _BOTH.sub(lambda found: found[1] or found[2], message)
-    return _ALONE.sub(_option, message)
+    message = _PAIR.sub(lambda found: f"--option {found[1]}={found[2] or found[3]}", message)
+    return _ALONE.sub(_option, _PAIRS.sub("--option", message))
 
 
 def _option(found: re.Match[str]) -> str:
@@ -47,6 +94,8 @@ def _option(found: re.Match[str]) -> str:
         return f"--{name}"
     if value == "None":
         return f"no --{name}"
+    if found[4] is not None:  # a tuple is one value, as of --area
+        return f"--{name} {found[4].replace(' ', '')}"
     inner = next((g for g in found.groups()[2:] if g is not None), value)
     words = [word.strip().strip("'\"") for word in inner.split(",")]
     return f"--{name} {words[0]}" if len(words) == 1 else " ".join(f"--{name} {word}" for word in words)

@@ -1,0 +1,52 @@
+"""Control-C, as the signal that a terminal sends: every job ends with status 130 and says so in a line."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+#: Verb -> the module that its work begins with, and its arguments.
+JOBS = {
+    "show": ("cfagg.display.summary", ["show", "{nca}", "--rows", "all"]),
+    "convert": ("cfagg.conversion.converting", ["convert", "{nca}", "{out}"]),
+    "check": ("cfagg.checking.parallel", ["check", "--data", *["{nca}"] * 20]),
+    "explain": ("cfagg.checking.rule", ["explain"]),
+    "accumulate": ("cfagg.accumulation.accumulating", ["accumulate", "{zarr}", "surface_temperature", "--overwrite"]),
+    "mean": ("cfagg.accumulation.accumulated", ["mean", "{zarr}", "surface_temperature", "--over", "time"]),
+    "obs create": ("cfagg.observations.creating", ["obs", "create", "{recipe}", "{out}"]),
+    "obs show": ("cfagg.observations.store", ["obs", "show", "{storms}"]),
+    "obs window": ("cfagg.observations.opening", ["obs", "window", "{storms}", "2004-09-01"]),
+    "obs check": ("cfagg.observations.store", ["obs", "check", "{storms}", "--full"]),
+    "obs index": ("cfagg.observations.indexes", ["obs", "index", "{storms}", "--from", "data"]),
+}
+
+
+def interrupted(arguments: list[str], module: str) -> tuple[int, str]:
+    """Run the command, send it the signal once a module is imported; return the status and what it said."""
+    command = [sys.executable, "-X", "importtime", "-m", "cfagg", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr:
+            if line.split("|")[-1].strip() == module:
+                process.send_signal(signal.SIGINT)
+                break
+        else:
+            pytest.fail(f"{module} is not imported")
+        said = [line for line in process.stderr if not line.startswith("import time:")]
+        return process.wait(timeout=60), "".join(said)
+
+
+@pytest.mark.parametrize("verb", JOBS)
+def test_control_c_in_a_job_ends_with_status_130_and_a_line(verb: str, places: dict[str, Path]) -> None:
+    module, arguments = JOBS[verb]
+    filled = [a.format(**places) for a in arguments]
+    for _ in range(5):  # the signal may come when the job is just done, and a target may be left to resume
+        status, said = interrupted(filled, module)
+        if status not in (0, -signal.SIGINT):
+            break
+        if "{out}" in arguments:
+            filled = [*filled, "--overwrite"]
+    assert (status, "Traceback" in said) == (130, False), said
+    assert "interrupted" in said or "kept" in said
+    assert len(said.splitlines()) == 1

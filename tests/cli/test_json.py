@@ -1,0 +1,45 @@
+"""`--json` of every verb: one strict document on stdout, and nothing else there."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cfagg.cli import main as cli
+
+VERBS = {
+    "show": ["show", "{nca}"],
+    "show --references": ["show", "{nca}", "--references"],
+    "show of a store": ["show", "{zarr}"],
+    "convert": ["convert", "{nca}", "{out}", "--overwrite"],
+    "check": ["check", "{nca}"],
+    "explain": ["explain", "UNI001"],
+    "accumulate": ["accumulate", "{zarr}", "surface_temperature", "--overwrite"],
+    "accumulate --dry-run": ["accumulate", "{zarr}", "surface_temperature", "--overwrite", "--dry-run"],
+    "mean": ["mean", "{zarr}", "surface_temperature", "--over", "time"],
+    "mean --explain": ["mean", "{zarr}", "surface_temperature", "--over", "time", "--explain"],
+    "obs create": ["obs", "create", "{recipe}", "{out}", "--overwrite"],
+    "obs create --dry-run": ["obs", "create", "{recipe}", "{out}", "--overwrite", "--dry-run"],
+    "obs show": ["obs", "show", "{storms}"],
+    "obs window": ["obs", "window", "{storms}", "2004-09-01"],
+    "obs check": ["obs", "check", "{storms}"],
+    "obs index": ["obs", "index", "{storms}"],
+}
+
+
+def refuse(text: str) -> None:
+    raise ValueError(f"{text} is no JSON")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_json_of_a_verb_is_strict_and_an_object_names_its_form(
+    verb: str, places: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([*(a.format(**places) for a in VERBS[verb]), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    if verb in ("check", "explain"):  # a list of datasets or rules
+        assert found
+        assert all(isinstance(item, dict) for item in found)
+    else:
+        assert found["form"].startswith("cfagg ")
+        assert isinstance(found["form_version"], int)
