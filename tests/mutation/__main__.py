@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,8 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=30, help="most seconds of tests for a mutant")
     parser.add_argument("--again", action="store_true", help="try those again that were not killed")
     args = parser.parse_args()
+    # Whoever ends the command ends what it has started, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     status = 0
     for group in args.groups:
         log = ROOT / ".mutants" / f"{group}-{args.seed}.jsonl"

@@ -29,7 +29,7 @@ from hypothesis import Phase, settings
 from tests.mutation.changes import Mutant
 
 #: Seconds without any use of the processor after which a child is taken to wait for ever.
-_STILL = 90.0
+_STILL = 45.0
 
 _TOOL = sys.monitoring.COVERAGE_ID
 

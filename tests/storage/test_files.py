@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pathlib
 import socket
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from cfagg.errors import FragmentReadError, SourceError
-from cfagg.storage import files
+from cfagg.storage import counters, files
 from cfagg.storage.files import Context, look, open_regular
 
 
@@ -183,3 +184,101 @@ def test_a_fifo_that_takes_the_place_of_a_file_is_not_waited_for(tmp_path):
     thread.start()
     thread.join(10)
     assert failed
+
+
+def test_what_the_system_gives_in_pieces_is_put_together(file, monkeypatch):
+    pread, preadv = os.pread, os.preadv
+    monkeypatch.setattr(os, "pread", lambda fd, size, offset: pread(fd, min(size, 3), offset))
+    monkeypatch.setattr(os, "preadv", lambda fd, buffers, offset: preadv(fd, [buffers[0][:3]], offset))
+    with open_regular(str(file)) as handle:
+        assert handle.exactly(10, 7) == bytes(range(7, 17))
+        buffer = np.empty(10, np.uint8)
+        handle.fill(buffer, 90)
+        assert bytes(buffer) == bytes(range(90, 100))
+
+
+def test_a_file_that_was_cut_off_since_it_was_opened_is_truncated(file):
+    with open_regular(str(file)) as handle:
+        os.truncate(file, 50)
+        with pytest.raises(SourceError, match="truncated: it ends before byte 60"):
+            handle.exactly(20, 40)
+        with pytest.raises(SourceError, match="truncated: it ends before byte 60"):
+            handle.fill(np.empty(20, np.uint8), 40)
+
+
+def test_an_error_of_the_disk_names_the_file(file, monkeypatch):
+    def fails(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "pread", fails)
+    monkeypatch.setattr(os, "preadv", fails)
+    with open_regular(str(file)) as handle:
+        for read in (handle.some, handle.exactly):
+            with pytest.raises(SourceError, match=r"a\.nc cannot be read: Input/output error"):
+                read(4, 0)
+        with pytest.raises(SourceError, match=r"a\.nc cannot be read: Input/output error"):
+            handle.fill(np.empty(4, np.uint8), 0)
+
+
+def test_bytes_up_to_the_end_are_no_error_and_are_counted(file):
+    with open_regular(str(file)) as handle:
+        before = counters.snapshot()
+        assert handle.exactly(100, 0) == bytes(range(100))
+        handle.fill(np.empty(5, np.uint8), 95)
+        assert (counters.snapshot() - before).bytes == 105
+
+
+def test_a_closed_handle_closes_nothing_that_came_later(file):
+    handle = open_regular(str(file))
+    fd = handle.fd
+    handle.close()
+    later = os.open(file, os.O_RDONLY)
+    assert later == fd
+    handle.close()
+    del handle
+    assert os.pread(later, 1, 5) == b"\5"
+    os.close(later)
+
+
+def test_everyone_gives_files_back_under_pressure_whoever_did_first(monkeypatch):
+    asked = []
+    monkeypatch.setattr(files, "_relief", [])
+    assert not files.relieve()
+    for name, closes in (("a", True), ("b", False)):
+        files.on_pressure(lambda name=name, closes=closes: (asked.append(name), closes)[1])
+    assert files.relieve()
+    assert asked == ["a", "b"]
+
+
+def test_only_what_is_surely_not_there_is_absent(tmp_path, file):
+    assert files.absent(str(tmp_path / "gone"))
+    assert files.absent(str(file / "below"))
+    assert not files.absent(str(file))
+    assert not files.absent("a\0b")
+    (tmp_path / "loop").symlink_to("loop")
+    assert not files.absent(str(tmp_path / "loop"))
+
+
+def test_names_that_no_file_can_have_are_errors_of_the_context():
+    for name in ("a\0b", "\ud800"):
+        for opens in (open_regular, look):
+            with pytest.raises(SourceError, match=r"cannot be looked at|cannot be opened"):
+                opens(name)
+
+
+def test_a_file_that_a_library_has_open_is_admitted_until_it_is_closed_and_never_read():
+    lent = files.Borrowed("theirs.nc")
+    assert lent.is_open
+    assert (lent.key.path, lent.real) == ("theirs.nc", "theirs.nc")
+    with pytest.raises(ValueError, match="closed"):
+        lent.some(1, 0)
+    lent.close()
+    assert not lent.is_open
+
+
+def test_without_names_of_open_files_a_link_in_the_place_of_a_file_is_a_change(tmp_path, file, monkeypatch):
+    monkeypatch.setattr(files, "_HAS_PROC", False)
+    with open_regular(str(file)) as handle:
+        file.rename(tmp_path / "b.nc")
+        file.symlink_to("b.nc")
+        assert not handle.is_unchanged()

@@ -10,7 +10,7 @@ import pytest
 
 from cfagg.errors import AccessError
 from cfagg.storage.files import Context, open_regular
-from cfagg.storage.gate import Checked, Reference, admit
+from cfagg.storage.gate import WHOLE, Checked, Reference, admit
 from tests.test_layers import SOURCES, imports, name_of
 
 
@@ -31,6 +31,19 @@ def test_a_dataset_with_a_reference_is_refused_and_the_message_names_it(handle):
         AccessError, match=r"partition 3: variable 'tas' of .*a\.nc .*external storage to '/etc/passwd'"
     ):
         admit(handle, "tas", [Reference("external storage", "/etc/passwd")], Context("partition 3"))
+
+
+@pytest.mark.parametrize(("count", "listed", "more"), [(3, 3, ""), (4, 3, "; and 1 more"), (9, 3, "; and 6 more")])
+def test_up_to_three_references_are_listed_and_the_others_counted(handle, count, listed, more):
+    with pytest.raises(AccessError) as caught:
+        admit(handle, "tas", [Reference("a link", f"{k}.nc") for k in range(count)])
+    names = "; ".join(f"a link to '{k}.nc'" for k in range(listed))
+    assert f"({names}{more});" in str(caught.value)
+
+
+def test_a_file_as_a_whole_is_named_without_a_variable(handle):
+    with pytest.raises(AccessError, match=rf"^{handle.key.path} takes its values"):
+        admit(handle, WHOLE, [Reference("a link", "b.nc")])
 
 
 def test_what_is_not_known_is_refused(handle):

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from cfagg.errors import SourceError
 from cfagg.storage import counters
 from cfagg.storage.files import look
-from cfagg.storage.handles import Handles
+from cfagg.storage.handles import Handles, share_of_open_files
 from tests import nca_files
 
 
@@ -77,6 +78,100 @@ def test_a_file_that_was_written_in_place_is_another_though_its_size_is_the_same
     os.utime(paths[0], ns=(0, key.modified + 1))
     with pytest.raises(SourceError, match="written or replaced while it was read"):
         pool.of(key)
+
+
+def test_the_file_that_took_the_place_of_one_that_is_open_is_opened(paths):
+    pool = Handles(4)
+    pool.get(paths[0])
+    os.replace(paths[1], paths[0])  # noqa: PTH105
+    assert pool.of(look(paths[0])).some(1, 0) == b"\1"
+
+
+def test_a_file_that_is_asked_for_by_its_identity_is_the_last_to_be_closed(paths):
+    pool = Handles(2)
+    mine, key = pool.get(paths[0]), look(paths[0])
+    pool.get(paths[1])
+    assert pool.of(key) is mine
+    pool.get(paths[2])
+    assert pool.get(paths[0]) is mine
+
+
+def test_a_file_that_is_not_the_one_meant_is_closed_and_not_kept(paths):
+    pool = Handles(4)
+    key = look(paths[0])
+    os.replace(paths[1], paths[0])  # noqa: PTH105
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(SourceError, match="written or replaced"):
+        pool.of(key)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(pool) == 0
+
+
+def test_a_file_that_is_gone_is_missing_though_it_is_open(paths):
+    pool = Handles(4)
+    pool.get(paths[0])
+    Path(paths[0]).unlink()
+    with pytest.raises(SourceError, match="there is no file"):
+        pool.get(paths[0])
+
+
+def test_a_smaller_limit_closes_files_and_none_is_below_one(paths):
+    pool = Handles(8)
+    for path in paths[:6]:
+        pool.get(path)
+    pool.limit = 4
+    assert (pool.limit, len(pool)) == (4, 4)
+    for least in (0, -3):
+        pool.limit = least
+        assert (pool.limit, len(pool)) == (1, 1)
+    assert pool.get(paths[5]) is pool.get(paths[5])
+
+
+def test_shrinking_says_whether_it_closed_any(paths):
+    pool = Handles(8)
+    for path in paths[:3]:
+        pool.get(path)
+    assert not pool.shrink(3)
+    assert pool.shrink(2)
+    assert len(pool) == 2
+    assert pool.shrink(-1)
+    assert (len(pool), pool.shrink(0)) == (0, False)
+
+
+def test_under_pressure_half_of_the_files_are_kept_from_now_on(paths):
+    pool = Handles(8)
+    for path in paths[:5]:
+        pool.get(path)
+    assert pool._halve()
+    assert (len(pool), pool.limit) == (2, 2)
+    assert pool._halve()
+    assert (len(pool), pool.limit) == (1, 1)
+    assert pool._halve()
+    assert (len(pool), pool.limit) == (0, 1)
+    assert not pool._halve()
+    assert pool.limit == 1
+
+
+def test_without_open_files_pressure_leaves_the_limit_alone():
+    pool = Handles(8)
+    assert not pool._halve()
+    assert pool.limit == 8
+
+
+@pytest.mark.parametrize(
+    ("most", "kept"), [(-1, 128), (2**20, 128), (1032, 128), (1023, 127), (40, 5), (32, 4), (31, 4), (8, 4)]
+)
+def test_an_eighth_of_what_the_process_may_open_is_kept_but_4_to_128(monkeypatch, most, kept):
+    import resource
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (most, 99))
+    assert share_of_open_files() == kept
+    assert Handles().limit == kept
+
+
+def test_64_files_are_kept_where_nothing_is_known_of_a_limit(monkeypatch):
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert share_of_open_files() == 64
 
 
 def test_a_file_whose_time_was_set_back_after_writing_is_opened_anew(paths):
