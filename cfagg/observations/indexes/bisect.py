@@ -206,7 +206,8 @@ class BisectIndex:
                 break
             stop = int(wanted.searchsorted(block.last, side="right"))
             part = wanted[done:stop] - block.first
-            out[done:stop] = block.row + block.starts[block.epochs.searchsorted(part.astype(block.epochs.dtype))]
+            ranks = block.epochs.searchsorted(part.astype(block.epochs.dtype))
+            out[done:stop] = block.starts[ranks].astype(np.int64) + block.row
             done = stop
         return out
 

@@ -75,15 +75,18 @@ def test_blocks_that_are_kept_stay_within_their_room(tmp_path, monkeypatch):
         assert len(index._probes) <= 3
 
 
-@pytest.mark.parametrize("step", [2**20, 2**33, 2**40])
-def test_epochs_and_rows_beyond_32_bits_within_a_block_are_found(tmp_path, step):
-    number = np.arange(9000)
-    entries = number * step - 2**43, number * 2**21, np.full(9000, 2**21)
+@pytest.mark.parametrize("step", [2**18, 2**33, 2**40])
+@pytest.mark.parametrize("length", [2**18, 2**21])
+def test_epochs_and_rows_beyond_32_bits_are_found(tmp_path, step, length):
+    number = np.arange(17_000)
+    entries = number * step - 2**43, number * length, np.full(17_000, length)
     index = open_index(write(tmp_path, "bisect", entries), "bisect")
-    for i in (0, 1, 4095, 4096, 8191, 8192, 8193, 8999):
+    for i in (0, 1, 4096, 8191, 8192, 8193, 16_383, 16_384, 16_999):
         for lo in (-1, 0, 1):
             at = int(entries[0][i]) + lo
-            assert index.find(at, at + step) == tuple(rows_between(*entries, at, at + step))
+            expected = tuple(rows_between(*entries, at, at + step))
+            assert index.find(at, at + step) == expected
+            assert index.find_many([at], [at + step]).tolist() == [list(expected)]
 
 
 def test_a_table_that_changes_while_it_is_searched_is_refused(tmp_path, monkeypatch):
