@@ -379,7 +379,7 @@ class Accumulated(Asked):
 
 
 def open_accumulated(
-    store: str | os.PathLike[str], variable: str, *, adopt: bool = False, trust_for: float = 0.0
+    store: str | os.PathLike[str], variable: str, *, weights: Any = None, adopt: bool = False, trust_for: float = 0.0
 ) -> Accumulated:
     """Open an array of a Zarr store that has an accumulation.
 
@@ -389,6 +389,9 @@ def open_accumulated(
         Directory of the store.
     variable : str
         Path of the array within the store.
+    weights : str or array, optional
+        The weights of the cells, as `accumulate` takes them, where another program wrote weighted sums without the
+        weights: they are compared with the sums.  Without them ranges are answered that begin and end where sums do.
     adopt : bool
         Whether the store may be a copy of the one that was accumulated: stored objects that are not the very files that
         were read are read once now, and taken for them if their contents are the same.  Nothing is written; see
@@ -410,7 +413,7 @@ def open_accumulated(
         The array is described in another way than when it was accumulated, or a coordinate has changed; with `adopt`,
         or some stored object has other contents.
     OptionError
-        `trust_for` is no number of seconds.
+        `trust_for` is no number of seconds, or `weights` are not those of the accumulation.
     SourceError
         There is no such array, or a coordinate of it cannot be read.
 
@@ -432,7 +435,7 @@ def open_accumulated(
     from cfagg.accumulation.group import open_group
 
     trusted = check_trust(trust_for)
-    group = open_group(store, variable)
+    group = open_group(store, variable, weights=weights)
     if adopt:
         from cfagg.accumulation.adopting import adopted
 

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.arrays import read_stored
+from cfagg.accumulation.arrays import WeightField, read_stored
 from cfagg.accumulation.contract import contract_pair, contract_raw, contract_stored
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.mask import within_limit
 from cfagg.accumulation.parts import Local, Part, Pick, locate
-from cfagg.accumulation.planner import MANY_WEIGHTS, Plan, Reading
+from cfagg.accumulation.planner import Plan, Reading
 from cfagg.kernels.cumulative_mask import Mask, native_block, native_type
 from cfagg.kernels.cumulative_plain import add_exactly
 from cfagg.zarrs import ZarrArray, read_box
@@ -259,7 +259,8 @@ def _from_source(
     bound = 0.0
     for term in terms:
         part = block[cut(term, box)]
-        weights = weights_of(out.group, index, term)
+        # The weights of cells that are only counted may be unknown.
+        weights = weights_of(out.group, index, term) if out.high.keys() & {"data", "weights"} else None
         total, weight, count = contract_raw(part, term, mask, weights, integer=out.integer)
         if out.integer:
             bound += _reach(term) * _largest(part)
@@ -289,7 +290,7 @@ def weights_of(group: Group, index: Sequence[int], term: Sequence[Local]) -> Arr
     starts = [a for a, _ in group.source.grid.extent(index)]
     box = tuple(slice(starts[a] + term[a].low, starts[a] + term[a].high) for a in field.axes)
     shape = [t.high - t.low if a in field.axes else 1 for a, t in enumerate(term)]
-    values = field.array[box] if field.stored.size <= MANY_WEIGHTS else _read_region(field.stored, box)
+    values = _read_region(field.stored, box) if isinstance(field, WeightField) and field.many else field.array[box]
     return values.reshape(shape)
 
 

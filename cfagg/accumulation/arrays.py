@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from cfagg.zarrs.chunks import partial, read_box, read_chunk
 from cfagg.zarrs.metadata import ZarrArray, open_array
 
 __all__ = [
+    "CellWeights",
     "Level",
     "Outliers",
     "SumArrays",
@@ -39,6 +40,9 @@ Dims = tuple[str, ...]
 Positions = Mapping[str, npt.NDArray[np.int64]]
 
 _INT, _REAL = np.dtype("i8"), np.dtype("f8")
+
+#: Weights with more cells than this are not held in memory, nor summed cell by cell where their sums are stored.
+MANY_WEIGHTS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +90,28 @@ class Level:
     axes: tuple[int, ...]
 
 
+class CellWeights:
+    """The weights of the cells, which may span fewer dimensions than the source."""
+
+    #: Axis of the source of each axis of the weights, ascending.
+    axes: tuple[int, ...]
+    #: Whether the weight of a single cell can be told.
+    known: ClassVar[bool] = True
+
+    @property
+    def many(self) -> bool:
+        """Whether they are too many to be held in memory."""
+        return False
+
+    @property
+    def array(self) -> npt.NDArray[np.float64]:
+        """The weights; read-only."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, eq=False)
-class WeightField:
-    """The weights of the cells, which may span fewer dimensions than the source.
+class WeightField(CellWeights):
+    """Weights that are kept in the store.
 
     Parameters
     ----------
@@ -100,6 +123,11 @@ class WeightField:
 
     stored: ZarrArray
     axes: tuple[int, ...]
+
+    @property
+    def many(self) -> bool:
+        """Whether they are too many to be held in memory."""
+        return self.stored.size > MANY_WEIGHTS
 
     @cached_property
     def array(self) -> npt.NDArray[np.float64]:

@@ -63,7 +63,12 @@ def evaluate(group: Group, request: Request, statistic: str, ddof: int = 0) -> n
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = np.where(weight > ddof, m2 / (weight - ddof), np.nan)
         return variance if statistic == "var" else np.sqrt(variance)
-    if group.weights is None or group.complete:
+    if group.weights is not None and not group.weights.known:
+        from cfagg.accumulation.unweighted import unweighted
+
+        return unweighted(group, resolved, statistic)
+    if group.weights is None or group.complete or group.extra is None:
+        # Sums of weights of other writers that rounding may have left have been read from the cells.
         total, weight = sums(group, resolved)
         empty = weight == 0
     else:

@@ -17,24 +17,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from cfagg.accumulation.arrays import WeightField
+from cfagg.accumulation.arrays import CellWeights, WeightField
 from cfagg.accumulation.foreign_arrays import Samples, StoredSums, newest, read_stored_sums
-from cfagg.accumulation.foreign_check import Terms, check_sums, holds, lacks_any
+from cfagg.accumulation.foreign_check import check_sums, holds, lacks_any
 from cfagg.accumulation.foreign_deltas import has_deltas, stored_type
-from cfagg.accumulation.foreign_weights import find_coordinate, find_latitude
+from cfagg.accumulation.foreign_terms import Terms
+from cfagg.accumulation.foreign_weights import GivenWeights, UnknownWeights, find_coordinate, find_latitude
 from cfagg.accumulation.group import Group, command
 from cfagg.accumulation.mask import Meaning, read_meaning
+from cfagg.accumulation.weights import find_weights
 from cfagg.conventions import limits
 from cfagg.conventions.accumulation import Combinations, parse_group
 from cfagg.conventions.accumulation_model import Dims, Table
 from cfagg.conventions.accumulation_record import MaskRecord
 from cfagg.conventions.accumulation_tree import KEY
-from cfagg.errors import ConventionError, LimitError, NotAccumulatedError, Problem
+from cfagg.errors import ConventionError, LimitError, NotAccumulatedError, OptionError, Problem
 from cfagg.zarrs.documents import node_folder
 from cfagg.zarrs.metadata import ZarrArray
 
@@ -49,7 +51,9 @@ _UNSURE = (
 _SCANNED = 2**28
 
 
-def open_foreign(source: ZarrArray, path: str, attributes: Mapping[str, Any], identity: tuple[int, ...]) -> Group:
+def open_foreign(
+    source: ZarrArray, path: str, attributes: Mapping[str, Any], identity: tuple[int, ...], given: Any = None
+) -> Group:
     """Return an accumulation group that another program wrote, as far as it can be used.
 
     Parameters
@@ -62,6 +66,8 @@ def open_foreign(source: ZarrArray, path: str, attributes: Mapping[str, Any], id
         Attributes of the group.
     identity : tuple of int
         Identity of the group's metadata document.
+    given : object, optional
+        Weights of its cells, as `find_weights` takes them.
 
     Returns
     -------
@@ -74,6 +80,8 @@ def open_foreign(source: ZarrArray, path: str, attributes: Mapping[str, Any], id
         The attributes of the group break the convention.
     NotAccumulatedError
         None of its sums can be used; says why for each.
+    OptionError
+        Weights are given, and its sums are without.
     """
     where = f"{source.store}: group {path!r}"
     source = _with_dims(source, attributes)
@@ -88,14 +96,17 @@ def open_foreign(source: ZarrArray, path: str, attributes: Mapping[str, Any], id
         sums = read_stored_sums(source, path, combination, names, weighted, problems)
         if sums is not None:
             found[combination] = sums
-    weights = find_latitude(source) if weighted else None
+    if given is not None and not weighted:
+        raise OptionError(f"{where} holds sums without weights; leave weights= (--weights) out")
     generated = any(has_deltas(s.arrays.data) for s in found.values()) or _has_leftovers(source, path, combinations)
-    if found and weighted and weights is None:
-        problems.append(
-            Problem("weights", "sums of weighted data, but no latitude whose cosine could have been the weights")
-        )
-        found = {}
-    mask, samples = _confirm(source, found, meaning, weights, generated, problems)
+    weights: CellWeights | None = None
+    trial = _Trial(meaning.mask)
+    for weights in _candidates(source, given) if weighted else (None,):
+        trial = _confirm(source, found, meaning, weights, generated)
+        if not trial.other_weights:
+            break
+    mask, samples = trial.mask, trial.samples
+    problems += trial.problems
     remarks = [*_remarks(source, mask, meaning, weights, generated), *_roundings(source, found, samples)]
     if samples and newest(source) > max(newest(found[c].arrays.data) for c in samples):
         remarks.insert(0, "some of the data were written after the sums")
@@ -164,25 +175,55 @@ def _has_leftovers(source: ZarrArray, path: str, combinations: Combinations) -> 
     return any(os.path.lexists(f"{folder}/{name}_temp/.zarray") for name in combinations.arrays)
 
 
+def _candidates(source: ZarrArray, given: Any) -> tuple[CellWeights, ...]:
+    """Return the weights that the sums may have, the likeliest first."""
+    if given is not None:
+        found = find_weights(source, given, _SCANNED)
+        return (GivenWeights(found.values, found.axes),) if found is not None else ()
+    latitude = find_latitude(source)
+    unknown = UnknownWeights(f"{source.store}: {source.path!r}", tuple(range(source.ndim)))
+    return (unknown,) if latitude is None else (latitude, unknown)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """What the data confirm of some sums.
+
+    Parameters
+    ----------
+    mask : MaskRecord
+        Which values are missing.
+    samples : dict
+        By combination that is confirmed, the places of the samples.
+    problems : list of Problem
+        What is wrong with the others.
+    other_weights : bool
+        Whether nothing is confirmed, and sums of weights contradict the weights.
+    """
+
+    mask: MaskRecord
+    samples: dict[Dims, Samples] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    other_weights: bool = False
+
+
 def _confirm(
     source: ZarrArray,
     found: Mapping[Dims, StoredSums],
     meaning: Meaning,
-    weights: WeightField | None,
+    weights: CellWeights | None,
     generated: bool,
-    problems: list[Problem],
-) -> tuple[MaskRecord, dict[Dims, Samples]]:
+) -> _Trial:
     """Return the mask that the data confirm, and per combination the places of the samples under it."""
     masks = [] if generated else [meaning.mask]
     if source.fill_declared and np.isfinite(source.fill_value):
         masks.append(MaskRecord(valid_min=source.fill_value, unsigned=meaning.mask.unsigned))
-    best: tuple[MaskRecord, dict[Dims, Samples], list[Problem]] = (meaning.mask, {}, [])
+    best = _Trial(meaning.mask)
     for mask in dict.fromkeys(masks or [meaning.mask]):
-        values = None if weights is None else weights.array
-        terms = Terms(meaning.dtype, mask, values, 0 if weights is None else weights.axes[0])
+        terms = Terms(meaning.dtype, mask, weights)
         confirmed: dict[Dims, Samples] = {}
         wrong = []
-        contradicted = False
+        contradicted = other_weights = False
         for combination, sums in found.items():
             reasons = []
             for places in sums.places:
@@ -194,13 +235,13 @@ def _confirm(
             else:
                 wrong.append(Problem("+".join(combination), reasons[0].message))
                 contradicted |= reasons[0].of_data
-        if len(confirmed) > len(best[1]) or not best[2]:
+                other_weights |= reasons[0].of_weights
+        if len(confirmed) > len(best.samples) or not best.problems:
             # Sums that contradict the data tell that these were rewritten, or counted in another way throughout.
-            best = mask, {} if contradicted else confirmed, wrong
+            best = _Trial(mask, {} if contradicted else confirmed, wrong, other_weights)
         if not wrong:
             break
-    problems.extend(best[2])
-    return best[0], best[1]
+    return best
 
 
 def _counts_missing(source: ZarrArray, meaning: Meaning, counted: MaskRecord) -> str | None:
@@ -236,12 +277,14 @@ def _may_lack_any(source: ZarrArray, meaning: Meaning, mask: MaskRecord) -> str 
 
 
 def _remarks(
-    source: ZarrArray, mask: MaskRecord, meaning: Meaning, weights: WeightField | None, generated: bool
+    source: ZarrArray, mask: MaskRecord, meaning: Meaning, weights: CellWeights | None, generated: bool
 ) -> list[str]:
     """Return what is to be known of how values were counted."""
     out = ["NASA's generator seems to have written it"] if generated else []
-    if weights is not None:
+    if isinstance(weights, WeightField):
         out.append(f"weights are taken to be the cosine of {weights.stored.name!r}")
+    elif weights is not None and not weights.known:
+        out.append("its weights are not known, so that only ranges from sample to sample are answered")
     if mask != meaning.mask:
         out.append(f"values of {source.fill_value} and above count, lower ones and NaN are missing")
     return out

@@ -52,8 +52,9 @@ def read_stored_sums(
                     f"{data.dims}, {data.shape} and {strides[0]} as of {data_name!r}")
         )  # fmt: skip
         return None
-    if weighted and any(a.dtype.kind != "f" for a in arrays):
-        problems.append(Problem(label, f"weighted sums that were cut to whole numbers ({data.dtype.name}): no use"))
+    if weighted and (data.dtype.kind != "f" or (counts is not None and not _holds_weights(counts.dtype))):
+        whole = next(a.dtype.name for a in arrays if a.dtype.kind != "f")
+        problems.append(Problem(label, f"weighted sums that were cut to whole numbers ({whole}): no use"))
         return None
     for array, (least, most) in zip(arrays, (_bounds(source.dtype), (0, 1)), strict=False):
         if not _holds(array.dtype, least * source.size, most * source.size):
@@ -101,6 +102,11 @@ def newest(array: ZarrArray) -> int:
 def _bounds(dtype: np.dtype[Any]) -> tuple[float, float]:
     """Return the smallest and largest number of a type; real sums of any real numbers are as good as they can be."""
     return (0, 0) if dtype.kind == "f" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+
+
+def _holds_weights(dtype: np.dtype[Any]) -> bool:
+    """Return whether a type of sums may hold those of weights: if of whole numbers, only one that hardly overflows."""
+    return dtype.kind == "f" or dtype.itemsize == 8
 
 
 def _holds(dtype: np.dtype[Any], least: float, most: float) -> bool:

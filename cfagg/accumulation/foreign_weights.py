@@ -1,15 +1,16 @@
-"""Weights of an accumulation that does not keep them: the cosine of a latitude."""
+"""Weights of an accumulation that does not keep them: the cosine of a latitude, those that a user gives, or unknown."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from cfagg.accumulation.arrays import WeightField
+from cfagg.accumulation.arrays import CellWeights, WeightField
 from cfagg.accumulation.foreign_deltas import elements
 from cfagg.cf.roles import place_of
 from cfagg.errors import ConventionError, FragmentReadError, SourceError, UnsupportedError
@@ -18,7 +19,7 @@ from cfagg.zarrs.codecs import Decoder, decoder
 from cfagg.zarrs.metadata import ZarrArray, open_array
 from cfagg.zarrs.numeric import Step
 
-__all__ = ["CosineArray", "find_coordinate", "find_latitude"]
+__all__ = ["CosineArray", "GivenWeights", "UnknownWeights", "find_coordinate", "find_latitude", "missing_weights"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,58 @@ class CosineArray(ZarrArray):
 
         nbytes = count * stored.itemsize
         return Decoder((*inner.steps, Step(cosine, lambda sizes: (nbytes, nbytes))), swap=False)  # noqa: ARG005
+
+
+@dataclass(frozen=True, eq=False)
+class GivenWeights(CellWeights):
+    """Weights that a user gave, in memory.
+
+    Parameters
+    ----------
+    values : float64 array
+        One axis for each of `axes`.
+    axes : tuple of int
+        As of `CellWeights`.
+    """
+
+    values: npt.NDArray[np.float64]
+    axes: tuple[int, ...]
+
+    @property
+    def array(self) -> npt.NDArray[np.float64]:
+        """The weights."""
+        return self.values
+
+
+@dataclass(frozen=True, eq=False)
+class UnknownWeights(CellWeights):
+    """Weights of which only the sums are there.
+
+    Parameters
+    ----------
+    where : str
+        Whose weights.
+    axes : tuple of int
+        All axes of the array.
+    """
+
+    where: str
+    axes: tuple[int, ...]
+
+    known: ClassVar[bool] = False
+
+    @property
+    def array(self) -> npt.NDArray[np.float64]:
+        """Nothing: refused."""
+        raise missing_weights(self.where, "this statistic needs the weights of single cells")
+
+
+def missing_weights(where: str, why: str) -> UnsupportedError:
+    """Return the error for what takes weights that are not known."""
+    return UnsupportedError(
+        f"{where}: {why}, and its accumulation, which was not written by cfagg, holds only their sums; give them "
+        "with weights= (--weights)"
+    )
 
 
 def find_coordinate(source: ZarrArray, name: str) -> ZarrArray | None:

@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.arrays import (
+    CellWeights,
     Level,
     Outliers,
     SumArrays,
-    WeightField,
     check_boundaries,
     find_checksums,
     find_stamps,
@@ -51,6 +51,7 @@ from cfagg.errors import (
     CfaggError,
     ConventionError,
     NotAccumulatedError,
+    OptionError,
     Problem,
     StaleAccumulationWarning,
     StaleError,
@@ -94,7 +95,7 @@ class Group:
         Type as which stored values are read: that of `source`, or its unsigned twin where ``mask.unsigned``.
     mask : Mask
         Which stored values count as missing, besides NaN and infinities.
-    weights : WeightField or None
+    weights : CellWeights or None
         The weights; `None` where all are 1.
     kind : {"float64", "int64", "double-double"}
         In which numbers was summed.
@@ -128,7 +129,7 @@ class Group:
     offset: float
     dtype: np.dtype[Any]
     mask: Mask
-    weights: WeightField | None
+    weights: CellWeights | None
     kind: str
     complete: bool
     extra: Extra | None = field(repr=False)
@@ -231,7 +232,7 @@ def adopt_command(store: str, variable: str) -> str:
     return shlex.join(["cfagg", "accumulate", "--adopt", store, variable])
 
 
-def open_group(store: str | os.PathLike[str], variable: str, *, check: bool = True) -> Group:
+def open_group(store: str | os.PathLike[str], variable: str, *, check: bool = True, weights: Any = None) -> Group:
     """Open the accumulation of an array.
 
     Parameters
@@ -243,9 +244,14 @@ def open_group(store: str | os.PathLike[str], variable: str, *, check: bool = Tr
     check : bool
         Whether to refuse an accumulation of an array that has another shape, type, chunks, packing or missing values by
         now.  Values are not looked at here; see `cfagg.accumulation.freshness`.
+    weights : object, optional
+        The weights of the cells, as `cfagg.accumulate` takes them: needed where another program wrote weighted sums and
+        not the weights.
 
     Raises
     ------
+    OptionError
+        `weights` are not those of the sums.
     NotAccumulatedError
         The array has no accumulation.
     ConventionError
@@ -264,7 +270,7 @@ def open_group(store: str | os.PathLike[str], variable: str, *, check: bool = Tr
         source = open_array(store, variable)
         found = _find(source)
         try:
-            group = _open(source, found.content, found.identity)
+            group = _open(source, found.content, found.identity, weights)
         except (CfaggError, OSError):
             # Another process may have put a new group in this one's place while it was read.
             if not left or _find(source).identity == found.identity:
@@ -303,6 +309,9 @@ def stale(group: Group, problems: Iterable[Problem], *, adoptable: bool = False)
     )
 
 
+#: Bytes that weights may take which a user gives.
+_MEMORY = 2**28
+
 #: How often a group is opened anew that is exchanged while it is read.
 _ATTEMPTS = 4
 
@@ -331,14 +340,14 @@ def _not_accumulated(source: ZarrArray) -> NotAccumulatedError:
     )
 
 
-def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int, ...]) -> Group:
+def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int, ...], given: Any = None) -> Group:
     """Return the group with these attributes."""
     path = group_path(source.path)
     where = f"{source.store}: group {path!r}"
     if "cfagg" not in attributes:
         from cfagg.accumulation.foreign import open_foreign  # it makes a Group
 
-        group = open_foreign(source, path, attributes, identity)
+        group = open_foreign(source, path, attributes, identity, given)
         warnings.warn(f"{where}: {group.foreign}", StaleAccumulationWarning, stacklevel=4)
         return group
     if isinstance(attributes["cfagg"], Mapping) and attributes["cfagg"].get("version") == 1:
@@ -367,6 +376,8 @@ def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int,
     check_boundaries(source.store, path, extra, positions, book, problems)
     if problems:
         raise ConventionError(damaged, problems)
+    if given is not None:
+        _check_given(source, weights, given)
     packing = extra.packing
     stored = np.dtype(extra.source.dtype)
     return Group(
@@ -392,3 +403,17 @@ def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int,
         outliers=outliers,
         neighbours=neighbours_of(source.store, extra.related),
     )
+
+
+def _check_given(source: ZarrArray, stored: CellWeights | None, given: Any) -> None:
+    """Refuse weights that are not those of the sums."""
+    from cfagg.accumulation.weights import find_weights
+
+    found = find_weights(source, given, _MEMORY)
+    if found is None or stored is None or found.axes != stored.axes or not np.array_equal(found.values, stored.array):
+        raise OptionError(
+            f"{source.store}: the accumulation of {source.path!r} keeps "
+            f"{'no weights' if stored is None else 'weights of its own'}, and those that were given are others; leave "
+            f"weights= (--weights) out, or build it anew with other weights: "
+            f"{command(source.store, source.path, '--weights … --overwrite')}"
+        )

@@ -22,7 +22,7 @@ from cfagg.accumulation.request import Request
 from cfagg.accumulation.split import fold, split
 from cfagg.zarrs import ZarrArray
 
-__all__ = ["MANY_WEIGHTS", "Plan", "Quantity", "Reading", "Term", "make_plan", "weights_are_known"]
+__all__ = ["Plan", "Quantity", "Reading", "Term", "make_plan", "weights_are_known"]
 
 Quantity = Literal["data", "weights", "counts"]
 Dims = tuple[str, ...]
@@ -31,8 +31,8 @@ Dims = tuple[str, ...]
 #: nanoseconds.  Only their ratios matter, and these little: choices differ by factors.
 _CHUNK, _DECODED, _READ, _SUMMED = 40_000.0, 1.0, 0.3, 0.5
 
-#: Weights with more cells than this are not held in memory, nor summed cell by cell where their sums are stored.
-MANY_WEIGHTS = 1 << 22
+#: So many positions of samples are named where others were asked for.
+_NAMED = 12
 
 #: Beyond so many reduced axes they are split in order, as all orders are many.
 _ANY_ORDER = 4
@@ -108,7 +108,7 @@ def weights_are_known(group: Group) -> bool:
     """Return whether sums of weights follow from the weights alone, without the accumulation."""
     if not group.complete:
         return False
-    return group.weights is None or not group.sums or group.weights.stored.size <= MANY_WEIGHTS
+    return group.weights is None or not group.sums or not group.weights.many
 
 
 def make_plan(group: Group, request: Request, wanted: Sequence[Quantity], *, stored: bool = True) -> Plan:
@@ -133,7 +133,26 @@ def make_plan(group: Group, request: Request, wanted: Sequence[Quantity], *, sto
         return Plan(request, (), left, tuple(analytic), 0.0)
     planner = _Planner(group, request, left, stored=stored)
     cost, leaves = planner.best(tuple("" if a in request.reduced else "kept" for a in range(len(group.dims))))
+    if np.isinf(cost):
+        from cfagg.accumulation.foreign_weights import missing_weights
+
+        raise missing_weights(f"{group.store}: {group.variable!r}", _unaligned(group, request))
     return Plan(request, planner.readings(leaves), left, tuple(analytic), cost)
+
+
+def _unaligned(group: Group, request: Request) -> str:
+    """Return why a request cannot be answered without the weights of cells."""
+    places = []
+    for combination, samples in group.samples.items():
+        for d in combination:
+            positions = samples[group.dims.index(d)]
+            if positions is None or group.dims.index(d) not in request.reduced:
+                continue
+            named = [0, *positions.tolist()]
+            few = named if len(named) <= _NAMED else [*named[: _NAMED - 2], "…", named[-1]]
+            places.append(f"along {d!r} {', '.join(map(str, few))} (sums over {'+'.join(combination)})")
+    known = f"; sums begin and end at the positions {'; '.join(places)}" if places else ""
+    return f"this range needs the weights of single cells{known}"
 
 
 #: State of an axis: "" undecided, "kept", "whole", or "core 0", "edge 0", ... with the number of a list of samples.
@@ -148,6 +167,9 @@ class _Planner:
         self.request = request
         self.wanted = wanted
         self.stored = stored
+        weights = group.weights
+        #: Whether what is wanted follows from the cells of the array.
+        self.cells = weights is None or weights.known or set(wanted) <= {"counts"}
         self.found: dict[State, tuple[float, tuple[State, ...]]] = {}
         self.extents: dict[tuple[int, int, str], Extent] = {}
         self.parts: list[dict[str, Part]] = [{} for _ in group.dims]
@@ -227,6 +249,8 @@ class _Planner:
         """Return the cost of a term."""
         core = tuple(s if s.startswith("core") else "" for s in state)
         if not any(core):
+            if not self.cells:
+                return np.inf, ()
             return self.cost(self.group.source, tuple(range(len(state))), state), (state,)
         if core not in self.cores:
             return np.inf, ()

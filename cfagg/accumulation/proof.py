@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.adding import Sum
-from cfagg.accumulation.arrays import read_stored
+from cfagg.accumulation.arrays import WeightField, read_stored
 from cfagg.accumulation.foreign_deltas import stored_type
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.planner import Plan, Reading
@@ -110,7 +110,8 @@ class Proof:
             Sums of weights, and numbers of cells, as far as they are known.
         """
         if self.group.extra is None:
-            return self._catastrophic(found, total, weight)
+            data, weights = self.lost(found, total, weight)
+            return data | weights
         sums = sum(found.peaks.get(id(r), 0.0) * self._reach(r) for r in self.sums)
         size = np.abs(total.astype(np.float64, copy=False))
         if weight is not None and self.small:
@@ -123,20 +124,30 @@ class Proof:
             count = weight
         return bad if count is None else bad & (count > 0)
 
-    def _catastrophic(self, found: Sum, total: Array, weight: Array | None) -> Array:
-        """Return which answers from sums of another writer may be no more than what rounding left of them.
+    def lost(self, found: Sum, total: Array, weight: Array | None) -> tuple[Array, Array]:
+        """Return which sums and weights from another writer may be no more than what rounding left of them.
 
         How such sums were added up is not known, so no more than this can be said.
         """
-        bad = np.zeros(total.shape, bool)
+        out = []
         for readings, values in ((self.sums, total), (self.weights, weight)):
             if not readings or values is None:
+                out.append(np.zeros(total.shape, bool))
                 continue
             types = [stored_type(r.array) for r in readings]
             unit = max((float(np.finfo(t).eps) for t in types if t.kind == "f"), default=0.0)
             sums = sum(found.peaks.get(id(r), 0.0) * self._reach(r) for r in readings)
-            bad |= ~(np.abs(values) * _FOREIGN >= self._rounding(sums, readings) / _UNIT * unit)
-        return bad & (weight > 0) if weight is not None and weight.dtype.kind == "i" else bad
+            steps = 1.0
+            if readings is self.weights and self.group.weights is not None:
+                # No counts tell whether there are any values at all: rounding grew along the samples at most.
+                steps = float(max(map(self._samples, readings)))
+            bad = ~(np.abs(values) * _FOREIGN >= self._rounding(sums, readings) / _UNIT * unit * steps)
+            out.append(bad & (weight > 0) if weight is not None and weight.dtype.kind == "i" else bad)
+        return out[0], out[1]
+
+    def _samples(self, reading: Reading) -> int:
+        """Return how many samples stand along the summed axes of an array together."""
+        return sum(reading.array.shape[reading.axes.index(a)] for a in self.group.axes(reading.combination))
 
     def _error(self, sums: float) -> float:
         """Return a bound of the error of sums of values, made of stored sums of this magnitude together."""
@@ -160,6 +171,8 @@ class Proof:
             return 1.0
         if extra is not None and extra.magnitudes is not None:
             return extra.magnitudes.heaviest
+        if not isinstance(field, WeightField):
+            return float(field.array.max(initial=0.0))
         chunks = np.ndindex(field.stored.grid.matrix_shape)
         return max((float(read_stored(field.stored, index).max(initial=0.0)) for index in chunks), default=0.0)
 

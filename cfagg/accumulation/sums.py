@@ -215,7 +215,8 @@ def raw_sums(
     Returns
     -------
     Totals
-        Integers without weights are summed exactly, in int64; sums that int64 does not hold are float64.
+        Integers without weights are summed exactly, in int64; sums that int64 does not hold are float64.  NaN where
+        rounding may have left nothing of sums whose weights are not known.
 
     Examples
     --------
@@ -248,6 +249,9 @@ def raw_sums(
     if doubtful:
         count = totals.get("counts") if group.weights is not None else None
         total = totals["data"] if low is None else totals["data"] + low
+        if group.weights is not None and not group.weights.known:
+            data, weight = proof.lost(found, total, totals["weights"])
+            return Totals(np.where(data, np.nan, total), weights=np.where(weight, np.nan, totals["weights"]))
         bad = proof.wrong(found, total, totals.get("weights"), count)
         if bad.any():
             read_instead(group, plan, bad, totals, found.low, workers)

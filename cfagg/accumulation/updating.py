@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.accumulation.arrays import read_whole
 from cfagg.accumulation.assembling import assemble
 from cfagg.accumulation.documents import codec_of
 from cfagg.accumulation.freshness import changes
@@ -48,7 +47,7 @@ def plan_update(order: Order, array: ZarrArray, meaning: Meaning, existing: tupl
         kind, name = extra.weights.kind, extra.weights.name
         given = {"area": "area", "variable": name}.get(kind)
         if given is None and group.weights is not None:
-            given = Weights("array", name, read_whole(group.weights.stored), group.weights.axes)
+            given = Weights("array", name, group.weights.array, group.weights.axes)
     related = find_neighbours(array, given)
     weights = find_weights(array, given, order.memory)
     integer = meaning.dtype.kind in "iu" and weights is None
@@ -100,7 +99,7 @@ def weights_stay(group: Group, weights: Weights | None) -> bool:
     """Whether the weights are those with which an accumulation was built."""
     if group.weights is None or weights is None:
         return group.weights is None and weights is None
-    return group.weights.axes == weights.axes and np.array_equal(read_whole(group.weights.stored), weights.values)
+    return group.weights.axes == weights.axes and np.array_equal(group.weights.array, weights.values)
 
 
 def _same_weights(kept: Kept | None, group: Group, weights: Weights | None, where: str) -> None:
@@ -110,7 +109,7 @@ def _same_weights(kept: Kept | None, group: Group, weights: Weights | None, wher
         same = group.weights.axes == weights.axes
         if same:
             cut = tuple(slice(0, kept.position) if a == kept.axis else slice(None) for a in group.weights.axes)
-            same = np.array_equal(read_whole(group.weights.stored)[cut], weights.values[cut])
+            same = np.array_equal(group.weights.array[cut], weights.values[cut])
     if not same:
         raise StaleError(
             f"{where}: the weights have changed since its accumulation was built, so nothing can be appended; build it "

@@ -65,6 +65,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     what.add_argument("--group", choices=_GROUPS, help="one value for each month, season, year, ... of the dates")
     what.add_argument("--statistic", choices=_STATISTICS, default="mean", help="instead of the mean")
     what.add_argument("--ddof", type=int, default=0, metavar="N", help="std and var divide by the count less N")
+    what.add_argument(
+        "--weights",
+        metavar="NAME",
+        help="'area' or a variable of the store, where another program kept sums and not their weights",
+    )
     how = parser.add_argument_group("what is done with it")
     how.add_argument("--json", action="store_true", help="print strict JSON for machines")
     how.add_argument("--plot", metavar="PICTURE", help="draw a map, series, profile or section (.png, .svg or .pdf)")
@@ -100,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     from cfagg.accumulation.accumulated import open_accumulated
 
-    acc = open_accumulated(args.store, args.variable, adopt=args.adopt, trust_for=args.trust_for)
+    acc = open_accumulated(args.store, args.variable, weights=args.weights, adopt=args.adopt, trust_for=args.trust_for)
     array, kinds = _template(acc)
     chosen = selecting.positions(args.select, array, kinds)
     over = _over(args, array, kinds)

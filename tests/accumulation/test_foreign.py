@@ -299,17 +299,22 @@ def test_data_written_after_the_sums_are_remarked_even_where_they_agree(tmp_path
     assert "some of the data were written after the sums" in opened(tmp_path / "s.zarr")[1]
 
 
-def test_weights_that_are_no_cosine_of_latitude_are_refused(tmp_path):
-    generate(tmp_path / "s.zarr", field(), CHUNKS, weights=np.arange(1.0, 17.0))
-    assert all("but the data give" in p for p in refused(tmp_path / "s.zarr"))
+def test_weights_that_are_no_cosine_of_latitude_answer_from_sample_to_sample(tmp_path):
+    values, weights = field(), np.arange(1.0, 17.0)
+    generate(tmp_path / "s.zarr", values, CHUNKS, weights=weights)
+    group, message = opened(tmp_path / "s.zarr")
+    assert "its weights are not known" in message
+    total, weight = sums(group, Request({2: Runs([10], [30], [0])}, {0: slice(None), 1: slice(None)}))
+    w = np.where(values >= 0, weights[:, None, None], 0.0)[:, :, 10:30]
+    np.testing.assert_allclose(total / weight, (values[:, :, 10:30] * w).sum(2) / w.sum(2), rtol=1e-5)
 
 
 @pytest.mark.parametrize("latitude", [np.linspace(0, 340, 16), np.full(16, np.nan)])
-def test_weighted_sums_without_a_latitude_are_refused(tmp_path, latitude):
+def test_weighted_sums_without_a_latitude_have_unknown_weights(tmp_path, latitude):
     generate(tmp_path / "s.zarr", field(), CHUNKS, latitude=latitude, weights=np.ones(16))
-    assert refused(tmp_path / "s.zarr") == [
-        "weights: sums of weighted data, but no latitude whose cosine could have been the weights"
-    ]
+    group, message = opened(tmp_path / "s.zarr")
+    assert not group.weights.known
+    assert "its weights are not known" in message
 
 
 @pytest.mark.parametrize(

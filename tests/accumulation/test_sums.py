@@ -17,7 +17,7 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.accumulation import adding, planner
+from cfagg.accumulation import adding, arrays
 from cfagg.accumulation.explain import explain
 from cfagg.accumulation.group import open_group
 from cfagg.accumulation.request import Request
@@ -274,8 +274,7 @@ def test_weights_too_large_to_be_held_are_read_by_boxes(data, made):
     raw, dims, chunks, combinations, rules, options, compressors = made
     options = {**options, "weights": np.random.default_rng(0).random(raw.shape), "weight_dims": dims}
     with tempfile.TemporaryDirectory() as store, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planner, "MANY_WEIGHTS", 0)
-        patch.setattr(adding, "MANY_WEIGHTS", 0)
+        patch.setattr(arrays, "MANY_WEIGHTS", 0)
         group = write(store, raw, dims, chunks, combinations, rules, options, compressors)
         request = data.draw(s.requests(raw.shape))
         found = sums(group, request)
