@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,11 @@ for _folder in (HERE, HERE.parent):
         sys.path.insert(0, str(_folder))
 
 # MkDocs takes the folders off the path again once this file is loaded: all is imported here.
-from making import boxes, commands, costs, coverage, windows  # noqa: E402
+from making import boxes, costs, coverage, pages, windows  # noqa: E402
 
 from tests.benchmarks import numerics  # noqa: E402
 
-#: The pages whose commands are run.
+#: The pages whose examples draw pictures.
 RUN = ("accumulation.md", "observations.md")
 
 
@@ -40,7 +41,8 @@ def pictures() -> dict[str, bytes]:
     """Return all pictures by name."""
     drawn = {"boxes.svg": boxes.draw(), "costs.svg": costs.draw(), "windows.svg": windows.draw()}
     for page in RUN:
-        drawn.update(commands.pictures((HERE / page).read_text(encoding="utf-8")))
+        with tempfile.TemporaryDirectory() as folder:
+            drawn.update(pages.run((HERE / page).read_text(encoding="utf-8"), Path(folder)))
     return drawn
 
 

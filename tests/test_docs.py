@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import doctest
 import re
-import shutil
+import socket
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from cfagg.demo import sample
+from docs.making import pages
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -28,15 +28,6 @@ def anchors(path: Path) -> set[str]:
     """Return the anchors that a page's headings make."""
     headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in headings}
-
-
-@pytest.fixture
-def samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a copy of the samples, which is the working directory."""
-    folder = tmp_path / "samples"
-    shutil.copytree(sample(), folder)
-    monkeypatch.chdir(folder)
-    return folder
 
 
 def test_the_navigation_names_every_page_once() -> None:
@@ -68,27 +59,57 @@ def test_a_page_speaks_of_the_project_alone(page: Path) -> None:
     assert text.endswith("\n")
 
 
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse every connection: examples read the samples and nothing else."""
+
+    def refuse(_: socket.socket, address: object) -> None:
+        raise OSError(f"an example connects to {address}")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
 @page
-def test_examples_on_a_page_run(page: Path, samples: Path) -> None:
+@pytest.mark.usefixtures("offline")
+def test_the_examples_of_a_page_run_from_top_to_bottom(page: Path, tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    for name, content in re.findall(r'^```\w+ title="([\w.-]+)"\n(.*?)^```', text, flags=re.MULTILINE | re.DOTALL):
-        (samples / name).write_text(content, encoding="utf-8")
-    result = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
-    assert result.failed == 0
+    drawn = pages.run(text, tmp_path)
+    wanted = set(re.findall(r"^\$ cfagg .*--plot (\S+)", text, flags=re.MULTILINE))
+    assert wanted == set(drawn)
+    for name, content in drawn.items():
+        assert content[:4] == b"\x89PNG", name
+        assert 5_000 < len(content) < 400_000, name
 
 
-def test_the_commands_of_the_readme_run(samples: Path) -> None:
-    commands = re.findall(r"^\$ cfagg (.+)$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert len(commands) >= 3
-    # Some are about stores that the examples before them make.
-    assert doctest.testfile(str(ROOT / "README.md"), module_relative=False, encoding="utf-8").failed == 0
-    for command in commands:
-        done = subprocess.run(
-            [sys.executable, "-m", "cfagg", *command.split()], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, f"cfagg {command}\n{done.stderr}"
-    assert (samples / "sst.zarr" / "zarr.json").is_file()
-    assert (samples / "partitions.png").read_bytes()[:4] == b"\x89PNG"
+def test_few_examples_are_exempt_from_running() -> None:
+    exempt = [
+        line
+        for p in TEXTS
+        for line in re.findall(r"^<!-- not run: .+ -->$", p.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert len(exempt) <= 1
+
+
+def test_an_example_that_prints_something_else_fails(tmp_path: Path) -> None:
+    for number, text in enumerate(("```python\n>>> 1 + 1\n3\n```", "```console\n$ cfagg --version\ncfagg 0\n```")):
+        with pytest.raises(RuntimeError):
+            pages.run(text, tmp_path / str(number))
+
+
+def test_the_way_to_the_samples_is_the_same_in_readme_and_docs_and_works(tmp_path: Path) -> None:
+    found = {
+        re.search(r"^    python -c \"(.+)\"\n    cd samples$", p.read_text(encoding="utf-8"), re.MULTILINE)[1]
+        for p in (ROOT / "README.md", ROOT / "docs/install.md")
+    }
+    (code,) = found
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    assert (tmp_path / "samples/sst.nca").is_file()
+
+
+def test_the_page_on_installing_lists_every_extra() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    table = re.findall(r"^\| (`.+?`) \|", (ROOT / "docs/install.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert {name.strip("`") for row in table for name in row.split(", ")} == set(extras)
 
 
 def test_the_picture_is_small() -> None:

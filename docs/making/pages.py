@@ -39,7 +39,7 @@ class Block:
 def blocks(page: str) -> Iterator[Block]:
     """Yield the blocks of a page that can be run or parsed, from top to bottom.
 
-    >>> [b.text for b in blocks("```console\\n$ cfagg show a.nc\\n```\\n<!-- not run: too long -->\\n```toml\\n[a\\n```")]
+    >>> [b.text for b in blocks("```console\\n$ cfagg show a.nc\\n```\\n<!-- not run: long -->\\n```toml\\n[a\\n```")]
     ['$ cfagg show a.nc\\n']
     """
     for found in _BLOCK.finditer(page):
