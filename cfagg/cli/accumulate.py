@@ -23,10 +23,10 @@ examples:
   cfagg accumulate temperature.zarr tas --refresh
   cfagg accumulate --adopt copy.zarr tas
 
-Sums of VARIABLE go into the group VARIABLE_accumulation_group beside it in the store; the data stay as they are.
-The group is built beside the store and put in its place when it is complete; a run that was killed is finished by the
-same command with --resume. --append and --refresh keep the settings with which the accumulation was built.
-A copy of a store (cp -r, rsync, tar, git) is refused until --adopt has compared it with checksums of the original.
+The sums of VARIABLE are stored beside it in the group VARIABLE_accumulation_group; the data are not changed.
+The group is built beside the store and moved into place when it is complete. To finish a run that was killed, repeat
+the command with --resume. --append and --refresh keep the settings with which the accumulation was built.
+A copy of a store (cp -r, rsync, tar, git) is refused until --adopt has compared it with the checksums of the original.
 """
 
 
@@ -34,14 +34,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the sub-command to the parser of `cfagg`."""
     parser = subparsers.add_parser(
         "accumulate",
-        help="store sums of an array, for averages over any range at once",
+        help="store sums of an array, for quick averages over any range",
         description="Store cumulative sums of an array of a Zarr store at the edges of its chunks (ZEP 5).",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("store", metavar="STORE", help="directory of a Zarr store, version 2 or 3")
-    parser.add_argument("variable", metavar="VARIABLE", help="an array of it, by its path")
-    what = parser.add_argument_group("what is stored")
+    parser.add_argument("variable", metavar="VARIABLE", help="path of an array in the store")
+    what = parser.add_argument_group("what to store")
     what.add_argument(
         "--dims",
         metavar="DIMS",
@@ -55,35 +55,33 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="N",
         type=_stride,
         action="append",
-        help="chunks from one sum to the next, as 2 or time=2; may be repeated (default: 1)",
+        help="number of chunks between sums, such as 2 or time=2; may be repeated (default: 1)",
     )
     what.add_argument(
         "--weights",
         metavar="NAME",
-        help="'area' for areas of cells, 'none', or a variable of the store (default: none)",
+        help="'area' for cell areas, 'none', or a variable of the store (default: none)",
     )
     what.add_argument(
         "--statistics",
         metavar="NAMES",
         type=_words,
-        help="'chunks', and 'min', 'max', 'std' to store these for every combination; 'none' (default: chunks)",
+        help="'chunks', or any of 'min', 'max', 'std' to store them for every combination, or 'none' (default: chunks)",
     )
     what.add_argument(
         "--precision",
         choices=("auto", "float64", "double-double"),
-        help="numbers to sum in (default: auto, exact for integers)",
+        help="numeric type of the sums (default: auto, which is exact for integers)",
     )
     what.add_argument("--codec", choices=("blosc", "zstd", "gzip", "none"), help="compression (default: blosc)")
-    existing = parser.add_argument_group("what is done about an accumulation that is there")
+    existing = parser.add_argument_group("if there is an accumulation already")
     one = existing.add_mutually_exclusive_group()
-    one.add_argument("--append", action="store_true", help="extend it, after the array grew along one dimension")
-    one.add_argument("--refresh", action="store_true", help="bring it up to date after the data changed")
+    one.add_argument("--append", action="store_true", help="extend it after the array has grown along one dimension")
+    one.add_argument("--refresh", action="store_true", help="bring it up to date after the data have changed")
     one.add_argument("--overwrite", action="store_true", help="replace it, or an unfinished build")
-    one.add_argument(
-        "--adopt", action="store_true", help="take a copy of the store for it, if its contents are the same"
-    )
-    how = parser.add_argument_group("how it is done")
-    how.add_argument("--resume", action="store_true", help="finish what a killed run with the same options left")
+    one.add_argument("--adopt", action="store_true", help="accept a copy of the store if its contents are the same")
+    how = parser.add_argument_group("how to run")
+    how.add_argument("--resume", action="store_true", help="finish a killed run with the same options")
     how.add_argument(
         "--dry-run", action="store_true", help="print what would be stored; read no data and write nothing"
     )
@@ -92,7 +90,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     how.add_argument(
         "--memory",
         metavar="SIZE",
-        help="memory for data in flight, such as 1GiB; the libraries come on top (default: 256MiB)",
+        help="memory for data in flight, such as 1GiB, in addition to the libraries' (default: 256MiB)",
     )
     how.add_argument("--json", action="store_true", help="print strict JSON for machines")
     how.add_argument("-q", "--quiet", action="store_true", help="no progress bar or summary")
@@ -153,7 +151,7 @@ def _stride(text: str) -> tuple[str | None, int]:
     except ValueError:
         value = 0
     if value < 1 or bool(equals) != bool(name.strip()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number of chunks like 2 or time=2")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of chunks like 2 or time=2")
     return name.strip() or None, value
 
 
@@ -172,7 +170,7 @@ def _strides(given: list[tuple[str | None, int]] | None) -> int | dict[str, int]
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """Return words parted by commas."""
+    """Return words separated by commas."""
     return tuple(word.strip() for word in text.split(","))
 
 

@@ -31,8 +31,9 @@ examples:
   ncdump -h model.nc | cfagg check -
   cfagg explain UNI001
 
-Sources are netCDF files, Zarr stores, aggregations, CDL text (.cdl) and URLs; a directory that is not a store means
-all of these below it. Settings are read from the nearest cfagg.toml ([check]) or pyproject.toml ([tool.cfagg.check]).
+Sources are netCDF files, Zarr stores, aggregations, CDL text (.cdl) and URLs; a directory that is not a store stands
+for all of these below it. Settings are read from the nearest cfagg.toml ([check]) or pyproject.toml
+([tool.cfagg.check]).
 
 exit status: 0 no errors (there may be warnings), 1 errors, 2 wrong usage, or something could not be checked
 """
@@ -58,26 +59,34 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     what = parser.add_argument_group("what to check")
     what.add_argument("--cf-version", metavar="VERSION", help="check against this version of CF, such as 1.8")
-    what.add_argument("--data", action="store_true", help="read values as well")
+    what.add_argument("--data", action="store_true", help="also check values")
     what.add_argument("--references", action="store_true", help="open the files that aggregations refer to")
     what.add_argument(
         "--allow",
         metavar="PATH",
         action="append",
         default=[],
-        help="let references lead to files at or below PATH; may be repeated",
+        help="also follow references to files at or below PATH; may be repeated",
     )
     what.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=_seconds,
-        help="let a server take so long for one request, and ten times as long for a dataset (default: 30)",
+        help="time limit of one request to a server; a dataset gets ten times as long (default: 30)",
     )
     what.add_argument(
-        "--select", metavar="CODES", type=_codes, action="append", help="only rules whose codes begin so, as UNI,TIM"
+        "--select",
+        metavar="CODES",
+        type=_codes,
+        action="append",
+        help="only rules whose codes start so, such as UNI,TIM",
     )
     what.add_argument(
-        "--ignore", metavar="CODES", type=_codes, action="append", help="no rules whose codes begin so, as DOC,NAM001"
+        "--ignore",
+        metavar="CODES",
+        type=_codes,
+        action="append",
+        help="no rules whose codes start so, such as DOC,NAM001",
     )
     for table in ("standard-names", "area-types", "regions"):
         what.add_argument(
@@ -85,13 +94,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             metavar="TABLE",
             help=argparse.SUPPRESS
             if table != "standard-names"
-            else "a table of standard names instead of the packed one (also --area-types, --regions)",
+            else "a table of standard names instead of the one in the package (also --area-types, --regions)",
         )
     settings = what.add_mutually_exclusive_group()
-    settings.add_argument("--config", metavar="FILE", help="settings and suppressions from this file")
+    settings.add_argument("--config", metavar="FILE", help="read settings and suppressions from this file")
     settings.add_argument("--no-config", action="store_true", help="ignore all settings files")
     how = parser.add_argument_group("report")
-    how.add_argument("--format", choices=FORMATS, default="text", help="form of the report (default: text)")
+    how.add_argument("--format", choices=FORMATS, default="text", help="format of the report (default: text)")
     how.add_argument("--json", dest="format", action="store_const", const="json", help="the same as --format json")
     how.add_argument("-o", "--output", metavar="FILE", help="write the report, or with --fix the dataset, to this file")
     how.add_argument("--overwrite", action="store_true", help="let --output replace a file")
@@ -99,14 +108,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     how.add_argument("--show-skipped", action="store_true", help="list the rules that were not run, and why")
     how.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
     how.add_argument(
-        "-q", "--quiet", action="store_true", help="print nothing: only the exit status and --output tell the result"
+        "-q", "--quiet", action="store_true", help="print nothing; the result is the exit status and --output"
     )
     how.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto)")
     fixing = parser.add_argument_group("fixing")
     fixing.add_argument(
-        "--fix", action="store_true", help="print what would be changed; with --output write the changed dataset"
+        "--fix", action="store_true", help="print what would be changed; with --output, write the changed dataset"
     )
-    fixing.add_argument("--unsafe-fixes", action="store_true", help="also changes that may alter the meaning")
+    fixing.add_argument("--unsafe-fixes", action="store_true", help="also make changes that may alter the meaning")
     fixing.add_argument("--in-place", action="store_true", help="change the dataset itself")
     parser.add_argument("--jobs", metavar="N", type=_jobs, help="processes (default: one per processor for many files)")
 
@@ -290,7 +299,7 @@ class Tally:
         """Yield a note for each unused suppression."""
         for (path, suppression), hit in self._reached.items():
             if not hit:
-                yield f"{path}: the suppression {suppression} hides nothing and can be removed"
+                yield f"{path}: the suppression {suppression} is unused and can be removed"
 
 
 def _nothing() -> None:

@@ -17,8 +17,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the sub-command to the parser of `cfagg`."""
     parser = subparsers.add_parser(
         "completion",
-        help="print the completion of this command for a shell",
-        description="Print a script that completes commands, options and file names of cfagg in a shell.",
+        help="print a completion script for a shell",
+        description="Print a script with which a shell completes commands, options and file names of cfagg.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

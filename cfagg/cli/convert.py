@@ -17,8 +17,8 @@ examples:
   cfagg convert temperature.nca temperature.zarr --resume
   cfagg convert old.zarr new.zarr --chunks time=-1,lat=16,lon=16 --zarr-format 3
 
-The store is built beside TARGET and put in its place when it is complete. A run that was killed is finished by the
-same command with --resume.
+The store is built beside TARGET and moved into place when it is complete. To finish a run that was killed, repeat the
+command with --resume.
 """
 
 
@@ -31,18 +31,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("source", metavar="SOURCE", help="a netCDF file, with aggregations or without, or a Zarr store")
+    parser.add_argument("source", metavar="SOURCE", help="a netCDF file, with or without aggregations, or a Zarr store")
     parser.add_argument("target", metavar="TARGET", nargs="?", help="directory of the Zarr store")
-    parser.add_argument("-o", "--output", metavar="TARGET", help="the same as TARGET")
-    what = parser.add_argument_group("what is written")
+    parser.add_argument("-o", "--output", metavar="TARGET", help="another way to give TARGET")
+    what = parser.add_argument_group("what to write")
     what.add_argument(
         "--variable",
         metavar="NAME",
         action="append",
         dest="variables",
-        help="convert this variable and what it refers to; may be repeated (default: all)",
+        help="convert this variable and those it refers to; may be repeated (default: all)",
     )
-    what.add_argument("--zarr-format", type=int, choices=(3, 2), default=3, help="version of the format (default: 3)")
+    what.add_argument("--zarr-format", type=int, choices=(3, 2), default=3, help="version of Zarr (default: 3)")
     what.add_argument(
         "--chunks",
         metavar="CHUNKS",
@@ -54,7 +54,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--packing",
         choices=("keep", "decode"),
         default="keep",
-        help="write packed integers as they are, or the floats they stand for (default: keep)",
+        help="write packed integers as stored, or the floats they represent (default: keep)",
     )
     what.add_argument(
         "--codec", choices=("zstd", "blosc", "gzip", "none"), default="zstd", help="compression (default: zstd)"
@@ -64,31 +64,31 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--missing",
         choices=("error", "fill"),
         default="error",
-        help="what to do about a partition whose file is not there (default: error)",
+        help="what to do if the file of a partition is missing (default: error)",
     )
     what.add_argument(
         "--on-loss",
         choices=("error", "drop"),
         default="error",
-        help="what to do about an aggregation that cannot be read: refuse, or leave it out and list it (error)",
+        help="what to do if an aggregation cannot be read: refuse, or leave it out and list it (default: error)",
     )
     what.add_argument(
         "--allow",
         metavar="PATH",
         action="append",
         default=[],
-        help="also read partitions in or below PATH; may be repeated",
+        help="also read files at or below PATH; may be repeated",
     )
-    how = parser.add_argument_group("how it is done")
+    how = parser.add_argument_group("how to run")
     how.add_argument("--overwrite", action="store_true", help="replace TARGET, or an unfinished conversion to it")
-    how.add_argument("--resume", action="store_true", help="finish what a killed run with the same options left")
+    how.add_argument("--resume", action="store_true", help="finish a killed run with the same options")
     how.add_argument("--verify", action="store_true", help="read everything back and compare checksums")
     how.add_argument("--workers", type=int, metavar="N", help="threads (default: one per processor)")
     how.add_argument(
         "--memory",
         metavar="SIZE",
         default=None,
-        help="memory for values in flight, such as 512MiB; the libraries come on top (default: 128MiB)",
+        help="memory for data in flight, such as 512MiB, in addition to the libraries' (default: 128MiB)",
     )
     how.add_argument("-q", "--quiet", action="store_true", help="no progress bar, notes or summary")
     how.add_argument("--json", action="store_true", help="print the report as strict JSON")
@@ -134,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
         for note in report.notes:
             print(f"note: {printable(note)}", file=sys.stderr)
         if report.resumed:
-            print(f"note: {report.resumed:,} chunks were there from an earlier run", file=sys.stderr)
+            print(f"note: {report.resumed:,} chunks were kept from an earlier run", file=sys.stderr)
         print(printable(str(report)) + (", verified" if report.verified else ""))
     return 0
 
@@ -146,9 +146,9 @@ def _target(args: argparse.Namespace) -> str:
     names = [name for name in (args.target, args.output) if name is not None]
     if len(names) != 1:
         raise OptionError(
-            "name the store once: cfagg convert SOURCE TARGET, or cfagg convert SOURCE -o TARGET"
+            "give the target once: cfagg convert SOURCE TARGET, or cfagg convert SOURCE -o TARGET"
             if names
-            else "the store to write is missing: cfagg convert SOURCE TARGET"
+            else "there is no target: cfagg convert SOURCE TARGET"
         )
     return str(names[0])
 
@@ -165,7 +165,7 @@ def _chunks(text: str) -> str | dict[str, int]:
         try:
             chunks[name.strip()] = int(length)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{item!r} is not a dimension and a length like time=12") from None
+            raise argparse.ArgumentTypeError(f"{item!r} is not a dimension and its length, like time=12") from None
     return chunks
 
 

@@ -22,7 +22,7 @@ examples:
   cfagg explain UNI TIM013
   cfagg explain AGG004 --json
 
-Without a code all rules are listed. The beginning of a code means all codes that begin with it.
+Without a code, all rules are listed. The beginning of a code stands for all codes that begin with it.
 """
 
 _WIDTH = 100
@@ -38,7 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("codes", metavar="CODE", nargs="*", help="code of a rule, or the beginning of codes")
-    parser.add_argument("--list", action="store_true", help="print one line for each rule only")
+    parser.add_argument("--list", action="store_true", help="print only one line per rule")
     parser.add_argument("--json", action="store_true", help="print strict JSON for machines")
 
 
@@ -100,7 +100,7 @@ def _told(rule: Rule, width: int, colour: bool) -> Iterator[str]:
         yield address
     needs = {"data": "Checked only with --data.", "references": "Checked only with --references."}.get(rule.needs)
     if rule.function is None and not rule.code.startswith("INT"):
-        needs = "Nothing is checked: the text is a note, or repeats another rule."
+        needs = "Nothing is checked: the text is only a note, or repeats another rule."
     for text in filter(None, (told.get("why"), needs)):
         yield ""
         yield from wrap(" ".join(text.split()), width, break_on_hyphens=False)

@@ -27,22 +27,22 @@ __all__ = ["COMMANDS", "main"]
 
 #: Sub-command -> (module, one line of help).
 COMMANDS = {
-    "show": ("cfagg.cli.show", "print what is in a file: dimensions, variables, partition matrices, references"),
+    "show": ("cfagg.cli.show", "print the contents of a file: dimensions, variables, partition matrices, references"),
     "convert": ("cfagg.cli.convert", "write an aggregation or a netCDF file as a Zarr store"),
     "check": ("cfagg.cli.check", "check datasets against the CF conventions"),
     "explain": ("cfagg.cli.explain", "explain the rules of cfagg check"),
-    "accumulate": ("cfagg.cli.accumulate", "store sums of an array, for averages over any range at once"),
+    "accumulate": ("cfagg.cli.accumulate", "store sums of an array, for quick averages over any range"),
     "mean": ("cfagg.cli.mean", "average an accumulated array over any range"),
     "obs": ("cfagg.cli.obs", "build, show and check stores of observations"),
-    "completion": ("cfagg.cli.completion", "print the completion of this command for a shell"),
+    "completion": ("cfagg.cli.completion", "print a completion script for a shell"),
 }
 
 #: What `cfagg` alone prints.
 _OVERVIEW = """\
-cfagg makes many climate, weather and ocean files behave as one array.
+cfagg treats many climate, weather and ocean files as one array.
 
-  see what is in a file            cfagg show temperature.nca
-  move it to Zarr                  cfagg convert temperature.nca temperature.zarr
+  see what a file contains         cfagg show temperature.nca
+  convert it to Zarr               cfagg convert temperature.nca temperature.zarr
   check it against CF              cfagg check temperature.nc
   average it over any range        cfagg accumulate temperature.zarr tas
                                    cfagg mean temperature.zarr tas --over time --select time=1990/1999
@@ -60,7 +60,7 @@ examples:
   cfagg mean temperature.zarr tas --over time --select time=1990/1999
   cfagg obs create recipe.yaml synop.zarr
 
-exit status: 0 done, 1 findings or a refused loss, 2 wrong usage or failure
+exit status: 0 done, 1 errors found or a refused loss, 2 wrong usage or failure, 130 interrupted
 """
 
 
@@ -114,7 +114,7 @@ def _parser(arguments: Sequence[str], *, every: bool = False) -> argparse.Argume
     """Return the parser; only the sub-command that `arguments` ask for is filled in, or every one."""
     parser = Parser(
         prog="cfagg",
-        description="Thousands of netCDF files as one array.",
+        description="Treat thousands of netCDF files as one array.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

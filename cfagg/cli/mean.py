@@ -46,13 +46,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     # xarray would load all of dask to see that no array is dask's.
     parser.set_defaults(spared=("dask",))
     parser.add_argument("store", metavar="STORE", help="directory of a Zarr store")
-    parser.add_argument("variable", metavar="VARIABLE", help="an accumulated array of it, by its path")
-    what = parser.add_argument_group("what is computed")
+    parser.add_argument("variable", metavar="VARIABLE", help="path of an accumulated array in the store")
+    what = parser.add_argument_group("what to compute")
     what.add_argument(
         "--over",
         metavar="DIMS",
         type=selecting.names,
-        help="dimensions to average over, such as time or lat,lon (default: all; with --group: that of time)",
+        help="dimensions to average over, such as time or lat,lon (default: all; with --group, time)",
     )
     what.add_argument(
         "--select",
@@ -60,35 +60,37 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=selecting.selection,
         action="append",
         default=[],
-        help="what to select before, see below; may be repeated",
+        help="select a range first, see below; may be repeated",
     )
-    what.add_argument("--group", choices=_GROUPS, help="one value for each month, season, year, ... of the dates")
-    what.add_argument("--statistic", choices=_STATISTICS, default="mean", help="instead of the mean")
-    what.add_argument("--ddof", type=int, default=0, metavar="N", help="std and var divide by the count less N")
+    what.add_argument("--group", choices=_GROUPS, help="compute one value per month, season, year, ...")
+    what.add_argument("--statistic", choices=_STATISTICS, default="mean", help="statistic to compute (default: mean)")
+    what.add_argument(
+        "--ddof", type=int, default=0, metavar="N", help="divisor of std and var: the count minus N (default: 0)"
+    )
     what.add_argument(
         "--weights",
         metavar="NAME",
-        help="'area' or a variable of the store, where another program kept sums and not their weights",
+        help="'area' or a variable of the store, if another program kept sums without their weights",
     )
-    how = parser.add_argument_group("what is done with it")
+    how = parser.add_argument_group("what to do with the result")
     how.add_argument("--json", action="store_true", help="print strict JSON for machines")
     how.add_argument("--plot", metavar="PICTURE", help="draw a map, series, profile or section (.png, .svg or .pdf)")
     how.add_argument("-o", "--output", metavar="FILE", help="write the result as a netCDF file (.nc)")
     how.add_argument("--overwrite", action="store_true", help="let --output and --plot replace a file")
-    how.add_argument("--explain", action="store_true", help="print what would be read, and read nothing")
+    how.add_argument("--explain", action="store_true", help="print what would be read, without reading it")
     how.add_argument(
         "--adopt",
         action="store_true",
-        help="read what may be a copy of the accumulated objects once, and take it for them if it is the same",
+        help="accept a copy of the accumulated data for this run, if its contents are the same",
     )
     how.add_argument(
         "--trust-for",
         metavar="SECONDS",
         type=float,
         default=0.0,
-        help="let one look at a stored object hold for so long (default: 0, each answer looks again)",
+        help="trust one check for changes for so long (default: 0, check for every answer)",
     )
-    how.add_argument("--rows", metavar="N", type=_rows, default=24, help="values printed of a series, or 'all'")
+    how.add_argument("--rows", metavar="N", type=_rows, default=24, help="values printed, or 'all' (default: 24)")
 
 
 def _rows(text: str) -> int | None:
@@ -128,9 +130,9 @@ def run(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> None:
     """Say what cannot be done before anything is read."""
     if args.explain and (args.plot or args.output):
-        raise UnsupportedError("--explain computes nothing that --plot or --output could show; give one or the other")
+        raise UnsupportedError("--explain computes nothing that --plot or --output could use; give one or the other")
     if args.ddof and args.statistic not in ("std", "var"):
-        raise UnsupportedError(f"--ddof is of std and var; it has no meaning for {args.statistic}")
+        raise UnsupportedError(f"--ddof is only for std and var, not for {args.statistic}")
     for target in filter(None, (args.plot, args.output)):
         output.check(target, overwrite=args.overwrite)
     if args.plot is not None:

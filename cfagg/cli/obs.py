@@ -19,8 +19,8 @@ examples:
   cfagg obs check synop.zarr --full
   cfagg obs index synop.zarr
 
-A store of observations is a table of rows in the order of their dates, each with a latitude and a longitude, and an
-index by which the rows in any window of time are found at once.
+A store of observations is a table with one row per observation, ordered by date, each with a latitude and a longitude,
+and an index that finds the rows in any time window quickly.
 """
 
 

@@ -25,18 +25,18 @@ def add_parser(
     """Add the command to the parser of `cfagg obs`, and return its own."""
     parser = subparsers.add_parser(
         "check",
-        help="check order, duplicates, places, indexes and statistics",
-        description="Check a store of observations: order and duplicates of rows, dates, latitudes and longitudes, "
-        "indexes, chunks and statistics. Rows that are wrong are named.",
+        help="check order, duplicates, coordinates, indexes and statistics",
+        description="Check a store of observations: order of rows, duplicates, dates, coordinates, indexes, chunks\n"
+        "and statistics. Rows that are wrong are listed.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     obs_common.add_store(parser)
     parser.add_argument(
-        "--full", action="store_true", help="read all rows of a large store (default: a million in 64 places)"
+        "--full", action="store_true", help="read all rows of a large store (default: a million rows in 64 places)"
     )
     parser.add_argument("--json", action="store_true", help="print strict JSON for machines")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing; the exit status tells")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing; the result is the exit status")
     return parser
 
 

@@ -19,14 +19,14 @@ def add_store(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         type=_pair,
-        help="for URLs, such as region=eu-west-1 or skip_signature=true; may be repeated",
+        help="option for a URL, such as region=eu-west-1 or skip_signature=true; may be repeated",
     )
     parser.add_argument(
         "--allow",
         metavar="PREFIX",
         action="append",
         default=[],
-        help="read URLs of private or local addresses that begin so; may be repeated",
+        help="allow URLs of private or local addresses that start with PREFIX; may be repeated",
     )
 
 
@@ -34,7 +34,7 @@ def _pair(text: str) -> tuple[str, Any]:
     """Return one value of ``--option``."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form KEY=VALUE")
+        raise argparse.ArgumentTypeError(f"{text!r} does not have the form KEY=VALUE")
     truths = {"true": True, "false": False}
     return key.strip(), truths.get(value.strip().lower(), value)
 

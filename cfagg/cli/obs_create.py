@@ -16,9 +16,9 @@ examples:
   cfagg obs create recipe.yaml synop.zarr --resume
   cfagg obs create recipe.yaml synop.zarr --append
 
-RECIPE is a YAML file with dates, input, output, build and statistics, as anemoi-datasets has them. The store appears
-when it is complete; a run that was killed is finished by the same command with --resume. --append reads only the
-dates that the store does not cover yet.
+RECIPE is a YAML file with dates, input, output, build and statistics, as in anemoi-datasets. The store appears when
+it is complete. To finish a run that was killed, repeat the command with --resume. --append reads only the dates that
+the store does not cover yet.
 """
 
 
@@ -34,18 +34,18 @@ def add_parser(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("recipe", metavar="RECIPE", help="a YAML file")
-    parser.add_argument("store", metavar="STORE", help="directory of the store to be, such as synop.zarr")
-    existing = parser.add_argument_group("what is done about a store that is there")
+    parser.add_argument("store", metavar="STORE", help="directory of the new store, such as synop.zarr")
+    existing = parser.add_argument_group("if there is a store already")
     one = existing.add_mutually_exclusive_group()
     one.add_argument("--append", action="store_true", help="add the dates of RECIPE that it does not cover yet")
     one.add_argument("--overwrite", action="store_true", help="replace it, or an unfinished build")
-    how = parser.add_argument_group("how it is done")
-    how.add_argument("--resume", action="store_true", help="finish what a killed run with the same recipe left")
+    how = parser.add_argument_group("how to run")
+    how.add_argument("--resume", action="store_true", help="finish a killed run with the same recipe")
     how.add_argument(
         "--dry-run", action="store_true", help="check the recipe and print what would be read; write nothing"
     )
     how.add_argument(
-        "--workers", type=int, metavar="N", help="threads (default: as the recipe says, or one a processor)"
+        "--workers", type=int, metavar="N", help="threads (default: as in the recipe, or one per processor)"
     )
     how.add_argument(
         "--memory", metavar="SIZE", default="512MiB", help="memory for rows, such as 2GiB (default: 512MiB)"

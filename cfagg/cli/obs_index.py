@@ -13,8 +13,8 @@ examples:
   cfagg obs index synop.zarr
   cfagg obs index synop.zarr --from data
 
-Stores of other software get an index of small pages beside their own, which they do not mind; rows, their index and
-attributes stay as they are. It is made anew where there is one already.
+Stores written by other software get an index of small pages beside their own, which that software ignores; rows,
+existing indexes and attributes are not changed. If there are index pages already, they are rebuilt.
 """
 
 
@@ -24,8 +24,8 @@ def add_parser(
     """Add the command to the parser of `cfagg obs`, and return its own."""
     parser = subparsers.add_parser(
         "index",
-        help="write cfagg's fast index beside that of a store",
-        description="Write index pages into a store of observations, by which any window is found in microseconds.",
+        help="add cfagg's fast index to a store",
+        description="Write index pages into a store of observations, which find any window quickly.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -34,7 +34,7 @@ def add_parser(
         "--from",
         dest="origin",
         metavar="KIND",
-        help="make it from bisect, btree or data, the rows (default: the index that the store has, else the rows)",
+        help="build it from 'bisect', 'btree' or 'data', the rows (default: the store's index if any, else the rows)",
     )
     parser.add_argument("--json", action="store_true", help="print strict JSON for machines")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")

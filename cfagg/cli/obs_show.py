@@ -18,7 +18,7 @@ examples:
   cfagg obs show synop.zarr --json
   cfagg obs show synop.zarr --plot coverage.png
 
-The map of --plot is counted from the rows; of a store of more than four million rows, from as many in 256 places.
+The map of --plot counts rows; of a store with more than four million rows, it counts that many rows in 256 places.
 """
 
 
@@ -29,7 +29,7 @@ def add_parser(
     parser = subparsers.add_parser(
         "show",
         help="print variables, units, statistics, dates, density and index",
-        description="Print what is in a store of observations; only metadata, statistics and the index are read.",
+        description="Print the contents of a store of observations; only metadata, statistics and the index are read.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -37,9 +37,13 @@ def add_parser(
     parser.add_argument("--json", action="store_true", help="print strict JSON for machines")
     parser.add_argument("--plot", metavar="PICTURE", help="draw coverage in time and on a map (.png, .svg or .pdf)")
     parser.add_argument(
-        "--rows", metavar="N", type=obs_common.rows, default=24, help="variables listed, or 'all' (default: 24)"
+        "--rows",
+        metavar="N",
+        type=obs_common.rows,
+        default=24,
+        help="variables listed, or 'all' (default: 24)",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the text or JSON to this file, not to stdout")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the text or JSON to this file instead of stdout")
     parser.add_argument("--overwrite", action="store_true", help="let --output and --plot replace a file")
     return parser
 

@@ -23,10 +23,10 @@ examples:
   cfagg obs window synop.zarr 2020-01-31T12 --window "[-30min,+30min]" --select t2m,ps
   cfagg obs window synop.zarr 2020-01-31T12 --area 70,-10,30,40 --output sample.nc
 
-DATE is a day or a full time in UTC; the window is relative to it, in hours where there is no unit. A round bracket
-leaves an end out, a square one keeps it in. Write areas that begin with a minus as --area=-30,-10,-60,40.
-The file of --output is a table with the date of each row and its distance from DATE in seconds (.csv, .parquet),
-or netCDF of points as CF has them (.nc).
+DATE is a day or a full time in UTC; the window is relative to it, in hours if there is no unit. A round bracket
+excludes an end, a square one includes it. Write areas that begin with a minus as --area=-30,-10,-60,40.
+--output writes a table with the date of each row and its distance from DATE in seconds (.csv, .parquet), or a netCDF
+file of CF points (.nc).
 """
 
 
@@ -37,24 +37,24 @@ def add_parser(
     parser = subparsers.add_parser(
         "window",
         help="print or export the observations around a date",
-        description="Print or export the observations in one window of time, as a training sees them.",
+        description="Print or export the observations in one time window, as a training program gets them.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     obs_common.add_store(parser)
     parser.add_argument("date", metavar="DATE", help="date of the sample, such as 2020-01-31 or 2020-01-31T12:00:00")
-    what = parser.add_argument_group("what is selected")
-    what.add_argument("--window", metavar="WINDOW", default="(-3,+3]", help='around the date (default: "(-3,+3]")')
+    what = parser.add_argument_group("what to select")
+    what.add_argument("--window", metavar="WINDOW", default="(-3,+3]", help='window around DATE (default: "(-3,+3]")')
     what.add_argument("--select", metavar="NAMES", type=selecting.names, help="only these variables, in this order")
     what.add_argument("--area", metavar="N,W,S,E", type=_area, help="only rows in this area, in degrees")
-    what.add_argument("--thin", metavar="N", type=_thin, help="every N-th row, or a share such as 0.1 at random")
-    what.add_argument("--index", metavar="KIND", help="index to look in: pages, bisect or btree")
-    how = parser.add_argument_group("what is done with it")
+    what.add_argument("--thin", metavar="N", type=_thin, help="every N-th row, or a random fraction such as 0.1")
+    what.add_argument("--index", metavar="KIND", help="index to use: pages, bisect or btree")
+    how = parser.add_argument_group("what to do with it")
     how.add_argument("--json", action="store_true", help="print strict JSON for machines")
-    how.add_argument("-o", "--output", metavar="FILE", help="write the rows as a file (.csv, .parquet or .nc)")
+    how.add_argument("-o", "--output", metavar="FILE", help="write the rows to this file (.csv, .parquet or .nc)")
     how.add_argument("--overwrite", action="store_true", help="let --output replace a file")
     how.add_argument(
-        "--rows", metavar="N", type=obs_common.rows, default=24, help="rows printed, or 'all' (default: 24)"
+        "--rows", metavar="N", type=obs_common.rows, default=24, help="number of rows printed, or 'all' (default: 24)"
     )
     return parser
 

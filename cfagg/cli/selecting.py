@@ -76,16 +76,16 @@ def selection(text: str) -> Choice:
     """
     dim, equals, value = (part.strip() for part in text.partition("="))
     if not dim or not equals or not value:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a dimension and what to select of it, like time=1990/1999")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a dimension and a selection, like time=1990/1999")
     if value.startswith("[") and (not _INDEX.fullmatch(value) or value.strip("[] ") == ""):
-        raise argparse.ArgumentTypeError(f"{value!r} are no positions like [3], [10:500], [::2] or [1,5,9]")
+        raise argparse.ArgumentTypeError(f"{value!r} is not a list of positions like [3], [10:500], [::2] or [1,5,9]")
     if value.count("/") > 1:
         raise argparse.ArgumentTypeError(f"{value!r} has more than one /; a range is first/last")
     return Choice(dim, value)
 
 
 def names(text: str) -> list[str]:
-    """Return names parted by commas.
+    """Return names separated by commas.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def dimension(asked: str, kinds: Mapping[str, str], variable: str) -> str:
         return fitting[0]
     known = ", ".join(kinds) or "none"
     if fitting:
-        raise SelectionError(f"{asked!r} may be {' or '.join(fitting)} of {variable!r}; name the dimension itself")
+        raise SelectionError(f"{asked!r} may mean {' or '.join(fitting)} of {variable!r}; name the dimension itself")
     raise SelectionError(f"{variable!r} has no dimension {asked!r}; it has {known}")
 
 
@@ -204,7 +204,7 @@ def positions(choices: Iterable[Choice], array: DataArray, kinds: Mapping[str, s
     for choice in choices:
         dim = dimension(choice.dim, kinds, str(array.name))
         if dim in found:
-            raise SelectionError(f"two selections of dimension {dim!r}; give one")
+            raise SelectionError(f"dimension {dim!r} is selected twice; give one selection")
         length = array.sizes[dim]
         by_index = choice.text.startswith("[")
         chosen = _by_index(choice, length) if by_index else _by_label(choice, dim, array, kinds[dim])
@@ -220,7 +220,7 @@ def _by_index(choice: Choice, length: int) -> Any:
 
     inner = "".join(choice.text.strip("[]").split())
     if not inner:
-        raise SelectionError(f"--select {choice.dim}: [] holds no position")
+        raise SelectionError(f"--select {choice.dim}: [] contains no position")
     if len(inner) > 1000:
         raise SelectionError(f"--select {choice.dim}: {len(inner):,} characters are too many for positions")
     if ":" in inner:
@@ -258,11 +258,11 @@ def _ends(choice: Choice) -> tuple[str, str] | None:
     elif ":" not in text or _CLOCK.fullmatch(text):
         return None
     elif text.count(":") > 1:
-        raise SelectionError(f"--select {choice}: it is not clear which : parts the range; write first/last")
+        raise SelectionError(f"--select {choice}: it is not clear which : separates the ends; write first/last")
     else:
         first, _, last = text.partition(":")
     if not first.strip() and not last.strip():
-        raise SelectionError(f"--select {choice}: a range needs one end at least")
+        raise SelectionError(f"--select {choice}: a range needs at least one end")
     return first.strip(), last.strip()
 
 

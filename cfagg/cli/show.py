@@ -22,8 +22,8 @@ examples:
   cfagg show temperature.zarr --attributes
   cfagg show temperature.nca --variable tas --plot partitions.png
 
-Only FILE itself is opened. --references prints a line per file that FILE refers to, with tabs between
-what the access policy says of it, the number of partitions in it, and its name as written.
+Only FILE itself is opened. --references prints a line for each file that FILE refers to. Separated by tabs, it has
+the verdict of the access policy, the number of partitions in the file, and the name as written.
 The JSON form is described in the documentation under "Showing".
 """
 
@@ -32,27 +32,25 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the sub-command to the parser of `cfagg`."""
     parser = subparsers.add_parser(
         "show",
-        help="print what is in a file",
+        help="print the contents of a file",
         description="Print dimensions, variables, and each aggregation's partition matrix, layouts and references.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", metavar="FILE", help="a netCDF file, with aggregations or without, or a Zarr store")
+    parser.add_argument("file", metavar="FILE", help="a netCDF file, with or without aggregations, or a Zarr store")
     parser.add_argument(
-        "--variable", metavar="NAME", action="append", default=[], help="show only this variable; may be repeated"
+        "--variable", metavar="NAME", action="append", default=[], help="only this variable; may be repeated"
     )
-    parser.add_argument("--attributes", action="store_true", help="show every attribute as well")
-    parser.add_argument("--references", action="store_true", help="list every file referred to; none is opened")
+    parser.add_argument("--attributes", action="store_true", help="show all attributes too")
+    parser.add_argument("--references", action="store_true", help="list all files referred to, without opening them")
     parser.add_argument("--json", action="store_true", help="print strict JSON for machines")
-    parser.add_argument(
-        "--plot", metavar="PICTURE", help="draw the partition matrix (.png, .svg or .pdf by the name's end)"
-    )
+    parser.add_argument("--plot", metavar="PICTURE", help="draw the partition matrix to this file (.png, .svg or .pdf)")
     parser.add_argument(
         "--rows",
         metavar="N",
         type=_rows,
         default=12,
-        help="lines of every long list, first and last, or 'all' (default: 12)",
+        help="number of lines shown of a long list, or 'all' (default: 12)",
     )
     parser.add_argument(
         "--allow",
@@ -61,7 +59,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=[],
         help="judge references as if files at or below PATH could be read; may be repeated",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the text or JSON to this file, not to stdout")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the text or JSON to this file instead of stdout")
     parser.add_argument("--overwrite", action="store_true", help="let --output and --plot replace a file")
 
 
@@ -132,7 +130,7 @@ def _plot(source: Source, args: argparse.Namespace) -> None:
     drawn = dict(list(found.items())[: plot.PANELS])
     if len(drawn) < len(found):
         print(
-            f"{len(found)} aggregations, the first {len(drawn)} are drawn; choose others with --variable",
+            f"{len(found)} aggregations, of which the first {len(drawn)} are drawn; choose others with --variable",
             file=sys.stderr,
         )
     with output.aside(args.plot) as name:

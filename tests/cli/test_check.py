@@ -299,7 +299,7 @@ def test_suppressed_findings_are_counted_and_unused_suppressions_told(paths, tmp
     assert status == 0
     assert "2 suppressed" in out
     assert err.splitlines() == [
-        f"note: {tmp_path}/cfagg.toml: the suppression UNI in clean.cdl hides nothing and can be removed"
+        f"note: {tmp_path}/cfagg.toml: the suppression UNI in clean.cdl is unused and can be removed"
     ]
 
 

@@ -137,9 +137,9 @@ def test_a_target_named_like_another_format_is_a_usage_error_and_no_directory(tm
 def test_the_target_is_named_once(tmp_path, capsys):
     path = foreign(tmp_path / "a.nc")
     assert main(["convert", path]) == 2
-    assert "the store to write is missing" in capsys.readouterr().err
+    assert "there is no target" in capsys.readouterr().err
     assert main(["convert", path, str(tmp_path / "a.zarr"), "-o", str(tmp_path / "b.zarr")]) == 2
-    assert "name the store once" in capsys.readouterr().err
+    assert "give the target once" in capsys.readouterr().err
 
 
 def test_show_lists_an_aggregation_that_cannot_be_read_and_goes_on(tmp_path, capsys):

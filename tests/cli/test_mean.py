@@ -121,7 +121,7 @@ def test_ddof_is_of_deviations_only(store, capsys):
     got = found(capsys, store, "tas", "--over", "time", "--statistic", "std", "--ddof", "1")
     np.testing.assert_allclose(numbers(got["values"]), array(store).std("time", ddof=1).values)
     status, _, err = run(capsys, store, "tas", "--ddof", "1")
-    assert (status, err) == (2, "error: --ddof is of std and var; it has no meaning for mean\n")
+    assert (status, err) == (2, "error: --ddof is only for std and var, not for mean\n")
 
 
 @pytest.mark.parametrize("group", ["month", "season", "year"])
@@ -211,7 +211,7 @@ def test_results_are_drawn(store, capsys, tmp_path, options):
         (["--select", "time=1999"], "time runs from 2000-01-01"),
         (["--select", "time=[730]"], "no position 730"),
         (["--select", "lat=80:90"], "selects nothing"),
-        (["--select", "lat=[0]", "--select", "latitude=[1]"], "two selections"),
+        (["--select", "lat=[0]", "--select", "latitude=[1]"], "is selected twice"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(store, capsys, tmp_path, monkeypatch, options, message):
