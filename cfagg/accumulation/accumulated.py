@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from cfagg.accumulation.grouping import Grouping, grouping_of
@@ -379,7 +379,13 @@ class Accumulated(Asked):
 
 
 def open_accumulated(
-    store: str | os.PathLike[str], variable: str, *, weights: Any = None, adopt: bool = False, trust_for: float = 0.0
+    store: str | os.PathLike[str],
+    variable: str,
+    *,
+    weights: Any = None,
+    adopt: bool = False,
+    trust_for: float = 0.0,
+    allow: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
 ) -> Accumulated:
     """Open an array of a Zarr store that has an accumulation.
 
@@ -399,6 +405,8 @@ def open_accumulated(
     trust_for : float
         Seconds for which one look at a stored object holds.  By default every answer looks at all objects on which it
         depends, which takes some microseconds for each; a change is then never missed.
+    allow : iterable of path, optional
+        Directories and files outside the store that links in it may lead to.
 
     Returns
     -------
@@ -433,9 +441,10 @@ def open_accumulated(
     """
     from cfagg.accumulation.freshness import check, check_trust
     from cfagg.accumulation.group import open_group
+    from cfagg.storage.tree import prefixes
 
     trusted = check_trust(trust_for)
-    group = open_group(store, variable, weights=weights)
+    group = open_group(store, variable, weights=weights, allow=prefixes(allow))
     if adopt:
         from cfagg.accumulation.adopting import adopted
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from cfagg.accumulation.adopting import adopt as adopt_copy
@@ -18,6 +18,7 @@ from cfagg.accumulation.planning import plan_build
 from cfagg.accumulation.report import Report, report_of
 from cfagg.conversion.options import parse_size, worker_count
 from cfagg.errors import UnsupportedError
+from cfagg.storage.tree import prefixes
 from cfagg.zarrs import open_array
 from cfagg.zarrs.documents import node_folder
 
@@ -49,6 +50,7 @@ def accumulate(
     workers: int | None = None,
     memory: int | str = DEFAULT_MEMORY,
     client: Any = None,
+    allow: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Store cumulative sums of an array at the edges of its chunks, from which means over any range follow at once.
@@ -90,7 +92,7 @@ def accumulate(
         Build nothing: take the stored objects that are there now for those that were summed, if their contents are the
         same, as in a copy of a store.  Objects that are not the very files that were read are read once; where all are
         the same the accumulation answers again, else `StaleError` names those that are not.  No other option but
-        `progress` is looked at.
+        `progress` and `allow` is looked at.
     dry_run : bool
         Write nothing and read no data; report what would be written.
     workers : int, optional
@@ -100,6 +102,8 @@ def accumulate(
     client : distributed.Client or str, optional
         A Dask cluster, or the address of its scheduler, whose workers see the store by the same path.  They read and
         sum the chunks; everything is written from here.
+    allow : iterable of path, optional
+        Directories and files outside the store that links in it may lead to.
     progress : callable, optional
         Called as ``progress(done, total)`` with bytes of data.
 
@@ -145,16 +149,17 @@ def accumulate(
     """
     if sum(map(bool, (append, refresh, overwrite, adopt))) > 1:
         raise UnsupportedError("append, refresh, overwrite and adopt exclude each other; choose one")
+    places = prefixes(allow)
     if adopt:
         if resume or dry_run:
             raise UnsupportedError("adopt builds nothing: leave resume and dry_run out")
-        return adopt_copy(store, variable, progress)
+        return adopt_copy(store, variable, progress, places)
     threads, budget = worker_count(workers), parse_size(memory)
     order = Order(
         os.fspath(store), variable, dims, stride, weights, statistics, precision, codec, append, refresh, overwrite,
-        resume, budget,
+        resume, budget, places,
     )  # fmt: skip
-    array = open_array(order.store, order.variable)
+    array = open_array(order.store, order.variable, allow=places)
     if array.path and not dry_run:
         finish_dead(Workshop(array.store, array.path, node_folder(array.store, group_path(array.path))), array)
     plan = plan_build(order)
@@ -169,6 +174,6 @@ def accumulate(
             if plan.done and not plan.renew:
                 return report_of(plan, "up to date")
         if plan.renew:
-            renew(open_group(plan.array.store, plan.array.path), plan.related, shop.root)
+            renew(open_group(plan.array.store, plan.array.path, allow=places), plan.related, shop.root)
             return report_of(plan, "up to date")
         return build(plan, order, shop, fitting, min(threads, max(1, budget // _PER_THREAD)), client, progress)

@@ -7,7 +7,7 @@ checksums compared with those that the build kept; where all are equal their new
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +58,14 @@ def adopted(group: Group, progress: Progress | None = None) -> Group:
     return group.copied(objects=_table(group, progress)[0], looks=Looks())
 
 
-def adopt(store: str | os.PathLike[str], variable: str, progress: Progress | None = None) -> Report:
+def adopt(
+    store: str | os.PathLike[str], variable: str, progress: Progress | None = None, allow: Sequence[str] = ()
+) -> Report:
     """Write the stamps of the objects that are there now into an accumulation, where their contents are the same.
 
     Parameters
     ----------
-    store, variable, progress
+    store, variable, progress, allow
         As of `accumulate`.
 
     Returns
@@ -80,11 +82,11 @@ def adopt(store: str | os.PathLike[str], variable: str, progress: Progress | Non
     TargetError
         The store cannot be written to.
     """
-    group = open_group(store, variable)
+    group = open_group(store, variable, allow=allow)
     shop = Workshop(group.store, group.variable, group.folder)
     shop.enter()
     try:
-        group = open_group(store, variable)
+        group = open_group(store, variable, allow=allow)
         table, read, size = _table(group, progress)
         if read:
             _write(group, table, None, shop.root)
@@ -111,7 +113,7 @@ def renew(group: Group, neighbours: tuple[Neighbour, ...], aside: Path) -> None:
     count = group.source.objects.size
     table = np.concatenate([group.objects[:count], table_of(neighbours)])
     for neighbour in neighbours:
-        neighbour.unchanged(group.store)
+        neighbour.unchanged(group.source)
     _write(group, table, neighbours, aside)
 
 
@@ -131,7 +133,7 @@ def _table(group: Group, progress: Progress | None) -> tuple[Int64, int, int]:
         parts = [(group.source, "shard", 0)]
     place = extra.source.objects
     problems: list[Problem] = []
-    for then, neighbour in zip(extra.related, neighbours_of(group.store, extra.related), strict=True):
+    for then, neighbour in zip(extra.related, neighbours_of(group.source, extra.related), strict=True):
         problems += differences_of(neighbour, then)
         if neighbour.array is not None:
             parts.append((neighbour.array, f"{then.path!r}, object", place))
@@ -181,7 +183,7 @@ def _difference(old: Int64, found: tuple[int, int] | None) -> str:
 def _write(group: Group, table: Int64, neighbours: tuple[Neighbour, ...] | None, aside: Path) -> None:
     """Put a new table of stamps in the place of the old one: a new array first, then attributes that name it."""
     source, extra = group.source, group.extra
-    document = read_group(source.store, group.path, source.zarr_format)
+    document = read_group(source.store, group.path, source.zarr_format, source.allow)
     if extra is None or document is None or document.identity != group.identity:
         raise StaleError(f"{group.store}: the accumulation of {group.variable!r} was written meanwhile; run again")
     folder = Path(group.folder)

@@ -222,7 +222,7 @@ def read_whole(array: ZarrArray) -> npt.NDArray[Any]:
 class _Finder:
     """Opens arrays of one group, and notes what is wrong with them."""
 
-    store: str
+    source: ZarrArray
     path: str
     dims: Dims
     shape: tuple[int, ...]
@@ -231,8 +231,8 @@ class _Finder:
     problems: list[Problem] = field(default_factory=list)
 
     @classmethod
-    def of(cls, store: str, path: str, extra: Extra, book: ZarrArray | None, problems: list[Problem]) -> _Finder:
-        return cls(store, path, extra.source.dims, extra.source.shape, extra.checks, book, problems)
+    def of(cls, source: ZarrArray, path: str, extra: Extra, book: ZarrArray | None, problems: list[Problem]) -> _Finder:
+        return cls(source, path, extra.source.dims, extra.source.shape, extra.checks, book, problems)
 
     def along(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """Return the sizes of all dimensions, these in place of the source's."""
@@ -250,7 +250,7 @@ class _Finder:
 
         `counted` are dimensions along which it has a name of its own for what it counts, and that name's last part.
         """
-        array = find(self.store, self.path, name, self.problems)
+        array = find(self.source, self.path, name, self.problems)
         if array is None:
             return None
         before = len(self.problems)
@@ -289,17 +289,17 @@ class _Finder:
                 self.problems.append(Problem(array.name, f"stride {n} along {d!r}, but the group says {expected}"))
 
 
-def find(store: str, path: str, name: str, problems: list[Problem]) -> ZarrArray | None:
+def find(source: ZarrArray, path: str, name: str, problems: list[Problem]) -> ZarrArray | None:
     """Return an array of a group, or note why it cannot be opened."""
     try:
-        return open_array(store, f"{path}/{name}")
+        return open_array(source.store, f"{path}/{name}", allow=source.allow)
     except (SourceError, UnsupportedError, ConventionError) as error:
         problems.append(Problem(name, str(error)))
         return None
 
 
 def read_sums(
-    store: str,
+    source: ZarrArray,
     path: str,
     combinations: Combinations,
     extra: Extra,
@@ -308,7 +308,7 @@ def read_sums(
     problems: list[Problem],
 ) -> dict[Dims, SumArrays]:
     """Return the arrays of every combination, and note those that are missing or not as they should be."""
-    finder = _Finder.of(store, path, extra, book, problems)
+    finder = _Finder.of(source, path, extra, book, problems)
     weighted = extra.weights is not None
     value = [_INT] if extra.sums == "int64" else [_REAL]
     weight = [_REAL] if weighted else [_INT]
@@ -340,14 +340,14 @@ def read_sums(
 
 
 def read_statistics(
-    store: str, path: str, extra: Extra, book: ZarrArray | None, problems: list[Problem]
+    source: ZarrArray, path: str, extra: Extra, book: ZarrArray | None, problems: list[Problem]
 ) -> dict[Dims, tuple[Level, ...]]:
     """Return the levels of the statistics by combination, and note what is wrong with them."""
-    finder = _Finder.of(store, path, extra, book, problems)
+    finder = _Finder.of(source, path, extra, book, problems)
     chunks = dict(zip(extra.source.dims, extra.source.grid.matrix_shape, strict=True))
-    source = np.dtype(extra.source.dtype)
-    values = [source, np.dtype(source.str.replace("i", "u"))] if extra.mask.unsigned else [source]
-    values = [np.dtype("u1")] if source.kind == "b" else values
+    raw = np.dtype(extra.source.dtype)
+    values = [raw, np.dtype(raw.str.replace("i", "u"))] if extra.mask.unsigned else [raw]
+    values = [np.dtype("u1")] if raw.kind == "b" else values
     kinds = {
         "count": [_INT],
         "min": values,
@@ -373,12 +373,12 @@ def read_statistics(
 
 
 def read_weights(
-    store: str, path: str, extra: Extra, book: ZarrArray | None, problems: list[Problem]
+    source: ZarrArray, path: str, extra: Extra, book: ZarrArray | None, problems: list[Problem]
 ) -> WeightField | None:
     """Return the weights, and note what is wrong with them."""
     if extra.weights is None:
         return None
-    finder = _Finder.of(store, path, extra, book, problems)
+    finder = _Finder.of(source, path, extra, book, problems)
     dims = tuple(d for d in extra.source.dims if d in extra.weights.dims)
     sizes = finder.along({})
     stored = finder.open(extra.weights.array, [_REAL], {d: sizes[d] for d in dims}, dims)
@@ -386,21 +386,21 @@ def read_weights(
 
 
 def read_outliers(
-    store: str, path: str, extra: Extra, book: ZarrArray | None, problems: list[Problem]
+    source: ZarrArray, path: str, extra: Extra, book: ZarrArray | None, problems: list[Problem]
 ) -> Outliers | None:
     """Return the cells that are kept out of the sums, and note what is wrong with them."""
     if extra.outliers is None:
         return None
-    positions, values = (find(store, path, n, problems) for n in (extra.outliers.positions, extra.outliers.values))
+    positions, values = (find(source, path, n, problems) for n in (extra.outliers.positions, extra.outliers.values))
     if positions is None or values is None:
         return None
     positions, values = (checked(array, extra.checks, book, problems) for array in (positions, values))
-    ndim, source = len(extra.source.shape), np.dtype(extra.source.dtype)
+    ndim, raw = len(extra.source.shape), np.dtype(extra.source.dtype)
     if positions.dtype != _INT or positions.ndim != 2 or positions.shape[1] != ndim:
         message = f"int64 of shape (cells, {ndim}) expected, found {positions.dtype.name} of {positions.shape}"
         problems.append(Problem(extra.outliers.positions, message))
-    elif values.shape != positions.shape[:1] or values.dtype.itemsize != source.itemsize:
-        message = f"{source.name} of shape {positions.shape[:1]} expected, found {values.dtype.name} of {values.shape}"
+    elif values.shape != positions.shape[:1] or values.dtype.itemsize != raw.itemsize:
+        message = f"{raw.name} of shape {positions.shape[:1]} expected, found {values.dtype.name} of {values.shape}"
         problems.append(Problem(extra.outliers.values, message))
     else:
         return Outliers(extra.outliers.limit, (positions, values))
@@ -408,11 +408,11 @@ def read_outliers(
 
 
 def check_boundaries(
-    store: str, path: str, extra: Extra, positions: Positions, book: ZarrArray | None, problems: list[Problem]
+    source: ZarrArray, path: str, extra: Extra, positions: Positions, book: ZarrArray | None, problems: list[Problem]
 ) -> None:
     """Note stored boundaries that are not those of the chunks and strides that the group names."""
     for d, name in extra.boundaries.items():
-        array = find(store, path, name, problems)
+        array = find(source, path, name, problems)
         if array is None:
             continue
         array = checked(array, extra.checks, book, problems)
@@ -428,20 +428,20 @@ def check_boundaries(
             problems.append(Problem(name, f"not the boundaries of every {extra.stride[d]} chunks along {d!r}"))
 
 
-def find_stamps(store: str, path: str, extra: Extra, problems: list[Problem]) -> ZarrArray | None:
+def find_stamps(source: ZarrArray, path: str, extra: Extra, problems: list[Problem]) -> ZarrArray | None:
     """Return the array of stamps, and note what is wrong with it."""
     rows = extra.source.objects + sum(r.objects for r in extra.related)
-    return _own(store, path, extra, extra.stamps, _INT, (rows, 5), problems)
+    return _own(source, path, extra, extra.stamps, _INT, (rows, 5), problems)
 
 
-def find_checksums(store: str, path: str, extra: Extra, problems: list[Problem]) -> ZarrArray | None:
+def find_checksums(source: ZarrArray, path: str, extra: Extra, problems: list[Problem]) -> ZarrArray | None:
     """Return the array of checksums, and note what is wrong with it."""
     count = sum(number for _, number, _ in extra.checks.places.values())
-    return _own(store, path, extra, extra.checks.array, np.dtype("u4"), (count,), problems, or_more=True)
+    return _own(source, path, extra, extra.checks.array, np.dtype("u4"), (count,), problems, or_more=True)
 
 
 def _own(
-    store: str,
+    source: ZarrArray,
     path: str,
     extra: Extra,
     name: str,
@@ -452,7 +452,7 @@ def _own(
     or_more: bool = False,
 ) -> ZarrArray | None:
     """Return an array whose checksums are in the attributes of the group."""
-    array = find(store, path, name, problems)
+    array = find(source, path, name, problems)
     if array is None:
         return None
     fits = array.shape == shape or (or_more and array.ndim == 1 and array.shape >= shape)

@@ -92,7 +92,7 @@ def build(
         write_attributes(target, described)
     unchanged(array, seen)
     for neighbour in plan.related:
-        neighbour.unchanged(array.store)
+        neighbour.unchanged(array)
     shop.publish()
     renew(array, target.documents, shop.root)
     report = report_of(

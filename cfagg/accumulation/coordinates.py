@@ -143,7 +143,7 @@ def _arrays_beside(source: ZarrArray) -> dict[str, ZarrArray] | None:
         if not os.path.lexists(f"{folder}/{name}/{marker}"):
             continue
         try:
-            array = open_array(source.store, f"{parent}/{name}" if parent else name, any_type=True)
+            array = open_array(source.store, f"{parent}/{name}" if parent else name, any_type=True, allow=source.allow)
         except SourceError:
             # A group, or an array that is damaged: xarray tells them apart.
             if is_group(f"{folder}/{name}"):

@@ -97,7 +97,7 @@ def open_foreign(
         if sums is not None:
             found[combination] = sums
     if given is not None and not weighted:
-        raise OptionError(f"{where} holds sums without weights; leave weights= (--weights) out")
+        raise OptionError(f"{where} holds sums without weights; leave weights= out")
     generated = any(has_deltas(s.arrays.data) for s in found.values()) or _has_leftovers(source, path, combinations)
     weights: CellWeights | None = None
     trial = _Trial(meaning.mask)

@@ -74,7 +74,7 @@ def read_stored_sums(
 
 def _open(source: ZarrArray, path: str, combination: Dims, name: str, problems: list[Problem]) -> ZarrArray | None:
     """Return one array of sums, whole and with attributes that fit the group, or note why not."""
-    array = find(source.store, path, name, problems)
+    array = find(source, path, name, problems)
     if array is None:
         return None
     try:

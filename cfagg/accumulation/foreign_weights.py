@@ -98,7 +98,7 @@ def missing_weights(where: str, why: str) -> UnsupportedError:
     """Return the error for what takes weights that are not known."""
     return UnsupportedError(
         f"{where}: {why}, and its accumulation, which was not written by cfagg, holds only their sums; give them "
-        "with weights= (--weights)"
+        "with weights="
     )
 
 
@@ -106,7 +106,7 @@ def find_coordinate(source: ZarrArray, name: str) -> ZarrArray | None:
     """Return the array beside the source that has the name of a dimension, `None` where there is none of numbers."""
     parent, slash, _ = source.path.rpartition("/")
     try:
-        return open_array(source.store, f"{parent}{slash}{name}")
+        return open_array(source.store, f"{parent}{slash}{name}", allow=source.allow)
     except (SourceError, UnsupportedError, ConventionError):
         return None
 

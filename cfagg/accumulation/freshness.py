@@ -184,7 +184,7 @@ def _described(group: Group) -> tuple[ZarrArray | None, Differences, Problem | N
     """Return the array as it is now, the opened one if its metadata are the same, and what is described otherwise."""
     try:
         same = current_signature(group.source) == group.source.signature
-        source = group.source if same else open_array(group.store, group.variable)
+        source = group.source if same else open_array(group.store, group.variable, allow=group.source.allow)
     except (SourceError, UnsupportedError, ConventionError) as error:
         return None, Differences(), Problem("array", str(error))
     if group.extra is None:
@@ -212,7 +212,7 @@ def _related(group: Group) -> list[tuple[Problem, bool]]:
     for then, opened in zip(group.extra.related, group.neighbours, strict=True):
         rows = group.objects[place : place + then.objects, :4]
         place += then.objects
-        neighbour = opened.current(group.store)
+        neighbour = opened.current(group.source)
         described = differences_of(neighbour, then)
         if described:
             out += [(problem, False) for problem in described]

@@ -64,6 +64,7 @@ __all__ = ["Group", "Looks", "Mask", "adopt_command", "command", "group_path", "
 Dims = tuple[str, ...]
 #: Which raw values count as missing.
 Mask = MaskRecord
+type Allowed = Iterable[str | os.PathLike[str]]
 #: Sample positions per axis of the source, `None` along axes that are not accumulated.
 Samples = tuple[npt.NDArray[np.int64] | None, ...]
 
@@ -232,7 +233,9 @@ def adopt_command(store: str, variable: str) -> str:
     return shlex.join(["cfagg", "accumulate", "--adopt", store, variable])
 
 
-def open_group(store: str | os.PathLike[str], variable: str, *, check: bool = True, weights: Any = None) -> Group:
+def open_group(
+    store: str | os.PathLike[str], variable: str, *, check: bool = True, weights: Any = None, allow: Allowed = ()
+) -> Group:
     """Open the accumulation of an array.
 
     Parameters
@@ -247,6 +250,8 @@ def open_group(store: str | os.PathLike[str], variable: str, *, check: bool = Tr
     weights : object, optional
         The weights of the cells, as `cfagg.accumulate` takes them: needed where another program wrote weighted sums and
         not the weights.
+    allow : iterable of path, optional
+        Directories and files outside the store that links in it may lead to.
 
     Raises
     ------
@@ -267,7 +272,7 @@ def open_group(store: str | os.PathLike[str], variable: str, *, check: bool = Tr
         The group was not written by cfagg: whether it belongs to the data as they are now cannot be checked.
     """
     for left in reversed(range(_ATTEMPTS)):
-        source = open_array(store, variable)
+        source = open_array(store, variable, allow=allow)
         found = _find(source)
         try:
             group = _open(source, found.content, found.identity, weights)
@@ -325,7 +330,7 @@ def _find(source: ZarrArray) -> Document:
         There is none.
     """
     for left in reversed(range(_ATTEMPTS)):
-        found = read_group(source.store, group_path(source.path), source.zarr_format)
+        found = read_group(source.store, group_path(source.path), source.zarr_format, source.allow)
         if found is not None and is_accumulation(found.content):
             return found
         if left:
@@ -367,13 +372,13 @@ def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int,
     axis = {d: i for i, d in enumerate(dims)}
     positions = {d: sample_positions(grid.axes[axis[d]], grid.shape[axis[d]], n) for d, n in extra.stride.items()}
     problems: list[Problem] = []
-    book = find_checksums(source.store, path, extra, problems)
-    sums = read_sums(source.store, path, combinations, extra, positions, book, problems)
-    statistics = read_statistics(source.store, path, extra, book, problems)
-    weights = read_weights(source.store, path, extra, book, problems)
-    outliers = read_outliers(source.store, path, extra, book, problems)
-    stamps = find_stamps(source.store, path, extra, problems)
-    check_boundaries(source.store, path, extra, positions, book, problems)
+    book = find_checksums(source, path, extra, problems)
+    sums = read_sums(source, path, combinations, extra, positions, book, problems)
+    statistics = read_statistics(source, path, extra, book, problems)
+    weights = read_weights(source, path, extra, book, problems)
+    outliers = read_outliers(source, path, extra, book, problems)
+    stamps = find_stamps(source, path, extra, problems)
+    check_boundaries(source, path, extra, positions, book, problems)
     if problems:
         raise ConventionError(damaged, problems)
     if given is not None:
@@ -401,7 +406,7 @@ def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int,
         foreign=None,
         identity=identity,
         outliers=outliers,
-        neighbours=neighbours_of(source.store, extra.related),
+        neighbours=neighbours_of(source, extra.related),
     )
 
 
@@ -414,6 +419,6 @@ def _check_given(source: ZarrArray, stored: CellWeights | None, given: Any) -> N
         raise OptionError(
             f"{source.store}: the accumulation of {source.path!r} keeps "
             f"{'no weights' if stored is None else 'weights of its own'}, and those that were given are others; leave "
-            f"weights= (--weights) out, or build it anew with other weights: "
+            f"weights= out, or build it anew with other weights: "
             f"{command(source.store, source.path, '--weights … --overwrite')}"
         )

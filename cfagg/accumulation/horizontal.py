@@ -53,7 +53,7 @@ def beside(array: ZarrArray, name: str) -> ZarrArray | None:
     """Return another array of the same group, None where there is none that holds numbers."""
     parent = array.path.rpartition("/")[0]
     try:
-        return open_array(array.store, f"{parent}/{name}" if parent else name)
+        return open_array(array.store, f"{parent}/{name}" if parent else name, allow=array.allow)
     except (SourceError, UnsupportedError, ConventionError):
         return None
 

@@ -170,7 +170,7 @@ def _open_anew(origin: Origin) -> Group:
     with warnings.catch_warnings():
         # A group of another writer is not used here at all; the reason says so.
         warnings.simplefilter("ignore", StaleAccumulationWarning)
-        return open_group(origin.store, origin.path)
+        return open_group(origin.store, origin.path, allow=origin.allow)
 
 
 def _unsigned(decoding: Decoding, origin: Origin) -> bool:

@@ -37,6 +37,7 @@ class Order:
     overwrite: bool
     resume: bool
     memory: int
+    allow: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ __all__ = ["plan_build"]
 
 def plan_build(order: Order) -> Plan:
     """Return what is going to be done, without reading data."""
-    array = open_array(order.store, order.variable)
+    array = open_array(order.store, order.variable, allow=order.allow)
     where = f"{array.store}: array {array.path!r}"
     if not array.path:
         raise UnsupportedError(f"{array.store} is itself an array; an accumulation stands beside an array in a group")
@@ -70,7 +70,7 @@ def plan_build(order: Order) -> Plan:
 def _is_that(plan: Plan) -> bool:
     """Whether the existing group is fresh and what would be built."""
     try:
-        group = open_group(plan.array.store, plan.array.path)
+        group = open_group(plan.array.store, plan.array.path, allow=plan.array.allow)
     except (ConventionError, NotAccumulatedError, StaleError):
         return False
     if group.extra is None or (found := changes(group)) or found.related or not weights_stay(group, plan.weights):

@@ -71,6 +71,8 @@ class Origin:
         Per axis of the stored array what is picked along it.
     decoding : Decoding
         What is done to stored values.
+    allow : tuple of str
+        Where links in the store may lead to.
     """
 
     store: str
@@ -79,6 +81,7 @@ class Origin:
     dtype: np.dtype[Any]
     picked: tuple[Picked, ...]
     decoding: Decoding = field(default_factory=Decoding)
+    allow: tuple[str, ...] = ()
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -161,6 +164,7 @@ def _stored(array: Any) -> Origin:
         tuple(array.shape),
         np.dtype(array.dtype).newbyteorder("="),
         tuple(range(n) for n in array.shape),
+        allow=tuple(getattr(store, "allow", ())),
     )
 
 

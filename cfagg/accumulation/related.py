@@ -71,15 +71,15 @@ class Neighbour:
             return Related(self.path, self.use, Table(), 0)
         return Related(self.path, self.use, description_of(self.array), self.array.objects.size)
 
-    def current(self, store: str) -> Neighbour:
+    def current(self, source: ZarrArray) -> Neighbour:
         """Return it as it is now; the same where its metadata are."""
         if self.array is None:
-            return self if _opened(store, self.path) is None else _neighbour(store, self.path, self.use, look=False)
+            return self if _opened(source, self.path) is None else _neighbour(source, self.path, self.use, look=False)
         if current_signature(self.array) == self.array.signature:
             return self
-        return _neighbour(store, self.path, self.use, look=False)
+        return _neighbour(source, self.path, self.use, look=False)
 
-    def unchanged(self, store: str) -> None:
+    def unchanged(self, source: ZarrArray) -> None:
         """Refuse what was written since its stamps were taken.
 
         Raises
@@ -87,9 +87,9 @@ class Neighbour:
         StaleError
             It was.
         """
-        now = self.current(store)
+        now = self.current(source)
         if now is not self or (self.array is not None and compare(self.stamps, stamps(self.array))):
-            raise StaleError(f"{store}: {self.path!r} was written while the array was accumulated; run again")
+            raise StaleError(f"{source.store}: {self.path!r} was written while the array was accumulated; run again")
 
 
 def encoding_of(array: ZarrArray, weights: str | None) -> Table[str, str]:
@@ -137,15 +137,15 @@ def find_neighbours(source: ZarrArray, weights: Any) -> tuple[Neighbour, ...]:
             uses[path] = "weights"
     measured = weights == "area" if isinstance(weights, str) else False
     return tuple(
-        _neighbour(source.store, path, use, look=True)
+        _neighbour(source, path, use, look=True)
         for path, use in uses.items()
-        if _opened(source.store, path) is not None or (measured and path in _measures(source))
+        if _opened(source, path) is not None or (measured and path in _measures(source))
     )
 
 
-def neighbours_of(store: str, related: Sequence[Related]) -> tuple[Neighbour, ...]:
+def neighbours_of(source: ZarrArray, related: Sequence[Related]) -> tuple[Neighbour, ...]:
     """Return the related arrays that an accumulation names, as they are now, without stamps."""
-    return tuple(_neighbour(store, r.path, r.use, look=False) for r in related)
+    return tuple(_neighbour(source, r.path, r.use, look=False) for r in related)
 
 
 def table_of(neighbours: Sequence[Neighbour]) -> Int64:
@@ -187,19 +187,19 @@ def label_of(related: Related) -> str:
     return f"{'coordinate' if related.use == 'coordinate' else 'weights from'} {related.path!r}"
 
 
-def _neighbour(store: str, path: str, use: str, *, look: bool) -> Neighbour:
+def _neighbour(source: ZarrArray, path: str, use: str, *, look: bool) -> Neighbour:
     none = np.empty((0, 4), np.int64)
     try:
-        array = open_array(store, path, any_type=True)
+        array = open_array(source.store, path, any_type=True, allow=source.allow)
     except CfaggError as error:
         return Neighbour(path, use, None, none, str(error))
     return Neighbour(path, use, array, settled(array) if look else none)
 
 
-def _opened(store: str, path: str) -> ZarrArray | None:
+def _opened(source: ZarrArray, path: str) -> ZarrArray | None:
     """Return an array of any type; `None` where there is none that can be understood."""
     try:
-        return open_array(store, path, any_type=True)
+        return open_array(source.store, path, any_type=True, allow=source.allow)
     except CfaggError:
         return None
 
@@ -218,7 +218,7 @@ def _coordinates(source: ZarrArray) -> list[str]:
 
 def _variable(source: ZarrArray, name: str) -> list[str]:
     paths = dict.fromkeys([_beside(source, name), name])
-    return [path for path in paths if _opened(source.store, path) is not None][:1]
+    return [path for path in paths if _opened(source, path) is not None][:1]
 
 
 def _measures(source: ZarrArray) -> list[str]:
@@ -232,14 +232,14 @@ def _measures(source: ZarrArray) -> list[str]:
 def _areas(source: ZarrArray) -> list[str]:
     """Return what areas of cells may be made from: the variable that holds them, else coordinates and their bounds."""
     found = _measures(source)
-    if found and _opened(source.store, found[0]) is not None:
+    if found and _opened(source, found[0]) is not None:
         return found
     for d in source.dims:
-        coordinate = _opened(source.store, _beside(source, d))
+        coordinate = _opened(source, _beside(source, d))
         if coordinate is None or role_of(coordinate) is None:
             continue
         found.append(coordinate.path)
         bounds = coordinate.attributes.get("bounds")
-        if isinstance(bounds, str) and _opened(source.store, _beside(source, bounds)) is not None:
+        if isinstance(bounds, str) and _opened(source, _beside(source, bounds)) is not None:
             found.append(_beside(source, bounds))
     return found

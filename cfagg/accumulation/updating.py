@@ -26,7 +26,7 @@ __all__ = ["plan_update", "weights_stay"]
 
 def plan_update(order: Order, array: ZarrArray, meaning: Meaning, existing: tuple[int, int] | None, where: str) -> Plan:
     """Return what is going to be done to an existing accumulation."""
-    group = open_group(array.store, array.path, check=False)
+    group = open_group(array.store, array.path, check=False, allow=array.allow)
     extra = group.extra
     if extra is None:
         raise NotAccumulatedError(

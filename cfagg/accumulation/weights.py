@@ -183,7 +183,7 @@ def _variable(array: ZarrArray, name: str, where: str, memory: int, kind: str = 
     found = beside(array, name) or (beside_root(array, name) if parent else None)
     if found is None:
         # It says what is wrong with the name, or what there is.
-        found = open_array(array.store, f"{parent}/{name}" if parent else name)
+        found = open_array(array.store, f"{parent}/{name}" if parent else name, allow=array.allow)
     if math.prod(found.shape) * 8 > memory:
         raise LimitError(
             f"{where}: the weights {name!r} take {math.prod(found.shape) * 8:,} bytes, more than memory={memory:,}; "
@@ -196,7 +196,7 @@ def _variable(array: ZarrArray, name: str, where: str, memory: int, kind: str = 
 def beside_root(array: ZarrArray, path: str) -> ZarrArray | None:
     """Return an array by its path from the root of the store, None where there is none."""
     try:
-        return open_array(array.store, path)
+        return open_array(array.store, path, allow=array.allow)
     except CfaggError:
         return None
 

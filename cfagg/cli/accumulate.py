@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -92,6 +92,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="SIZE",
         help="memory for data in flight, such as 1GiB, in addition to the libraries' (default: 256MiB)",
     )
+    how.add_argument(
+        "--allow",
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="also read what links in the store lead to in or below PATH; may be repeated",
+    )
     how.add_argument("--json", action="store_true", help="print strict JSON for machines")
     how.add_argument("-q", "--quiet", action="store_true", help="no progress bar or summary")
 
@@ -115,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
     if given.get("weights") == "none":
         given["weights"] = None
     if "dims" in given or isinstance(given.get("stride"), dict):
-        _resolve(given, args.store, args.variable)
+        _resolve(given, args.store, args.variable, args.allow)
     shown = not args.quiet and not args.dry_run and sys.stderr.isatty()
     with _cluster(args.dask) as client, _progress(shown) as progress:
         report = accumulate(
@@ -128,6 +135,7 @@ def run(args: argparse.Namespace) -> int:
             resume=args.resume,
             dry_run=args.dry_run,
             client=client,
+            allow=args.allow,
             progress=progress,
             **given,
         )
@@ -174,11 +182,11 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(","))
 
 
-def _resolve(given: dict[str, Any], store: str, variable: str) -> None:
+def _resolve(given: dict[str, Any], store: str, variable: str, allow: Sequence[str]) -> None:
     """Replace common names of dimensions by those of the array; unknown ones are left to be refused."""
     from cfagg.zarrs import open_array
 
-    dims = open_array(store, variable).dims
+    dims = open_array(store, variable, allow=allow).dims
 
     def name(asked: str) -> str:
         return selecting.dimension_by_name(asked, dims) or asked

@@ -90,6 +90,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=0.0,
         help="trust one check for changes for so long (default: 0, check for every answer)",
     )
+    how.add_argument(
+        "--allow",
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="also read what links in the store lead to in or below PATH; may be repeated",
+    )
     how.add_argument("--rows", metavar="N", type=_rows, default=24, help="values printed, or 'all' (default: 24)")
 
 
@@ -107,7 +114,14 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     from cfagg.accumulation.accumulated import open_accumulated
 
-    acc = open_accumulated(args.store, args.variable, weights=args.weights, adopt=args.adopt, trust_for=args.trust_for)
+    acc = open_accumulated(
+        args.store,
+        args.variable,
+        weights=args.weights,
+        adopt=args.adopt,
+        trust_for=args.trust_for,
+        allow=args.allow,
+    )
     array, kinds = _template(acc)
     chosen = selecting.positions(args.select, array, kinds)
     over = _over(args, array, kinds)

@@ -121,7 +121,7 @@ def parse(text: bytes, path: str) -> dict[str, Any]:
     return found
 
 
-def read_group(store: str, path: str, zarr_format: int) -> Document | None:
+def read_group(store: str, path: str, zarr_format: int, allow: Sequence[str] = ()) -> Document | None:
     """Return the attributes of a group, and the document that holds them; `None` where there is no group.
 
     Raises
@@ -133,9 +133,9 @@ def read_group(store: str, path: str, zarr_format: int) -> Document | None:
     """
     folder = node_folder(store, path)
     if zarr_format == 2:
-        marker = read_document(folder, ".zgroup", store)
-        return None if marker is None else read_document(folder, ".zattrs", store) or marker._replace(content={})
-    found = read_document(folder, "zarr.json", store)
+        marker = read_document(folder, ".zgroup", store, allow)
+        return None if marker is None else read_document(folder, ".zattrs", store, allow) or marker._replace(content={})
+    found = read_document(folder, "zarr.json", store, allow)
     if found is None:
         return None
     attributes = found.content.get("attributes", {})

@@ -19,6 +19,7 @@ import cfagg
 from cfagg.accumulation.accumulated import open_accumulated
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.checking.sources.zarr import open_zarr
+from cfagg.cli.main import main
 from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError, SourceError, UnsupportedError
 from cfagg.observations.source import LocalSource
 from cfagg.zarrs import open_array, read_chunk
@@ -362,3 +363,46 @@ def test_a_store_in_a_zip_file_is_read_and_runs_no_code(tmp_path):
     with pytest.raises(UnsupportedError, match="pickle"):
         cfagg.read(tmp_path / "bad.zip").load()
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("key", ["tas/c/0", "tas", "time", "time/c/0"])
+def test_sums_are_made_extended_and_asked_through_links_that_are_allowed(tmp_path, key):
+    make(tmp_path / "s", 3)
+    away = linked(tmp_path / "s", "x", key)
+    accumulate(tmp_path / "s", "tas", allow=away)
+    assert accumulate(tmp_path / "s", "tas", refresh=True, allow=[away]).action == "up to date"
+    assert accumulate(tmp_path / "s", "tas", adopt=True, allow=[away]).action == "up to date"
+    assert open_accumulated(tmp_path / "s", "tas", allow=away).mean().item() == 2.5
+    with pytest.raises(CfaggError, match=r"allow=\['"):
+        open_accumulated(tmp_path / "s", "tas").mean("time", isel={"time": slice(0, 2)})
+
+
+@pytest.mark.parametrize("key", ["tas/c/0", "tas"])
+def test_the_commands_follow_links_that_are_allowed(tmp_path, key, capsys):
+    make(tmp_path / "s", 3)
+    away = linked(tmp_path / "s", "x", key)
+    assert main(["accumulate", str(tmp_path / "s"), "tas", "--dims", "time"]) == 2
+    assert f"--allow {away}" in capsys.readouterr().err
+    assert main(["accumulate", str(tmp_path / "s"), "tas", "--dims", "time", "--resume", "--allow", str(away)]) == 0
+    command = ["mean", str(tmp_path / "s"), "tas", "--select", "time=[0:2]"]
+    assert main(command) == 2
+    assert main([*command, "--allow", str(away)]) == 0
+    assert "0.5" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("allow", ["", ["/data", ""]])
+def test_an_empty_place_allows_nothing_to_sums(tmp_path, allow):
+    make(tmp_path / "s", 3)
+    with pytest.raises(AccessError, match="empty prefix"):
+        accumulate(tmp_path / "s", "tas", allow=allow)
+    with pytest.raises(AccessError, match="empty prefix"):
+        open_accumulated(tmp_path / "s", "tas", allow=allow)
+
+
+def test_the_accessor_asks_sums_through_the_links_that_were_allowed_on_reading(tmp_path):
+    make(tmp_path / "s", 3)
+    away = linked(tmp_path / "s", "x", "tas/c/0")
+    accumulate(tmp_path / "s", "tas", allow=away)
+    found = cfagg.read(tmp_path / "s", allow=away).tas.isel(time=slice(0, 2)).cfagg.mean("time")
+    assert found.item() == 0.5
+    assert found.encoding["cfagg"] == "from the accumulation"

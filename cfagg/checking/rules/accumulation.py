@@ -171,7 +171,7 @@ def _opened(c: Context) -> Iterator[tuple[_Accumulation, Any]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                opened: Any = open_group(c.dataset.path, a.source.path, check=False)
+                opened: Any = open_group(c.dataset.path, a.source.path, check=False, allow=c.options.allow)
             except (CfaggError, OSError) as error:
                 opened = error
         yield a, opened
