@@ -204,6 +204,9 @@ def _by_library(handle: Handle, address: str, context: Context, group: str) -> L
         path = netcdf.path_of(variable)
     references = hdf5.references(handle, path)
     admit(handle, path, references, context)
+    found = hdf5.stored(handle, path, header.shape, header.dtype, context)
+    if found is not None:
+        return Located(handle.key, address, group, header, found[1], found[0], ())
     chunks = tuple(map(int, chunking)) if isinstance(chunking, list) and chunking else None
     return Located(handle.key, address, group, header, Library(chunks), path, references)
 

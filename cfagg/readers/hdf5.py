@@ -25,7 +25,7 @@ from cfagg.storage import counters
 from cfagg.storage.files import Context, Handle
 from cfagg.storage.gate import Checked, Reference, admit
 
-__all__ = ["ERRORS", "dataset", "fill", "find", "read", "references"]
+__all__ = ["ERRORS", "dataset", "fill", "find", "read", "references", "stored"]
 
 _INTERNAL = frozenset(name.encode() for name in INTERNAL)
 
@@ -50,14 +50,67 @@ def find(handle: Handle, address: str, context: Context, group: str = "/") -> Lo
                 return None
             name, opened, leads = found
             admit(handle, name, leads, context)
-            plist = opened.get_create_plist()
-            based = bool(file.get_create_plist().get_userblock())
-            return _located(handle, file, based, name, opened, plist, address, group)
+            return _located(handle, file, name, opened, opened.get_create_plist(), address, group)
         except AccessError:
             raise
         except (*ERRORS, UnsoundError, _UnclearError):
             # The netCDF library finds out what is wrong, and says it in its words, once `references` is sure.
             return None
+
+
+def stored(
+    handle: Handle, path: str, shape: tuple[int, ...], dtype: np.dtype[Any], context: Context
+) -> tuple[str, Chunked | Contiguous] | None:
+    """Return where the values of a variable stand that the netCDF library has described, by its path in the file.
+
+    The library finds names for dimensions that have none, but lacks filters that are read here.
+
+    Parameters
+    ----------
+    handle : Handle
+        The open file.
+    path : str
+        Path of the variable.
+    shape, dtype : tuple of int, numpy.dtype
+        What the netCDF library makes of it.
+    context : Context
+        For messages.
+
+    Returns
+    -------
+    (str, Chunked or Contiguous) or None
+        Path of the dataset, and how it is stored; `None` where only the netCDF library reads what it has described.
+
+    Raises
+    ------
+    AccessError
+        If the variable's values would come from another file.
+    """
+    import h5py
+
+    where, _, name = path.lstrip("/").rpartition("/")
+    with LIBRARY:
+        try:
+            file = file_of(handle)
+            paths = [f"{where}/{n}".lstrip("/") for n in (name, NON_COORDINATE + name)]
+            found = [(p, each) for p in paths if isinstance(each := reach(file, p), h5py.h5d.DatasetID)]
+            if len(found) != 1:
+                return None
+            ((known, opened),) = found
+            admit(handle, known, outside(opened), context)
+            own = _plain(opened.dtype)
+            # Along a dimension without a limit the library adds what this variable lacks.
+            if own.newbyteorder("=") != dtype or dtype.metadata or opened.shape != shape:
+                return None
+            storage = _storage(file, known, opened, opened.get_create_plist(), own)
+            return None if isinstance(storage, Library) else (known, storage)
+        except AccessError:
+            raise
+        except LeavesError as error:
+            admit(handle, path, [error.reference], context)
+        except (*ERRORS, UnsoundError, _UnclearError):
+            return None
+    return None
 
 
 def references(handle: Handle, path: str) -> list[Reference] | None:
@@ -184,13 +237,8 @@ def _is_bare_dimension(dataset: Any) -> bool:
     return isinstance(value, str) and value.startswith(NO_VARIABLE)
 
 
-def _located(
-    handle: Handle, file: Any, based: bool, name: str, dataset: Any, plist: Any, address: str, group: str
-) -> Located:
-    """Return what is known of a dataset."""
-    import h5py
-
-    dtype = dataset.dtype
+def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return a type of numbers or single characters without what h5py notes with it."""
     if (
         dtype.kind not in "iufS"
         or (dtype.metadata and dtype.kind != "S")
@@ -198,22 +246,32 @@ def _located(
     ):
         # Enumerations, compounds, types of variable length: rare, and full of rules.
         raise _UnclearError
-    dtype = np.dtype(dtype.str)
+    return np.dtype(dtype.str)
+
+
+def _located(handle: Handle, file: Any, name: str, dataset: Any, plist: Any, address: str, group: str) -> Located:
+    """Return what is known of a dataset."""
+    dtype = _plain(dataset.dtype)
     shape = dataset.shape
     names = _attribute_names(dataset, plist)
     dims = _dimensions(file, name, dataset, shape, names)
     header = Header(handle.key.path, address, dims, shape, dtype.newbyteorder("="), _attributes(dataset, names))
+    return Located(handle.key, address, group, header, _storage(file, name, dataset, plist, dtype), name, ())
+
+
+def _storage(file: Any, name: str, dataset: Any, plist: Any, dtype: np.dtype[Any]) -> Chunked | Contiguous | Library:
+    """Return how the values of a dataset are stored."""
+    import h5py
+
     layout = plist.get_layout()
-    storage: Chunked | Contiguous | Library
+    based = bool(file.get_create_plist().get_userblock())
     if layout == h5py.h5d.CONTIGUOUS and not based:
         offset = dataset.get_offset()
-        storage = Contiguous(-1, 0, dtype, fill(dataset)) if offset is None else Contiguous(int(offset), 0, dtype)
-    elif layout == h5py.h5d.CHUNKED and not based:
+        return Contiguous(-1, 0, dtype, fill(dataset)) if offset is None else Contiguous(int(offset), 0, dtype)
+    if layout == h5py.h5d.CHUNKED and not based:
         filters = [plist.get_filter(i) for i in range(plist.get_nfilters())]
-        storage = Chunked(plist.get_chunk(), tuple((f[0], tuple(f[2])) for f in filters), dtype, name)
-    else:
-        storage = Library(plist.get_chunk() if layout == h5py.h5d.CHUNKED else None)
-    return Located(handle.key, address, group, header, storage, name, ())
+        return Chunked(plist.get_chunk(), tuple((f[0], tuple(f[2])) for f in filters), dtype, name)
+    return Library(plist.get_chunk() if layout == h5py.h5d.CHUNKED else None)
 
 
 def fill(dataset: Any) -> Any:
