@@ -173,8 +173,7 @@ def _pack(values: npt.NDArray[np.uint64]) -> _Packed:
     beyond = len(values) - np.cumsum(counts)
     cost = np.arange(65) * groups * 64 + beyond * (64 + 16)
     cost[_MAX_WIDTH + 1 : 64] = cost.max() + 1
-    # Numbers of exceptions have 16 bits, as their places.
-    cost[beyond >= MAX_PACKED] = cost.max() + 1
+    # The least value is zero and takes no bits: of up to `MAX_PACKED` values fewer are exceptions, whose number has 16.
     width = int(np.argmin(cost))
     places = np.flatnonzero(bits > width).astype(np.uint16)
     padded = np.zeros(groups * 64, "<u8")

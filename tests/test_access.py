@@ -131,3 +131,64 @@ def test_a_relative_reference_of_a_linked_aggregation_file_is_found_beside_the_f
     assert Access(link).resolve("only_here.nc") == str(home / "only_here.nc")
     (link.parent / "only_here.nc").write_bytes(b"")
     assert Access(link).resolve("only_here.nc") == str(link.parent / "only_here.nc")
+
+
+def test_a_reference_that_cannot_be_resolved_is_refused_by_name(home, monkeypatch):
+    def fails(path):
+        raise OSError("Too many levels of symbolic links", path)
+
+    access = Access(home / "agg.nca")
+    assert access.resolve("a.nc")
+    monkeypatch.setattr(os.path, "realpath", fails)
+    with pytest.raises(AccessError, match=r"refers to 'x/a\.nc', which cannot be resolved: .*Too many levels"):
+        access.resolve("x/a.nc")
+
+
+def test_the_longest_reference_is_looked_at_and_a_longer_one_is_not(home):
+    with pytest.raises(AccessError, match="is no file name"):
+        resolve(home, "x" * 4097)
+    assert resolve(home, "x" * 4096).endswith("xxx")
+
+
+@pytest.mark.parametrize(("length", "shown"), [(200, "h" * 193), (201, "h" * 193 + "…")])
+def test_a_long_reference_is_shortened_in_the_message(home, length, shown):
+    with pytest.raises(UnsupportedError) as caught:
+        resolve(home, "http://".ljust(length, "h"))
+    assert f"refers to 'http://{shown}', a URL" in str(caught.value)
+
+
+def test_directories_are_resolved_once_and_so_many_are_remembered(home, monkeypatch):
+    monkeypatch.setattr("cfagg.access._DIRECTORIES", 3)
+    access = Access(home / "agg.nca")
+    asked = []
+    real = os.path.realpath
+    monkeypatch.setattr(os.path, "realpath", lambda path: (asked.append(path), real(path))[1])
+    for name in ("a.nc", "b.nc"):
+        access.resolve(f"deep/{name}")
+    assert asked.count(str(home / "deep")) == 1
+    most = 0
+    for k in range(8):
+        access.resolve(f"d{k}/a.nc")
+        most = max(most, len(access._directories))
+    assert most == 3
+
+
+def test_what_was_opened_is_judged_by_its_own_path(home):
+    access = Access(home / "agg.nca", [home.parent / "homely"])
+    access.judge(str(home / "agg.nca"))
+    access.judge(str(home / "deep" / "a.nc"))
+    access.judge(str(home.parent / "homely"))
+    with pytest.raises(AccessError, match=r"refers to 'a\.nc', which is .*secret\.nc and lies outside"):
+        access.judge(str(home.parent / "secret.nc"), "a.nc")
+
+
+def test_a_linked_aggregation_file_itself_may_be_read(home):
+    link = home.parent / "homely" / "agg.nca"
+    link.symlink_to(home / "agg.nca")
+    assert Access(link).resolve(None) == str(home / "agg.nca")
+
+
+def test_a_reference_of_a_linked_aggregation_file_that_is_nowhere_stays_beside_the_link(home):
+    link = home.parent / "homely" / "agg.nca"
+    link.symlink_to(home / "agg.nca")
+    assert Access(link).resolve("gone.nc") == str(link.parent / "gone.nc")

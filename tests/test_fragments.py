@@ -1,5 +1,6 @@
 """From partitions to sub-arrays: groups, aggregations of aggregations, formats, damaged and hostile files."""
 
+import dataclasses
 import os
 
 import h5py
@@ -317,3 +318,33 @@ def test_a_square_whose_coordinates_fit_or_are_unknown_is_read(tmp_path):
         (tmp_path / str(i)).mkdir()
         path = order_case(tmp_path / str(i), coordinates)
         np.testing.assert_array_equal(whole(open_reader(path)), values(4, 4))
+
+
+@pytest.mark.parametrize("form", ["NETCDF4", "NETCDF3_CLASSIC"])
+def test_a_file_that_was_replaced_by_a_link_after_it_was_allowed_is_refused(tmp_path, monkeypatch, form):
+    (tmp_path / "home").mkdir()
+    secret = nca_files.fragment(tmp_path / "secret.nc", "tas", values(3), ["t"], format=form)
+    nca_files.fragment(tmp_path / "home" / "a.nc", "tas", values(3), ["t"], format=form)
+    reader = open_reader(refer(tmp_path / "home", {"file": "a.nc", "ncvar": "tas"}))
+    resolve = Access.resolve
+
+    def swaps(self, reference):
+        found = resolve(self, reference)
+        if reference == "a.nc":
+            (tmp_path / "home" / "a.nc").unlink(missing_ok=True)
+            (tmp_path / "home" / "a.nc").symlink_to(secret)
+        return found
+
+    monkeypatch.setattr(Access, "resolve", swaps)
+    with pytest.raises(AccessError, match=r"partition \(0,\): .*secret\.nc and lies outside"):
+        whole(reader)
+
+
+def test_a_packing_of_pp_is_refused_by_name(tmp_path):
+    nca_files.fragment(tmp_path / "a.nc", "tas", values(3), ["t"])
+    path = refer(tmp_path, {"file": "a.nc", "ncvar": "tas", "lbpack": 1}, format="netCDF")
+    group, found = open_source(path).find("tas")
+    layouts = [dataclasses.replace(one, packing=1) for one in found.partitions.layouts]
+    packed = dataclasses.replace(found, partitions=dataclasses.replace(found.partitions, layouts=tuple(layouts)))
+    with pytest.raises(UnsupportedError, match=r"partition \(0,\): the PP packing 1 of 'a\.nc'"):
+        whole(Reader(packed, Access(path), group=group.path))

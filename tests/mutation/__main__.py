@@ -32,9 +32,10 @@ def main() -> int:
     parser.add_argument("groups", nargs="+", choices=list(GROUPS))
     parser.add_argument("--count", type=int, default=40, help="most mutants of each group")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", default="", help="only modules whose path holds this text")
+    parser.add_argument("--only", default="", help="only modules in whose path this regular expression is found")
     parser.add_argument("--budget", type=float, default=30, help="most seconds of tests for a mutant")
     parser.add_argument("--again", action="store_true", help="try those again that were not killed")
+    parser.add_argument("--guards", action="store_true", help="only changes that take a check away")
     args = parser.parse_args()
     # Whoever ends the command ends what it has started, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -42,8 +43,7 @@ def main() -> int:
     for group in args.groups:
         log = ROOT / ".mutants" / f"{group}-{args.seed}.jsonl"
         options = [f"--count={args.count}", f"--seed={args.seed}", f"--only={args.only}", f"--budget={args.budget}"]
-        if args.again:
-            options.append("--again")
+        options += [f"--{name}" for name in ("again", "guards") if getattr(args, name)]
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             copied(Path(folder))
             # The same examples each time: otherwise whether a mutant dies is left to chance.

@@ -43,6 +43,11 @@ class Mutant(NamedTuple):
         return f"{self.path}:{self.line}: {self.before}  ->  {self.after}"
 
     @property
+    def is_guard(self) -> bool:
+        """Whether the change takes a check away: its condition, its error, or the call that makes it."""
+        return self.after in ("False", "pass")
+
+    @property
     def key(self) -> str:
         """Say which change it is, whatever is edited elsewhere in the module."""
         return "|".join((self.path, self.text, self.before, self.after, str(self.nth)))

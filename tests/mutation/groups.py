@@ -57,9 +57,10 @@ GROUPS: dict[str, Group] = {
         _in("storage", "files gate handles tree"),
         ["tests/storage", "tests/test_access.py", "tests/readers", "tests/zarrs", "tests/observations/test_store.py"],
     ),
-    "access": Group(
-        ["cfagg/access.py", "cfagg/zarr_source.py", "cfagg/fragments.py"],
-        ["tests/test_access.py", "tests/test_fragments.py", "tests/zarrs", "tests/conversion/test_convert_zarr.py"],
+    "access": Group(["cfagg/access.py", "cfagg/fragments.py"], ["tests/test_access.py", "tests/test_fragments.py"]),
+    "zarrs": Group(
+        ["cfagg/zarr_source.py", *_in("zarrs", "checksums chunks codecs documents metadata plain shards")],
+        ["tests/zarrs", "tests/conversion/test_convert_zarr.py"],
     ),
     "accumulation": Group(
         _in("accumulation", "adopting amending outliers proof related touching integrity freshness"),
@@ -69,6 +70,6 @@ GROUPS: dict[str, Group] = {
         _in("runtime", "files publishing staging"), ["tests/runtime", "tests/durability", "tests/conversion"]
     ),
     "layouts": Group(
-        _in("observations", "layouts"), ["tests/observations/test_writing.py", "tests/observations/test_encoding.py"]
+        _in("observations", "layouts"), ["tests/observations/test_layouts.py", "tests/observations/test_encoding.py"]
     ),
 }

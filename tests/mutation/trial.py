@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import time
 from collections import Counter
@@ -21,10 +22,11 @@ from tests.mutation.log import Log
 _SHARED = ("numpy", "netCDF4", "h5py", "numba", "zarr", "cftime", "cf_units", "xarray", "pandas", "pyarrow")
 
 
-def choose(paths: list[str], seed: int, count: int) -> tuple[list[Mutant], int]:
+def choose(paths: list[str], seed: int, count: int, *, guards: bool = False) -> tuple[list[Mutant], int]:
     """Return the first mutants in the order of a seed, without those that are explained, and how many there are."""
     every = [one for path in paths for one in mutants(path, Path(path).read_text())]
     every = [one for one in every if explained(one.path, one.text, one.before, one.after) is None]
+    every = [one for one in every if one.is_guard or not guards]
     every.sort(key=lambda one: one.rank(seed))
     return every[:count], len(every)
 
@@ -32,8 +34,8 @@ def choose(paths: list[str], seed: int, count: int) -> tuple[list[Mutant], int]:
 def run(args: argparse.Namespace) -> int:
     """Try the mutants of a group that are not in the log yet; return how many live."""
     group = GROUPS[args.group]
-    paths = [path for path in group.modules if args.only in path]
-    chosen, total = choose(paths, args.seed, args.count)
+    paths = [path for path in group.modules if re.search(args.only, path)]
+    chosen, total = choose(paths, args.seed, args.count, guards=args.guards)
     log = Log(Path(args.log))
     waiting = [
         one for one in chosen if (args.again and log.results.get(one.key) != "killed") or one.key not in log.results
@@ -84,6 +86,7 @@ def main() -> int:
     parser.add_argument("--only", required=True)
     parser.add_argument("--budget", type=float, required=True)
     parser.add_argument("--again", action="store_true")
+    parser.add_argument("--guards", action="store_true")
     return 1 if run(parser.parse_args()) else 0
 
 
