@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from cfagg.reading import read as read
 
 
-def _aggregation_html(aggregation: Any) -> str:
-    from cfagg.display.html import aggregation_html
+def _model_html(part: Any) -> str:
+    from cfagg.display.model_html import model_html
 
-    return aggregation_html(aggregation)
+    return model_html(part)
 
 
 def __getattr__(name: str) -> Any:
@@ -64,7 +64,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(_HOMES[name]), name)
         if "cfagg.model" in sys.modules:
             # The model may not know what draws it, and importing it here at once would cost NumPy's start.
-            sys.modules["cfagg.model"].html_hook = _aggregation_html  # type: ignore[attr-defined]
+            sys.modules["cfagg.model"].html_hook = _model_html  # type: ignore[attr-defined]
         globals()[name] = value
         return value
     if name in _MODULES:

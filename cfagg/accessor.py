@@ -47,6 +47,16 @@ class How:
             return f"from the accumulation\n{self.plan}"
         return f"by xarray, from all values: {self.reason}"
 
+    def __repr__(self) -> str:
+        return f"<How: from the accumulation, {self.plan!r}>" if self.accumulated else f"<How: {self}>"
+
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        if self.plan is not None:
+            return str(self.plan._repr_html_())
+        return facts_html("by xarray, from all values", [("reason", self.reason)])
+
     def as_dict(self) -> dict[str, Any]:
         """Return the same as JSON takes it."""
         plan = None if self.plan is None else self.plan.as_dict()
@@ -84,6 +94,20 @@ class Reductions:
     def __init__(self, array: xr.DataArray, key: str | xr.DataArray | None = None) -> None:
         self._array = array
         self._key = key
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{d}: {n}" for d, n in self._array.sizes.items())
+        by = "" if self._key is None else f" by {getattr(self._key, 'name', self._key)}"
+        return f"<Statistics of {self._array.name!r} ({sizes}){by}>"
+
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        facts = (
+            ("dimensions", ", ".join(f"{d}: {n:,}" for d, n in self._array.sizes.items())),
+            ("by", getattr(self._key, "name", self._key)),
+        )
+        return facts_html(f"Statistics of {self._array.name}", facts)
 
     def sum(
         self,

@@ -22,8 +22,14 @@ from cfagg.errors import ModelError, Problem
 
 __all__ = ["Aggregation", "Grid", "Layout", "Partitions", "Regular", "Strings"]
 
-#: How notebooks show an aggregation.  The model draws nothing itself: the package fills this in with what does.
-html_hook: Callable[[Aggregation], str] | None = None
+#: How notebooks show what stands here.  The model draws nothing itself: the package fills this in with what does.
+html_hook: Callable[[Any], str] | None = None
+
+
+def _html(part: Any) -> str | None:
+    """Return a part of the model as HTML; without the hook notebooks fall back to `__repr__`."""
+    return None if html_hook is None else html_hook(part)
+
 
 Int64 = npt.NDArray[np.int64]
 
@@ -186,6 +192,9 @@ class Grid:
     def __repr__(self) -> str:
         return f"<Grid {' x '.join(map(str, self.matrix_shape)) or 'scalar'} over {self.shape}>"
 
+    def _repr_html_(self) -> str | None:
+        return _html(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (Grid, (self.axes, self.shape))
 
@@ -263,6 +272,9 @@ class Strings(Sequence[str]):
     def __repr__(self) -> str:
         return f"<Strings {len(self)}>"
 
+    def _repr_html_(self) -> str | None:
+        return _html(self)
+
     @property
     def nbytes(self) -> int:
         """Bytes held."""
@@ -320,6 +332,9 @@ class Layout:
             problems.append(Problem("shape", f"{self.shape} is not a shape of dimensions {self.dims}"))
         if problems:
             raise ModelError("not a layout", problems)
+
+    def _repr_html_(self) -> str | None:
+        return _html(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,6 +428,12 @@ class Partitions:
 
     def __len__(self) -> int:
         return len(self.file)
+
+    def __repr__(self) -> str:
+        return f"<Partitions {len(self)}: {len(self.files)} files, {len(self.layouts)} layouts>"
+
+    def _repr_html_(self) -> str | None:
+        return _html(self)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Partitions):
@@ -579,5 +600,4 @@ class Aggregation:
         return f"<Aggregation {self.name!r} ({dims}) {self.dtype}, {matrix} partitions>"
 
     def _repr_html_(self) -> str | None:
-        # Without the hook notebooks fall back to `__repr__`.
-        return None if html_hook is None else html_hook(self)
+        return _html(self)

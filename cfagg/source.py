@@ -145,6 +145,9 @@ class Source:
     format: str
     root: Group
 
+    def __repr__(self) -> str:
+        return f"<Source {self.path!r} ({self.format}): {len(self.root.variables)} variables>"
+
     def group(self, path: str) -> Group:
         """Return the group at `path`.
 

@@ -55,6 +55,20 @@ class Asked:
         self._key = key
         self._trust_for = trust_for
 
+    def __repr__(self) -> str:
+        groups = (
+            "" if self._key is None else f" by {self._key.name}, {len(self._key.values)} groups along {self._key.dim}"
+        )
+        return f"<Accumulated {self._labels.name!r}{groups}>"
+
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        key = self._key
+        facts = () if key is None else (("by", key.name), ("along", key.dim))
+        labels = () if key is None else tuple(map(str, key.values))
+        return facts_html(f"Accumulated {self._labels.name}, in groups", facts, [("groups", labels)])
+
     def sum(
         self,
         dim: Dims = None,

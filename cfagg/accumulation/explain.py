@@ -17,10 +17,11 @@ from cfagg.accumulation.planner import Plan, Quantity, Reading, Term
 from cfagg.accumulation.request import Request
 from cfagg.accumulation.split import fold
 from cfagg.accumulation.sums import plan_sums
+from cfagg.display.sizes import size_text
 from cfagg.errors import SelectionError
 from cfagg.zarrs import ZarrArray, chunk_bytes
 
-__all__ = ["Explanation", "Step", "explain", "explain_plan", "readable_bytes"]
+__all__ = ["Explanation", "Step", "explain", "explain_plan"]
 
 #: What each statistic that follows from sums needs.
 _NEEDS: dict[str, tuple[Quantity, ...]] = {
@@ -84,11 +85,11 @@ class Explanation:
     >>> sums = Step("tas_accumulation_group/acc_time", "sums", ("core time",), 2, 20, 160)
     >>> print(Explanation("tas", "mean", (cells, sums), Step("tas", "cells", (), 100, 80_000, 320_000)))
     mean of tas
-      array                            takes             chunks  elements      read
-      tas                              cells: edge time       1        40     160 B
-      tas_accumulation_group/acc_time  sums: core time        2        20     160 B
-      all                                                     3        60     320 B
-      without accumulation                                  100    80,000  320.0 kB
+      array                            takes             chunks  elements       read
+      tas                              cells: edge time       1        40  160 bytes
+      tas_accumulation_group/acc_time  sums: core time        2        20  160 bytes
+      all                                                     3        60  320 bytes
+      without accumulation                                  100    80,000    312 KiB
     """
 
     variable: str
@@ -143,6 +144,18 @@ class Explanation:
             lines.append("  " + "  ".join([*texts, *numbers]))
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        total, without = size_text(self.bytes), size_text(self.instead.bytes)
+        return f"<Explanation of the {self.statistic} of {self.variable}: reads {total} instead of {without}>"
+
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        facts = (("reads", _amount(self)), ("without accumulation", _amount(self.instead)))
+        parts = [(s.array, s.role, "; ".join(s.terms), _amount(s)) for s in self.steps]
+        lines = [" · ".join(filter(None, part)) for part in parts]
+        return facts_html(f"{self.statistic} of {self.variable}", facts, [("arrays", lines)])
+
 
 def explain(group: Group, request: Request, statistic: str) -> Explanation:
     """Return what a sum, mean or count would read; no chunk is read.
@@ -196,20 +209,12 @@ def explain_plan(group: Group, plan: Plan, statistic: str, more: tuple[Step, ...
     return Explanation(group.variable, statistic, (*steps, *more), _instead(group, plan.request))
 
 
-def readable_bytes(count: int) -> str:
-    """Return a number of bytes in the unit that suits it, of powers of 1000.
-
-    >>> readable_bytes(999), readable_bytes(31_104_000)
-    ('999 B', '31.1 MB')
-    """
-    size, unit = float(count), 0
-    while size >= 999.95 and unit < 5:
-        size, unit = size / 1000, unit + 1
-    return f"{count} B" if unit == 0 else f"{size:.1f} {'kMGTP'[unit - 1]}B"
+def _amount(what: Step | Explanation) -> str:
+    return f"{size_text(what.bytes)}: {what.elements:,} elements of {what.chunks:,} chunks"
 
 
 def _numbers(what: Step | Explanation) -> tuple[str, str, str]:
-    return f"{what.chunks:,}", f"{what.elements:,}", readable_bytes(what.bytes)
+    return f"{what.chunks:,}", f"{what.elements:,}", size_text(what.bytes)
 
 
 def _steps(group: Group, reading: Reading) -> Iterator[Step]:

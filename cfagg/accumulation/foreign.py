@@ -36,6 +36,7 @@ from cfagg.conventions.accumulation import Combinations, parse_group
 from cfagg.conventions.accumulation_model import Dims, Table
 from cfagg.conventions.accumulation_record import MaskRecord
 from cfagg.conventions.accumulation_tree import KEY
+from cfagg.display.sizes import size_text
 from cfagg.errors import ConventionError, LimitError, NotAccumulatedError, OptionError, Problem
 from cfagg.zarrs.documents import node_folder
 from cfagg.zarrs.metadata import ZarrArray
@@ -262,7 +263,7 @@ def _counts_missing(source: ZarrArray, meaning: Meaning, counted: MaskRecord) ->
         return f"cells that are missing were counted as data ({what})"
     return (
         f"every cell not below the fill value {fill} was counted as data, also missing ones ({what}); whether "
-        f"there are any was not looked up in {source.size * source.dtype.itemsize / 2**30:.1f} GiB"
+        f"there are any was not looked up in {size_text(source.size * source.dtype.itemsize)}"
     )
 
 

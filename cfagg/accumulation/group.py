@@ -141,6 +141,9 @@ class Group:
     neighbours: tuple[Neighbour, ...] = field(default=(), repr=False)
     read: set[tuple[int, ...]] | None = field(default=None, repr=False)
 
+    def __repr__(self) -> str:
+        return f"<Group {self.path!r} of {self.store}: sums over {', '.join(' x '.join(c) for c in self.sums)}>"
+
     @property
     def path(self) -> str:
         """Path of the group within the store."""

@@ -12,9 +12,10 @@ import numpy as np
 
 from cfagg.accumulation.group import group_path
 from cfagg.accumulation.orders import Plan
+from cfagg.display.sizes import size_text
 from cfagg.zarrs import stamps
 
-__all__ = ["ArrayReport", "Report", "readable_bytes", "report_of"]
+__all__ = ["ArrayReport", "Report", "report_of"]
 
 
 @dataclass(frozen=True)
@@ -107,18 +108,18 @@ class Report:
         head = f"{self.store}: {self.group} {self.action}"
         if self.action == "dry run":
             head = f"{self.store}: {self.group} would hold {len(self.arrays)} arrays"
-        whole = readable_bytes(self.source_bytes)
-        size = f"{readable_bytes(self.bytes)}, {100 * self.share:.1f} % of {self.variable}'s {whole}"
+        whole = size_text(self.source_bytes)
+        size = f"{size_text(self.bytes)}, {100 * self.share:.1f} % of {self.variable}'s {whole}"
         if self.stored is not None:
-            size += f"; {readable_bytes(self.stored)} on disk beside {readable_bytes(self.source_stored)}"
+            size += f"; {size_text(self.stored)} on disk beside {size_text(self.source_stored)}"
         lines = [f"{head}: {size}"] if self.arrays else [head]
         rows = [
             (
                 a.name,
                 "x".join(map(str, a.shape)),
                 "x".join(map(str, a.chunks)),
-                readable_bytes(a.bytes),
-                "" if a.stored is None else readable_bytes(a.stored),
+                size_text(a.bytes),
+                "" if a.stored is None else size_text(a.stored),
                 a.role,
             )
             for a in self.arrays
@@ -130,14 +131,17 @@ class Report:
         verb = "to read" if self.action == "dry run" else "read"
         resumed = f" ({self.resumed:,} of them before)" if self.resumed else ""
         if self.chunks or self.arrays:
-            lines.append(f"  {self.chunks:,} chunks {verb}{resumed}, {readable_bytes(self.scratch)} of scratch space")
+            lines.append(f"  {self.chunks:,} chunks {verb}{resumed}, {size_text(self.scratch)} of scratch space")
         if self.missing:
             lines.append(f"  {self.missing:,} missing values left out, {self.nonfinite:,} of them infinite")
         return "\n".join([*lines, *(f"  note: {n}" for n in self.notes)])
 
+    def __repr__(self) -> str:
+        notes = f", {len(self.notes)} notes" if self.notes else ""
+        return f"<Report of {str(self).partition(chr(10))[0]}; {len(self.arrays)} arrays{notes}>"
+
     def _repr_html_(self) -> str:
         from cfagg.display.facts import facts_html
-        from cfagg.display.sizes import size_text
 
         stored = None if self.stored is None else f"{size_text(self.stored)} beside {size_text(self.source_stored)}"
         facts = (
@@ -150,20 +154,6 @@ class Report:
         )
         arrays = [f"{a.name}: {a.role}, {size_text(a.bytes)}" for a in self.arrays]
         return facts_html("Accumulation", facts, [("arrays", arrays), ("notes", self.notes)])
-
-
-def readable_bytes(count: int) -> str:
-    """Return a number of bytes for people.
-
-    >>> readable_bytes(999), readable_bytes(1_500_000)
-    ('999 B', '1.5 MB')
-    """
-    size = float(count)
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if size < 1000 or unit == "TB":
-            break
-        size /= 1000
-    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
 
 
 def report_of(

@@ -121,3 +121,12 @@ class Finding:
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
         return f"{self.code} {self.severity}: {place}{self.message}"
+
+    def __repr__(self) -> str:
+        return f"<Finding {self}>"
+
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        facts = (("severity", self.severity), ("where", self.where), ("found", self.message))
+        return facts_html(f"Finding {self.code}", facts)

@@ -85,6 +85,18 @@ class Checked:
     tables: Mapping[str, str] = field(default_factory=dict)
     failure: str | None = None
 
+    def __repr__(self) -> str:
+        if self.failure is not None:
+            return f"<Checked {self.source!r}: {self.failure}>"
+        total = Counter(f.severity for f in self.findings)
+        found = ", ".join(counted(total[s], s) for s in ORDER[:2])
+        return f"<Checked {self.source!r} as CF-{self.cf_version}: {found}>"
+
+    def _repr_html_(self) -> str:
+        from cfagg.checking.formats.html import summary
+
+        return summary([self])
+
     @property
     def ok(self) -> bool:
         """Whether it was checked and there is no error."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from cfagg.cli import selecting
+from cfagg.cli.bars import byte_bar
 from cfagg.errors import SelectionError, SourceError
 from cfagg.extras import require
 
@@ -124,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
     if "dims" in given or isinstance(given.get("stride"), dict):
         _resolve(given, args.store, args.variable, args.allow)
     shown = not args.quiet and not args.dry_run and sys.stderr.isatty()
-    with _cluster(args.dask) as client, _progress(shown) as progress:
+    with _cluster(args.dask) as client, byte_bar("accumulate", shown) as progress:
         report = accumulate(
             args.store,
             args.variable,
@@ -217,18 +218,3 @@ def _cluster(address: str | None) -> Iterator[Any]:
         raise SourceError(f"no Dask scheduler answers at {address}: {str(error).splitlines()[0]}") from error
     with client:
         yield client
-
-
-@contextmanager
-def _progress(shown: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Give what `accumulate` calls as it proceeds: a bar on a terminal, else nothing."""
-    if not shown:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
-
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("accumulate", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

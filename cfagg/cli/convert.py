@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+
+from cfagg.cli.bars import byte_bar
 
 __all__ = ["add_parser", "run"]
 
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     from cfagg.conversion.options import DEFAULT_MEMORY
 
     show_bar = not args.quiet and sys.stderr.isatty()
-    with _progress(show_bar) as progress:
+    with byte_bar("convert", show_bar) as progress:
         report = convert(
             args.source,
             target,
@@ -167,18 +167,3 @@ def _chunks(text: str) -> str | dict[str, int]:
         except ValueError:
             raise argparse.ArgumentTypeError(f"{item!r} is not a dimension and its length, like time=12") from None
     return chunks
-
-
-@contextmanager
-def _progress(shown: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Give what `convert` calls as it proceeds: a bar on a terminal, else nothing."""
-    if not shown:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
-
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("convert", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

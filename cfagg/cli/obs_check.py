@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from cfagg.cli import obs_common
+from cfagg.cli.bars import step_bar
 
 __all__ = ["add_parser", "run"]
 
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     """Check one store; findings go to stdout."""
     from cfagg.observations.checking import check_store
 
-    with obs_common.bar("check", not args.quiet and sys.stderr.isatty()) as progress:
+    with step_bar("check", not args.quiet and sys.stderr.isatty()) as progress:
         report = check_store(
             args.store, args.full, options=obs_common.option_pairs(args), allow=args.allow, progress=progress
         )

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["add_store", "bar", "option_pairs", "rows"]
+__all__ = ["add_store", "option_pairs", "rows"]
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
@@ -51,18 +49,3 @@ def rows(text: str) -> int | None:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is neither a positive number nor 'all'")
     return int(text)
-
-
-@contextmanager
-def bar(name: str, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Give what is called with what is done and what there is to do: a bar on a terminal, else nothing."""
-    if not shown:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as drawn:
-        task = drawn.add_task(name, total=None)
-        yield lambda done, total: drawn.update(task, completed=done, total=total)

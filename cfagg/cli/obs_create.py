@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from cfagg.cli import obs_common
+from cfagg.cli.bars import step_bar
 
 __all__ = ["add_parser", "run"]
 
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     from cfagg.observations.creating import create_observations
 
     shown = not args.quiet and not args.dry_run and sys.stderr.isatty()
-    with obs_common.bar("create", shown) as progress:
+    with step_bar("create", shown) as progress:
         report = create_observations(
             args.recipe,
             args.store,

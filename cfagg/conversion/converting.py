@@ -78,6 +78,10 @@ class Report:
             f"({size_text(self.stored)} stored)"
         )
 
+    def __repr__(self) -> str:
+        more = ((len(self.losses), "losses"), (len(self.notes), "notes"))
+        return f"<Report of {self}{''.join(f', {n} {what}' for n, what in more if n)}>"
+
     def _repr_html_(self) -> str:
         from cfagg.display.facts import facts_html
         from cfagg.display.sizes import size_text

@@ -85,6 +85,12 @@ class Report:
         """Return it in values that JSON has."""
         return asdict(self)
 
+    def __repr__(self) -> str:
+        if self.dry_run or not self.parts:
+            return f"<Report of {self}>"
+        what = f"{self.rows:,} rows of {len(self.variables)} variables, {self.first} to {self.last}"
+        return f"<Report of {self.path}: {what}{f', {len(self.notes)} notes' if self.notes else ''}>"
+
     def _repr_html_(self) -> str:
         from cfagg.display.facts import facts_html
 

@@ -49,6 +49,14 @@ class FieldDetails:
     def __len__(self) -> int:
         return len(self.latitudes)
 
+    def __repr__(self) -> str:
+        return f"<FieldDetails of {len(self)} points, {epoch_text(self.date)}>"
+
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        return facts_html("Places and date of a field", [("points", f"{len(self):,}"), ("date", epoch_text(self.date))])
+
     @property
     def dates(self) -> Dates:
         """Dates of the points, all the same, datetime64[s] (points,)."""
@@ -193,6 +201,15 @@ class Fields:
     def __repr__(self) -> str:
         grid = ", ".join(f"{d}: {self._dataset.sizes[d]}" for d in self.dims)
         return f"<Fields: {len(self)} samples of {len(self.variables)} variables on ({grid})>"
+
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        facts: list[tuple[str, object]] = [("samples", f"{len(self):,}")]
+        if len(self):
+            facts.append(("dates", f"{self.dates.min()} to {self.dates.max()}"))
+        facts.append(("grid", ", ".join(f"{d}: {self._dataset.sizes[d]:,}" for d in self.dims)))
+        return facts_html("Fields", facts, [("variables", self.variables)])
 
 
 def _time_of(dataset: xr.Dataset) -> str:

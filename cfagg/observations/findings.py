@@ -67,6 +67,13 @@ class Finding:
         named = ", ".join(f"{r:,}" for r in self.rows) + (", …" if self.count > len(self.rows) else "")
         return f"{text} ({self.count:,} row{'s' if self.count > 1 else ''}: {named})"
 
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        rows = ", ".join(f"{r:,}" for r in self.rows)
+        facts = (("severity", self.severity), ("where", self.where), ("found", self.message), ("rows", rows))
+        return facts_html(f"Finding {self.code}", facts)
+
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
@@ -112,6 +119,9 @@ class CheckReport:
             "ok": self.ok,
             "findings": findings,
         }
+
+    def __repr__(self) -> str:
+        return f"<CheckReport of {str(self).partition(chr(10))[0]}>"
 
     def _repr_html_(self) -> str:
         from cfagg.display.facts import facts_html

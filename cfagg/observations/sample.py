@@ -126,6 +126,18 @@ class Details:
     def __repr__(self) -> str:
         return f"<Details of {len(self)} rows, {len(self.references)} sample(s)>"
 
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        facts: list[tuple[str, object]] = [("rows", f"{len(self):,}"), ("samples", f"{len(self.references):,}")]
+        if len(self):
+            facts += [
+                ("dates", f"{self.dates.min()} to {self.dates.max()}"),
+                ("latitudes", f"{self.latitudes.min():g} to {self.latitudes.max():g}"),
+                ("longitudes", f"{self.longitudes.min():g} to {self.longitudes.max():g}"),
+            ]
+        return facts_html("Places and dates of rows", facts)
+
 
 def seconds_of(places: Floats) -> Epochs:
     """Return the dates of rows in seconds since 1970, int64 (n,), from float32 (n, ≥ 2) day and second of the day."""
@@ -157,6 +169,18 @@ class Header:
         """Return the header of some columns: a slice, a mask, an array of numbers, or one number."""
         chosen = np.arange(len(self.names))[columns]
         return replace(self, names=tuple(self.names[i] for i in np.atleast_1d(chosen).tolist()))
+
+    def __repr__(self) -> str:
+        return f"<Header of {len(self.names)} columns>"
+
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        def about(name: str) -> str:
+            known = self.attributes.get(name, {})
+            return " ".join(filter(None, (name, str(known.get("units", "")), str(known.get("long_name", "")))))
+
+        return facts_html("Columns of a sample", (), [("columns", [about(name) for name in self.names])])
 
 
 class Sample(np.ndarray[Any, np.dtype[np.float32]]):

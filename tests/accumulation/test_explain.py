@@ -7,9 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from cfagg.accumulation.explain import explain, readable_bytes
+from cfagg.accumulation.explain import explain
 from cfagg.accumulation.request import Request
 from cfagg.accumulation.runs import Runs
+from cfagg.display.sizes import size_text
 from cfagg.errors import SelectionError
 from tests.accumulation.test_sums import write
 
@@ -83,7 +84,7 @@ def test_the_table_and_the_json_say_the_same(group):
     assert (told["bytes"], told["elements"], told["chunks"]) == (found.bytes, found.elements, found.chunks)
     lines = str(found).splitlines()
     assert lines[0] == "mean of tas"
-    assert lines[-2].split() == ["all", str(found.chunks), f"{found.elements:,}", *readable_bytes(found.bytes).split()]
+    assert lines[-2].split() == ["all", str(found.chunks), f"{found.elements:,}", *size_text(found.bytes).split()]
     assert len({len(line) for line in lines[1:]}) == 1
 
 

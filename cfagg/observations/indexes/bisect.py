@@ -68,6 +68,9 @@ class BisectIndex:
         elif rows:
             raise ConventionError(f"{table.where} has no entries for {rows:,} rows; build the index again")
 
+    def __repr__(self) -> str:
+        return f"<BisectIndex {self._table.where}: {self.entries:,} dates of {self.rows:,} rows>"
+
     def _forget(self) -> None:
         """Begin with nothing kept."""
         self._kept: dict[int, _Block] = {}

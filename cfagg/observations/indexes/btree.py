@@ -77,6 +77,9 @@ class BTreeIndex:
     def __getstate__(self) -> dict[str, object]:
         return self.__dict__ | {"_pages": {}}
 
+    def __repr__(self) -> str:
+        return f"<BTreeIndex {self._table.where}: {self.rows:,} rows>"
+
     @property
     def entries(self) -> int:
         """Number of entries, which is counted leaf by leaf when it is first asked for."""

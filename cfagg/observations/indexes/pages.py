@@ -72,6 +72,9 @@ class PagesIndex:
         self.last: int | None = self._found["last"]
         self._load()
 
+    def __repr__(self) -> str:
+        return f"<PagesIndex of {self._where}: {self.entries:,} dates of {self.rows:,} rows>"
+
     def _load(self) -> None:
         """Read the directory."""
         self._kept: dict[int, _Page] = {}

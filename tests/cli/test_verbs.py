@@ -1,6 +1,7 @@
-"""`--json` of every verb: one strict document on stdout, and nothing else there."""
+"""What every verb prints: with `--json` one strict document on stdout and nothing else there, sizes in one unit."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,26 @@ def test_json_of_a_verb_is_strict_and_an_object_names_its_form(
     else:
         assert found["form"].startswith("cfagg ")
         assert isinstance(found["form_version"], int)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_sizes_are_in_powers_of_1024_everywhere(
+    verb: str, places: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([a.format(**places) for a in VERBS[verb]]) == 0
+    said = "".join(capsys.readouterr())
+    assert re.findall(r"[\d.,]+ ?(?:B|[kKMGT]B)\b", said) == []
+    assert verb not in ("convert", "accumulate", "mean --explain") or re.search(r"\d (bytes|KiB|MiB)\b", said)
+
+
+def test_a_bar_counts_bytes_in_the_same_unit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes stderr for a terminal
+    monkeypatch.setenv("COLUMNS", "100")
+    from cfagg.cli.bars import byte_bar
+
+    with byte_bar("convert", True) as progress:
+        assert progress is not None
+        progress(3 << 20, 5 << 20)
+    assert "3.0 MiB of 5.0 MiB" in capsys.readouterr().err

@@ -1,0 +1,181 @@
+"""Everything that a public function gives out: an HTML form for notebooks, safe and whole, and a short text form."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+import cfagg
+from cfagg.accumulation.report import Report as Accumulation
+from cfagg.checking.report import Checked
+from cfagg.demo import sample
+from cfagg.model import Grid, Layout, Partitions
+from cfagg.observations.fields import Fields
+from cfagg.observations.findings import CheckReport, Finding
+from tests.display.test_html import ELEMENTS, EVIL, Elements
+
+#: A repr has at most so many lines, of at most so many characters in all.
+LINES, LENGTH = 10, 800
+
+#: What is reached through public attributes, is no result of its own, and shows itself by its repr.
+INNER = {
+    "ArrayReport", "BTreeIndex", "BisectIndex", "Columns", "Explanations", "Group", "Labels", "LazyArray", "Loss",
+    "ObservationStore", "PagesIndex", "Plan", "SampleDates", "Source", "Step", "Window", "ZarrArray",
+}  # fmt: skip
+
+
+def grid(folder: Path) -> str:
+    """Write a small store with what dates, weights and places need; return its path."""
+    path = folder / "small.zarr"
+    root = zarr.open_group(str(path), mode="w")
+    root.create_array(
+        "tas", data=np.arange(80, dtype="f4").reshape(20, 4), chunks=(5, 4), dimension_names=("time", "x")
+    )
+    time = root.create_array("time", data=np.arange(20.0), chunks=(20,), dimension_names=("time",))
+    time.attrs["units"] = "days since 2000-01-25"
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Call every public function, and what their results offer; return what they give."""
+    folder = tmp_path_factory.mktemp("results")
+    made: dict[str, Any] = {}
+    store = grid(folder)
+    recipe = {
+        "dates": {"start": 2004, "end": 2005, "frequency": "1d"},
+        "input": {"netcdf": {"path": str(sample("storms.nc"))}},
+        "output": {"layout": "tabular"},
+    }
+    made["convert"] = cfagg.convert(sample("figure1.nca"), folder / "figure1.zarr")
+    made["accumulate"] = cfagg.accumulate(store, "tas")
+    made["create_observations"] = cfagg.create_observations(recipe, folder / "storms.zarr")
+    made["open_aggregation"] = opened = cfagg.open_aggregation(sample("sst.nca"), "surface_temperature")
+    made["Aggregation"], made["Grid"], made["Partitions"] = opened, opened.grid, opened.partitions
+    made["Layout"] = opened.partitions.layouts[0]
+    made["show"] = cfagg.show(sample("sst.nca"), rows=1)
+    made["check"] = checked = cfagg.check(sample("sst.nca"))
+    made["check, one source"], made["check, one finding"] = checked[0], checked.findings[0]
+    made["open_accumulated"] = sums = cfagg.open_accumulated(store, "tas")
+    made["groupby"] = sums.groupby("time.month")
+    made["explanation"] = sums.mean("time", explain=True)
+    read = cfagg.read(store)["tas"]
+    made["read"] = cfagg.read(sample("sst.nca"))
+    made["accessor"], made["accessor, groups"] = read.cfagg, read.cfagg.groupby("time.month")
+    made["accessor, explanation"] = read.cfagg.mean("time", explain=True)
+    made["accessor, no accumulation"] = cfagg.read(sample("sst.nca"))["surface_temperature"].cfagg.mean(explain=True)
+    made["open_observations"] = ds = cfagg.open_observations(folder / "storms.zarr", 2005, 2005, "(-3,+3]", "6h")
+    made["sample"], made["several samples"], made["part of a sample"] = ds[958], ds[950:960], ds[958] + 1
+    made["details"], made["header"], made["subset"] = ds.details(958), ds[958].header, ds.subset(select=["wind"])
+    made["join_observations"] = joined = cfagg.join_observations({"a": ds, "b": ds})
+    made["joined sample"] = joined[958]
+    times = np.array(["2020-01-01", "2020-01-02"], "datetime64[ns]")
+    cells = xr.Dataset({"t": (("time", "lat"), [[1.0, 2.0], [3.0, 4.0]])}, {"time": times, "lat": [1.0, 2.0]})
+    made["fields"] = Fields(cells.assign_coords(lon=5.0))
+    made["details of fields"] = made["fields"].details(0)
+    from cfagg.observations.checking import check_store
+
+    made["obs check"] = check_store(folder / "storms.zarr")
+    return made
+
+
+def reached(results: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield results, and of each class what stands in its public attributes."""
+    seen: set[type] = set()
+    for name, result in results.items():
+        yield name, result
+        if type(result) in seen:
+            continue
+        seen.add(type(result))
+        for attribute in (a for a in dir(result) if not a.startswith("_")):
+            try:
+                value = getattr(result, attribute)
+            except cfagg.CfaggError:
+                continue
+            if isinstance(value, tuple | list) and value:
+                value = value[0]
+            if type(value).__module__.startswith("cfagg"):
+                yield f"{name}.{attribute}", value
+
+
+def test_every_public_name_is_tried(results):
+    others = {"__version__", "CfaggError"}
+    assert set(cfagg.__all__) - others - set(results) == set()
+
+
+def test_every_result_has_an_html_form_that_is_whole(results):
+    lacking = []
+    for name, result in reached(results):
+        if type(result).__name__ in INNER:
+            continue
+        form = getattr(result, "_repr_html_", lambda: None)()
+        if form is None:
+            lacking.append(f"{name}: {type(result).__name__}")
+            continue
+        if isinstance(result, xr.Dataset):  # drawn by xarray
+            continue
+        found = Elements(form)
+        assert not found.open, name
+        assert "<script" not in form, name
+    assert lacking == []
+
+
+def test_every_result_has_a_short_text_form_of_its_own(results):
+    long = {}
+    for name, result in reached(results):
+        text = repr(result)
+        if (
+            name not in ("show", "read")
+            and not isinstance(result, np.ndarray)
+            and (text.count("\n") >= LINES or len(text) > LENGTH)
+        ):
+            long[name] = text[:80]
+        assert " object at 0x" not in text, name
+    assert long == {}
+
+
+def hostile(text: Sequence[str]) -> Sequence[Any]:
+    """Return results that carry a name from outside in every place that has one."""
+    name = text[0]
+    layout = Layout((name,), units=name)
+    partitions = Partitions.build(1, file=0, address=0, files=[name], addresses=[name], layouts=[layout])
+    cells = xr.Dataset({name: (("time", "x"), [[1.0]])}, {"time": np.array(["2020-01-01"], "M8[ns]")})
+    finding = cfagg.check(xr.Dataset({"a": ((), 1.0, {"units": name, "standard_name": name})})).findings[0]
+    from cfagg.accessor import How
+    from cfagg.accumulation.explain import Explanation, Step
+    from cfagg.observations.sample import Header
+
+    step = Step(name, name, (name,), 1, 1, 1)
+    return [
+        partitions,
+        layout,
+        Grid([[0, 1]]),
+        Fields(cells),
+        Header((name,), {name: {"units": name}}),
+        finding,
+        Checked(name, "1.8", (finding,)),
+        Explanation(name, name, (step,), step),
+        How(accumulated=False, reason=name),
+        Accumulation(name, name, name, name, (), 1, 1, 1, 1, notes=(name,)),
+        CheckReport(name, 1, 1, True, (name,), (Finding("OBS001", name, name),)),
+    ]
+
+
+@pytest.mark.parametrize("number", range(11))
+def test_names_from_outside_are_escaped(number):
+    form = hostile([EVIL])[number]._repr_html_()
+    found = Elements(form)
+    assert "<script" not in form
+    assert found.names <= ELEMENTS | {"ul", "li", "p", "section", "header", "h2", "h3", "a", "b", "code", "footer"}
+    assert not found.open
+
+
+def test_reports_of_many_arrays_and_notes_stay_short():
+    report = cfagg.conversion.Report(
+        "out.zarr", tuple(f"v{i}" for i in range(1000)), 1, 1, 1, notes=tuple(map(str, range(1000)))
+    )
+    assert repr(report) == "<Report of out.zarr: 1000 variables, 1 bytes in 1 chunks (1 bytes stored), 1000 notes>"
