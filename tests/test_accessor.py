@@ -15,6 +15,7 @@ from hypothesis import given, settings
 import cfagg.accessor
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.errors import NotAccumulatedError, SelectionError, StaleAccumulationWarning, StaleError
+from tests.effort import examples
 
 FROM = "from the accumulation"
 STATISTICS = ("mean", "sum", "count", "min", "max", "std", "var")
@@ -78,7 +79,7 @@ def test_answers_are_those_of_xarray_and_come_from_the_accumulation(store, dask,
 SLICES = st.tuples(*(st.one_of(st.slices(n), st.integers(0, n - 1)) for n in (50, 6, 8)))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     dask=st.booleans(),
     key=SLICES,

@@ -28,6 +28,7 @@ from cfagg.execute import Reader, plain_reader
 from cfagg.readers import counters, find
 from cfagg.source import open_source
 from tests import nca_files, strategies
+from tests.effort import examples
 
 
 def open_reader(path, name="tas", **options):
@@ -273,7 +274,7 @@ def write_case(folder, dims, edges, stored, seed):
 
 
 @given(aggregations())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_any_aggregation_and_any_selection_equal_numpy(case):
     dims, edges, stored, selection, seed = case
     with tempfile.TemporaryDirectory() as folder:
@@ -290,7 +291,7 @@ def test_any_aggregation_and_any_selection_equal_numpy(case):
     st.sampled_from([None, (0.5, 3.0)]),
     st.booleans(),
 )
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_chunks_conformed_one_by_one_as_they_are_decoded_equal_numpy(order, flipped, selection, packing, big):
     dims = ["time", "lat", "lon"]
     stored = values(10, 6, 8).astype(">i2" if big else "<i2")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,16 +34,25 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def imports(path: Path) -> list[tuple[int, str]]:
-    """Return line and full name of every import, inside functions too."""
-    found = []
+@cache
+def facts(path: Path) -> tuple[list[tuple[int, str]], list[tuple[int, str, list[object]]]]:
+    """Return every import, by line and full name, and every call, by line, name of what is called and constants."""
+    found, calls = [], []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = "." * node.level + (node.module or "")
             found += [(node.lineno, f"{base}.{alias.name}" if base == "cfagg" else base) for alias in node.names]
-    return found
+        elif isinstance(node, ast.Call):
+            called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            calls.append((node.lineno, called, [a.value for a in node.args if isinstance(a, ast.Constant)]))
+    return found, calls
+
+
+def imports(path: Path) -> list[tuple[int, str]]:
+    """Return line and full name of every import, inside functions too."""
+    return facts(path)[0]
 
 
 def within(module: str, packages: set[str]) -> bool:
@@ -73,9 +83,7 @@ def test_conventions_open_no_file() -> None:
         if not name_of(path).startswith("conventions/"):
             continue
         wrong += [f"{name_of(path)}:{line} imports {m}" for line, m in imports(path) if within(m, OPENERS)]
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open":
-                wrong.append(f"{name_of(path)}:{node.lineno} opens a file")
+        wrong += [f"{name_of(path)}:{line} opens a file" for line, called, _ in facts(path)[1] if called == "open"]
     assert not wrong, "\n".join(wrong)
 
 
@@ -104,9 +112,5 @@ def test_file_content_is_never_evaluated() -> None:
     wrong = []
     for path in SOURCES:
         wrong += [f"{name_of(path)}:{line} imports {m}" for line, m in imports(path) if within(m, formats)]
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call):
-                called = getattr(node.func, "id", getattr(node.func, "attr", ""))
-                if called in banned:
-                    wrong.append(f"{name_of(path)}:{node.lineno} calls {called}")
+        wrong += [f"{name_of(path)}:{line} calls {called}" for line, called, _ in facts(path)[1] if called in banned]
     assert not wrong, "\n".join(wrong)

@@ -15,8 +15,9 @@ from cfagg.kernels import projection  # the kernels are used only where Numba is
 from cfagg.model import Grid, Regular
 from cfagg.plan import Plan, plan
 from tests import oracles, strategies
+from tests.effort import examples
 
-MANY = settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(params=["numpy", "kernels"])

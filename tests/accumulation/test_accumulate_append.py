@@ -18,6 +18,7 @@ from cfagg.accumulation.arrays import read_whole
 from cfagg.accumulation.group import open_group
 from cfagg.errors import ConventionError, NotAccumulatedError, SelectionError, StaleError
 from tests.accumulation import comparing, reference
+from tests.effort import examples
 
 DIMS = ("time", "lat", "lon")
 COMBINATIONS = [("time",), ("lat",), ("lon",), ("lat", "lon"), ("time", "lat"), ("time", "lat", "lon")]
@@ -58,7 +59,7 @@ def histories(draw):
 
 
 @given(histories())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_appending_step_by_step_equals_building_the_whole(history):
     raw, shape, axis, steps, chunks, stride, combinations, weight_dims, full, form = history
     source = {

@@ -20,6 +20,7 @@ from cfagg.accumulation.labels import Labels
 from cfagg.errors import NotAccumulatedError, SelectionError, SourceError, StaleError
 from tests.accumulation.fields import DIMS, assert_same, dataset, stored
 from tests.accumulation.reference import write_source
+from tests.effort import examples
 from tests.strategies import slices
 
 STATISTICS = ("sum", "mean", "count", "min", "max", "std", "var")
@@ -96,7 +97,7 @@ def test_any_calendar_groups(other, key):
     assert_same_groups(*other, "mean", key, ["time", "lon"], {"time": "2001"})
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_selection_is_that_of_xarray(plain, data):
     acc, array = plain

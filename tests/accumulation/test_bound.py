@@ -19,6 +19,7 @@ from cfagg.accumulation import outliers
 from cfagg.accumulation.accumulated import Accumulated, open_accumulated
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.proof import TOLERANCE
+from tests.effort import examples
 
 DIMS = ("time", "lat", "lon")
 
@@ -111,7 +112,7 @@ def arrays(draw: st.DrawFn) -> tuple[np.ndarray, tuple[int, ...]]:
 
 
 @settings(
-    max_examples=60,
+    max_examples=examples(60),
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking would take minutes

@@ -17,6 +17,7 @@ from cfagg.accumulation.split import fold, split
 from cfagg.kernels.cumulative_mask import Mask
 from cfagg.model import Regular
 from tests import strategies as s
+from tests.effort import examples
 from tests.oracles import fold_memberships
 
 #: Every combination of segments at once; axis by axis, each segment by a call; axis by axis, all segments by one call.
@@ -65,7 +66,7 @@ def forced(monkeypatch, request):
 
 @ways
 @pytest.mark.usefixtures("forced")
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(terms(), st.sampled_from(["i8", "f8", "f4"]))
 def test_stored_sums_are_added_with_their_signs(way, made, dtype):
     shape, term, matrices = made
@@ -77,7 +78,7 @@ def test_stored_sums_are_added_with_their_signs(way, made, dtype):
 
 @ways
 @pytest.mark.usefixtures("forced")
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(terms(), st.booleans(), st.sampled_from(["i2", "f4"]), st.booleans())
 def test_cells_are_added_where_they_are_valid(way, made, weighted, dtype, masked):
     shape, term, matrices = made

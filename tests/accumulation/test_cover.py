@@ -11,9 +11,10 @@ from cfagg.accumulation.request import Request
 from cfagg.accumulation.runs import Runs
 from tests import strategies as s
 from tests.accumulation.test_sums import write
+from tests.effort import examples
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data(), s.edges())
 def test_chunks_and_what_is_left_cover_each_cell_as_often_as_the_ranges(data, edges):
     runs = data.draw(s.runs(int(edges[-1])))

@@ -18,6 +18,7 @@ from cfagg.errors import FragmentReadError, SelectionError
 from tests import strategies as s
 from tests.accumulation.reference import valid_cells
 from tests.accumulation.test_sums import accumulations, write
+from tests.effort import examples
 from tests.oracles import requested_cells
 
 
@@ -40,7 +41,7 @@ def draw_statistics(data, dims):
     return data.draw(st.lists(one, max_size=3, unique=True))
 
 
-@settings(max_examples=24)
+@settings(max_examples=examples(24))
 @given(st.data(), accumulations())
 def test_extremes_are_those_of_the_whole_array(data, made):
     raw, dims, chunks, combinations, rules, options, compressors = made

@@ -32,6 +32,7 @@ from cfagg.errors import (
 from cfagg.zarrs.chunks import read_chunk
 from cfagg.zarrs.metadata import open_array
 from tests.accumulation.generated import DIMS, boxes, generate, write_array
+from tests.effort import examples
 
 CHUNKS = (4, 6, 5)
 
@@ -364,7 +365,7 @@ JSON = st.sampled_from(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.data())
 def test_whatever_stands_in_the_metadata_is_read_or_refused_with_an_error_of_ours(tmp_path_factory, data):
     store = tmp_path_factory.mktemp("fuzz") / "s.zarr"

@@ -21,6 +21,7 @@ from cfagg.accumulation.group import command, group_path, open_group
 from cfagg.accumulation.integrity import sealed
 from cfagg.errors import CfaggError, ConventionError, FragmentReadError, NotAccumulatedError, SourceError, StaleError
 from tests.accumulation.reference import seal, seal_attributes, valid_cells, write_group, write_source
+from tests.effort import examples
 
 DIMS = ("time", "lat", "lon")
 CHUNKS = (4, 3, 5)
@@ -314,7 +315,7 @@ KEYS = ["version", "source", "packing", "mask", "weights", "sums", "stride", "ex
         "stamps", "boundaries", "created_by"]  # fmt: skip
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.dictionaries(st.sampled_from(KEYS), values, min_size=1, max_size=2))
 def test_any_attributes_open_or_raise_an_error_of_cfagg(built, changes):
     path = folder(built, "zarr.json")

@@ -12,6 +12,7 @@ from cfagg.accumulation.parts import Pick, locate
 from cfagg.accumulation.split import fold
 from cfagg.model import Regular
 from tests import strategies as s
+from tests.effort import examples
 
 
 @st.composite
@@ -44,7 +45,7 @@ def cells(values, term):
         yield index, values[np.ix_(*(m[i] for m, i in zip(along, index, strict=True)))]
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(terms(), st.sampled_from(["minimum", "maximum"]))
 def test_extremes_of_groups(made, name):
     values, term = made
@@ -57,7 +58,7 @@ def test_extremes_of_groups(made, name):
         assert found[index] == ufunc.reduce(inside, axis=None)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(terms())
 def test_moments_of_groups(made):
     values, term = made
@@ -70,7 +71,7 @@ def test_moments_of_groups(made):
         assert [f[index] for f in found] == pytest.approx(wanted, abs=1e-12)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(terms())
 def test_boxes_of_segments_are_all_products(made):
     values, term = made

@@ -17,6 +17,7 @@ from tests import strategies as s
 from tests.accumulation.reference import valid_cells
 from tests.accumulation.test_extremes import draw_statistics, long
 from tests.accumulation.test_sums import accumulations, write
+from tests.effort import examples
 from tests.oracles import requested_cells
 
 
@@ -37,7 +38,7 @@ def expected(raw, dims, rules, options, request):
     return out.reshape(3, *request.shape)
 
 
-@settings(max_examples=24)
+@settings(max_examples=examples(24))
 @given(st.data(), accumulations())
 def test_moments_are_those_of_the_whole_array(data, made):
     raw, dims, chunks, combinations, rules, options, compressors = made

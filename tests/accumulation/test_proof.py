@@ -22,6 +22,7 @@ import cfagg
 from cfagg.accumulation import freshness
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.errors import CfaggError, ConventionError, FragmentReadError, OptionError, StaleError, UnsupportedError
+from tests.effort import examples
 
 SHAPE, CHUNKS = (18, 8, 10), {"time": 4, "lat": 4, "lon": 5}
 SMALL = (14, 6, 7)
@@ -339,7 +340,7 @@ def ranges(length):
     return st.tuples(st.integers(0, length - 1), st.integers(1, length)).map(lambda r: slice(r[0], r[0] + r[1]))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     box=st.tuples(ranges(14), ranges(6), ranges(7)),
     held=st.tuples(st.integers(0, 6), st.integers(0, 2), st.integers(0, 2)),

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 import cfagg
 from cfagg.accumulation.provenance import Decoding, UntracedError, trace
 from tests.accumulation.reference import write_source
+from tests.effort import examples
 
 RAW = np.arange(24 * 6 * 8).reshape(24, 6, 8).astype("i2")
 ATTRIBUTES = {"scale_factor": 0.5, "add_offset": 2.0, "_FillValue": 5, "units": "K"}
@@ -76,7 +77,7 @@ KEYS = st.tuples(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(opener=st.sampled_from(sorted(OPENERS)), first=KEYS, second=st.slices(3))
 def test_selections_are_traced_truly_or_not_at_all(store, opener, first, second):
     def select(array):

@@ -26,6 +26,7 @@ from cfagg.accumulation.sums import counts, plan_sums, raw_sums, sums, sums_and_
 from cfagg.errors import FragmentReadError, SelectionError
 from tests import strategies as s
 from tests.accumulation.reference import seal, valid_cells, write_group, write_source
+from tests.effort import examples
 from tests.oracles import requested_sums
 
 DIMS = ("time", "level", "latitude", "longitude")
@@ -93,7 +94,7 @@ def expected(raw, dims, rules, options, request):
     return *found, float(np.abs(real * weights).sum()) or 1.0
 
 
-@settings(max_examples=70)
+@settings(max_examples=examples(70))
 @given(st.data(), accumulations())
 def test_sums_weights_and_counts_are_those_of_the_whole_array(data, made):
     raw, dims, chunks, combinations, rules, options, compressors = made
@@ -113,7 +114,7 @@ def test_sums_weights_and_counts_are_those_of_the_whole_array(data, made):
                 np.testing.assert_allclose(both, alone, rtol=1e-12, atol=1e-12 * max(most, raw.size) * many)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.data(), accumulations(dtypes=("i1", "u2", "i4", "i8", "u8")))
 def test_sums_of_integers_are_exact(data, made):
     raw, dims, chunks, combinations, rules, options, compressors = made
@@ -268,7 +269,7 @@ def test_pairs_of_numbers_keep_digits_that_one_number_loses(tmp_path):
     assert plain == pytest.approx(wanted / 3, rel=1e-13)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(st.data(), accumulations())
 def test_weights_too_large_to_be_held_are_read_by_boxes(data, made):
     raw, dims, chunks, combinations, rules, options, compressors = made

@@ -6,8 +6,11 @@ import pytest
 
 from tests.benchmarks.run import NAMES
 
+#: Benchmarks whose small size is done within a second or two; the others run in `make soak`.
+QUICK = {"bench_calendars", "bench_cumulative", "bench_gather", "bench_read", "bench_zarr_chunks"}
 
-@pytest.mark.parametrize("name", NAMES)
+
+@pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.soak) for n in NAMES])
 def test_benchmark_runs_small_and_returns_rows(name):
     rows = importlib.import_module(f"tests.benchmarks.{name}").rows(True)
     assert rows

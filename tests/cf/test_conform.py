@@ -11,6 +11,7 @@ from cfagg.cf.header import Header
 from cfagg.errors import CalendarError, CfaggError, ConformError, FragmentMismatchError, UnitsError, UnsupportedError
 from cfagg.model import Aggregation, Grid, Layout, Partitions
 from tests import oracles, strategies
+from tests.effort import examples
 
 WHERE = "file frag.nc, variable tas, partition (0, 1)"
 
@@ -44,7 +45,7 @@ def run(block, aggregation=None, layout=None, dims=None, **attributes):
     return out
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(strategies.sub_arrays())
 def test_any_packing_fill_unit_flip_and_order_gives_what_the_steps_one_by_one_give(case):
     dtype, attributes, fill = case["master"]

@@ -20,6 +20,7 @@ from cfagg.cf.datetimes import (
 )
 from cfagg.errors import CalendarError
 from tests.cf import udunits
+from tests.effort import examples
 
 CALENDARS = ["standard", "julian", "proleptic_gregorian", "noleap", "all_leap", "360_day"]
 
@@ -34,7 +35,7 @@ def dates(draw: st.DrawFn, calendar: str) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("calendar", CALENDARS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_days_are_counted_as_by_cftime(calendar: str, data: st.DataObject) -> None:
     date, other = data.draw(dates(calendar)), data.draw(dates(calendar))
@@ -89,7 +90,7 @@ def test_a_zone_is_minutes_ahead(zone: str, minutes: int | None) -> None:
     assert found.offset == minutes
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.text("0123456789-+:.TZ ab", max_size=40))
 def test_any_text_is_taken_apart_or_refused(text: str) -> None:
     found = parse_datetime(text)

@@ -14,6 +14,7 @@ from cfagg.cf.gather_numpy import gather_numpy
 from cfagg.cf.gather_rule import GatherRule
 from cfagg.errors import ConformError, UnsupportedError
 from tests import oracles, strategies
+from tests.effort import examples
 
 TYPES = st.sampled_from(strategies.REAL_TYPES)
 
@@ -25,7 +26,7 @@ def same(a, b):
     )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.data(), TYPES, TYPES)
 def test_values_and_bad_elements_are_those_of_exact_arithmetic(data, source, target):
     shape = data.draw(st.lists(st.integers(0, 6), max_size=4).map(tuple))

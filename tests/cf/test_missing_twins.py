@@ -20,6 +20,7 @@ from cfagg.conversion.packing import decoded
 from cfagg.kernels.cumulative_mask import Mask
 from cfagg.observations.sources.stored import numbers_of
 from tests import oracles
+from tests.effort import examples
 
 TYPES = ("i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8")
 PACKINGS = [(0.01, 273.15), (0.1, 0.0), (-0.5, 1.0), (1.0, 0.0), (0.01, -1000.0), (2.0, 3.0), (1e-4, -3.0)]
@@ -79,7 +80,7 @@ def the_one_answer(values, attributes, *, netcdf=True):
     return missing, missing.mask(values.view(meant))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(stored_variables())
 def test_the_one_answer_is_that_of_the_conventions(given):
     values, attributes = given
@@ -87,7 +88,7 @@ def test_the_one_answer_is_that_of_the_conventions(given):
     assert the_one_answer(values, attributes)[1].tolist() == expected.tolist()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(stored_variables())
 @pytest.mark.filterwarnings("ignore:.*narrower bounds hold")
 def test_conforming_and_observations_mask_what_is_missing(given):
@@ -103,7 +104,7 @@ def test_conforming_and_observations_mask_what_is_missing(given):
     assert (np.isnan(read) if read.dtype.kind == "f" else np.zeros(len(read), bool)).tolist() == expected.tolist()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(stored_variables())
 def test_the_checker_masks_what_is_missing(given):
     values, attributes = given
@@ -117,7 +118,7 @@ def test_the_checker_masks_what_is_missing(given):
     assert (~found.valid).tolist() == expected.tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(stored_variables())
 @pytest.mark.filterwarnings("ignore:.*narrower bounds hold")
 def test_accumulations_mask_what_is_missing_in_zarr(given):
@@ -131,7 +132,7 @@ def test_accumulations_mask_what_is_missing_in_zarr(given):
     assert (~mask.valid(values.view(meaning.dtype))).tolist() == expected.tolist()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(stored_variables())
 def test_decoding_while_converting_keeps_what_is_missing(given):
     values, attributes = given
@@ -147,7 +148,7 @@ def test_decoding_while_converting_keeps_what_is_missing(given):
     assert again.tolist() == expected.tolist()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(stored_variables())
 def test_the_netcdf_library_for_python_masks_the_same_where_it_follows_the_text(given):
     """It has no unpacked bounds, takes `valid_range` alone beside `valid_min`, and leaves NaN.

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.checking.cell_methods import METHODS, Entry, Interval, parse
+from tests.effort import examples
 
 WORDS = st.from_regex(r"[a-z][a-z_]{0,8}", fullmatch=True).filter(
     lambda w: w not in ("where", "over", "within", "days", "years", "anomaly_wrt")
@@ -48,7 +49,7 @@ def written(entry: Entry) -> str:
     return " ".join(words)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(entries(), min_size=1, max_size=4))
 def test_what_is_written_by_the_grammar_is_read_as_it_was_meant(said: list[Entry]) -> None:
     parsed = parse(" ".join(written(e) for e in said))
@@ -57,7 +58,7 @@ def test_what_is_written_by_the_grammar_is_read_as_it_was_meant(said: list[Entry
     assert not parsed.comment_problems
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.text("ab:() where over interval comment days 1", max_size=120))
 def test_any_text_is_read_to_its_end(text: str) -> None:
     parsed = parse(text)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cfagg.checking.config import KEYS, Finder, Reader, Settings, load
 from cfagg.errors import SourceError
+from tests.effort import examples
 
 WHOLE = """
 [tool.other]
@@ -173,7 +174,7 @@ values = st.recursive(
 )
 
 
-@tried(max_examples=100)
+@tried(max_examples=examples(100))
 @given(section=values | st.dictionaries(st.sampled_from(KEYS), values, max_size=4))
 def test_whatever_stands_in_the_section_is_read_or_refused_by_name(section):
     try:

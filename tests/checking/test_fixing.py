@@ -23,6 +23,7 @@ from cfagg.errors import SourceError, TargetError, TargetExistsError, Unsupporte
 from tests.checking.sources.seen import seen
 from tests.checking.sources.test_zarr import nczarr
 from tests.checking.writing import write_cdl
+from tests.effort import examples
 
 CDL = """netcdf a {
 dimensions: time = 3 ;
@@ -230,7 +231,7 @@ def test_what_cannot_be_written_says_so(tmp_path: Path) -> None:
         fix(path, output=tmp_path / "absent" / "b.nc")
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(

@@ -16,13 +16,14 @@ from cfagg.checking.options import Options
 from cfagg.checking.sources.cdl import parse_cdl
 from tests.checking.corpus import CLEAN
 from tests.checking.mutations import ATTRIBUTES, mutate
+from tests.effort import examples
 
 
 def crashes(result: Result) -> list[str]:
     return [str(f) for f in result.findings if f.code == "INT001"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.sampled_from(sorted(CLEAN)), st.integers(0, 2**32), st.integers(1, 12), st.booleans())
 def test_no_rule_crashes_on_strange_metadata(key: str, seed: int, changes: int, data: bool) -> None:
     with parse_cdl(CLEAN[key]) as dataset:
@@ -30,7 +31,7 @@ def test_no_rule_crashes_on_strange_metadata(key: str, seed: int, changes: int, 
         assert crashes(run(dataset, Options(data=data))) == []
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(
     st.sampled_from(ATTRIBUTES),
     st.one_of(st.text(max_size=60), st.binary(max_size=20), st.lists(st.text(max_size=8), max_size=4).map(tuple)),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cfagg.checking import units
 from cfagg.checking.udunits import meaning
+from tests.effort import examples
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_a_unit_prints_nothing() -> None:
     assert (done.stdout, done.stderr) == (b"", b"")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.lists(
         st.sampled_from(

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.checking.wkt import problems
+from tests.effort import examples
 
 ELLIPSOID = 'ELLIPSOID["WGS 84",6378137,298.257223563,LENGTHUNIT["metre",1]]'
 ENSEMBLE = (
@@ -91,7 +92,7 @@ def test_what_is_wrong_is_told(text: str, found: str) -> None:
     assert found in problem
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.sampled_from(sorted(GOOD.values())), st.data())
 def test_no_text_is_whole_without_one_of_its_brackets(text: str, data: st.DataObject) -> None:
     outside = [i for i, ch in enumerate(text) if ch in "[]()" and text[:i].count('"') % 2 == 0]
@@ -99,7 +100,7 @@ def test_no_text_is_whole_without_one_of_its_brackets(text: str, data: st.DataOb
     assert problems(text[:at] + text[at + 1 :])
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.text(alphabet='GEOGCSDATUM["],0.1e+- \n()', max_size=200))
 def test_any_text_is_judged(text: str) -> None:
     assert len(problems(text)) <= 1

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cfagg.cli import selecting
 from cfagg.display.kinds import kinds
 from cfagg.errors import SelectionError
+from tests.effort import examples
 
 
 def array(lat=None, lon=None, time=None):
@@ -133,7 +134,7 @@ def test_dates_of_other_calendars_are_selected_by_parts():
         chosen("time=2000-02-31", of)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     first=st.integers(-720, 720), width=st.integers(0, 400), step=st.sampled_from([7.5, 30, 45]),
     start=st.sampled_from([0.0, -180.0, 3.75]),

@@ -15,6 +15,7 @@ from cfagg.conventions.accumulation_schema import schema
 from cfagg.errors import ConventionError, LimitError, NotAccumulatedError
 from cfagg.model import Grid, Regular
 from tests.conventions.accumulations import AREA, DIMS, GROUP, TIME, groups
+from tests.effort import examples
 from tests.strategies import edges
 
 
@@ -106,7 +107,7 @@ def test_empty_objects_are_not_written_out_for_arrays_of_many_dimensions():
     assert accumulation.parse_group(written, dims) == names
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(groups())
 def test_what_is_written_for_a_group_is_read_back(case):
     dims, names = case
@@ -119,7 +120,7 @@ def test_what_is_written_for_a_group_is_read_back(case):
             assert find_array(written, reversed(key), kind) == array
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.data())
 def test_what_is_written_for_an_array_is_read_back(data):
     dims = data.draw(st.lists(st.text(min_size=1), unique=True, max_size=5))
@@ -179,7 +180,7 @@ def positions_one_by_one(edges_, length, stride):
     return [min(int(edges_[min((k + 1) * stride, n)]), length) for k in range(-(-n // stride))]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(edges(), st.integers(1, 12), st.data())
 def test_sums_end_at_every_stride_th_edge_and_at_the_end(edges_, stride, data):
     overhang = data.draw(st.integers(0, int(np.diff(edges_)[-1]) - 1)) if len(edges_) > 1 else 0
@@ -191,7 +192,7 @@ def test_sums_end_at_every_stride_th_edge_and_at_the_end(edges_, stride, data):
     assert (np.diff(found) > 0).all()
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.integers(0, 200), st.integers(1, 60), st.integers(1, 12))
 def test_sums_of_regular_chunks_end_where_those_of_their_edges_do(length, chunk, stride):
     axis = Regular(length, chunk)

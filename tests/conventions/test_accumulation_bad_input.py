@@ -11,6 +11,7 @@ from cfagg.conventions.accumulation import Names
 from cfagg.conventions.accumulation_schema import path_text
 from cfagg.errors import CfaggError, ConventionError, LimitError
 from tests.conventions.accumulations import DIMS, GROUP, TIME
+from tests.effort import examples
 
 
 def problems(call, *args, **kwargs):
@@ -223,7 +224,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(JSON)
 def test_any_json_is_understood_or_refused_with_an_error_of_ours(value):
     for call in (

@@ -23,9 +23,10 @@ from cfagg.conventions.accumulation_record import (
 from cfagg.errors import ConventionError, LimitError, UnsupportedError
 from cfagg.model import Grid
 from tests.conventions.accumulations import extras
+from tests.effort import examples
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(extras())
 def test_what_is_written_is_read_back(extra):
     text = json.dumps(write_extra(extra), allow_nan=False)

@@ -13,6 +13,7 @@ from cfagg.conventions import boxes, nca, part
 from cfagg.errors import ConventionError, RepairWarning
 from cfagg.model import Aggregation, Grid, Layout, Partitions
 from tests import oracles, strategies
+from tests.effort import examples
 
 SIZES = {"time": 48, "lat": 64, "lon": 128}
 
@@ -182,7 +183,7 @@ def assemble(aggregation, arrays):
 # Any document
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(strategies.nca_documents())
 def test_any_document_assembles_into_its_master_array(case):
     doc, dims, sizes, arrays, master = case
@@ -190,7 +191,7 @@ def test_any_document_assembles_into_its_master_array(case):
     np.testing.assert_array_equal(assemble(parse(doc, " ".join(dims), sizes), arrays), master)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(strategies.nca_documents())
 def test_parse_write_parse_is_the_identity_and_writing_is_byte_stable(case):
     doc, dims, sizes, _, _ = case
@@ -202,7 +203,7 @@ def test_parse_write_parse_is_the_identity_and_writing_is_byte_stable(case):
     assert written["nca_array"].encode("utf-8")
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(strategies.nca_documents())
 def test_the_printed_misprints_do_not_change_what_is_read(case):
     doc, dims, sizes, _, _ = case

@@ -13,6 +13,7 @@ from cfagg.conventions import limits, nca
 from cfagg.errors import CfaggError, ConventionError, LimitError, RepairWarning
 from tests.conventions import fuzz_nca
 from tests.conventions.test_nca import document, parse, parse_two, record, two
+from tests.effort import examples
 
 
 def problems(doc, **kwargs):
@@ -324,13 +325,13 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.dictionaries(st.sampled_from(fuzz_nca.KEYS), _JSON, max_size=6))
 def test_any_json_is_read_or_refused_by_an_error_of_cfagg(doc):
     assert fuzz_nca.outcome(json.dumps(doc)) in ("read", "refused")
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.text(st.sampled_from("{}[]:,'\"\\ \n0-1.eEtruefalsnu") | st.characters(), max_size=60))
 def test_any_text_is_read_or_refused_by_an_error_of_cfagg(text):
     assert fuzz_nca.outcome(text) in ("read", "refused")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from cfagg import convert
 from cfagg.errors import AccessError, CfaggError, TargetError, UnreadableAggregationError
+from tests.effort import examples
 
 
 def make(path, data, *, zarr_format=3, name="tas", dims=("time", "lat"), **more):
@@ -28,7 +29,7 @@ def make(path, data, *, zarr_format=3, name="tas", dims=("time", "lat"), **more)
     return path
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.sampled_from(["i1", "u2", "i4", "u8", "f2", "f4", "f8", "?"]),
     st.tuples(st.integers(1, 9), st.integers(1, 9)),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from cfagg.display.coverage import frame, save, span_text
 from cfagg.errors import UnsupportedError
 from cfagg.observations.coverage import TimeCoverage
+from tests.effort import examples
 
 places = st.lists(st.tuples(st.integers(0, 89), st.integers(0, 179)), max_size=12)
 
@@ -19,7 +20,7 @@ def counts_of(at):
     return counts
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(places)
 def test_every_row_is_drawn_where_it_is(at):
     counts = counts_of(at)

@@ -7,6 +7,7 @@ from cfagg.display.drawing import DISTINCT, colours, fitted, shaded, text_width
 from cfagg.display.matrix import draw
 from cfagg.model import Aggregation, Grid, Layout, Partitions
 from tests.display import arrays
+from tests.effort import examples
 
 
 def area(patch):
@@ -86,7 +87,7 @@ def test_an_empty_array_is_drawn_as_one_empty_cell():
     assert [(p.fill, p.title) for p in draw(empty).patches] == [(None, "no partition")]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.lists(st.integers(1, 10**6), min_size=1, max_size=70), max_size=5), st.data())
 def test_any_grid_is_drawn_within_its_picture(sizes, data):
     while np.prod([len(s) for s in sizes], dtype=float) > 20_000:

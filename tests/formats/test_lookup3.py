@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from numcodecs.jenkins import jenkins_lookup3
 
 from cfagg.formats.hdf5.lookup3 import damaged, lookup3
+from tests.effort import examples
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.integers(0, 130), max_size=40), st.integers(0, 255))
 def test_sums_are_those_of_the_pieces_one_by_one(lengths: list[int], seed: int) -> None:
     parts = [bytes((seed * 7 + i * k) % 251 for k in range(n)) for i, n in enumerate(sorted(lengths, reverse=True))]

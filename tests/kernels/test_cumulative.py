@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from cfagg.kernels.cumulative import partial_sums
 from tests import oracles, strategies
+from tests.effort import examples
 
-ROOM = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+ROOM = settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 U = 2.0**-53
 
 # Each combination of type, weights and low parts is compiled apart; the others run in the soak suite.
@@ -138,7 +139,7 @@ def test_sums_counts_and_statistics_of_small_blocks_are_exact(dtype, weighted, d
 
 
 @pytest.mark.parametrize(("dtype", "weighted", "double_double"), CASES[:5])
-@settings(ROOM, max_examples=8)
+@settings(ROOM, max_examples=examples(8))
 @given(data=st.data())
 def test_sums_counts_and_statistics_of_blocks_of_many_tiles_are_exact(dtype, weighted, double_double, data):
     check_partials(data, data.draw(st.sampled_from(LARGE)), dtype, weighted, double_double, compiled=True)
@@ -146,7 +147,7 @@ def test_sums_counts_and_statistics_of_blocks_of_many_tiles_are_exact(dtype, wei
 
 @pytest.mark.soak
 @pytest.mark.parametrize(("dtype", "weighted", "double_double"), OTHERS)
-@settings(ROOM, max_examples=100)
+@settings(ROOM, max_examples=examples(100))
 @given(data=st.data())
 def test_sums_counts_and_statistics_of_every_type_are_exact(dtype, weighted, double_double, data):
     check_partials(data, data.draw(st.sampled_from(SHAPES + LARGE)), dtype, weighted, double_double, compiled=True)

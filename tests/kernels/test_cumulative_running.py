@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from cfagg.kernels.cumulative import cumulate
 from tests import oracles
+from tests.effort import examples
 
-ROOM = settings(max_examples=40)
+ROOM = settings(max_examples=examples(40))
 U = 2.0**-53
 
 

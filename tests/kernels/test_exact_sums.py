@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cfagg.kernels.exact_sums import add_values
 from cfagg.observations import exact
+from tests.effort import examples
 
 words = st.lists(st.integers(0, 2**32 - 1) | st.sampled_from([0, 1 << 31, 0x7F800000, 0xFF800000, 1, 0x80000001]))
 
@@ -20,7 +21,7 @@ def empty(columns):
     )
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(words)
 def test_totals_are_those_of_fractions(bits):
     bits = np.array(bits, "u4")[:, None]
@@ -37,7 +38,7 @@ def test_totals_are_those_of_fractions(bits):
     np.testing.assert_array_equal([exact.key_value(k) for k in keys[0]], ends)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(words, st.integers(1, 3))
 def test_the_kernel_and_numpy_fill_the_same_bins(bits, columns):
     block = np.resize(np.array(bits, "u4"), (len(bits) // columns, columns))

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from cfagg.cf.gather_rule import GatherRule
 from cfagg.kernels import gather as kernel
 from tests import oracles, strategies
+from tests.effort import examples
 
-SLOW = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+SLOW = settings(max_examples=examples(30), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 # One case for each branch of the conversion: (source, target, pure, masked).  Each costs about a second to compile.
 CASES = [
@@ -95,7 +96,7 @@ def large_shapes(draw):
     ("source", "target", "scale"),
     [("i1", "i1", 1), ("i2", "i2", 1), ("f4", "f4", 1), ("f8", "f8", 1), ("i2", "f4", 0.1)],
 )
-@settings(SLOW, max_examples=40)
+@settings(SLOW, max_examples=examples(40))
 @given(data=st.data())
 def test_any_strides_and_byte_order_give_the_values_of_numpy(source, target, scale, data):
     shape = data.draw(large_shapes())

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cfagg.kernels import lookup, lookup_compiled
 from cfagg.kernels.lookup import HEAD, PART, entries_of_rows, pack_page, page_words, row_in_page, unpack_page
 from tests import strategies as s
+from tests.effort import examples
 from tests.oracles import rows_between
 
 SEARCHES = {"plain": lookup.rows_in_pages, "compiled": lookup_compiled.rows_in_pages}
@@ -24,7 +25,7 @@ def found_by(search, pages, asked, wanted):
     return out.tolist()
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(s.index_entries().filter(lambda e: len(e[0])))
 def test_a_page_gives_its_entries_back(entries):
     epoch, start, length = entries
@@ -41,7 +42,7 @@ def test_a_page_gives_its_entries_back(entries):
         assert (length == page[5]).all()
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(s.index_entries().filter(lambda e: len(e[0])))
 def test_part_of_a_page_gives_some_of_its_entries(entries):
     page = pack_page(*entries)
@@ -55,7 +56,7 @@ def test_part_of_a_page_gives_some_of_its_entries(entries):
         assert (found[1] == start[cut.start : cut.stop + 1]).all()
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(s.index_entries().filter(lambda e: len(e[0])), st.data())
 def test_searches_in_pages_find_what_a_scan_finds(entries, data):
     epoch, start, length = entries
@@ -129,7 +130,7 @@ def test_a_page_of_the_most_entries_gives_them_back(spread):
     assert (found[1] == np.append(start, start[-1] + length[-1])).all()
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(s.index_entries(most=40, distinct=True), st.integers(0, 99))
 def test_entries_of_rows_are_runs_of_their_dates(entries, first):
     epoch, _, length = entries[0] % 10**9, entries[1], np.minimum(entries[2], 3)

@@ -13,6 +13,7 @@ from cfagg.kernels import ranges
 from cfagg.kernels.cumulative_mask import Mask
 from cfagg.kernels.ranges import box_sums, sum_over
 from tests import strategies as s
+from tests.effort import examples
 from tests.oracles import counted, reduced
 
 
@@ -36,7 +37,7 @@ def boxes(draw):
     return block, rules, axes, weights
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(boxes(), st.sampled_from([2, 7, 1 << 17]))
 def test_sums_are_those_of_the_valid_values(box, piece):
     block, rules, axes, weights = box

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from cfagg.kernels import rows as kernel
 from cfagg.observations.sorting import disorder, sort_unique
 from tests import oracles
+from tests.effort import examples
 from tests.strategies import observation_rows
 
 
@@ -14,7 +15,7 @@ def bits(rows):
     return rows.shape, rows.tobytes()
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(observation_rows())
 def test_sorting_gives_each_row_once_in_the_order_of_all_columns(rows):
     assert bits(sort_unique(rows.copy())) == bits(oracles.sorted_rows(rows))
@@ -43,7 +44,7 @@ def test_every_nan_and_every_zero_gets_the_same_bits():
     assert rows.view("u4").tolist() == [[0x7FC00000, 0x7FC00000, 0, 0x7FC00000]]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(observation_rows(), st.data())
 def test_the_first_row_out_of_order_is_found(rows, data):
     rows = oracles.sorted_rows(rows)
@@ -57,7 +58,7 @@ def test_the_first_row_out_of_order_is_found(rows, data):
         assert disorder(rows[at + 1 :], last=rows[at : at + 1]) is None
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(observation_rows(), observation_rows(most=4))
 def test_bounds_count_the_rows_before_and_those_up_to_a_row(rows, others):
     rows = oracles.sorted_rows(rows)
@@ -70,7 +71,7 @@ def test_bounds_count_the_rows_before_and_those_up_to_a_row(rows, others):
             assert kernel.lower_bound(rows, other[None], True, start) == place + len(rows) - len(without)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(observation_rows(most=12), min_size=1, max_size=6))
 def test_merging_runs_is_sorting_all_of_their_rows(runs):
     runs = [oracles.sorted_rows(r) for r in runs]

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from cfagg.kernels.statistics import Statistics, exact_sum, merge, pyramid
 from tests import oracles, strategies
+from tests.effort import examples
 
-ROOM = settings(max_examples=50)
+ROOM = settings(max_examples=examples(50))
 
 
 def leaves(values, valid, weights):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cfagg.errors import CfaggError
 from cfagg.observations.cache import BlockCache, Loading, set_cache_size, shared_cache
+from tests.effort import examples
 
 
 def block(size: int, value: int = 0) -> np.ndarray:
@@ -28,7 +29,7 @@ def put(cache: BlockCache, key, size: int) -> None:
     budget=st.integers(0, 40),
     steps=st.lists(st.tuples(st.integers(0, 9), st.integers(1, 12)), max_size=40),
 )
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_the_most_recently_used_blocks_that_fit_are_kept(budget, steps):
     cache = BlockCache(budget)
     model: dict[int, int] = {}  # the oldest first

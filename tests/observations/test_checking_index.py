@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.observations.checking_index import EntryCheck, Runs, compare_part, runs_of
+from tests.effort import examples
 
 seconds = st.lists(st.integers(0, 3 * 86400), max_size=30).map(sorted)
 
@@ -37,14 +38,14 @@ def checked(entries, epochs, cuts=(), entry_cuts=()):
     return check
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(seconds, st.lists(st.integers(0, 30), max_size=4), st.lists(st.integers(0, 30), max_size=3))
 def test_runs_and_entries_agree_however_both_are_cut(epochs, cuts, entry_cuts):
     np.testing.assert_array_equal(runs_of(rows_of(epochs), 0), entries_of(epochs))
     assert checked(entries_of(epochs), epochs, cuts, entry_cuts).problem == ""
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(seconds.filter(bool), st.data())
 def test_any_changed_entry_is_found(epochs, data):
     entries = entries_of(epochs)
@@ -82,7 +83,7 @@ class Table:
         return tuple(self.entries[(self.entries[:, 0] >= lo) & (self.entries[:, 0] < hi)].T)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(seconds, st.tuples(st.integers(0, 30), st.integers(0, 30)).map(sorted))
 def test_a_part_of_the_rows_agrees_with_its_entries(epochs, ends):
     start, stop = (min(e, len(epochs)) for e in ends)

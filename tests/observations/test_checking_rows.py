@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.observations.checking_rows import NAMED, RowRules, compared
+from tests.effort import examples
 
 
 def good(n=20):
@@ -87,7 +88,7 @@ def test_only_the_first_rows_are_named():
 small = st.sampled_from([-1.0, -0.0, 0.0, 1.0, np.nan])
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(st.tuples(*[st.tuples(small, small, small)] * 2), max_size=8))
 def test_comparing_is_that_of_sorted_tuples(pairs):
     rows, before = (np.array([p[k] for p in pairs], "f4").reshape(-1, 3) for k in (0, 1))

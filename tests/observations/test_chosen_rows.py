@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from cfagg.errors import ConventionError
 from cfagg.observations.chosen_rows import ALL, Choice, parse_choice
+from tests.effort import examples
 
 DAY = 86400
 
@@ -76,7 +77,7 @@ def test_a_store_without_rows_has_none():
         assert chosen(choice, []) == (0, 0)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(st.integers(-1000, 1000), min_size=1, max_size=30).map(sorted), st.integers(1, 1000))
 def test_shares_are_those_of_the_definition(dates, thousandths):
     share = Fraction(thousandths, 1000)
@@ -89,7 +90,7 @@ def test_shares_are_those_of_the_definition(dates, thousandths):
     assert stop == max(1, len(dates) * thousandths // 1000)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.lists(st.integers(0, 50), min_size=1).map(sorted), st.integers(-5, 55), st.integers(-5, 55))
 def test_both_ends_of_dates_are_included(dates, start, end):
     if end < start:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from cfagg.observations import coverage
 from cfagg.observations.coverage import map_coverage, time_coverage
 from cfagg.observations.store import open_store
+from tests.effort import examples
 from tests.observations.small_stores import NEW_YEAR, epochs_of, hourly, table, write
 
 
@@ -22,7 +23,7 @@ class Times:
         return np.stack([np.searchsorted(self.epochs, lo), np.searchsorted(self.epochs, hi)], axis=1)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(st.integers(-(10**10), 10**10), max_size=30), st.integers(1, 300))
 def test_bins_of_time_hold_all_rows(epochs, bins):
     found = time_coverage(Times(epochs), bins)

@@ -19,6 +19,7 @@ from cfagg.observations import building
 from cfagg.observations.indexes import open_index
 from cfagg.observations.store import open_store
 from tests import oracles
+from tests.effort import examples
 from tests.observations import builds
 from tests.observations.builds import contents, from_file, recipe
 
@@ -56,7 +57,7 @@ def test_stores_are_the_same_byte_by_byte_whatever_the_parts(
     assert contents(tmp_path / "a.zarr") == contents(whole / f"{form}.zarr")
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.data())
 def test_any_rows_in_any_frames_and_parts_give_one_store(tmp_path_factory, data):
     n = data.draw(st.integers(1, 60))

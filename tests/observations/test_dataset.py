@@ -15,6 +15,7 @@ from cfagg.observations.opening import open_observations
 from cfagg.observations.selection import Area
 from cfagg.observations.thinning import Thinning
 from cfagg.observations.windows import parse_window
+from tests.effort import examples
 from tests.observations.small_stores import NEW_YEAR, VARIABLES, epochs_of, hourly, table, write
 from tests.oracles import in_window
 from tests.strategies import offsets, slices
@@ -56,7 +57,7 @@ def test_each_sample_has_the_rows_of_its_window(ds, kept) -> None:
 
 
 @given(offsets(), offsets(), st.booleans(), st.booleans(), st.integers(-86400, 4 * 86400))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_any_window_has_the_rows_that_its_ends_admit(kept, before, after, closed_start, closed_end, date) -> None:
     text = f"{'[' if closed_start else '('}{before[0]},{after[0]}{']' if closed_end else ')'}"
     try:
@@ -96,7 +97,7 @@ def test_dates_left_out_are_those_of_the_data(kept) -> None:
 
 
 @given(slices(SAMPLES))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_slices_of_samples_have_the_rows_of_each_in_turn(kept, key) -> None:
     ds = open_observations(kept[0], FIRST, LAST, "(-3,+3]", "6h")
     several, singles = ds[key], [ds[i] for i in range(SAMPLES)[key]]
@@ -109,7 +110,7 @@ def test_slices_of_samples_have_the_rows_of_each_in_turn(kept, key) -> None:
 
 
 @given(st.lists(st.integers(-SAMPLES, SAMPLES - 1), max_size=8))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_lists_of_samples_have_the_rows_of_each_in_turn(kept, key) -> None:
     ds = open_observations(kept[0], FIRST, LAST, "(-3,+3]", "6h")
     wanted = np.concatenate([np.empty((0, 3), "f4"), *(ds[i] for i in key)])

@@ -20,6 +20,7 @@ from cfagg.observations.dates import (
     parse_frequency,
     sample_dates,
 )
+from tests.effort import examples
 from tests.oracles import dates_of_samples
 
 DAY = 86400
@@ -82,7 +83,7 @@ def test_what_is_no_date_of_whole_seconds_raises(value) -> None:
 
 
 @given(st.datetimes())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_text_of_any_time_is_read_as_datetime_reads_it(time) -> None:
     time = time.replace(microsecond=0)
     assert first_second(time.isoformat()) == first_second(time)
@@ -101,7 +102,7 @@ def test_a_frequency_that_is_not_positive_whole_seconds_raises(value) -> None:
 
 
 @given(st.integers(-(10**6), 10**6), st.integers(0, 10**4), st.integers(1, 10**3))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_the_dates_are_those_of_the_loop_that_defines_them(start, length, frequency) -> None:
     dates = SampleDates(start, start + length, frequency)
     expected = dates_of_samples(start, start + length, frequency)

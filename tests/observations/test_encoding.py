@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cfagg.errors import ConformError, ConventionError
 from cfagg.observations.encoding import encode_frame, whole_seconds, wrap_longitudes
+from tests.effort import examples
 
 
 def encoded(no_nans=(), **columns):
@@ -18,7 +19,7 @@ def encoded(no_nans=(), **columns):
     return out
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.integers(-(10**18), 10**18), st.sampled_from(["s", "ms", "us", "ns"]))
 def test_seconds_are_rounded_half_to_even(ticks, unit):
     per = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
@@ -36,7 +37,7 @@ def test_a_date_that_rounds_up_to_midnight_is_of_the_next_day():
     assert encoded(date=pd.to_datetime(["2020-01-01T23:59:59.7"])).tolist() == [[18263, 0, 0, 0]]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(st.floats(-360, 360), min_size=1, max_size=20), st.sampled_from(["f4", "f8"]))
 def test_longitudes_are_at_least_0_and_below_360(values, dtype):
     values = np.array(values, dtype)

@@ -8,6 +8,7 @@ from cfagg.observations.merging import merge_portion, plan_merge
 from cfagg.observations.row_table import RowTable
 from cfagg.observations.spill import Piece, write_run
 from tests import oracles
+from tests.effort import examples
 from tests.strategies import observation_rows
 
 
@@ -26,7 +27,7 @@ def ordered(folder, runs, most, columns=5):
     return RowTable.of(pieces, columns)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(observation_rows(most=15), max_size=6), st.integers(1, 40))
 def test_all_rows_come_in_order_and_once(tmp_path_factory, parts, most):
     folder = tmp_path_factory.mktemp("runs")

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from cfagg.errors import SelectionError
 from cfagg.observations.numbering import sample_numbers
+from tests.effort import examples
 from tests.strategies import slices
 
 KEYS = st.one_of(slices(7), st.lists(st.integers(-9, 9), max_size=5), st.lists(st.booleans(), min_size=1, max_size=8))
 
 
 @given(KEYS, st.sampled_from([list, np.array, tuple]))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_several_samples_are_those_that_numpy_selects(key, kind) -> None:
     if isinstance(key, list) and (key or kind is not np.array):
         key = kind(key)
@@ -29,7 +30,7 @@ def test_several_samples_are_those_that_numpy_selects(key, kind) -> None:
 
 
 @given(st.integers(-9, 9), st.sampled_from([int, np.int8, np.int64, np.array]))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_one_sample_is_that_which_a_list_selects(number, kind) -> None:
     try:
         expected = range(7)[number]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cfagg.errors import LimitError
 from cfagg.observations.periods import Period, as_date, as_duration
+from tests.effort import examples
 
 DAY = timedelta(days=1)
 
@@ -132,7 +133,7 @@ def test_a_period_may_end_with_the_calendar() -> None:
     assert Period(datetime(9999, 11, 30), last, DAY).parts("yearly")[-1][1] == last + DAY
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     st.datetimes(datetime(1950, 1, 1), datetime(2050, 1, 1)),
     st.integers(1, 400),

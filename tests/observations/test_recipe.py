@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from cfagg.errors import CfaggError, ConventionError, LimitError, SourceError
 from cfagg.observations.creating import create_observations
 from cfagg.observations.recipe import Recipe, load_recipe
+from tests.effort import examples
 
 DAY = timedelta(days=1)
 DATES = {"start": "2020-01-01", "end": "2020-01-02T18:00", "frequency": "6h"}
@@ -386,7 +387,7 @@ def nodes(value: Any) -> list[tuple[Any, Any]]:
     return [(value, k) for k in keys] + [n for k in keys for n in nodes(value[k])]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.data())
 def test_a_recipe_with_anything_anywhere_is_read_or_refused_in_words(data: st.DataObject) -> None:
     document = yaml.safe_load(PUBLISHED)

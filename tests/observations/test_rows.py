@@ -21,6 +21,7 @@ from cfagg.errors import FragmentReadError, SelectionError
 from cfagg.observations import pools
 from cfagg.observations.cache import BlockCache
 from cfagg.observations.source import LocalSource
+from tests.effort import examples
 from tests.observations.written import FORMS, Counting, rows_of, values, write_array
 
 VALUES = values()
@@ -63,7 +64,7 @@ def test_the_whole_array_is_read_bit_by_bit(opened, form):
         slice, st.none() | st.integers(-9, 9), st.none() | st.integers(-9, 9), st.sampled_from([None, 1, 2, -1])
     ),
 )
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_any_rows_and_columns_are_those_of_the_array(opened, form, bounds, columns):
     start, stop = bounds
     found = opened[form].read(start, stop, columns)
@@ -77,7 +78,7 @@ def test_any_rows_and_columns_are_those_of_the_array(opened, form, bounds, colum
 
 
 @given(ranges=st.lists(st.lists(st.integers(0, 1000), min_size=2, max_size=2).map(sorted), max_size=8))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_many_ranges_are_read_as_one_by_one(opened, ranges):
     for form in ("small blocks", "shards", "columns", "big-endian"):
         found = opened[form].read_many(np.array(ranges, np.int64).reshape(-1, 2))
@@ -346,7 +347,7 @@ def test_a_truncated_chunk_is_named(tmp_path, form, left):
     where=st.integers(0, 63) | st.integers(-600, -1),
     byte=st.integers(0, 255),
 )
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_a_garbled_chunk_is_told_or_decodes_to_as_many_rows(tmp_path_factory, form, where, byte):
     store = tmp_path_factory.mktemp("garbled") / "s"
     write_array(store, form, VALUES[:250])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cfagg.errors import AlignmentError, SelectionError
 from cfagg.observations.sample import Details, Header, Sample
+from tests.effort import examples
 from tests.observations.small_stores import NEW_YEAR, epochs_of, table
 from tests.strategies import slices
 
@@ -51,13 +52,13 @@ def test_details_are_those_of_the_rows() -> None:
 
 
 @given(slices(12))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_a_slice_of_rows_slices_the_annotations(key) -> None:
     assert aligned(made()[key])
 
 
 @given(st.lists(st.integers(-12, 11), max_size=15))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_numbers_of_rows_select_the_annotations(key) -> None:
     picked = made()[np.array(key, np.int64)]
     assert aligned(picked)
@@ -65,7 +66,7 @@ def test_numbers_of_rows_select_the_annotations(key) -> None:
 
 
 @given(st.lists(st.booleans(), min_size=12, max_size=12))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_a_mask_of_rows_selects_the_annotations(mask) -> None:
     assert aligned(made()[np.array(mask)])
 

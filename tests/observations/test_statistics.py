@@ -16,6 +16,7 @@ from hypothesis.extra import numpy as hnp
 from cfagg.errors import ConventionError, FragmentReadError, LimitError, ModelError
 from cfagg.observations.statistics import NAMES, Accumulator, over_rows
 from tests import oracles
+from tests.effort import examples
 
 floats = st.floats(width=32, allow_nan=True, allow_infinity=False)
 tables = hnp.arrays("f4", st.tuples(st.integers(0, 25), st.integers(1, 3)), elements=floats)
@@ -31,7 +32,7 @@ def bits(result):
     return {name: values.tobytes() for name, values in result.items()}
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(tables)
 def test_results_are_the_nearest_to_the_true_ones(block):
     result = of(block).result()
@@ -49,7 +50,7 @@ def test_results_are_the_nearest_to_the_true_ones(block):
         assert variance <= (above / 2) ** 2
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(tables, st.randoms(use_true_random=False), st.integers(1, 6))
 def test_any_parts_in_any_order_give_the_same_bits(block, random, parts):
     order = list(range(len(block)))
@@ -102,7 +103,7 @@ def test_infinities_show(values, mean):
     assert np.isnan(result["stdev"][0])
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(tables, tables)
 def test_what_is_stored_goes_on_as_if_never_stopped(first, second):
     second = np.resize(second, (len(second), first.shape[1])).astype("f4")
@@ -157,7 +158,7 @@ class Piece:
     statistics: Accumulator
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(tables, st.data())
 def test_rows_of_pieces_are_not_read_again(block, data):
     n = len(block)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cfagg.errors import ConventionError
 from cfagg.observations.tendencies import TendencyGrid, cells_of, parse_tendencies, tendencies
+from tests.effort import examples
 
 
 def computed(rows, grid, first=None, last=None, **options):
@@ -62,7 +63,7 @@ def tables(draw):
     return rows
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(tables(), st.sampled_from([("1h",), ("30min", "1h"), ("6h", "1d")]), st.sampled_from([45, 7, 0.5]))
 def test_statistics_are_those_of_all_differences(rows, steps, degrees):
     grid = parse_tendencies({"grid": degrees, "steps": list(steps)})

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from cfagg.errors import OptionError
 from cfagg.observations.thinning import Thinning, parse_thinning
+from tests.effort import examples
 
 ROWS = np.arange(1000, 5000)
 PLACES = (
@@ -54,7 +55,7 @@ def test_the_random_numbers_are_even_over_dates_and_rows() -> None:
 
 
 @given(st.floats(0.5, 180), st.integers(0, 200))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_a_grid_keeps_the_first_row_of_each_cell(width, count) -> None:
     lats, lons = PLACES[0][:count], PLACES[1][:count]
     expected, seen = [], set()

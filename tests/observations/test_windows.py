@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from cfagg.errors import OptionError
 from cfagg.observations.windows import Window, format_duration, parse_duration, parse_window
+from tests.effort import examples
 from tests.oracles import in_window
 from tests.strategies import offsets
 
@@ -85,7 +86,7 @@ def test_months_and_years_are_refused_for_having_no_fixed_length(value) -> None:
 
 
 @given(st.fractions(-(10**7), 10**7, max_denominator=1000))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_a_formatted_span_is_read_as_the_same(seconds) -> None:
     assert parse_duration(format_duration(seconds)) == seconds
 
@@ -133,7 +134,7 @@ def test_a_window_that_holds_no_second_raises(text) -> None:
 
 
 @given(offsets(), offsets(), st.booleans(), st.booleans(), st.integers(-(10**10), 10**10))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_a_window_holds_the_seconds_that_its_ends_admit(start, end, closed_start, closed_end, date) -> None:
     (before, first), (after, last) = start, end
     text = f"{'[' if closed_start else '('}{before},{after}{']' if closed_end else ')'}"
@@ -148,7 +149,7 @@ def test_a_window_holds_the_seconds_that_its_ends_admit(start, end, closed_start
 
 
 @given(offsets(), offsets(), st.booleans(), st.booleans())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_the_text_of_a_window_is_read_as_the_same_window(start, end, closed_start, closed_end) -> None:
     try:
         window = Window(start[1], end[1], closed_start, closed_end)

@@ -13,6 +13,7 @@ from cfagg.observations.layouts import INNER_ROWS, DataLayout
 from cfagg.observations.store import open_store
 from cfagg.observations.writing import EntryFile, StoreWriter
 from tests import oracles
+from tests.effort import examples
 from tests.observations.builds import contents
 from tests.strategies import observation_rows
 
@@ -149,7 +150,7 @@ def test_two_writers_of_one_store_do_not_meet(tmp_path):
         StoreWriter(tmp_path / "a.zarr", ["x"])
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(observation_rows(), st.data())
 def test_entries_are_the_same_whatever_the_blocks(tmp_path_factory, rows, data):
     rows = oracles.sorted_rows(rows)

@@ -26,6 +26,7 @@ from cfagg.readers.located import Chunked
 from cfagg.storage.files import CONTEXT_SOURCE, Context, open_regular
 from cfagg.storage.gate import admit
 from tests import nca_files
+from tests.effort import examples
 from tests.poison import damaged_forms, outcome
 
 DEFLATE, SHUFFLE, FLETCHER, BZIP2, LZF, BLOSC, ZSTD = 1, 2, 3, 307, 32000, 32001, 32015
@@ -83,7 +84,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("filters")
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     # Blosc as the netCDF library brings it does not take the other library's calls.
     st.sampled_from([p for p in PIPELINES if BLOSC not in p]),
@@ -278,7 +279,7 @@ def test_a_stream_that_grows_without_end_takes_no_memory(pipeline):
     assert resource.RLIMIT_AS
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.binary(max_size=200), st.integers(0, 64))
 def test_any_bytes_are_an_lzf_block_or_refused(raw, size):
     from cfagg.kernels.lzf import unpack_lzf

@@ -22,6 +22,7 @@ from cfagg.source import open_source
 from cfagg.storage.files import CONTEXT_SOURCE
 from cfagg.storage.handles import handles
 from tests import nca_files
+from tests.effort import examples
 
 STORAGE = [
     {},
@@ -56,7 +57,7 @@ def slices(draw):
     slices(),
     st.sampled_from([0, 2**40]),
 )
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_any_hyperslab_of_any_storage_equals_numpy(storage, dtype, key, direct):
     if storage.get("format", "").startswith("NETCDF3") and dtype == "u1" and "DATA" not in storage["format"]:
         dtype = "i1"

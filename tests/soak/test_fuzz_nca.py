@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conventions import fuzz_nca
+from tests.effort import examples
 
 
 @pytest.mark.soak
@@ -17,7 +18,7 @@ def test_100_000_mutations_are_read_or_refused_by_an_error_of_cfagg():
 
 
 @pytest.mark.soak
-@settings(max_examples=20_000)
+@settings(max_examples=examples(20_000))
 @given(st.data())
 def test_20_000_recombinations_are_read_or_refused_by_an_error_of_cfagg(data):
     tokens = st.sampled_from(fuzz_nca._TOKENS) | st.sampled_from(fuzz_nca._seeds()).flatmap(

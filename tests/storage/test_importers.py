@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.test_layers import SOURCES, imports, name_of, within
+from tests.test_layers import SOURCES, facts, imports, name_of, within
 
 #: Library -> the modules of the package that import it.
 IMPORTERS = {
@@ -68,16 +68,12 @@ def test_only_these_modules_import_the_library(library):
 def test_no_module_gets_the_libraries_by_another_way():
     found = []
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in (
-                "import_module",
-                "__import__",
-            ):
-                found += [
-                    f"{name_of(path)}:{node.lineno}"
-                    for a in node.args
-                    if isinstance(a, ast.Constant) and str(a.value).partition(".")[0] in IMPORTERS
-                ]
+        found += [
+            f"{name_of(path)}:{line}"
+            for line, called, constants in facts(path)[1]
+            if called in ("import_module", "__import__")
+            and any(str(c).partition(".")[0] in IMPORTERS for c in constants)
+        ]
     assert not found
 
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from cfagg.errors import FragmentReadError
 from cfagg.zarrs import chunk_bytes, full_chunk, open_array, partial, read_box, read_chunk
+from tests.effort import examples
 from tests.zarrs.stores import V2, V3, boxes, create, open_peer, values
 
 #: LZMA without a header, which no decoder can recognise.
@@ -101,7 +102,7 @@ def _lengths(draw, total):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.data())
 def test_every_chunk_and_box_is_what_zarr_python_reads(form, data):
     shape, chunks, keywords, written = data.draw(arrays(form))

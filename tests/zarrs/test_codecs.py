@@ -17,6 +17,7 @@ from cfagg.conventions import limits
 from cfagg.errors import FragmentReadError, LimitError
 from cfagg.zarrs import open_array, read_box, read_chunk
 from cfagg.zarrs.codecs import DamagedError, decoder
+from tests.effort import examples
 from tests.poison import damaged_forms, outcome
 from tests.zarrs.stores import create
 
@@ -92,7 +93,7 @@ def test_a_stream_that_grows_without_end_is_stopped():
         of_v2({"id": "zlib"}).decode(stored, 1000)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.sampled_from(["zstd", "blosc", "lz4", "gzip", "zlib"]), st.data())
 def test_damaged_streams_decode_to_the_chunks_size_or_are_refused(name, data):
     decode, stored = encoded(name)
@@ -107,7 +108,7 @@ def test_damaged_streams_decode_to_the_chunks_size_or_are_refused(name, data):
     assert out.size == len(RAW)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(["zstd", "blosc", "lz4", "gzip", "zlib"]), st.binary(max_size=60))
 def test_noise_is_refused(name, noise):
     with pytest.raises(DamagedError):

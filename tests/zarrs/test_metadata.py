@@ -16,6 +16,7 @@ from cfagg.errors import CfaggError, ConventionError, LimitError, SourceError, U
 from cfagg.zarrs import open_array
 from cfagg.zarrs.documents import MAX_DOCUMENT, node_folder, read_group
 from cfagg.zarrs.metadata import current_signature
+from tests.effort import examples
 from tests.zarrs.stores import create
 
 
@@ -346,7 +347,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     st.sampled_from([2, 3]),
     st.dictionaries(

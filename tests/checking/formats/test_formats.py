@@ -21,6 +21,7 @@ from cfagg.checking.report import Checked
 from cfagg.checking.rule import registered
 from cfagg.cli import check as command
 from tests.checking.formats.results import ALL, BAD, CLEAN, PLAIN, UNREAD
+from tests.effort import examples
 
 SCHEMA = json.loads(Path(__file__).with_name("sarif_schema.json").read_text(encoding="utf-8"))
 
@@ -64,13 +65,13 @@ def test_results_are_taken_one_by_one(name):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(result=results())
 def test_whatever_a_dataset_holds_can_be_told_in_utf8(name, result):
     assert told(name, PLAIN, result).encode("utf-8")
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(result=results())
 def test_whatever_a_dataset_holds_stays_within_its_form(result):
     (found,) = json.loads(told("json", result))

@@ -18,6 +18,7 @@ from cfagg.checking.findings import Finding
 from cfagg.checking.model import Dataset
 from cfagg.checking.options import Options
 from cfagg.checking.sources.cdl import parse_cdl
+from tests.effort import examples
 
 GOOD = explanations()["ACC001"]["passes"]
 
@@ -85,7 +86,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.sampled_from(["_ACCUMULATION_GROUP", "cfagg", "_ACCUMULATION_STRIDE"]), JSON)
 def test_no_attribute_makes_a_rule_fail(name: str, value: Any) -> None:
     with parse_cdl(GOOD) as dataset:

@@ -18,6 +18,7 @@ from cfagg.checking.options import Options
 from cfagg.checking.sources.cdl import parse_cdl
 from cfagg.checking.uris import problem_of, scheme_of
 from tests.checking.writing import write_cdl
+from tests.effort import examples
 
 FAMILIES = ("AGG", "REF")
 
@@ -256,7 +257,7 @@ def test_characters_that_a_uri_encodes_are_told_as_such() -> None:
     assert problem_of("my%20file.nc") is None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.text(max_size=30))
 def test_any_text_is_judged(text: str) -> None:
     problem_of(text)
@@ -278,7 +279,7 @@ ATTRIBUTES = (
 )  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.dictionaries(
         st.tuples(st.sampled_from(["temperature", "sizes", "files", "names"]), st.sampled_from(ATTRIBUTES)), VALUES,

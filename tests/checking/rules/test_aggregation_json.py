@@ -18,6 +18,7 @@ from cfagg.checking.options import Options
 from cfagg.checking.sources.aggregation import aggregated
 from cfagg.checking.sources.cdl import parse_cdl
 from cfagg.model import Aggregation
+from tests.effort import examples
 
 BASE = """netcdf temperature {
 dimensions:
@@ -168,7 +169,7 @@ def test_nesting_without_end_is_bounded() -> None:
     assert found
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_no_text_makes_a_rule_fail(data: st.DataObject) -> None:
     text = json.dumps(TWO)

@@ -14,6 +14,7 @@ from cfagg.checking.findings import Edit
 from cfagg.checking.model import Dataset, Group, Variable
 from cfagg.checking.versions import Version
 from tests.checking.rules.asking import codes, findings
+from tests.effort import examples
 
 
 def dataset(attributes: dict[str, Any], group: dict[str, Any] | None = None) -> Dataset:
@@ -113,7 +114,7 @@ KINDS = st.sampled_from(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     ATTRIBUTES,
     ATTRIBUTES,

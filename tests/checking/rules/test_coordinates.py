@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cfagg.checking.rules import monotonic
 from cfagg.checking.sources.cdl import parse_cdl
 from tests.checking.rules.asking import codes, findings, told
+from tests.effort import examples
 
 GRID = """netcdf a { dimensions: lat = 2 ; lon = 3 ; time = 2 ; k = 2 ; len = 4 ; variables:
 float lat(lat) ; lat:units = "degrees_north" ; lat:axis = "Y" ;
@@ -131,7 +132,7 @@ def test_values_of_coordinate_variables(values: list[float], found: int, monkeyp
     assert (monotonic._turn(v) is not None) == bool(found)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.integers(-5, 5), min_size=2, max_size=9), st.integers(1, 4))
 def test_pieces_do_not_change_the_verdict_on_values(values: list[int], step: int) -> None:
     dataset = parse_cdl(f"netcdf a {{ dimensions: x = {len(values)} ; variables: int x(x) ; }}")

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.checking.rules.asking import codes, findings, told
+from tests.effort import examples
 
 COORDINATES = """  int time(t) ; time:standard_name = "time" ; time:units = "hours since 2000-01-01" ;
   double lat(y) ; lat:units = "degrees_north" ;
@@ -275,7 +276,7 @@ def test_data_at_missing_times_are_found() -> None:
     assert "1 values are given where 'time' is missing" in found
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=6), st.booleans())
 def test_ragged_arrays_of_any_sizes_pass(rows: list[int], indexed: bool) -> None:
     total = sum(rows)

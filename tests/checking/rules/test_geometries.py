@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cfagg.checking.rules.geometry_values import _areas
 from tests.checking.rules.asking import codes, findings, told
+from tests.effort import examples
 
 HEAD = """netcdf a {
 dimensions: lake = 2 ; part = 3 ; node = 10 ; time = 2 ;
@@ -170,7 +171,7 @@ def test_missing_counts_are_no_nodes() -> None:
     assert "has 0 nodes" in told(text, "GEO006")[0]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     st.lists(st.tuples(st.floats(0.2, 5.0), st.integers(3, 12), st.booleans()), min_size=1, max_size=5),
     st.floats(-180, 180),

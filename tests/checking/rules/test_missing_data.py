@@ -15,6 +15,7 @@ from cfagg.checking.model import Dataset, Group, Variable
 from cfagg.checking.options import Options
 from cfagg.checking.sources.cdl import parse_cdl
 from tests.checking.rules.asking import codes, findings, told
+from tests.effort import examples
 
 
 def cdl(type_: str, attributes: str, values: str = "1, 2, 3", version: str = "1.13") -> str:
@@ -190,7 +191,7 @@ def variable(dtype: str, **attributes: object) -> Variable:
     return Variable("v", Group(), (), np.dtype(dtype), kind, dict(attributes))  # type: ignore[arg-type]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     st.lists(st.integers(-128, 127), min_size=1),
     st.integers(-128, 127),
@@ -210,7 +211,7 @@ def test_missing_values_are_those_of_a_plain_loop(
     assert missing_mask(v, np.array(values, "i1")).tolist() == expected
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(st.integers(-32768, 32767), min_size=1), st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
 def test_unpacking_is_scaling_and_adding(values: list[int], scale: float, offset: float) -> None:
     v = variable("i2", scale_factor=np.array([scale]), add_offset=np.array([offset]))

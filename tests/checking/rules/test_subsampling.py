@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.checking.rules.asking import codes, findings
+from tests.effort import examples
 
 SWATH = """netcdf a {
 dimensions: track = 6 ; scan = 9 ; tp_track = 4 ; tp_scan = 3 ; part_track = 2 ; part_scan = 2 ; channel = 2 ;
@@ -126,7 +127,7 @@ def test_what_bounds_inherit_is_not_repeated() -> None:
     )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(st.lists(st.integers(2, 9), min_size=1, max_size=4), min_size=1, max_size=4))
 def test_indices_of_continuous_areas_pass_whatever_their_sizes(areas: list[list[int]]) -> None:
     steps = [s for area in areas for s in (1, *area)][1:]

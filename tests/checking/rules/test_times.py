@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cfagg.checking.times import unit_words
 from tests.checking.rules.asking import codes, findings, told
+from tests.effort import examples
 
 
 def cdl(
@@ -203,7 +204,7 @@ variables: double time(time) ; time:units = "days" ; :Conventions = "CF-1.8" ; d
     assert [(f.code, f.severity) for f in findings(text, "TIM")] == [("TIM001", "warning")]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.text("0123456789-+:.TZ a", max_size=30), st.sampled_from(["", "utc", "tai", "standard", "360_day", "odd"]))
 def test_no_datetime_makes_a_rule_fail(text: str, calendar: str) -> None:
     assert "INT001" not in codes(cdl(f"days since {text}", calendar=calendar), "TIM")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cfagg.checking.model import Dataset
 from cfagg.checking.sources.cdl import parse_cdl
 from tests.checking.rules.asking import codes, findings, told
+from tests.effort import examples
 
 
 def one(attributes: str, *, extra: str = "", conventions: str = "CF-1.13") -> str:
@@ -251,7 +252,7 @@ VALUES = (
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(["units", "units_metadata", "standard_name", "cell_methods", "axis", "bounds", "positive"]),

@@ -18,6 +18,7 @@ from cfagg.observations.exchange import export_netcdf, import_netcdf
 from cfagg.observations.exchange.table import Table
 from cfagg.observations.sorting import sort_unique
 from cfagg.observations.store import ObservationStore, open_store
+from tests.effort import examples
 from tests.observations.exchange.tables import ABOUT, ATTRIBUTES, table
 
 WAYS = [
@@ -51,7 +52,7 @@ def test_rows_variables_and_attributes_come_back(tmp_path: Path, form: str, opti
     assert {k: store.attributes.all[k] for k in ABOUT} == ABOUT
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.data())
 def test_any_table_comes_back(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     wanted = table(
@@ -65,7 +66,7 @@ def test_any_table_comes_back(tmp_path_factory: pytest.TempPathFactory, data: st
     assert_same(there_and_back(wanted, folder, form, by=None if form == "point" else by), wanted)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(
     st.lists(
         st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=1, max_size=12),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from cfagg.errors import ConventionError, OptionError, TargetError, TargetExistsError
 from cfagg.observations.exchange import export_netcdf
 from cfagg.observations.exchange.table import Table
+from tests.effort import examples
 from tests.observations.exchange.tables import check_geometry, table
 
 WAYS = [
@@ -103,7 +104,7 @@ def test_blocks_of_any_size_give_the_same_file(tmp_path: Path, monkeypatch: pyte
     np.testing.assert_array_equal(whole.view("u4"), parts.view("u4"))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.data())
 def test_any_stations_in_any_order_come_back(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     n, stations = data.draw(st.integers(0, 30)), data.draw(st.integers(1, 5))

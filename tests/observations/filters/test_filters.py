@@ -15,6 +15,7 @@ from cfagg.errors import ConventionError
 from cfagg.observations.periods import Period
 from cfagg.observations.recipe import load_recipe
 from cfagg.observations.registry import find
+from tests.effort import examples
 
 HOUR = timedelta(hours=1)
 
@@ -240,7 +241,7 @@ def test_a_time_that_does_not_fit_the_dates_of_the_recipe_is_refused() -> None:
     assert made("thin", {"grid": 1.0, "every": "4h"}).check(Period(datetime(2020, 1, 1, 6), period.last, 12 * HOUR))
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(
     st.integers(0, 200),
     st.sampled_from(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from cfagg.errors import ConventionError, SourceError
 from cfagg.observations.indexes import btree, open_index, write_btree
 from cfagg.observations.indexes.btree import NAME
+from tests.effort import examples
 from tests.observations.indexes.made import Store, cut, even, uneven, write
 from tests.oracles import btree_pages
 
@@ -36,7 +37,7 @@ def test_pages_are_those_of_loading_a_tree_from_sorted_entries(tmp_path, n):
     }  # fmt: skip
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(1, 700), st.integers(4, 9), st.integers(1, 5))
 def test_trees_of_any_height_are_loaded_alike(tmp_path_factory, n, room, pieces):
     entries = uneven(n)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cfagg.errors import ConventionError, SourceError, TargetError
 from cfagg.observations.indexes import build_pages, entries_of_blocks, joined, open_index
 from tests import strategies as s
+from tests.effort import examples
 from tests.observations.indexes.made import Store, cut, even, uneven, write
 from tests.observations.indexes.test_pages import files
 
@@ -90,7 +91,7 @@ def test_a_directory_that_is_no_store_is_refused(tmp_path):
         build_pages(Store(tmp_path, 5))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(s.index_entries(most=60, distinct=True), st.data())
 def test_entries_of_blocks_do_not_depend_on_the_blocks(entries, data):
     entries = entries[0] % 10**9, entries[1], np.minimum(entries[2], 4)
@@ -103,7 +104,7 @@ def test_entries_of_blocks_do_not_depend_on_the_blocks(entries, data):
         assert [x for block in found for x in block[i].tolist()] == column.tolist()
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.integers(0, 3), max_size=12), st.data())
 def test_joining_leaves_no_epoch_twice_at_ends_of_blocks(epochs, data):
     epochs = np.sort(np.array(epochs, np.int64))

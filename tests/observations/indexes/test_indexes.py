@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from cfagg.observations.indexes import bisect, btree, open_index, pages_writing
 from cfagg.observations.indexes.protocol import Index
 from tests import strategies as s
+from tests.effort import examples
 from tests.observations.indexes.made import uneven, write
 from tests.oracles import rows_between
 
@@ -34,7 +35,7 @@ def _small():
         yield
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(s.index_entries(most=600), st.data())
 @pytest.mark.parametrize("kind", KINDS)
 def test_windows_are_those_of_a_scan(kind, entries, data):
@@ -49,7 +50,7 @@ def test_windows_are_those_of_a_scan(kind, entries, data):
         assert [list(index.find(a, b)) for a, b in zip(lo.tolist(), hi.tolist(), strict=True)] == expected
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(s.index_entries(most=600, distinct=True), st.data())
 @pytest.mark.parametrize("kind", KINDS)
 def test_entries_come_back(kind, entries, data):

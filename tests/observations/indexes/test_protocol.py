@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from cfagg.errors import ConventionError
 from cfagg.observations.indexes.protocol import checked
 from tests import strategies as s
+from tests.effort import examples
 from tests.observations.indexes.made import cut, even
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(s.index_entries(most=100), st.integers(1, 5))
 def test_good_entries_pass_unchanged(entries, pieces):
     places = np.linspace(0, len(entries[0]), pieces + 1, dtype=int)[1:-1]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cfagg.errors import CalendarError
 from cfagg.observations.sources.times import dates_of_numbers
+from tests.effort import examples
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_units_that_are_no_times_are_refused(units: str) -> None:
         dates_of_numbers(np.array([1]), units, None, "a.nc")
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     st.lists(st.integers(-(10**12), 10**12), min_size=1, max_size=9),
     st.sampled_from([("seconds", 1), ("minutes", 60), ("hours", 3600), ("days", 86400)]),

@@ -1,0 +1,18 @@
+"""How hard the tests try: property tests are short in `make test` and long in `make soak`."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["examples"]
+
+#: The share of the examples of each property test that are tried.
+EFFORT = float(os.environ.get("CFAGG_TEST_EFFORT", "0.3"))
+
+#: Fewer than these are no trial at all.
+_LEAST = 8
+
+
+def examples(number: int) -> int:
+    """Return how many examples a property test tries whose full trial has `number`."""
+    return max(min(number, _LEAST), round(number * EFFORT))
