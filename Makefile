@@ -33,7 +33,7 @@ demo: $(VENV)/.installed-test
 	$(BIN)/python -m cfagg.demo demo_output
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .
@@ -52,7 +52,7 @@ bench-large: $(VENV)/.installed-bench
 soak: $(VENV)/.installed-test
 	$(BIN)/python -m tests.benchmarks.published
 	$(BIN)/python -m tests.checking.real.packages
-	$(BIN)/python -m pytest -n $(JOBS) -m soak $(ARGS)
+	CFAGG_TEST_EFFORT=3 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "soak or hypothesis" $(ARGS)
 
 clean:
 	rm -rf build dist site demo_output .bench .soak .pytest_cache .mypy_cache .ruff_cache .hypothesis cfagg.egg-info
