@@ -95,6 +95,14 @@ def table() -> dict[str, Target]:
     return TABLE
 
 
+def find(name: str) -> Target:
+    """Return one parser, importing as few modules as that takes."""
+    for module in reversed(MODULES):
+        if name not in TABLE:
+            import_module(f"tests.fuzzing.{module}")
+    return TABLE[name]
+
+
 def load(raw: bytes, like: Any) -> Any:
     """Return a stored input as the parser takes it."""
     import json

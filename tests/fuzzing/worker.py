@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tests.fuzzing.target import Target, load, table
+from tests.fuzzing.target import Target, find, load
 
 #: Bytes of memory that parsers may take beyond what they have with good inputs.
 MEMORY = 1 << 30
@@ -42,10 +42,9 @@ def main() -> None:
     with Path(sys.argv[1]).open("r+b") as file:
         progress = mmap.mmap(file.fileno(), 8)
     _progress.append(progress)
-    known = table()
     for line in sys.stdin:
         job = json.loads(line)
-        one = known[job["target"]]
+        one = find(job["target"])
         seeds = one.seeds()
         resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         # What is imported, compiled and started with the first good inputs is not theirs.

@@ -15,21 +15,24 @@ from tests.effort import examples
 
 SLOW = settings(max_examples=examples(30), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
-# One case for each branch of the conversion: (source, target, pure, masked).  Each costs about a second to compile.
+# Cases with different branches of the conversion: (source, target, pure, masked).  Each takes seconds to compile, and
+# so those whose branches are those of others, in other places, run in the soak suite, as do all pairs of types.
 CASES = [
     ("i2", "f4", False, True),
-    ("i2", "f4", False, False),
     ("i2", "i1", True, True),
     ("u8", "i8", True, False),
-    ("i8", "f8", True, False),
-    ("u4", "f4", True, True),
     ("f8", "f4", True, False),
-    ("f4", "f8", False, True),
-    ("f8", "f4", False, False),
     ("f4", "i4", True, False),
     ("f8", "u8", True, True),
-    ("f4", "i2", False, True),
     ("i8", "i8", False, False),
+]
+OTHERS = [
+    ("i2", "f4", False, False),
+    ("i8", "f8", True, False),
+    ("u4", "f4", True, True),
+    ("f4", "f8", False, True),
+    ("f8", "f4", False, False),
+    ("f4", "i2", False, True),
     ("f8", "f8", True, True),
 ]
 
@@ -63,7 +66,9 @@ def check_values(data, source, target, pure, masked):
     assert np.array_equal(bits(place)[~wrong], bits(expected)[~wrong])
 
 
-@pytest.mark.parametrize(("source", "target", "pure", "masked"), CASES)
+@pytest.mark.parametrize(
+    ("source", "target", "pure", "masked"), [*CASES, *(pytest.param(*o, marks=pytest.mark.soak) for o in OTHERS)]
+)
 @SLOW
 @given(data=st.data())
 def test_values_and_bad_elements_are_those_of_exact_arithmetic(source, target, pure, masked, data):
@@ -94,7 +99,13 @@ def large_shapes(draw):
 
 @pytest.mark.parametrize(
     ("source", "target", "scale"),
-    [("i1", "i1", 1), ("i2", "i2", 1), ("f4", "f4", 1), ("f8", "f8", 1), ("i2", "f4", 0.1)],
+    [
+        ("i2", "i2", 1),
+        ("f8", "f8", 1),
+        ("i2", "f4", 0.1),
+        pytest.param("i1", "i1", 1, marks=pytest.mark.soak),
+        pytest.param("f4", "f4", 1, marks=pytest.mark.soak),
+    ],
 )
 @settings(SLOW, max_examples=examples(40))
 @given(data=st.data())
