@@ -37,8 +37,18 @@ print("well")
 """
 
 
-@pytest.mark.parametrize("kind", ["bind", "tmpfs"])
-@pytest.mark.parametrize("name", ["convert --overwrite", "obs append", "accumulate"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("convert --overwrite", "bind"),
+        ("obs append", "tmpfs"),
+        ("accumulate", "bind"),
+        *(
+            pytest.param(name, kind, marks=pytest.mark.soak)
+            for name, kind in (("convert --overwrite", "tmpfs"), ("obs append", "bind"), ("accumulate", "tmpfs"))
+        ),
+    ],
+)
 def test_a_store_that_is_a_mount_point_is_replaced_and_accumulated(tmp_path, name, kind):
     unshare = shutil.which("unshare")
     alone = [unshare or "unshare", "--mount", *(["--map-root-user"] if os.geteuid() else [])]
