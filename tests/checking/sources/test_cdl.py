@@ -126,7 +126,9 @@ def test_of_two_attributes_of_one_name_the_last_holds_as_for_ncgen(text: str) ->
 
 
 def test_a_group_may_have_a_dimension_of_the_name_of_one_above() -> None:
-    with parse_cdl("netcdf a { dimensions: x = 2 ; group: g { dimensions: x = 3 ; variables: int v(x) ; } }") as dataset:
+    with parse_cdl(
+        "netcdf a { dimensions: x = 2 ; group: g { dimensions: x = 3 ; variables: int v(x) ; } }"
+    ) as dataset:
         assert dataset.variables[0].shape == (3,)
 
 
