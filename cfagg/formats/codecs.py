@@ -199,9 +199,10 @@ def unzstd(stored: Any, fewest: int, most: int, out: Bytes | None = None) -> Any
     from numcodecs import zstd
 
     size = _zstd_size(stored)
-    if size is None or not fewest <= size <= most or not size:
+    # Where several numbers of bytes are right, further frames may add to those of the first.
+    if size is None or not fewest <= size <= most or not size or fewest < most:
         size, most_possible = _zstd_total(stored)
-        if size is None and fewest == most:
+        if size is None and 0 < fewest == most:
             # Decoded into memory of the one right size, and refused by the library if it is another.
             size = most
         elif size is None:
