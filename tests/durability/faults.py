@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from tests.durability import powerloss, tracing
@@ -26,14 +26,18 @@ KILLED = (
     "unlinkat", "rmdir", "ftruncate", "link", "linkat", "close", "sendfile", "copy_file_range", "fallocate",
 )  # fmt: skip
 
-#: Calls that fail, with what a broken or full disk answers.  A close that fails has closed all the same.
+#: Calls that fail, with what a broken or full disk answers.  Network file systems tell of both when a file is closed.
 FAILING = {
     "EIO": ("openat", "write", "pwrite64", "writev", "rename", "renameat2", "fsync", "fdatasync", "syncfs", "mkdir",
-            "unlink", "unlinkat", "rmdir", "ftruncate", "link", "linkat", "sendfile", "copy_file_range", "fallocate"),
-    "ENOSPC": ("openat", "write", "pwrite64", "writev", "rename", "renameat2", "fsync", "syncfs", "mkdir", "ftruncate",
-               "link", "linkat", "sendfile", "copy_file_range", "fallocate"),
+            "unlink", "unlinkat", "rmdir", "ftruncate", "link", "linkat", "sendfile", "copy_file_range", "fallocate",
+            "close"),
+    "ENOSPC": ("openat", "write", "pwrite64", "writev", "rename", "renameat2", "fsync", "fdatasync", "syncfs", "mkdir",
+               "ftruncate", "link", "linkat", "sendfile", "copy_file_range", "fallocate", "close"),
 }  # fmt: skip
 
+
+#: What is another in each run: numbers of processes, and what makes names their own.
+_NUMBERS = re.compile(r"\d+-[0-9a-f]{8}|(?<=\.)\d+(?=\.part)")
 
 #: Exit status where no fault can be injected.
 UNABLE = 77
@@ -68,6 +72,8 @@ class Stand:
         self.log = home / "log"
         self.pristine = home / "pristine"
         self.crashes = 0
+        #: What was found well: what a run left, and what it was allowed to leave.
+        self._well: set[int] = set()
         self.folder.mkdir(parents=True)
         outcome = tracing.plain(lambda: writer.prepare(self.folder))
         assert outcome.status == 0, outcome.said
@@ -101,7 +107,13 @@ class Stand:
         return found
 
     def judge(self, allowed: tuple[str, ...], *, finish: bool = True) -> str:
-        """Look at what is there, finish it, and look again; return what is wrong."""
+        """Look at what is there, finish it, and look again; return what is wrong.
+
+        What was found well once is not looked at again.
+        """
+        left = hash((self._left(), allowed, finish))
+        if left in self._well:
+            return ""
 
         def look() -> int:
             try:
@@ -130,7 +142,25 @@ class Stand:
             return 0
 
         outcome = tracing.plain(look)
-        return "" if outcome.status == 0 else f"status {outcome.status}: {outcome.said.strip()[-600:]}"
+        if outcome.status == 0:
+            self._well.add(left)
+            return ""
+        return f"status {outcome.status}: {outcome.said.strip()[-600:]}"
+
+    def _left(self) -> tuple:
+        """Return what there is, but for numbers of processes and inodes in it."""
+        disk = powerloss.Disk(self.folder / "out")
+        found: list[tuple] = []
+        for path, inode in _files(disk.top):
+            data: object = inode.data
+            if path.endswith("/done") and b" " in inode.data:
+                number = int(inode.data.split()[0])
+                data = [p for p in (self.folder / "out").rglob("*") if p.is_dir() and p.stat().st_ino == number]
+                data = str(data), inode.data.split()[1] == b"%d" % data[0].stat().st_mtime_ns if data else None
+            found.append((_NUMBERS.sub("N", path), inode.link, data))
+        folders = sorted(_NUMBERS.sub("N", str(p)) for p in (self.folder / "out").rglob("*") if p.is_dir())
+        builds = sorted((n.build or b"") for n in disk._walk(disk.top) if n.directory)
+        return tuple(sorted(found, key=str)), tuple(folders), tuple(builds)
 
     def kill(self, call: str, number: int) -> str:
         """Kill a run before one of its calls; return what is wrong afterwards."""
@@ -165,6 +195,8 @@ class Stand:
             and not any("error: " in line or "not checked: " in line for line in lines)
         ):
             return f"{inject}: status {outcome.status} said {outcome.said[-400:]!r}"
+        if names := names_of_work(outcome.said):
+            return f"{inject}: names shown that are nobody's business: {names}"
         if outcome.status == 0:
             said = self.judge(("new",), finish=False)
             if not said and "could not be removed" not in outcome.said and self.writer.litter(self.folder):
@@ -182,32 +214,44 @@ class Stand:
         assert run.status == 0, run.said
         return disk
 
-    def lose_power(self, chance: random.Random, most: int, more: int) -> Iterator[str]:
-        """Lose power at many moments; give for each what is wrong afterwards, which is nothing if all is well."""
+    def lose_power(self, chance: random.Random, most: int) -> Iterator[str]:
+        """Lose power at moments of a run; give for each what is wrong afterwards, which is nothing if all is well.
+
+        Every call after which a disk may hold something else is a moment.  What is safe for certain, and the same with
+        all names, are looked at for each of them, mixtures for as many as `most` allows; equal ones only once.
+        """
         disk = self.record()
         calls = list(powerloss.calls(self.log))
-        ends = [i for i, c in enumerate(calls) if self._matters(c)]
-        chosen = set(ends if len(ends) * (2 + more) <= most else chance.sample(ends, max(1, most // (2 + more) - 1)))
-        chosen.add(len(calls) - 1)
+        found: list[tuple[int, powerloss.Image]] = []
         seen: set[int] = set()
         version = -1
         for i, call in enumerate(calls):
             disk.follow(*call)
-            if i not in chosen or (disk.version == version and i != len(calls) - 1):
+            last = i == len(calls) - 1
+            if disk.version == version and not last:
                 continue
             version = disk.version
-            for image in list(disk.images(chance, more)):
+            for number, image in enumerate(disk.images(chance, 2)):
                 key = image.key()
-                if key in seen and i != len(calls) - 1:
-                    continue
-                seen.add(key)
-                image.write()
-                # Whoever was told that the run has ended well has what it wrote.
-                said = self.judge(("new",) if i == len(calls) - 1 else ("old", "new"))
-                yield said and f"power loss after call {i} of {len(calls)} ({call[0].decode()}): {said}"
+                if key not in seen or last:
+                    seen.add(key)
+                    found.append((i if number < 2 else ~i, image))
+        sure, mixed = [f for f in found if f[0] >= 0], [f for f in found if f[0] < 0]
+        end = [f for f in found if f[0] in (len(calls) - 1, ~(len(calls) - 1))]
+        sure = sure if len(sure) <= most else [*chance.sample(sure, most // 2), *end]
+        mixed = chance.sample(mixed, min(len(mixed), max(0, most - len(sure))))
+        for i, image in sorted({id(f): f for f in (*sure, *mixed, *end)}.values(), key=lambda f: max(f[0], ~f[0])):
+            i = max(i, ~i)
+            image.write()
+            # Whoever was told that the run has ended well has what it wrote.
+            said = self.judge(("new",) if i == len(calls) - 1 else ("old", "new"))
+            yield said and f"power loss after call {i} of {len(calls)} ({calls[i][0].decode()}): {said}"
 
-    def _matters(self, call: tuple) -> bool:
-        return call[0] not in (b"lseek", b"close", b"dup", b"fcntl")
+
+def names_of_work(said: str) -> list[str]:
+    """Return names of work directories and files that are shown, but for those that are left and named as such."""
+    lines = [line for line in said.splitlines() if "could not be removed" not in line]
+    return re.findall(r"\S*(?:\.cfagg-|\.part\b|/proc/self|\.tmp\b)\S*", "\n".join(lines))
 
 
 def _files(node: powerloss.Inode, path: str = "") -> Iterator[tuple[str, powerloss.Inode]]:
@@ -232,8 +276,16 @@ def spread(points: dict[str, int], calls: tuple[str, ...], most: int, chance: ra
     return rare + chance.sample(rest, most - len(rare))
 
 
-def torment(writer: Writer, home: pathlib.Path, kills: int, errors: int, losses: int, seed: int = 0) -> Tally:
-    """Do to a writer whatever may happen to it."""
+def torment(
+    writer: Writer,
+    home: pathlib.Path,
+    kills: int,
+    errors: int,
+    losses: int,
+    seed: int = 0,
+    meanwhile: Callable[[Tally], None] = lambda _: None,
+) -> Tally:
+    """Do to a writer whatever may happen to it; `meanwhile` is called after each fault."""
     chance = random.Random(seed)
     stand = Stand(writer, home)
     tally = Tally(writer.name)
@@ -242,11 +294,6 @@ def torment(writer: Writer, home: pathlib.Path, kills: int, errors: int, losses:
     done: list[tuple[str, int]] = []
     while len(done) < kills:
         done += spread(points, KILLED, kills - len(done), chance)
-    for call, number in done:
-        said = stand.kill(call, number)
-        tally.kills += 1
-        if said:
-            tally.finds.append(said)
     wrong: list[tuple[str, str, str]] = []
     for error, calls in FAILING.items():
         wrong += [(c, error, str(n)) for c, n in spread(points, calls, errors // 3, chance)]
@@ -254,18 +301,37 @@ def torment(writer: Writer, home: pathlib.Path, kills: int, errors: int, losses:
     wrong += [(c, "ENOSPC", f"{n}+") for c, n in full]
     while len(wrong) < errors:
         wrong += [(c, "EIO", str(n)) for c, n in spread(points, FAILING["EIO"], errors - len(wrong), chance)]
-    for call, error, when in wrong:
-        said = stand.fail(call, error, when)
-        tally.errors += 1
+    faults: list[tuple[str, ...]] = [*((c, str(n)) for c, n in done), *wrong]
+    # Whenever it is stopped, something of each was done.
+    chance.shuffle(faults)
+    for fault in faults:
+        if len(fault) == 2:
+            said = stand.kill(fault[0], int(fault[1]))
+            tally.kills += 1
+        else:
+            said = stand.fail(*fault)
+            tally.errors += 1
         if said:
             tally.finds.append(said)
-    tally.crashes = stand.crashes
+        tally.crashes = stand.crashes
+        meanwhile(tally)
     if losses:
-        for said in stand.lose_power(chance, losses, 2):
+        for said in stand.lose_power(chance, losses):
             tally.losses += 1
             if said:
                 tally.finds.append(said)
+            meanwhile(tally)
     return tally
+
+
+def meanwhile(log: str | None) -> Callable[[Tally], None]:
+    """Return what keeps a tally in a file."""
+
+    def keep(tally: Tally) -> None:
+        if log is not None:
+            pathlib.Path(log).write_text("\n    ".join([str(tally), *tally.finds]) + "\n")
+
+    return keep
 
 
 def main(arguments: list[str]) -> int:
@@ -276,6 +342,7 @@ def main(arguments: list[str]) -> int:
     for name in ("kills", "errors", "losses"):
         parser.add_argument(f"--{name}", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--log", help="a file that tells how far it has come")
     args = parser.parse_args(arguments)
     reason = tracing.works()
     if reason:
@@ -285,7 +352,9 @@ def main(arguments: list[str]) -> int:
     for name in args.writers or WRITERS:
         with tempfile.TemporaryDirectory(dir=args.folder) as home:
             began = time.monotonic()
-            tally = torment(WRITERS[name], pathlib.Path(home), args.kills, args.errors, args.losses, args.seed)
+            tally = torment(
+                WRITERS[name], pathlib.Path(home), args.kills, args.errors, args.losses, args.seed, meanwhile(args.log)
+            )
             print(f"{tally} in {time.monotonic() - began:.0f} s", flush=True)
             for find in tally.finds:
                 print("   ", find, flush=True)

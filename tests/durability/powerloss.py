@@ -334,6 +334,9 @@ class Image:
         self.folders: list[str] = []
         self.builds: dict[str, bytes] = {}
         self.places: dict[int, str] = {}
+        #: As it is now: the run goes on before the image is written.
+        self.origins: dict[str, tuple[int, int] | None] = {}
+        self.marks: dict[str, Inode] = {}
         self._choice: dict[int, bytes] = {}
         self._collect(disk.top, "", names, data, chance, frozenset())
 
@@ -352,7 +355,11 @@ class Image:
             else:
                 if child.number not in self._choice:
                     self._choice[child.number] = self._content(child, data, chance)
-                self.files[place] = (child, self._choice[child.number])
+                content = self._choice[child.number]
+                self.files[place] = (child, content)
+                self.origins[place] = child.origin
+                if child.names is not None and content and content == child.data:
+                    self.marks[place] = child.names
 
     @staticmethod
     def _content(inode: Inode, data: str, chance: random.Random) -> bytes:
@@ -375,9 +382,8 @@ class Image:
             for path in (pathlib.Path(folder, name) for name in (*files, *folders)):
                 if not os.path.lexists(path) or (path.is_dir() and not path.is_symlink()):
                     continue
-                found = self.files.get(str(path.relative_to(root)))
                 state = path.lstat()
-                if found is None or found[0].origin != (state.st_ino, state.st_mtime_ns):
+                if self.origins.get(str(path.relative_to(root))) != (state.st_ino, state.st_mtime_ns):
                     path.unlink()
             if folder != str(root) and str(pathlib.Path(folder).relative_to(root)) not in wanted:
                 shutil.rmtree(folder)
@@ -391,8 +397,8 @@ class Image:
                 continue
             if inode.link is not None:
                 path.symlink_to(inode.link)
-            elif inode.names is not None and content and content == inode.data:
-                marks.append((path, inode.names))
+            elif name in self.marks:
+                marks.append((path, self.marks[name]))
                 path.touch()
             else:
                 path.write_bytes(content)

@@ -6,19 +6,23 @@ does its work; so a run takes tenths of a second, and no fault hits the start of
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import ctypes
+import gc
 import importlib
 import os
 import pathlib
+import pickle
 import re
 import shutil
 import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 #: System calls that change what is on disk, by which name the machine knows them.
 WRITING = (
@@ -30,6 +34,9 @@ WRITING = (
 RECORDED = WRITING + ",lseek,setxattr"
 
 STRACE = shutil.which("strace")
+
+#: Seconds after which a run counts as hanging, also on a machine that has much else to do.
+LIMIT = 600
 
 
 def works() -> str | None:
@@ -81,7 +88,7 @@ def run(
     inject: str | None = None,
     trace: str = WRITING,
     record: bool = False,
-    limit: float = 120,
+    limit: float = LIMIT,
 ) -> Outcome:
     """Run a function in a process of its own under strace.
 
@@ -134,7 +141,7 @@ def run(
     return Outcome(status, said if traced else said + rest, traced)
 
 
-def plain(work: Callable[[], int | None], limit: float = 120) -> Outcome:
+def plain(work: Callable[[], int | None], limit: float = LIMIT) -> Outcome:
     """Run a function in a process of its own, undisturbed."""
     output = os.memfd_create("said")
     child = forked(work, output)
@@ -155,17 +162,32 @@ def plain(work: Callable[[], int | None], limit: float = 120) -> Outcome:
 
 
 def load_what_is_needed(work: Callable[[], int | None]) -> None:
-    """Import whatever a function imports, so that no fault hits an import."""
+    """Import whatever a function imports, and load the kernels that it calls, so that no fault hits either."""
 
     def names() -> None:
         work()
-        print("\nmodules", *sys.modules)
+        kernels = [(m, n, k.signatures) for m, n, k in _kernels() if k.signatures]
+        print("\nmodules", base64.b64encode(pickle.dumps(([*sys.modules], kernels))).decode())
 
-    found = plain(names).said.rpartition("\nmodules ")[2].split()
-    for name in found:
+    modules, kernels = pickle.loads(base64.b64decode(plain(names).said.rpartition("\nmodules ")[2]))
+    for name in modules:
         if name not in sys.modules and not name.startswith("__"):
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
+    for module, name, signatures in kernels:
+        for signature in signatures:
+            getattr(sys.modules[module], name).compile(signature)
+    # What is there by now stays: no fork of this process copies it to look at it again.
+    gc.collect()
+    gc.freeze()
+
+
+def _kernels() -> Iterator[tuple[str, str, Any]]:
+    """Give the kernels of all modules that are loaded."""
+    for module in [m for m in sys.modules if m.startswith("cfagg.kernels.")]:
+        for name, kernel in vars(sys.modules[module]).items():
+            if hasattr(kernel, "signatures") and getattr(kernel, "__module__", None) == module:
+                yield module, name, kernel
 
 
 #: A line of a log: thread, call, the rest.

@@ -383,9 +383,9 @@ def prepare_fix(folder: pathlib.Path, *, form: str) -> None:
         path.unlink()
 
 
-def fix(folder: pathlib.Path) -> int:
-    (path,) = (p for p in (folder / "out").iterdir() if not p.name.startswith("."))
-    return command("check", path, "--fix", "--in-place")
+def fix(folder: pathlib.Path, form: str) -> int:
+    name = "a.zarr" if form == "zarr" else "a.nc"
+    return command("check", folder / "out" / name, "--fix", "--in-place")
 
 
 def state_of_fix(folder: pathlib.Path, *, form: str) -> str:
@@ -407,8 +407,8 @@ def fixing(form: str) -> Writer:
     return Writer(
         f"fix {form}",
         lambda f: prepare_fix(f, form=form),
-        fix,
-        fix,
+        lambda f: fix(f, form),
+        lambda f: fix(f, form),
         lambda f: state_of_fix(f, form=form),
         ("a.zarr" if form == "zarr" else "a.nc",),
     )
