@@ -1,7 +1,8 @@
-"""Stores that are mount points, and parents that let nothing be made: the work is done within the store."""
+"""Stores that are mount points, and directories that let nothing be made: the work is done within the store."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,47 +10,24 @@ import sys
 
 import pytest
 
-CODE = """
-import os, pathlib, subprocess, sys
-folder = pathlib.Path(sys.argv[1])
-from tests.durability import writers
-name = sys.argv[2]
-store = folder / "out" / "a.zarr"
-if name.startswith("accumulate"):
-    writers.prepare_array(folder, writers.STEPS, 3)
-else:
-    writers.WRITERS[name].prepare(folder)
-# The same store, now a mount of its own: a directory of the same file system, or another file system.
-if sys.argv[3] == "bind":
-    subprocess.run(["mount", "--bind", store, store], check=True)
-else:
-    kept = folder / "kept"
-    os.rename(store, kept)
-    store.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "none", store], check=True)
-    subprocess.run(["cp", "-a", f"{kept}/.", store], check=True)
-writer = writers.WRITERS[name]
-assert writer.run(folder) == 0
-assert writer.state(folder) == "new"
-print(writer.litter(folder))
-assert not writer.litter(folder)
-print("well")
-"""
+from tests.durability.places import RUNS
+
+#: Writers that replace what stands within a store; the others make something beside it.
+WITHIN = RUNS["unwritable"][:4]
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("convert --overwrite", "bind"),
-        ("obs append", "tmpfs"),
-        ("accumulate", "bind"),
-        *(
-            pytest.param(name, kind, marks=pytest.mark.soak)
-            for name, kind in (("convert --overwrite", "tmpfs"), ("obs append", "bind"), ("accumulate", "tmpfs"))
-        ),
-    ],
-)
-def test_a_store_that_is_a_mount_point_is_replaced_and_accumulated(tmp_path, name, kind):
+def outcomes(folder, asked, *before):
+    """Run the writers, and return what came of each."""
+    done = subprocess.run(
+        [*before, sys.executable, "-m", "tests.durability.places", folder, asked], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return {(f["kind"], f["name"]): f for f in found}
+
+
+@pytest.fixture(scope="module")
+def mounted(tmp_path_factory):
     unshare = shutil.which("unshare")
     alone = [unshare or "unshare", "--mount", *(["--map-root-user"] if os.geteuid() else [])]
     if (
@@ -57,6 +35,32 @@ def test_a_store_that_is_a_mount_point_is_replaced_and_accumulated(tmp_path, nam
         or subprocess.run([*alone, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode
     ):
         pytest.skip("nothing can be mounted here (unshare --mount)")
-    done = subprocess.run([*alone, sys.executable, "-c", CODE, tmp_path, name, kind], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.endswith("well\n")
+    return outcomes(tmp_path_factory.mktemp("mounted"), "mounts", *alone)
+
+
+@pytest.fixture(scope="module")
+def unwritable(tmp_path_factory):
+    if sys.platform != "linux":
+        pytest.skip("only Linux has capabilities")
+    return outcomes(tmp_path_factory.mktemp("unwritable"), "unwritable")
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in ("bind", "tmpfs") for name in RUNS[kind]])
+def test_a_store_that_is_a_mount_point_is_replaced_and_accumulated(mounted, kind, name):
+    found = mounted[kind, name]
+    assert (found["status"], found["state"], found["litter"]) == (0, "new", []), found
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_a_store_whose_directory_cannot_be_written_is_replaced_and_accumulated(unwritable, name):
+    found = unwritable["unwritable", name]
+    assert (found["status"], found["state"], found["litter"]) == (0, "new", []), found
+
+
+@pytest.mark.parametrize("name", [n for n in RUNS["unwritable"] if n not in WITHIN])
+def test_what_stands_in_a_directory_that_cannot_be_written_stays_and_one_sentence_says_why(unwritable, name):
+    found = unwritable["unwritable", name]
+    assert (found["status"], found["state"], found["litter"]) == (2, "old", []), found
+    (line,) = [line for line in found["said"].splitlines() if "error: " in line]
+    assert "Permission denied" in line
+    assert ".cfagg-" not in line
