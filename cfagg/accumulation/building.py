@@ -72,7 +72,9 @@ def build(
         others = table_of(plan.related)
         records, good = journal.read()
         if not good.all():
-            raise TargetError(f"{shop.root}/records was changed by another program; run again")
+            raise TargetError(
+                f"the partial sums of array {plan.array.path!r} were changed by another program; run again"
+            )
         missing, nonfinite = _excluded(plan, records)
         judgement = judge(recipe, records, plan.kept)
         if len(judgement.values):
@@ -121,8 +123,8 @@ def _goes_on(plan: Plan, order: Order, shop: Workshop, identity: dict[str, Any],
         Journal.resume(shop.root, identity, count, plan.recipe.record_type).close()
         return True
     raise TargetExistsError(
-        f"an unfinished accumulation of array {plan.array.path!r} is there ({shop.root}); finish it with resume=True "
-        "(--resume) or start anew with overwrite=True (--overwrite)"
+        f"an unfinished accumulation of array {plan.array.path!r} is there; finish it with resume=True (--resume) or "
+        "start anew with overwrite=True (--overwrite)"
     )
 
 

@@ -164,8 +164,8 @@ def read_documents(folder: Path, zarr_format: int) -> dict[str, dict[str, Any]]:
     names = (".zgroup", ".zarray", ".zattrs") if zarr_format == 2 else ("zarr.json",)
     found: dict[str, dict[str, Any]] = {}
     for node in (folder, *sorted(p for p in folder.iterdir() if p.is_dir())):
-        held = {n: json.loads((node / n).read_bytes()) for n in names if (node / n).is_file()}
-        found["" if node == folder else node.name] = held
+        held = {n: read_document(str(node), n, str(folder)) for n in names}
+        found["" if node == folder else node.name] = {n: d.content for n, d in held.items() if d is not None}
     return found
 
 

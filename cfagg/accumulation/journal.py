@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from cfagg.errors import TargetError
 from cfagg.fastzlib import crc32
-from cfagg.runtime.publishing import write_synced
+from cfagg.runtime.publishing import read_own, write_synced
 
 __all__ = ["Journal", "record_type"]
 
@@ -88,23 +88,23 @@ class Journal:
         TargetError
             It is of another build: another array, other options or another version.
         """
-        path = folder / "identity"
         try:
-            found = json.loads(path.read_bytes())
+            found = json.loads(read_own(folder / "identity"))
         except ValueError:
             found = {}
         if not isinstance(found, dict) or found.get("format") != FORMAT:
             raise TargetError(
-                f"{path} is not a journal of this version; run again with overwrite=True (--overwrite) to start anew"
+                "the unfinished accumulation was begun by another version; run again with overwrite=True (--overwrite) "
+                "to start anew"
             )
         old = found.get("identity")
         old = old if isinstance(old, dict) else {}
         names = [k for k in identity if old.get(k) != identity[k]]
         if names or found.get("chunks") != count:
             raise TargetError(
-                f"{folder.parent} was begun with another {' and '.join(names) or 'number of chunks'}, so it cannot be "
-                "finished as it is; repeat the call with what it was begun with, or start anew with overwrite=True "
-                "(--overwrite)"
+                f"the unfinished accumulation was begun with another {' and '.join(names) or 'number of chunks'}, so "
+                "it cannot be finished as it is; repeat the call with what it was begun with, or start anew with "
+                "overwrite=True (--overwrite)"
             )
         return cls(folder, count, dtype)
 
@@ -112,7 +112,7 @@ class Journal:
     def belongs(folder: Path, identity: Mapping[str, Any], count: int) -> bool:
         """Whether there is a journal of this very build."""
         try:
-            found = json.loads((folder / "identity").read_bytes())
+            found = json.loads(read_own(folder / "identity"))
         except (FileNotFoundError, ValueError):
             return False
         return bool(found == {"format": FORMAT, "identity": dict(identity), "chunks": count})

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import StaleError
+from cfagg.storage.files import close_read
 from cfagg.zarrs import ZarrArray, compare, stamps
 from cfagg.zarrs.metadata import current_signature
 
@@ -55,7 +56,7 @@ def write_back(array: ZarrArray) -> None:
             continue
         # What a file system cannot do it says by an error, which changes nothing.
         begin(file, ctypes.c_int64(0), ctypes.c_int64(0), 2)
-        os.close(file)
+        close_read(file)
 
 
 @cache

@@ -34,6 +34,6 @@ def explanations() -> Mapping[str, Mapping[str, Any]]:
     found: dict[str, Mapping[str, Any]] = {}
     folder = resources.files("cfagg.checking").joinpath("explanations")
     for file in sorted(folder.iterdir(), key=lambda f: f.name):
-        if file.name.endswith(".toml"):
+        if file.name.endswith(".toml") and file.is_file():
             found.update(tomllib.loads(file.read_text(encoding="utf-8")))
     return found

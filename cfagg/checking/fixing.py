@@ -19,7 +19,7 @@ from cfagg.checking.findings import Edit, Finding
 from cfagg.checking.model import AttributeValue, Dataset, Group, Variable
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
-from cfagg.errors import TargetError, TargetExistsError, UnsupportedError
+from cfagg.errors import AccessError, SourceError, TargetError, TargetExistsError, UnsupportedError
 from cfagg.runtime.files import remove_dead
 
 __all__ = ["Change", "Fixed", "difference", "fix", "planned"]
@@ -241,8 +241,11 @@ def _write(form: str, source: str, target: str, fixed: Fixed, before: list[Findi
         fixed.refused += change(copy, fixed.changes)
         # References are relative to where the file will stand, which the copy does not yet.
         again = replace(options, references=False)
-        with open_dataset(copy, options=again) as dataset:
-            after = run(dataset, again).findings
+        try:
+            with open_dataset(copy, options=again) as dataset:
+                after = run(dataset, again).findings
+        except (SourceError, AccessError) as error:
+            raise TargetError(f"{target} is not written: {error.message.replace(copy, target)}") from error
         known = {(f.code, f.variable) for f in before}
         worse = [f for f in after if f.severity == "error" and (f.code, f.variable) not in known]
         if worse:

@@ -11,6 +11,8 @@ from cfagg.errors import TargetError
 from cfagg.readers.hdf5_file import release
 from cfagg.readers.locks import LIBRARY
 from cfagg.readers.netcdf import check_file
+from cfagg.runtime.netcdf_files import closing_written
+from cfagg.runtime.publishing import reason
 from cfagg.storage.files import CONTEXT_SOURCE, open_regular
 
 if TYPE_CHECKING:
@@ -40,19 +42,20 @@ def change(path: str, changes: Iterable[Change]) -> list[str]:
         try:
             file = netCDF4.Dataset(path, "a")
         except (OSError, RuntimeError) as error:
-            raise TargetError(f"the netCDF library cannot write to a copy of the file: {error}") from error
+            said = reason(error) if isinstance(error, OSError) else error
+            raise TargetError(f"the netCDF library cannot write to a copy of the file: {said}") from error
         try:
-            for one in changes:
-                try:
-                    _change(_owner(file, one.path), one)
-                except (RuntimeError, AttributeError, KeyError, IndexError, ValueError, TypeError, OSError) as error:
-                    where = f"{one.path or ''}:{one.attribute}"
-                    refused.append(f"{one.code}: {where}: the netCDF library does not let it be changed: {error}")
-        finally:
-            try:
-                file.close()
-            except (OSError, RuntimeError) as error:
-                raise TargetError(f"a copy of the file cannot be written: {error}; is the disk full?") from error
+            with closing_written(file, path):
+                for one in changes:
+                    try:
+                        _change(_owner(file, one.path), one)
+                    except (OSError, RuntimeError, AttributeError, LookupError, ValueError, TypeError) as error:
+                        where = f"{one.path or ''}:{one.attribute}"
+                        refused.append(f"{one.code}: {where}: the netCDF library does not let it be changed: {error}")
+        except OSError as error:
+            raise TargetError(f"a copy of the file cannot be written: {reason(error)}") from error
+        except RuntimeError as error:
+            raise TargetError(f"a copy of the file cannot be written: {error}; is the disk full?") from error
     return refused
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.checking.sources.json_values import document
+from cfagg.checking.sources.json_values import LONGEST, document
 from cfagg.checking.sources.stores import joined
-from cfagg.errors import TargetError
-from cfagg.runtime.publishing import reason
+from cfagg.errors import AccessError, SourceError, TargetError
+from cfagg.runtime.publishing import opened, public_name, reason, write_all
+from cfagg.storage.tree import read_file
 
 if TYPE_CHECKING:
     from cfagg.checking.fixing import Change
@@ -49,16 +50,28 @@ def change(path: str, changes: Iterable[Change]) -> list[str]:
 def _node(path: str, node: str) -> tuple[str, dict[str, Any]] | None:
     """Return the document that holds the attributes of a node: its name and what is in it."""
     home = Path(path) / node
-    try:
-        if (home / "zarr.json").is_file():
-            return "zarr.json", document((home / "zarr.json").read_bytes(), f"{home}/zarr.json")
-        if (home / ".zattrs").is_file():
-            return ".zattrs", document((home / ".zattrs").read_bytes(), f"{home}/.zattrs")
-    except OSError as error:
-        raise TargetError(f"{home} cannot be read: {error.strerror or error}") from error
+    for name in ("zarr.json", ".zattrs"):
+        held = _read(path, home / name)
+        if held is not None:
+            return name, held
     if (home / ".zarray").is_file() or (home / ".zgroup").is_file():
         return ".zattrs", {}
     return None
+
+
+def _read(path: str, file: Path) -> dict[str, Any] | None:
+    """Return a document of the store, `None` where there is no such file."""
+    try:
+        found = read_file(path, str(file), LONGEST)
+    except AccessError as error:
+        # The copy has the links of the original; one with an absolute path leads into that one.
+        raise TargetError(
+            f"{public_name(file)} is, or goes through, a link that leaves the store, and is not changed; copy what it "
+            "leads to into its place"
+        ) from error
+    except SourceError as error:
+        raise TargetError(f"{public_name(file)} is no regular file, or cannot be read") from error
+    return None if found is None else document(found[0], public_name(file))
 
 
 def _change(attributes: dict[str, Any], one: Change) -> None:
@@ -102,9 +115,9 @@ def _repeat(path: str, node: str, name: str, attributes: dict[str, Any]) -> None
         home = Path(path).joinpath(*parts[:depth])
         rest = "/".join(parts[depth:])
         file = home / (".zmetadata" if name == ".zattrs" else "zarr.json")
-        if not file.is_file():
+        held = _read(path, file)
+        if held is None:
             continue
-        held = document(file.read_bytes(), str(file))
         listed = (
             held.get("metadata") if name == ".zattrs" else (held.get("consolidated_metadata") or {}).get("metadata")
         )
@@ -123,8 +136,11 @@ def _repeat(path: str, node: str, name: str, attributes: dict[str, Any]) -> None
 
 
 def _write(file: Path, held: dict[str, Any]) -> None:
-    """Write a document of the copy, which nobody else reads yet."""
+    """Write a document of the copy, which nobody else reads yet, in the place of a link too."""
+    part = file.with_name(f".{file.name}.part")
     try:
-        file.write_text(json.dumps(held, indent=2), encoding="utf-8")
+        with opened(part, "wb") as made:
+            write_all(made, json.dumps(held, indent=2).encode())
+        part.replace(file)
     except OSError as error:
-        raise TargetError(f"{file} cannot be written: {reason(error)}") from error
+        raise TargetError(f"{public_name(file)} cannot be written: {reason(error)}") from error

@@ -16,11 +16,11 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from cfagg.checking.rule import Rule
+from cfagg.storage.files import read_regular
 
 __all__ = ["GROUP", "Loaded", "collected", "from_packages"]
 
@@ -122,7 +122,7 @@ def _any_package() -> bool:
             for entry in entries:
                 if entry.name.endswith((".dist-info", ".egg-info")):
                     with suppress(OSError):
-                        if wanted in Path(entry.path, "entry_points.txt").read_bytes():
+                        if wanted in read_regular(f"{entry.path}/entry_points.txt"):
                             return True
                 elif entry.name.endswith((".egg", ".zip")):
                     return True  # what is inside is for importlib to tell

@@ -235,7 +235,7 @@ def _give(args: argparse.Namespace, result: DataArray, asked: Asked) -> int:
 
     if args.output is not None:
         with output.aside(args.output) as name:
-            result.to_netcdf(name, engine="netcdf4")
+            output.write_netcdf(result, name)
     if args.plot is not None:
         from cfagg.display import field
 

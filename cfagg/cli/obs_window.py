@@ -129,4 +129,4 @@ def _export(sample: Sample, name: str) -> None:
 
         parquet.write_table(sample.to_arrow(), name)
     else:
-        sample.to_xarray().to_netcdf(name, engine="netcdf4")
+        output.write_netcdf(sample.to_xarray(), name)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
 from cfagg.runtime.files import written_aside
-from cfagg.runtime.publishing import reason
+from cfagg.runtime.publishing import public_name, reason
 
-__all__ = ["aside", "check", "opened"]
+__all__ = ["aside", "check", "opened", "write_netcdf"]
 
 
 def check(target: str, *, overwrite: bool) -> None:
@@ -95,6 +96,20 @@ def aside(target: str) -> Iterator[str]:
         raise
     except OSError as error:
         raise TargetError(f"{target} cannot be written: {reason(error)}") from error
+
+
+def write_netcdf(result: Any, path: str | os.PathLike[str]) -> None:
+    """Write an array or dataset of xarray to a new file.
+
+    Raises
+    ------
+    TargetError
+        The netCDF library cannot write it.
+    """
+    try:
+        result.to_netcdf(path, engine="netcdf4")
+    except RuntimeError as error:
+        raise TargetError(f"{public_name(path)} cannot be written: {error}; is the disk full?") from error
 
 
 def _is_device(path: Path) -> bool:

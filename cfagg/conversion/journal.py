@@ -15,12 +15,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import TargetError
+from cfagg.runtime.publishing import opened, public_name, read_own
 
 __all__ = ["Done", "Journal"]
 
@@ -68,12 +69,12 @@ class Done:
 class Journal:
     """An open journal; made by `create` or `resume`, closed by `close`."""
 
-    def __init__(self, path: Path, done: list[Done], committed: bool, mode: str) -> None:
+    def __init__(self, path: Path, done: list[Done], committed: bool, mode: Literal["wb", "ab"]) -> None:
         self.path = path
         self.done = done
         self.committed = committed
         # Unbuffered: what could not be written is not tried again when the file is closed.
-        self._file = path.open(mode, buffering=0)
+        self._file = opened(path, mode)
         self._synced = time.monotonic()
 
     @classmethod
@@ -93,18 +94,19 @@ class Journal:
         TargetError
             If it is of another conversion: another source, other options or another version.
         """
-        text = path.read_bytes()
+        text = read_own(path)
         # Only what ends in a line feed was written whole.
         lines = text[: text.rfind(b"\n") + 1].splitlines(keepends=True)
         head = _parsed(lines[0]) if lines else None
         if not isinstance(head, dict) or head.get("format") != FORMAT:
             raise TargetError(
-                f"{path} is not a journal of this version; run again with overwrite=True (--overwrite) to start anew"
+                f"the unfinished {public_name(path)} was begun by another version; "
+                "run again with overwrite=True (--overwrite) to start anew"
             )
         _compare(path, head.get("identity"), identity)
         if head.get("chunks") != list(counts):
             raise TargetError(
-                f"{path.parent} was begun with other chunks or variables; "
+                f"{public_name(path)} was begun with other chunks or variables; "
                 "run again with overwrite=True (--overwrite) to start anew"
             )
         done = [Done(n) for n in counts]
@@ -118,7 +120,7 @@ class Journal:
             else:
                 break
             good += len(line)
-        with path.open("r+b") as file:
+        with opened(path, "r+b") as file:
             file.truncate(good)
         return cls(path, done, committed, "ab")
 
@@ -177,6 +179,6 @@ def _compare(path: Path, found: Any, expected: dict[str, Any]) -> None:
     old = found if isinstance(found, dict) else {}
     names = [k for k in expected if old.get(k) != expected[k]] or ["contents"]
     raise TargetError(
-        f"{path.parent} was begun with another {' and '.join(names)}, so it cannot be finished as it is; repeat the "
-        "call with what it was begun with, or start anew with overwrite=True (--overwrite)"
+        f"{public_name(path)} was begun with another {' and '.join(names)}, so it cannot be finished as it is; repeat "
+        "the call with what it was begun with, or start anew with overwrite=True (--overwrite)"
     )

@@ -115,6 +115,6 @@ def write_metadata(documents: Mapping[str, bytes], root: Path) -> None:
     for key, document in documents.items():
         path = root / key
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(path.name + ".part")
+        part = path.with_name(f".{path.name}.part")
         part.write_bytes(document)
         part.replace(path)

@@ -23,6 +23,7 @@ from cfagg.conversion.plan import Array
 from cfagg.conversion.slabs import Slabs, choose_slabs
 from cfagg.errors import LimitError
 from cfagg.fastzlib import crc32
+from cfagg.runtime.publishing import opened, write_all
 
 __all__ = ["Task", "cut", "run"]
 
@@ -198,8 +199,8 @@ class _Writer:
             if path.parent not in self._made:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self._made.add(path.parent)
-            with path.open("wb", buffering=0) as file:
-                _write_all(file, encoded)
+            with opened(path, "wb") as file:
+                write_all(file, encoded)
             number = int(np.ravel_multi_index(index, shape)) if index else 0
             content = content_checksum(values) if self._checksums else -1
             out.append((number, len(encoded), crc32(encoded), content))
@@ -231,9 +232,3 @@ class _Writer:
         else:
             chunk = np.ascontiguousarray(values, dtype=array.dtype.newbyteorder("<"))
         return memoryview(self._encode(chunk)).cast("B")
-
-
-def _write_all(file: Any, data: memoryview) -> None:
-    """Write all of `data`; the system may take it in pieces."""
-    while data.nbytes:
-        data = data[file.write(data) :]

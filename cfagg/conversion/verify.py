@@ -15,6 +15,7 @@ from cfagg.conversion.plan import Array
 from cfagg.conversion.slabs import Slabs
 from cfagg.errors import TargetError
 from cfagg.fastzlib import crc32
+from cfagg.runtime.publishing import read_own
 
 __all__ = ["distrust", "verify"]
 
@@ -35,7 +36,7 @@ def distrust(arrays: Sequence[Array], journal: Journal, root: Path, zarr_format:
                     return False
                 path = root / array.key(_index(array, i), zarr_format)
                 try:
-                    data = path.read_bytes()
+                    data = read_own(path)
                 except FileNotFoundError:
                     return False
                 return len(data) == int(done.size[i]) and crc32(data) == int(done.stored[i])

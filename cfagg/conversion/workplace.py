@@ -13,11 +13,12 @@ The directory itself never is a Zarr store, and `store/` is none until everythin
 from __future__ import annotations
 
 import os
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 
 from cfagg.errors import TargetError, TargetExistsError, UnsupportedError
-from cfagg.runtime.publishing import build_of, name_build, reason
+from cfagg.runtime.publishing import build_of, name_build, opened, reason
 from cfagg.runtime.staging import Staging, is_replaceable
 
 __all__ = ["Workplace"]
@@ -109,7 +110,7 @@ class Workplace(Staging):
         """Whether chunks were written here by a conversion that can be finished."""
         if self.published or not (self.journal.exists() and self.store.exists()):
             return False
-        with self.journal.open("rb") as file:
+        with BufferedReader(opened(self.journal, "rb")) as file:
             return sum(1 for _ in islice((line for line in file if line.endswith(b"\n")), 2)) == 2
 
     @property
@@ -140,7 +141,7 @@ class Workplace(Staging):
         """Refuse to throw away what an earlier conversion has achieved."""
         if self.unfinished:
             raise TargetExistsError(
-                f"an unfinished conversion to {self.target} is there ({self.root}); "
+                f"an unfinished conversion to {self.target} is there; "
                 "finish it with resume=True (--resume) or start anew with overwrite=True (--overwrite)"
             )
 

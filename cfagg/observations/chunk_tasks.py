@@ -17,7 +17,7 @@ from cfagg.observations.finishing import META
 from cfagg.observations.layouts import DataLayout, write_bytes
 from cfagg.observations.row_table import RowTable
 from cfagg.observations.statistics import Accumulator
-from cfagg.runtime.publishing import reason
+from cfagg.runtime.publishing import public_name, read_own, reason
 
 __all__ = ["ChunkPlan", "ChunkWritten", "write_one"]
 
@@ -110,11 +110,11 @@ def write_one(plan: ChunkPlan, number: int) -> ChunkWritten:
 def _holds(path: Path, data: bytes | memoryview) -> bool:
     """Whether a file is there and holds these bytes."""
     try:
-        return path.stat().st_size == memoryview(data).nbytes and path.read_bytes() == data
+        return path.stat().st_size == memoryview(data).nbytes and read_own(path) == data
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise TargetError(f"{path} cannot be read: {reason(error)}") from error
+        raise TargetError(f"{public_name(path)} cannot be read: {reason(error)}") from error
 
 
 def _take_over(old: Path, new: Path) -> None:
@@ -129,4 +129,4 @@ def _take_over(old: Path, new: Path) -> None:
             shutil.copyfile(old, part)
             part.replace(new)
     except OSError as error:
-        raise TargetError(f"{new} cannot be written: {reason(error)}") from error
+        raise TargetError(f"{public_name(new)} cannot be written: {reason(error)}") from error

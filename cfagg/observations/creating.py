@@ -20,7 +20,7 @@ from cfagg.observations.layouts import dumped
 from cfagg.observations.place import Place
 from cfagg.observations.provenance import iso
 from cfagg.observations.recipe import Recipe, load_recipe
-from cfagg.runtime.publishing import reason, write_synced
+from cfagg.runtime.publishing import read_own, reason, write_synced
 
 __all__ = ["Report", "create_observations"]
 
@@ -341,7 +341,7 @@ def _begun(place: Place, identity: Mapping[str, Any], resume: bool) -> bool:
 def _journal(place: Place) -> dict[str, Any]:
     """Return what the work directory is for."""
     try:
-        found = json.loads(place.journal.read_bytes())
+        found = json.loads(read_own(place.journal))
     except (FileNotFoundError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

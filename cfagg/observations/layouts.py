@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import ConventionError, LimitError, TargetError
-from cfagg.runtime.publishing import reason
+from cfagg.runtime.publishing import public_name, reason
 
 __all__ = ["FORMATS", "DataLayout", "array_documents", "group_documents", "write_bytes", "write_document"]
 
@@ -289,7 +289,7 @@ def write_bytes(path: Path, data: bytes | memoryview) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
-        raise TargetError(f"{path} cannot be written: {reason(error)}") from error
+        raise TargetError(f"{public_name(path)} cannot be written: {reason(error)}") from error
 
 
 def _filled(rows: Rows, length: int) -> Rows:

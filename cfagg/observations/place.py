@@ -51,8 +51,8 @@ class Place(Workplace):
         """Refuse to throw away what an earlier build has achieved."""
         if self.unfinished:
             raise TargetExistsError(
-                f"an unfinished build of {self.target} is there ({self.root}); finish it with resume=True (--resume) "
-                "or start anew with overwrite=True (--overwrite)"
+                f"an unfinished build of {self.target} is there; finish it with resume=True (--resume) or start anew "
+                "with overwrite=True (--overwrite)"
             )
 
     def start_anew(self) -> None:

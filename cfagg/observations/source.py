@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from cfagg.errors import CfaggError, FragmentReadError, LimitError, SourceError, SourceNotFoundError, StaleError
-from cfagg.storage.files import Context
+from cfagg.storage.files import Context, close_read
 from cfagg.storage.tree import open_file, prefixes, read_file
 
 __all__ = ["MAX_OBJECT", "LocalSource", "Source", "check_key", "make_source"]
@@ -110,7 +110,7 @@ class _File:
 
     def __del__(self) -> None:
         if self.number >= 0:
-            os.close(self.number)
+            close_read(self.number)
 
 
 class LocalSource:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from cfagg.errors import FragmentReadError, TargetError
 from cfagg.fastzlib import crc32
 from cfagg.observations.layouts import write_bytes, write_document
+from cfagg.runtime.publishing import public_name, read_own, reason
 
 __all__ = ["Piece", "RowSource", "Run", "read_pieces", "read_record", "write_record", "write_run"]
 
@@ -167,13 +168,13 @@ def write_record(path: Path, document: Mapping[str, Any]) -> None:
 def read_record(path: Path) -> dict[str, Any] | None:
     """Return what `write_record` wrote; `None` where there is nothing, or something else."""
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(read_own(path))
         record = found["record"]
         good = isinstance(record, dict) and _digest(record) == found["crc"]
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise TargetError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise TargetError(f"{public_name(path)} cannot be read: {reason(error)}") from error
     except (ValueError, KeyError, TypeError):
         return None
     return record if good else None

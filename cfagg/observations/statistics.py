@@ -20,6 +20,7 @@ import numpy.typing as npt
 from cfagg.errors import ConventionError, FragmentReadError, LimitError, ModelError
 from cfagg.observations import exact
 from cfagg.runtime.files import write_aside
+from cfagg.storage.files import read_regular
 
 __all__ = ["NAMES", "Accumulator", "Piece", "over_rows"]
 
@@ -199,9 +200,11 @@ class Accumulator:
         ------
         FragmentReadError
             If the file is damaged.
+        SourceError
+            If it is no regular file, or there is none.
         """
         try:
-            return cls.from_bytes(Path(path).read_bytes())
+            return cls.from_bytes(read_regular(path))
         except ConventionError as error:
             raise FragmentReadError(f"{path}: {error.message}") from error
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from cfagg.readers.pool import Pool
 from cfagg.storage.files import Handle
 
-__all__ = ["ERRORS", "file_of", "open_hdf5", "release"]
+__all__ = ["ERRORS", "close_hdf5", "file_of", "open_hdf5", "release"]
 
 #: What h5py raises about a damaged file.
 ERRORS = (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError, OverflowError)
@@ -42,11 +43,13 @@ def _open(handle: Handle) -> Any:
     return open_hdf5(handle.library_path)
 
 
-def _close(opened: Any) -> None:
-    opened.close()
+def close_hdf5(opened: Any) -> None:
+    """Close a file that was only read: whatever the library says of it, nothing is lost."""
+    with contextlib.suppress(OSError, RuntimeError):
+        opened.close()
 
 
-_pool = Pool(_open, _close)
+_pool = Pool(_open, close_hdf5)
 
 
 def file_of(handle: Handle) -> Any:

@@ -8,6 +8,7 @@ Open files are kept in a pool of bounded size, the least recently used is closed
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -61,7 +62,9 @@ def _open(handle: Handle) -> netCDF4.Dataset:
 
 
 def _close(dataset: netCDF4.Dataset) -> None:
-    dataset.close()
+    # It was only read: whatever the library says, nothing is lost.
+    with contextlib.suppress(OSError, RuntimeError):
+        dataset.close()
 
 
 _pool = Pool(_open, _close)

@@ -10,7 +10,7 @@ from typing import Any
 
 from cfagg.readers.locks import LIBRARY
 from cfagg.storage import counters
-from cfagg.storage.files import FileKey, Handle, on_pressure, relieve
+from cfagg.storage.files import FileKey, Handle, close_read, on_pressure, relieve
 from cfagg.storage.handles import handles, share_of_open_files
 
 __all__ = ["Pool", "close_files", "open_files", "set_open_files"]
@@ -111,7 +111,7 @@ def _is_exhausted(error: OSError | RuntimeError, handle: Handle) -> bool:
         return found.errno in (errno.EMFILE, errno.ENFILE)
     finally:
         for fd in spare:
-            os.close(fd)
+            close_read(fd)
     return False
 
 

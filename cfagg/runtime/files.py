@@ -9,8 +9,8 @@ import secrets
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
-from typing import IO
 
 from cfagg.errors import LeftoverWarning, TargetError
 from cfagg.runtime.publishing import put_back, remove, replace_file, sync_directory
@@ -103,7 +103,7 @@ def _clipped(name: str) -> str:
     return os.fsdecode(raw[:100]).encode("utf-8", "ignore").decode() + hashlib.sha256(raw).hexdigest()[:16]
 
 
-def _claimed(home: Path, stem: str) -> tuple[Path, IO[bytes]]:
+def _claimed(home: Path, stem: str) -> tuple[Path, FileIO]:
     """Make a directory and lock it."""
     for _ in range(100):
         folder = home / f"{stem}{os.getpid()}-{secrets.token_hex(4)}"

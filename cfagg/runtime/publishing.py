@@ -11,12 +11,15 @@ import ctypes
 import errno
 import functools
 import os
+import re
 import shutil
+import stat
 import sys
 import warnings
 from collections.abc import Callable, Iterable
+from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from cfagg.errors import LeftoverWarning
 
@@ -25,14 +28,18 @@ __all__ = [
     "discard",
     "exchange",
     "name_build",
+    "opened",
+    "public_name",
     "put",
     "put_back",
+    "read_own",
     "reason",
     "remove",
     "replace_file",
     "sync_directory",
     "sync_file",
     "sync_tree",
+    "write_all",
     "write_synced",
 ]
 
@@ -40,12 +47,75 @@ __all__ = [
 _UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTTY})
 
 
+#: A work directory, beside its target or within it; what is built in one; a file that is not whole yet.
+_WORK = re.compile(r"\.(.+)\.cfagg-(?:partial|accumulation|new-.*)|\.cfagg-partial|\.cfagg-accumulation\..*")
+_PRODUCT = re.compile(r"store|group|file(?:\..*)?")
+_PART = re.compile(r"\.(.+?)(?:\.\d+)?\.part")
+
+
+def public_name(path: str | os.PathLike[str]) -> str:
+    """Return the name under which a user knows a file: where it will stand, not where it is being built.
+
+    Examples
+    --------
+    >>> public_name("/data/.a.zarr.cfagg-partial/store/tas/..zarray.12.part")
+    '/data/a.zarr/tas/.zarray'
+    >>> public_name("/data/.a.nc.cfagg-new-12-34ab/file.nc"), public_name("/data/.a.zarr.cfagg-partial/journal")
+    ('/data/a.nc', '/data/a.zarr')
+    """
+    names: list[str] = []
+    parts = iter(os.fspath(path).split("/"))
+    for part in parts:
+        work, made = _WORK.fullmatch(part), _PART.fullmatch(part)
+        if work is None:
+            names.append(made[1] if made else part)
+            continue
+        names += [work[1]] if work[1] else []
+        if not _PRODUCT.fullmatch(next(parts, "")):
+            break
+    return "/".join(names)
+
+
 def reason(error: OSError) -> str:
     """Return what the system says, in its words."""
-    said = f"{error.strerror or error}" + (f" ({error.filename})" if error.filename else "")
+    said = f"{error.strerror or error}" + (f" ({public_name(error.filename)})" if error.filename else "")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         said += "; free some space and run again"
     return said
+
+
+def opened(path: str | os.PathLike[str], mode: Literal["rb", "wb", "ab", "r+b"]) -> FileIO:
+    """Open a file of a work directory, unbuffered: what could not be written is not tried again.
+
+    No link is followed and nothing but a regular file is opened, whatever stands there; a FIFO is not waited for.
+
+    Raises
+    ------
+    OSError
+        It cannot be opened, or is no regular file.
+    """
+    return open(path, mode, buffering=0, opener=_only_regular)
+
+
+def read_own(path: str | os.PathLike[str]) -> bytes:
+    """Return what a file of a work directory holds; see `opened`."""
+    with opened(path, "rb") as file:
+        return file.readall()
+
+
+def _only_regular(path: str, flags: int) -> int:
+    more = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        handle = os.open(path, flags | more, 0o666)
+    except OSError as error:
+        kind = {errno.ENXIO: "a FIFO or a socket", errno.ELOOP: "a link"}.get(error.errno or 0)
+        if kind is None:
+            raise
+        raise OSError(error.errno, f"it is {kind}, not a regular file", path) from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is a FIFO or a device, not a regular file", path)
+    return handle
 
 
 def sync_file(file: int) -> None:
@@ -191,10 +261,18 @@ def replace_file(new: Path, target: Path) -> None:
     sync_directory(new.parent)
 
 
+def write_all(file: FileIO, data: bytes | memoryview) -> None:
+    """Write all bytes to an unbuffered file; the system may take them in pieces."""
+    left = memoryview(data)
+    while left.nbytes:
+        left = left[file.write(left) :]
+
+
 def write_synced(path: Path, data: bytes) -> None:
     """Write a document that is there whole or not at all, and on disk before anything that relies on it."""
     part = path.with_name(f".{path.name}.part")
-    part.write_bytes(data)
+    with opened(part, "wb") as file:
+        write_all(file, data)
     replace_file(part, path)
 
 

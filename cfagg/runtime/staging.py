@@ -9,11 +9,22 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from io import FileIO
 from pathlib import Path
-from typing import IO
 
 from cfagg.errors import TargetError
-from cfagg.runtime.publishing import discard, put, reason, remove, sync_directory, sync_file, sync_tree
+from cfagg.runtime.publishing import (
+    discard,
+    opened,
+    put,
+    read_own,
+    reason,
+    remove,
+    sync_directory,
+    sync_file,
+    sync_tree,
+    write_all,
+)
 
 __all__ = ["Staging", "is_replaceable", "lock", "locked", "renames_into"]
 
@@ -25,7 +36,7 @@ _NO_LOCKS = frozenset({errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVA
 _DOCUMENTS = (".zattrs", ".zmetadata", ".zarray", ".zgroup", "zarr.json")
 
 
-def locked(path: Path, doing: str) -> IO[bytes]:
+def locked(path: Path, doing: str) -> FileIO:
     """Return an open file that is locked for as long as it stays open.
 
     Parameters
@@ -43,13 +54,13 @@ def locked(path: Path, doing: str) -> IO[bytes]:
     file, held = lock(path)
     if held is False:
         file.close()
-        raise TargetError(f"another process is {doing} (it works in {path.parent})")
+        raise TargetError(f"another process is {doing}; wait for it, or stop it")
     return file
 
 
-def lock(path: Path) -> tuple[IO[bytes], bool | None]:
+def lock(path: Path) -> tuple[FileIO, bool | None]:
     """Return an open file, and whether it is locked by it; `None` where there are no locks."""
-    file = path.open("ab")
+    file = opened(path, "ab")
     try:
         import fcntl
     except ImportError:  # no such locks on this system
@@ -135,7 +146,7 @@ class Staging:
         self._old, self._done = root / "old", root / "done"
         self._own = own | {"lock", product, "done", "old", "former"}
         self._doing = doing
-        self._lock: IO[bytes] | None = None
+        self._lock: FileIO | None = None
 
     def hold(self) -> None:
         """Make the directory and lock it; finish what a killed process left half exchanged.
@@ -206,7 +217,7 @@ class Staging:
     def _mark(self) -> tuple[int | None, int | None]:
         """Return number and time of change of the product that was about to be put in place."""
         try:
-            number, changed = self._done.read_text(encoding="ascii").split()
+            number, changed = read_own(self._done).split()
             return int(number), int(changed)
         except (FileNotFoundError, ValueError):
             return None, None
@@ -214,8 +225,8 @@ class Staging:
     def put_in_place(self) -> None:
         """Force the product to disk, and put it in its place; what was there stays until then."""
         state = self.product.stat()
-        with self._done.open("wb", buffering=0) as file:
-            file.write(f"{state.st_ino} {state.st_mtime_ns}".encode())
+        with opened(self._done, "wb") as file:
+            write_all(file, f"{state.st_ino} {state.st_mtime_ns}".encode())
             sync_file(file.fileno())
         sync_tree(self.product)
         sync_directory(self.root)
@@ -290,7 +301,21 @@ class Staging:
     def _is_ours(self) -> bool:
         if not self.root.is_dir() or self.root.is_symlink():
             return False
-        return all(p.name in self._own or _is_part(p.name) for p in self.root.iterdir())
+        found = list(os.scandir(self.root))
+        # A directory to which others can write may hold links and FIFOs; of what is built and what it replaces, each
+        # file is looked at when it is opened.
+        built = {self.product.name, "old", "former"}
+        return all(e.name in self._own or _is_part(e.name) for e in found) and all(
+            e.is_dir(follow_symlinks=False) if e.name in built else _is_plain(e) for e in found
+        )
+
+
+def _is_plain(entry: os.DirEntry[str]) -> bool:
+    """Whether something is a regular file, or a directory with nothing else in it at any depth."""
+    if entry.is_dir(follow_symlinks=False):
+        with os.scandir(entry) as inside:
+            return all(map(_is_plain, inside))
+    return entry.is_file(follow_symlinks=False)
 
 
 def _is_part(name: str) -> bool:

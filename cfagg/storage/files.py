@@ -23,9 +23,11 @@ __all__ = [
     "FileKey",
     "Handle",
     "absent",
+    "close_read",
     "look",
     "on_pressure",
     "open_regular",
+    "read_regular",
     "relieve",
 ]
 
@@ -185,7 +187,7 @@ class Handle:
         """Close the file; what was admitted of it is not any more."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
-            os.close(fd)
+            close_read(fd)
 
     def __enter__(self) -> Self:
         return self
@@ -196,7 +198,7 @@ class Handle:
     def __del__(self) -> None:
         # While the interpreter ends there may be nothing left to close it with; the system does it.
         if self._fd >= 0 and os is not None:
-            os.close(self._fd)
+            close_read(self._fd)
             self._fd = -1
 
     def __repr__(self) -> str:
@@ -277,13 +279,33 @@ def open_regular(path: str, context: Context = CONTEXT_SOURCE) -> Handle:
         found = os.fstat(fd)
         real = _real_path(fd, path, found) if stat.S_ISREG(found.st_mode) else ""
     except OSError as error:
-        os.close(fd)
+        close_read(fd)
         raise context.broken(context.said(f"{path} cannot be opened: {error.strerror}")) from error
     if not real:
-        os.close(fd)
+        close_read(fd)
         raise _irregular(path, found.st_mode, context)
     counters.add(files=1)
     return Handle(fd, _key(path, found), real)
+
+
+def close_read(fd: int) -> None:
+    """Close a file that was only read: whatever the system answers, nothing is lost, and the file is closed."""
+    try:  # noqa: SIM105  (a context manager costs more, and this is done for each chunk)
+        os.close(fd)
+    except OSError:
+        pass
+
+
+def read_regular(path: str | os.PathLike[str], context: Context = CONTEXT_SOURCE) -> bytes:
+    """Return all bytes of a regular file; nothing that could block is opened.
+
+    Raises
+    ------
+    CfaggError
+        As `open_regular`.
+    """
+    with open_regular(os.fspath(path), context) as handle:
+        return handle.exactly(handle.key.size, 0, context)
 
 
 def _open(path: str, context: Context) -> int:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from cfagg.errors import AccessError, CfaggError
-from cfagg.storage.files import CONTEXT_SOURCE, Context, relieve
+from cfagg.storage.files import CONTEXT_SOURCE, Context, close_read, relieve
 
 __all__ = ["listed", "open_file", "prefixes", "read_file"]
 
@@ -100,7 +100,7 @@ def open_file(
         ) from error
     status = os.fstat(fd)
     if not stat.S_ISREG(status.st_mode):
-        os.close(fd)
+        close_read(fd)
         kind = next((name for test, name in _KINDS if test(status.st_mode)), "not a regular file")
         raise context.broken(context.said(f"{path} cannot be read: it is {kind}, and only regular files are read"))
     return fd, status
@@ -127,7 +127,7 @@ def read_file(
     except OSError as error:
         raise context.broken(context.said(f"{path} cannot be read: {error.strerror or error}")) from error
     finally:
-        os.close(fd)
+        close_read(fd)
     return data, status
 
 
@@ -158,7 +158,7 @@ def _by_links(root: str, path: str, allow: Sequence[str], context: Context) -> i
         real, home = _real(fd, path), os.path.realpath(root)
         _judge(path, real, home, allow, context)
     except BaseException:
-        os.close(fd)
+        close_read(fd)
         raise
     if home != root:
         if len(_homes) >= _ROOTS:

@@ -16,6 +16,7 @@ import numpy as np
 
 from cfagg.errors import FragmentReadError
 from cfagg.fastzlib import crc32
+from cfagg.storage.files import close_read
 from cfagg.storage.tree import open_file
 from cfagg.zarrs.metadata import ZarrArray
 
@@ -71,7 +72,7 @@ def object_checksum(array: ZarrArray, held: Sequence[int]) -> tuple[int, int] | 
     except OSError as error:
         raise FragmentReadError(f"{path} cannot be read: {error.strerror or error}") from error
     finally:
-        os.close(file)
+        close_read(file)
     return size, _joined(first, second)
 
 

@@ -17,7 +17,7 @@ from cfagg.conventions import limits
 from cfagg.errors import FragmentReadError, LimitError, SelectionError
 from cfagg.formats.codecs import check_chunk, stored_most
 from cfagg.model import Regular
-from cfagg.storage.files import Context
+from cfagg.storage.files import Context, close_read
 from cfagg.storage.tree import open_file
 from cfagg.zarrs.codecs import DamagedError, Decoder
 from cfagg.zarrs.fallback import read_by_zarr
@@ -268,7 +268,7 @@ class _Place:
 
     def _close(self) -> None:
         if self._file >= 0:
-            os.close(self._file)
+            close_read(self._file)
             self._file = -1
 
     def check_size(self, expected: int) -> None:

@@ -33,7 +33,7 @@ from cfagg.errors import (
     UnsupportedError,
 )
 from cfagg.formats.codecs import check_chunk
-from cfagg.storage.files import Context
+from cfagg.storage.files import Context, close_read
 from cfagg.storage.tree import listed, open_file, prefixes, read_file
 from cfagg.zarrs.chunks import stored_chunk
 from cfagg.zarrs.documents import MAX_DOCUMENT, parse
@@ -255,7 +255,7 @@ def _range(root: str, path: str, part: ByteRequest | None, allow: tuple[str, ...
     except OSError as error:
         raise FragmentReadError(f"{path} cannot be read: {error.strerror or error}") from error
     finally:
-        os.close(fd)
+        close_read(fd)
 
 
 def _cut(data: Any, part: ByteRequest | None) -> Any:

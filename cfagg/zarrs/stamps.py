@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import FragmentReadError
+from cfagg.storage.files import close_read
 from cfagg.zarrs.metadata import ZarrArray
 
 __all__ = ["ABSENT", "WIDTH", "compare", "stamps"]
@@ -60,7 +61,7 @@ def stamps(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> Stam
     except OSError as error:
         raise FragmentReadError(f"{array.folder}: {error.strerror or error} ({error.filename})") from error
     finally:
-        os.close(folder)
+        close_read(folder)
 
 
 def _found(names: Iterable[str], folder: int) -> Stamps:

@@ -23,7 +23,7 @@ from cfagg.formats.hdf5.lookup3 import damaged
 from cfagg.formats.hdf5.objects import SPACE, TYPE, Object, Objects
 from cfagg.formats.hdf5.space import OverlapError, Slices, Space, UnusualError
 from cfagg.formats.hdf5.types import shape_of
-from cfagg.readers.hdf5_file import open_hdf5
+from cfagg.readers.hdf5_file import close_hdf5, open_hdf5
 from cfagg.readers.locks import LIBRARY
 from cfagg.storage.files import Handle
 
@@ -85,7 +85,7 @@ class _File:
         """Let go of the file."""
         if self.opened is not None:
             with LIBRARY:
-                self.opened.close()
+                close_hdf5(self.opened)
             self.opened = None
         self.handle.close()
 

@@ -10,10 +10,10 @@ import numpy as np
 from cfagg.checking.model import AttributeValue
 from cfagg.errors import LimitError, SourceError
 
-__all__ = ["document", "value_of_json"]
+__all__ = ["LONGEST", "document", "value_of_json"]
 
 #: Bytes of one document.
-_LONGEST = 1 << 28
+LONGEST = 1 << 28
 
 
 def document(raw: bytes, where: str) -> dict[str, Any]:
@@ -26,8 +26,8 @@ def document(raw: bytes, where: str) -> dict[str, Any]:
     LimitError
         If it is too long or nested too deeply.
     """
-    if len(raw) > _LONGEST:
-        raise LimitError(f"{where} has {len(raw):,} bytes; metadata are read up to {_LONGEST:,}")
+    if len(raw) > LONGEST:
+        raise LimitError(f"{where} has {len(raw):,} bytes; metadata are read up to {LONGEST:,}")
     try:
         found = json.loads(raw)
     except RecursionError as error:

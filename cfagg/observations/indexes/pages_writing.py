@@ -23,7 +23,7 @@ from cfagg.fastzlib import crc32
 from cfagg.kernels.lookup import pack_page
 from cfagg.observations.indexes.protocol import Entries, Int64, checked
 from cfagg.observations.indexes.table_writing import Aside, ZarrFormat, array_document, write_document
-from cfagg.runtime.publishing import reason
+from cfagg.runtime.publishing import public_name, reason
 
 __all__ = ["FORMAT", "NAME", "PAGE", "write_pages"]
 
@@ -233,7 +233,7 @@ class _PagesWriter:
         write_document(self._aside.path / name, document, self._format)
 
     def _failed(self, error: OSError) -> TargetError:
-        return TargetError(f"{self._aside.target} cannot be written: {reason(error)}")
+        return TargetError(f"{public_name(self._aside.target)} cannot be written: {reason(error)}")
 
 
 def _cut(epoch: Int64, length: Int64) -> Iterator[tuple[int, int, bool]]:
