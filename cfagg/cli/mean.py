@@ -113,6 +113,7 @@ def run(args: argparse.Namespace) -> int:
     """Compute; the result goes to stdout, and to files where asked for."""
     _check(args)
     from cfagg.accumulation.accumulated import open_accumulated
+    from cfagg.display.kinds import date_coordinate
 
     acc = open_accumulated(
         args.store,
@@ -128,7 +129,10 @@ def run(args: argparse.Namespace) -> int:
     # A dimension of which one position is selected stays to be reduced if it is to be.
     isel = {d: slice(p, p + 1) if isinstance(p, int) and d in over else p for d, p in chosen.items()}
     options: dict[str, Any] = {"ddof": args.ddof} if args.statistic in ("std", "var") else {}
-    asked_of = acc if args.group is None else acc.groupby(f"{_time(array, kinds)}.{args.group}")
+    asked_of: Any = acc
+    if args.group is not None:
+        # Dates may stand in an auxiliary coordinate, after which the library groups.
+        asked_of = acc.groupby(f"{date_coordinate(acc.coords, _time(array, kinds))}.{args.group}")
     result = getattr(asked_of, args.statistic)(over, isel=isel, explain=args.explain, **options)
     asked = _asked(args, acc, array, over, isel)
     if args.explain:
@@ -163,10 +167,10 @@ def _template(acc: Accumulated) -> tuple[DataArray, dict[str, str]]:
     import numpy as np
     import xarray as xr
 
-    from cfagg.display.kinds import kinds
+    from cfagg.display.kinds import dated, kinds
 
     nothing = np.broadcast_to(np.int8(0), acc.shape)
-    array = xr.DataArray(nothing, coords=acc.coords.coords, dims=acc.dims, name=acc.name)
+    array = dated(xr.DataArray(nothing, coords=acc.coords.coords, dims=acc.dims, name=acc.name))
     return array, {str(d): kind for d, kind in kinds(array).items()}
 
 
@@ -246,7 +250,9 @@ def _give(args: argparse.Namespace, result: DataArray, asked: Asked) -> int:
     if args.json:
         print(statistic.as_json(result, asked))
     else:
-        for line in statistic.text_lines(result, asked, rows=args.rows):
+        from cfagg.display.kinds import dated
+
+        for line in statistic.text_lines(dated(result), asked, rows=args.rows):
             print(line)
     sys.stdout.flush()
     return 0

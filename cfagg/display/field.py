@@ -9,7 +9,7 @@ import numpy as np
 
 from cfagg.display import field_sections, picture
 from cfagg.display.field_axes import INK, MUTED, direct, label, positions, scale, soften
-from cfagg.display.kinds import kinds
+from cfagg.display.kinds import dated, kinds
 from cfagg.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def save(array: DataArray, path: str | Path, *, title: str = "", subtitle: str =
     """Draw an array with one, two or three dimensions.
 
     A line along time, months, seasons or any other dimension; a profile along height; a map over latitude and longitude
-    (no coastlines); a section over two other dimensions; a panel per month, season or other value of a third one.
+    of one dimension or two (no coastlines); a section over two other dimensions; a panel per month, season or other
+    value of a third one.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def save(array: DataArray, path: str | Path, *, title: str = "", subtitle: str =
     """
     picture.kind(path)
     _check(array)
-    array = _in_order(array)
+    array = _in_order(dated(array))
     head = title or label(array, units=False)
     if array.ndim > 1:
         parts = field_sections.panels(array)

@@ -18,6 +18,7 @@ __all__ = [
     "INK",
     "MONTHS",
     "MUTED",
+    "degree_ticks",
     "degrees",
     "direct",
     "edges",
@@ -66,6 +67,10 @@ def label(array: DataArray, *, units: bool = True) -> str:
     return f"{name} ({unit})".strip() if units and unit not in ("", "1") else name
 
 
+#: Distances of ticks in whole degrees.
+_DEGREES = (1, 2, 3, 5, 10, 15, 20, 30, 45, 60, 90)
+
+
 def positions(array: DataArray, dim: Hashable, kind: str) -> npt.NDArray[np.float64]:
     """Return where along an axis the values of a dimension stand.
 
@@ -95,11 +100,21 @@ def _numbers(array: DataArray, dim: Hashable, kind: str) -> npt.NDArray[np.float
     values = array.coords[dim].values
     if kind == "time" and values.dtype.kind in "MO":
         values = date_axis.numbers(values)
-    if values.dtype.kind not in "iuf":
+    if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
         return None
-    steps = np.diff(values.astype("f8"))
-    ordered = np.isfinite(values).all() and ((steps > 0).all() or (steps < 0).all())
-    return values.astype("f8") if ordered else None
+    values = np.asarray(values, "f8")
+    if _ordered(values):
+        return values
+    if kind == "longitude":
+        # From 179° to -180° a longitude goes on, less than a turn in all.
+        values = np.unwrap(values, period=360)
+        return values if _ordered(values) and np.ptp(values) < 360 else None
+    return None
+
+
+def _ordered(values: npt.NDArray[np.float64]) -> bool:
+    steps = np.diff(values)
+    return bool((steps > 0).all() or (steps < 0).all())
 
 
 def edges(centres: npt.NDArray[np.float64], kind: str, *, ratios: bool = False) -> npt.NDArray[np.float64]:
@@ -217,7 +232,7 @@ def scale(axes: Axes, which: Literal["x", "y"], array: DataArray, dim: Hashable,
         axis.set_ticks(months, [MONTHS[m - 1][: 3 if wide else 1] for m in months])
         text = ""
     elif kind in ("latitude", "longitude"):
-        _degrees(axis, kind, narrow=not wide)
+        degree_ticks(axis, kind, narrow=not wide)
         text = ""
     set_label = axes.set_xlabel if which == "x" else axes.set_ylabel
     set_label(text, color=INK, parse_math=False)
@@ -229,13 +244,13 @@ def _number(axis: Any, coordinate: DataArray | None, dim: str, size: int) -> str
 
     axis.set_major_locator(MaxNLocator(nbins=8, integer=True))
     if coordinate is None or coordinate.dtype.kind not in "UOST":
-        return f"number along {dim}"
+        return f"index along {dim}"
     if size <= 16:
         axis.set_ticks(range(size), [str(v)[:14] for v in coordinate.values])
         for tick in axis.get_ticklabels():
             tick.set_parse_math(False)
         return "" if dim == "season" else dim
-    return f"number along {dim}"
+    return f"index along {dim}"
 
 
 def degrees(value: float, kind: str) -> str:
@@ -262,13 +277,30 @@ def degrees(value: float, kind: str) -> str:
     return f"{abs(number):.5g}°" + (positive if number > 0 else negative if number < 0 else "")
 
 
-def _degrees(axis: Any, kind: str, *, narrow: bool = False) -> None:
-    """Write degrees at round numbers on an axis."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+def degree_ticks(axis: Any, kind: str, *, narrow: bool = False) -> None:
+    """Write whole degrees on an axis whose limits are set; parts of degrees where it spans less than two.
 
+    Parameters
+    ----------
+    axis : matplotlib.axis.Axis
+        Of a map or section.
+    kind : {"latitude", "longitude"}
+        What is along it.
+    narrow : bool
+        Whether another panel stands beside it.
+    """
+    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
+
+    low, high = sorted(axis.get_view_interval())
     # The last text of one narrow panel and the first of the next would touch.
-    bins, prune = (5, "upper") if narrow and kind == "longitude" else (7, None)
-    axis.set_major_locator(MaxNLocator(nbins=bins, prune=prune, steps=[1, 1.5, 2, 3, 4.5, 6, 9, 10]))
+    pruned = narrow and kind == "longitude"
+    most = 5 if pruned else 7
+    step = next((s for s in _DEGREES if (high - low) / s <= most), 90)
+    if high - low < 2:
+        axis.set_major_locator(MaxNLocator(nbins=most, prune="upper" if pruned else None, steps=[1, 2, 5, 10]))
+    else:
+        ticks = np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step
+        axis.set_major_locator(FixedLocator(ticks[: -1 if pruned and ticks[-1] > high - step / 2 else None].tolist()))
     axis.set_major_formatter(FuncFormatter(lambda value, _: degrees(value, kind)))
 
 

@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.display.field_axes import INK, MONTHS, MUTED, direct, edges, is_pressure, positions, scale, soften
+from cfagg.display import curvilinear
+from cfagg.display.field_axes import (
+    INK,
+    MONTHS,
+    MUTED,
+    degree_ticks,
+    direct,
+    edges,
+    is_pressure,
+    positions,
+    scale,
+    soften,
+)
 from cfagg.display.kinds import kinds
 
 if TYPE_CHECKING:
@@ -48,7 +60,8 @@ def panel_dim(array: DataArray) -> Hashable:
     'time'
     """
     found = kinds(array)
-    rest = [d for d in array.dims if found[d] not in ("latitude", "longitude")] or list(array.dims)
+    on_map = {d for d in array.dims if found[d] in ("latitude", "longitude")}.union(curvilinear.grid_dims(array))
+    rest = [d for d in array.dims if d not in on_map] or list(array.dims)
     return min(rest, key=lambda d: (found[d] not in ("month", "season"), array.sizes[d]))
 
 
@@ -110,7 +123,10 @@ def room(array: DataArray, count: int) -> tuple[float, float]:
     """
     columns, rows = _arrangement(count)
     ratio = 0.55
-    if _is_map(array):
+    found = curvilinear.places(array)
+    if found is not None:
+        ratio = min(max((found.north - found.south) / (found.east - found.west), 0.3), 1.4)
+    elif _is_map(array):
         tall, wide = (abs(e[-1] - e[0]) for e in (edges(positions(array, d, k), k) for d, k in kinds(array).items()))
         # Degrees are as long upwards as across, unless that would make a ribbon or a tower.
         ratio = min(max(tall / wide if wide else 1.0, 0.3), 1.4)
@@ -193,6 +209,14 @@ def _section(axes: Axes, array: DataArray, colours: dict[str, Any], *, narrow: b
     """Draw one array with two dimensions, the first one upright."""
     (up, up_kind), (across, across_kind) = kinds(array).items()
     values = np.ma.masked_invalid(np.asarray(array.values, "f8"))
+    found = curvilinear.places(array)
+    if found is not None:
+        axes.set_facecolor(_HOLE)
+        mesh = curvilinear.draw(axes, found, values, colours)
+        degree_ticks(axes.xaxis, "longitude", narrow=narrow)
+        degree_ticks(axes.yaxis, "latitude")
+        _finish(axes, values, on_map=True)
+        return mesh
     x = edges(positions(array, across, across_kind), across_kind)
     y = edges(positions(array, up, up_kind), up_kind, ratios=up_kind == "vertical" and is_pressure(array, up))
     axes.set_facecolor(_HOLE)
@@ -204,9 +228,13 @@ def _section(axes: Axes, array: DataArray, colours: dict[str, Any], *, narrow: b
         direct(axes, array, up)
     scale(axes, "x", array, across, across_kind, wide=not narrow)
     scale(axes, "y", array, up, up_kind, wide=True)
+    _finish(axes, values, on_map=_is_map(array))
+    return mesh
+
+
+def _finish(axes: Axes, values: Any, *, on_map: bool) -> None:
     if not values.count():
         axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center", color=MUTED)
-    if _is_map(array):
+    if on_map:
         axes.grid(color="white", linewidth=0.4, alpha=0.35)
     soften(axes)
-    return mesh

@@ -10,9 +10,9 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    from xarray import DataArray
+    from xarray import DataArray, Dataset
 
-__all__ = ["is_date", "kind_of", "kinds", "label_text"]
+__all__ = ["date_coordinate", "dated", "is_date", "kind_of", "kinds", "label_text", "place_of_coordinate"]
 
 _UNITS = {
     **dict.fromkeys(("degrees_north", "degree_north", "degree_n", "degrees_n", "degreen", "degreesn"), "latitude"),
@@ -75,8 +75,72 @@ def kind_of(array: DataArray, dim: Hashable) -> str:
         return "time"
     if name in _GROUPS and all(v in _GROUPS[name] for v in coordinate.values.tolist()):
         return name
-    if coordinate.dtype.kind not in "iuf":
-        return "other"
+    return _of_numbers(name, coordinate) if coordinate.dtype.kind in "iuf" else "other"
+
+
+def date_coordinate(array: DataArray | Dataset, dim: Hashable) -> Hashable | None:
+    """Return the one coordinate of dates along a dimension: its own, or the auxiliary one of a dimension without any.
+
+    Parameters
+    ----------
+    array : xarray.DataArray or xarray.Dataset
+        Only coordinates are looked at.
+    dim : hashable
+        One of its dimensions.
+
+    Returns
+    -------
+    hashable or None
+        Name of the coordinate.
+
+    Examples
+    --------
+    >>> import xarray
+    >>> dates = ("step", np.array(["2000-01-01", "2000-01-02"], "M8[ns]"))
+    >>> date_coordinate(xarray.DataArray([1, 2], coords={"valid_time": dates}, dims="step"), "step")
+    'valid_time'
+    """
+    if dim in array.coords:
+        return dim if array.coords[dim].ndim == 1 and _is_time(array.coords[dim]) else None
+    found = [name for name, c in array.coords.items() if c.dims == (dim,) and _is_time(c)]
+    return found[0] if len(found) == 1 else None
+
+
+def dated(array: DataArray) -> DataArray:
+    """Return an array whose dimensions with dates in an auxiliary coordinate have these as their own, to be shown.
+
+    Parameters
+    ----------
+    array : xarray.DataArray
+        Any.
+    """
+    for dim in array.dims:
+        name = date_coordinate(array, dim)
+        if name is not None and name != dim:
+            array = array.assign_coords({dim: (dim, array.coords[name].values, array.coords[name].attrs)})
+    return array
+
+
+def place_of_coordinate(name: str, coordinate: DataArray) -> str | None:
+    """Return whether a coordinate of numbers, of any shape, is latitude or longitude in degrees.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    coordinate : xarray.DataArray
+        Only attributes are looked at.
+
+    Returns
+    -------
+    {"latitude", "longitude"} or None
+        `None` for all else.
+    """
+    found = _of_numbers(name, coordinate)
+    return found if found in ("latitude", "longitude") else None
+
+
+def _of_numbers(name: str, coordinate: DataArray) -> str:
     found = _by_attributes(coordinate.attrs) or _NAMES.get(name.lower(), "other")
     units = str(coordinate.attrs.get("units", "degrees")).strip().lower()
     # Metres of a projection, or radians, are no degrees whatever the dimension is called.

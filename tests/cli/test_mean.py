@@ -265,3 +265,18 @@ def test_grouping_needs_dates(capsys, tmp_path):
     status, _, err = run(capsys, tmp_path / "a", "a", "--group", "month")
     assert (status, err) == (2, "error: --group needs one dimension with dates; 'a' has none among run, x\n")
     assert "  run     positions 0 to 3 (4)\n" in run(capsys, tmp_path / "a", "a")[1]
+
+
+def test_dates_in_an_auxiliary_coordinate_label_select_and_group(tmp_path, capsys):
+    root = zarr.open_group(str(tmp_path / "a.zarr"), mode="w")
+    tas = root.create_array("tas", data=np.arange(24.0).reshape(12, 2), chunks=(6, 2), dimension_names=("step", "x"))
+    tas.attrs["coordinates"] = "valid_time"
+    dates = root.create_array("valid_time", data=np.arange(12.0) * 31, chunks=(12,), dimension_names=("step",))
+    dates.attrs["units"] = "days since 2000-01-01"
+    accumulate(tmp_path / "a.zarr", "tas")
+    status, out, _ = run(capsys, tmp_path / "a.zarr", "tas", "--over", "x", "--select", "time=2000-02/2000-03")
+    assert status == 0
+    assert [line.split() for line in out.splitlines()[-2:]] == [["2000-02-01", "2.5"], ["2000-03-03", "4.5"]]
+    grouped = found(capsys, tmp_path / "a.zarr", "tas", "--group", "year")
+    assert grouped["coordinates"]["year"]["values"] == [2000]
+    assert numbers(grouped["values"]).tolist() == [[11, 12]]

@@ -203,7 +203,7 @@ def test_strange_names_are_drawn_as_they_are(tmp_path):
 def test_a_coordinate_that_goes_to_and_fro_counts_values(tmp_path, drawn):
     array = xr.DataArray(np.zeros((2, 3)), dims=("x", "y"), coords={"x": [1.0, 2.0], "y": [3.0, 1.0, 2.0]})
     field.save(array, tmp_path / "p.png")
-    assert drawn[0].axes[0].get_xlabel() == "number along y"
+    assert drawn[0].axes[0].get_xlabel() == "index along y"
 
 
 def test_one_cell_can_be_drawn(tmp_path):
@@ -275,3 +275,43 @@ def test_kinds_come_from_names_where_there_is_no_more(tmp_path):
 def test_cells_of_latitude_end_at_the_poles():
     assert field_axes.edges(np.array([-90.0, 0.0, 90.0]), "latitude").tolist() == [-90, -45, 45, 90]
     assert field_axes.edges(np.array([4.0]), "longitude").tolist() == [3.5, 4.5]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [
+        (-90, 90, ["90°S", "60°S", "30°S", "0°", "30°N", "60°N", "90°N"]),
+        (-5.3, 4.6, ["4°S", "2°S", "0°", "2°N", "4°N"]),
+        (48.2, 51.7, ["49°N", "50°N", "51°N"]),
+        (40.0, 41.0, ["40°N", "40.2°N", "40.4°N", "40.6°N", "40.8°N", "41°N"]),
+    ],
+)
+def test_ticks_of_maps_stand_at_whole_degrees(low, high, shown):
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    axes = figure.add_subplot()
+    axes.set_ylim(low, high)
+    field_axes.degree_ticks(axes.yaxis, "latitude")
+    figure.canvas.draw()
+    assert [t.get_text() for t in axes.get_yticklabels() if low - 1e-9 < t.get_position()[1] < high + 1e-9] == shown
+
+
+def test_longitudes_go_on_across_the_dateline():
+    lon = np.concatenate([np.arange(150.0, 180, 10), np.arange(-180.0, -149, 10)])
+    array = xr.DataArray(np.zeros((2, 7)), coords={"lat": [0.0, 1.0], "lon": lon}, dims=("lat", "lon"))
+    assert field_axes.positions(array, "lon", "longitude").tolist() == [150, 160, 170, 180, 190, 200, 210]
+
+
+def test_longitudes_of_more_than_a_turn_are_drawn_by_their_index():
+    lon = np.concatenate([np.arange(0.0, 360, 90), np.arange(0.0, 360, 90)])
+    array = xr.DataArray(np.zeros(8), coords={"lon": lon}, dims="lon")
+    assert field_axes.positions(array, "lon", "longitude").tolist() == list(range(8))
+
+
+def test_dates_in_an_auxiliary_coordinate_label_the_axis(tmp_path, drawn):
+    times = np.arange("2000-01", "2001-01", dtype="M8[M]").astype("M8[ns]")
+    array = xr.DataArray(np.arange(12.0), coords={"valid_time": ("step", times)}, dims="step", name="tas")
+    field.save(array, tmp_path / "p.png")
+    assert not [t for t in texts(drawn[0]) if "index" in t]
+    assert any("2000" in t for t in texts(drawn[0]))

@@ -1,0 +1,190 @@
+"""Maps of grids whose latitudes and longitudes have two dimensions: places of the cells' corners on the Earth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.display.kinds import place_of_coordinate
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from matplotlib.axes import Axes
+    from xarray import DataArray
+
+__all__ = ["Places", "draw", "grid_dims", "places"]
+
+type Floats = npt.NDArray[np.float64]
+
+#: Degrees without any cell beyond which a map is not taken to go round the Earth.
+_GAP = 15.0
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the cells of an array with two dimensions are.
+
+    Parameters
+    ----------
+    latitudes, longitudes : float64 array, shape (n + 1, m + 1)
+        Corners in degrees; longitudes from `west` on, less than a turn.
+    wraps : bool array, shape (n, m)
+        Cells across the edge of the map, whose corners lie on both sides of it.
+    known : bool array, shape (n, m)
+        Cells whose corners are all known.
+    west, east : float
+        Edges of the map.
+    """
+
+    latitudes: Floats
+    longitudes: Floats
+    wraps: npt.NDArray[np.bool_]
+    known: npt.NDArray[np.bool_]
+    west: float
+    east: float
+
+    @property
+    def south(self) -> float:
+        """Southern edge of the map."""
+        return float(self.latitudes.min())
+
+    @property
+    def north(self) -> float:
+        """Northern edge of the map."""
+        return float(self.latitudes.max())
+
+
+def grid_dims(array: DataArray) -> tuple[Hashable, ...]:
+    """Return the two dimensions of an array's latitudes and longitudes; none where these have one dimension each.
+
+    Examples
+    --------
+    >>> import xarray
+    >>> lat = (("y", "x"), np.zeros((2, 3)), {"units": "degrees_north"})
+    >>> lon = (("y", "x"), np.zeros((2, 3)), {"units": "degrees_east"})
+    >>> grid_dims(xarray.DataArray(np.zeros((2, 3)), coords={"lat": lat, "lon": lon}, dims=("y", "x")))
+    ('y', 'x')
+    """
+    found = _coordinates(array)
+    return () if found is None else found[0].dims
+
+
+def places(array: DataArray) -> Places | None:
+    """Return where the cells of an array with two dimensions are, by its coordinates of two dimensions.
+
+    Parameters
+    ----------
+    array : xarray.DataArray
+        With two dimensions.
+
+    Returns
+    -------
+    Places or None
+        `None` where there are no latitudes and longitudes along both dimensions, or hardly any is known.
+    """
+    found = _coordinates(array)
+    if found is None or set(found[0].dims) != set(array.dims) or min(array.shape) < 2:
+        return None
+    lat, lon = (np.asarray(c.transpose(*array.dims).values, "f8") for c in found)
+    lat = np.where((np.abs(lat) <= 90) & np.isfinite(lon), lat, np.nan)
+    if np.isfinite(lat).sum() < 4:
+        return None
+    corners = _corners(_vectors(lat, np.where(np.isfinite(lat), lon, np.nan)))
+    known = np.isfinite(corners).all(axis=-1)
+    z = np.clip(corners[..., 2], -1, 1)
+    latitudes = np.degrees(np.arcsin(z))
+    longitudes = np.degrees(np.arctan2(corners[..., 1], corners[..., 0]))
+    west, east = _window(longitudes[known], negative=bool(np.nanmin(lon) < 0))
+    longitudes = west + np.mod(longitudes - west, 360)
+    # Cells take a place only where all of their corners have one.
+    whole = known[:-1, :-1] & known[:-1, 1:] & known[1:, :-1] & known[1:, 1:]
+    latitudes = np.where(known, latitudes, np.nanmean(latitudes[known]))
+    longitudes = np.where(known, longitudes, west)
+    quads = _quads(longitudes)
+    return Places(latitudes, longitudes, whole & (np.ptp(quads, axis=-1) > 180), whole, west, east)
+
+
+def draw(axes: Axes, found: Places, values: Any, colours: dict[str, Any]) -> Any:
+    """Draw cells where they are; return what a bar of colours belongs to.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        To draw on.
+    found : Places
+        From `places`.
+    values : masked array, shape (n, m)
+        Of the cells.
+    colours : dict
+        Colour map and limits.
+    """
+    from matplotlib.collections import PolyCollection
+
+    shown = np.ma.masked_where(~found.known | found.wraps, values)
+    mesh = axes.pcolormesh(found.longitudes, found.latitudes, shown, rasterized=True, **colours)
+    over = found.wraps & ~np.ma.getmaskarray(values)
+    if over.any():
+        x, y = _quads(found.longitudes)[over], _quads(found.latitudes)[over]
+        x = np.where(x < found.west + 180, x + 360, x)
+        # On both edges of the map, which cuts off what lies beyond.
+        for shift in (0, -360):
+            cells = PolyCollection(list(np.stack([x + shift, y], axis=-1)), rasterized=True)
+            cells.set(array=np.asarray(values[over]), cmap=colours["cmap"], clim=(colours["vmin"], colours["vmax"]))
+            axes.add_collection(cells, autolim=False)
+    axes.set_xlim(found.west, found.east)
+    axes.set_ylim(found.south, found.north)
+    return mesh
+
+
+def _coordinates(array: DataArray) -> tuple[DataArray, DataArray] | None:
+    """Return latitudes and longitudes of two dimensions."""
+    by_place: dict[str, DataArray] = {}
+    for name, coordinate in array.coords.items():
+        if coordinate.ndim == 2 and coordinate.dtype.kind in "iuf":
+            place = place_of_coordinate(str(name), coordinate)
+            if place is not None:
+                by_place.setdefault(place, coordinate)
+    if len(by_place) < 2 or by_place["latitude"].dims != by_place["longitude"].dims:
+        return None
+    return by_place["latitude"], by_place["longitude"]
+
+
+def _vectors(lat: Floats, lon: Floats) -> Floats:
+    """Return points on the unit sphere, shape (n, m, 3): means of them know no dateline."""
+    phi, lam = np.radians(lat), np.radians(lon)
+    return np.stack([np.cos(phi) * np.cos(lam), np.cos(phi) * np.sin(lam), np.sin(phi)], axis=-1)
+
+
+def _corners(centres: Floats) -> Floats:
+    """Return the points amid four neighbours, and half a cell beyond the outer ones, shape (n + 1, m + 1, 3)."""
+    for axis in (0, 1):
+        moved = np.moveaxis(centres, axis, 0)
+        first, last = 2 * moved[:1] - moved[1:2], 2 * moved[-1:] - moved[-2:-1]
+        centres = np.moveaxis(np.concatenate([first, moved, last]), 0, axis)
+    four = np.stack([centres[:-1, :-1], centres[:-1, 1:], centres[1:, :-1], centres[1:, 1:]])
+    there = np.isfinite(four).all(axis=-1, keepdims=True)
+    number = there.sum(axis=0)
+    total = np.where(there, four, 0.0).sum(axis=0)
+    length = np.linalg.norm(total, axis=-1, keepdims=True)
+    return np.where((number > 0) & (length > 0), total / np.where(length > 0, length, 1.0), np.nan)
+
+
+def _window(longitudes: Floats, *, negative: bool) -> tuple[float, float]:
+    """Return the edges of the map: beside the widest gap, or of the whole Earth as the coordinate counts."""
+    turned = np.unique(np.mod(longitudes, 360))
+    gaps = np.diff(turned, append=turned[0] + 360)
+    widest = int(np.argmax(gaps))
+    if gaps[widest] < _GAP:
+        return (-180.0, 180.0) if negative else (0.0, 360.0)
+    west = float(turned[(widest + 1) % len(turned)])
+    west = west - 360 if west > 180 and negative else west
+    return west, west + 360 - float(gaps[widest])
+
+
+def _quads(corners: Floats) -> Floats:
+    """Return the four corners of every cell, around it, shape (n, m, 4)."""
+    return np.stack([corners[:-1, :-1], corners[:-1, 1:], corners[1:, 1:], corners[1:, :-1]], axis=-1)
