@@ -139,9 +139,10 @@ def _open(
     )
     found = {}
     for name in groups:
-        for own, variable in source.group(name).variables.items():
-            check_packing(path, own, variable.attributes, decoding)
-        store = AggregationStore(source, source.group(name), access, missing, workers)
+        variables = source.group(name).variables.items()
+        check_packing(path, ((own, variable.attributes) for own, variable in variables), decoding)
+        unpack = decoding.get("mask_and_scale") is not False
+        store = AggregationStore(source, source.group(name), access, missing, workers, unpack=unpack)
         ds = StoreBackendEntrypoint().open_dataset(store, **decoding)
         # Nothing stays open for the dataset, and the store need not travel with it to other processes.
         ds.set_close(None)

@@ -64,6 +64,8 @@ def read(
         If there is no such file, or it is neither netCDF nor Zarr.
     UnreadableAggregationError
         If a variable is an aggregation that cannot be read, and `variables` does not choose others.
+    ConventionError
+        If the packing of a variable is not one number, and `variables` does not choose others.
     FragmentNotFoundError, FragmentReadError, FragmentMismatchError, AccessError, ConformError
         When values are read whose partition is missing, damaged, different from what the aggregation says, outside the
         allowed places, or cannot be expressed in the master array.
@@ -79,6 +81,7 @@ def read(
     import xarray
 
     import cfagg.accessor  # noqa: F401  registers ds["tas"].cfagg
+    from cfagg.cf.unpackable import UnpackableError
 
     _check_single(path)
     name = os.path.expanduser(os.fsdecode(path))  # noqa: PTH111
@@ -96,18 +99,21 @@ def read(
     else:
         options = {"engine": engine, **options}
     kept = None if variables is None else _listed(variables)
-    try:
-        dataset: Dataset = xarray.open_dataset(name, chunks=chunks, group=group, **options)
-    except UnreadableAggregationError as error:
-        if kept is None or any(name.rpartition("/")[2] in kept for name in error.variables):
-            raise
-        # Others were asked for; what cannot be read is left out by that choice.
-        lost = [path.rpartition("/")[2] for path in error.variables]
-        options["drop_variables"] = [*_listed(options.get("drop_variables")), *lost]
-        dataset = xarray.open_dataset(name, chunks=chunks, group=group, **options)
-        _warn_of_missing_coordinates(dataset, kept, lost, name)
+    lost: list[str] = []
+    while True:
+        try:
+            dataset: Dataset = xarray.open_dataset(name, chunks=chunks, group=group, **options)
+            break
+        except (UnreadableAggregationError, UnpackableError) as error:
+            found = [path.rpartition("/")[2] for path in error.variables]
+            if kept is None or not found or set(found) & {*kept, *lost}:
+                raise
+            # Others were asked for; what cannot be read is left out by that choice.
+            lost += found
+            options["drop_variables"] = [*_listed(options.get("drop_variables")), *found]
     if kept is None:
         return dataset
+    _warn_of_missing_coordinates(dataset, kept, lost, name)
     unknown = [v for v in kept if v not in dataset.variables]
     if unknown:
         dataset.close()

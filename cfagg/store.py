@@ -12,6 +12,7 @@ from xarray.core.variable import Variable as XarrayVariable
 
 from cfagg.access import Access
 from cfagg.array import LazyArray
+from cfagg.cf.unpackable import real_packing
 from cfagg.errors import AccessError
 from cfagg.execute import PlainReader, Reader, RefusedReader, plain_reader
 from cfagg.model import Aggregation
@@ -35,23 +36,36 @@ class AggregationStore(AbstractDataStore):
         What to do about partitions whose file is not there.
     workers : int, optional
         Threads per read.
+    unpack : bool
+        Whether values are going to be unpacked.
     """
 
     def __init__(
-        self, source: Source, group: Group, access: Access, missing: Literal["error", "fill"], workers: int | None
+        self,
+        source: Source,
+        group: Group,
+        access: Access,
+        missing: Literal["error", "fill"],
+        workers: int | None,
+        *,
+        unpack: bool = True,
     ) -> None:
         self.source = source
         self.group = group
         self.access = access
         self.missing = missing
         self.workers = workers
+        self.unpack = unpack
 
     def get_variables(self) -> dict[str, XarrayVariable]:
         """Return the public variables, aggregated ones in the form of the array they stand for."""
-        return {
+        found = {
             name: _unmissing(name, self._aggregated(v) if isinstance(v, Aggregation) else self._plain(v))
             for name, v in self.group.variables.items()
         }
+        for variable in found.values() if self.unpack else ():
+            variable.attrs = real_packing(variable.attrs, variable.dtype)
+        return found
 
     def get_attrs(self) -> dict[str, Any]:
         """Return the group's attributes; the claim to be an aggregation file does not hold for what is read."""

@@ -1,48 +1,117 @@
-"""Whether the numbers by which values are packed are numbers, before xarray computes with them."""
+"""The numbers by which values are packed, before xarray computes with them: whether they are numbers, of what type."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from cfagg.errors import ConventionError
 
-__all__ = ["check_packing"]
+__all__ = ["UnpackableError", "check_packing", "real_packing"]
+
+_NUMBERS = ("scale_factor", "add_offset")
 
 
-def check_packing(path: str, name: str, attributes: Mapping[str, Any], decoding: Mapping[str, Any]) -> None:
+class UnpackableError(ConventionError):
+    """Variables whose packing is not one number.
+
+    Parameters
+    ----------
+    message, problems
+        As `CfaggError`.
+    variables : iterable of str
+        Their names.
+    """
+
+    def __init__(self, message: str, problems: Iterable[Any] = (), variables: Iterable[str] = ()) -> None:
+        super().__init__(message, problems)
+        self.variables = tuple(variables)
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.message, self.problems, self.variables)
+
+
+def check_packing(path: str, variables: Iterable[tuple[str, Mapping[str, Any]]], decoding: Mapping[str, Any]) -> None:
     """Raise where a variable that is about to be unpacked cannot be.
 
     Parameters
     ----------
-    path, name : str
-        The file or store, and the variable.
-    attributes : mapping
-        Those of the variable.
+    path : str
+        The file or store.
+    variables : iterable of (str, mapping)
+        Names and attributes of its variables.
     decoding : mapping
         The options of `xarray.open_dataset`.
 
     Raises
     ------
-    ConventionError
-        If ``scale_factor`` or ``add_offset`` is not one number (CF section 8.1).
+    UnpackableError
+        If ``scale_factor`` or ``add_offset`` is not one number (CF section 8.1); names all such variables.
     """
+    found = [(name, *bad) for name, attributes in variables for bad in _bad(name, attributes, decoding)]
+    if not found:
+        return
+    name, key, value = found[0]
+    names = list(dict.fromkeys(n for n, *_ in found))
+    more = f" (and {len(names) - 1} more are like it)" if len(names) > 1 else ""
+    raise UnpackableError(
+        f"{path}: variable {name!r} has {key} = {str(value)[:60]!r}, expected one number{more}; correct it, leave it "
+        f"out with drop_variables={names[:20]!r}, or read the packed values with mask_and_scale=False",
+        (),
+        names,
+    )
+
+
+def _bad(name: str, attributes: Mapping[str, Any], decoding: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return the attributes of a variable by which it cannot be unpacked."""
     wanted = decoding.get("mask_and_scale")
     if isinstance(wanted, Mapping):
         wanted = wanted.get(name)
     dropped = decoding.get("drop_variables") or ()
     if wanted is False or name in ([dropped] if isinstance(dropped, str) else dropped):
-        return
-    for key in ("scale_factor", "add_offset"):
-        value = attributes.get(key, 1)
-        if isinstance(value, list | tuple) and not all(isinstance(v, int | float) for v in value):
-            found = None
-        else:
-            found = np.asarray(value)
-        if found is None or found.dtype.kind not in "biuf" or found.size != 1:
-            raise ConventionError(
-                f"{path}: variable {name!r} has {key} = {str(value)[:60]!r}, expected one number; correct it, leave it "
-                f"out with drop_variables=[{name!r}], or read the packed values with mask_and_scale=False"
-            )
+        return []
+    return [(key, attributes[key]) for key in _NUMBERS if key in attributes and _one(attributes[key]) is None]
+
+
+def _one(value: Any) -> Any:
+    """Return the one number that an attribute is, `None` where it is something else."""
+    if isinstance(value, list | tuple) and not all(isinstance(v, int | float) for v in value):
+        return None
+    found = np.asarray(value)
+    # Truth values are no numbers to multiply by: xarray would make the values true or false.
+    return found.reshape(-1)[0] if found.dtype.kind in "iuf" and found.size == 1 else None
+
+
+def real_packing(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> dict[str, Any]:
+    """Return attributes with which xarray unpacks values as CF means it.
+
+    It unpacks to the type of ``scale_factor``: with a whole number, real values would be cut, and missing ones have no
+    place.  A list of one number is that number.
+
+    Parameters
+    ----------
+    attributes : mapping
+        Those of a variable.
+    dtype : numpy.dtype
+        Its stored type.
+
+    Examples
+    --------
+    >>> real_packing({"scale_factor": 2, "_FillValue": -1}, np.dtype("i2"))
+    {'scale_factor': np.float64(2.0), '_FillValue': -1}
+    >>> real_packing({"scale_factor": 2}, np.dtype("i2"))
+    {'scale_factor': 2}
+    """
+    out = dict(attributes)
+    masked = any(name in out for name in ("_FillValue", "missing_value"))
+    for key in _NUMBERS:
+        value = _one(out[key]) if key in out else None
+        if value is None:
+            continue
+        if value.dtype.kind in "iu" and (masked or dtype.kind == "f"):
+            out[key] = np.float64(value)
+        elif isinstance(out[key], list | tuple):
+            out[key] = value
+    return out

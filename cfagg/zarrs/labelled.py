@@ -16,7 +16,7 @@ from xarray.backends.common import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 from xarray.backends.zarr import ZarrArrayWrapper, ZarrStore
 
-from cfagg.cf.unpackable import check_packing
+from cfagg.cf.unpackable import check_packing, real_packing
 from cfagg.conventions import limits
 from cfagg.errors import CfaggError, LimitError, SourceError
 from cfagg.storage.tree import listed
@@ -30,9 +30,14 @@ __all__ = ["ZarrEntrypoint"]
 class _Store(ZarrStore):
     """xarray's view of a group, whose values come from `plain_array`."""
 
+    #: Whether values are going to be unpacked.
+    unpack: bool = False
+
     def open_store_variable(self, name: str) -> xr.Variable:
         """Return a variable."""
         variable: xr.Variable = super().open_store_variable(name)  # type: ignore[no-untyped-call]
+        if self.unpack:
+            variable.attrs = real_packing(variable.attrs, variable.dtype)
         wrapper: Any = getattr(variable._data, "array", None)
         store = self.zarr_group.store
         if type(wrapper) is ZarrArrayWrapper and isinstance(store, CheckedStore):
@@ -95,8 +100,9 @@ class ZarrEntrypoint(BackendEntrypoint):
                 use_zarr_fill_value_as_mask=use_zarr_fill_value_as_mask,
                 zarr_format=zarr_format,
             )
-            for name, array in opened.zarr_group.arrays():
-                check_packing(filename_or_obj, name, array.attrs, decoding)
+            arrays = opened.zarr_group.arrays()
+            check_packing(filename_or_obj, ((name, array.attrs) for name, array in arrays), decoding)
+            opened.unpack = decoding.get("mask_and_scale") is not False
             return StoreBackendEntrypoint().open_dataset(opened, **decoding)
         except CfaggError:
             raise
