@@ -12,14 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.checking import model
-from cfagg.checking.sources.nczarr import HIDDEN, notes_of
+from cfagg.checking.sources.nczarr import HIDDEN
 from cfagg.checking.sources.stores import LocalStore
 from cfagg.checking.sources.zarr import Node, open_store, read_node
 from cfagg.conventions import nca
 from cfagg.errors import CfaggError, SourceError, SourceNotFoundError, UnreadableAggregationError, UnsupportedError
 from cfagg.model import Grid
 from cfagg.source import Group, Source, Variable, open_source
-from cfagg.zarrs.fields import fill_number
 from cfagg.zarrs.metadata import open_array
 
 __all__ = ["ZarrReader", "ZarrSource", "open_any", "open_zarr_source"]
@@ -201,22 +200,14 @@ def _variable(found: model.Variable, path: str, store: LocalStore) -> tuple[Vari
         pass  # strings and the like, which zarr-python reads; damaged metadata raise when values are read
     else:
         fill, grid = opened.fill_value, opened.grid
-    own: Any = found.attributes.get("_FillValue")
-    given = node.document.get("fill_value")
-    if own is None and node.format == 2 and given is not None and dtype.kind in "iuf" and not _is_netcdf(node):
-        # Zarr v2 has no other place for it, so that readers take it for one that is missing.
-        own = fill_number(given, dtype, [])
+    # Zarr v2 has no other place for a fill value, so that readers take it for one that is missing.
+    own: Any = found.attributes.get("_FillValue") if found.fill is None else found.fill
     if own is not None:
         attributes["_FillValue"] = own.reshape(-1)[0] if isinstance(own, np.ndarray) else own
     if grid is not None and grid.ndim != len(found.dims):
         grid = None  # NCZarr's scalars are arrays of one element
     reader = ZarrReader(read, dtype, f"{store.source}: array {path!r}", fill, grid)
     return Variable(found.name, found.dims, found.shape, dtype, attributes), reader
-
-
-def _is_netcdf(node: Node) -> bool:
-    """Return whether the netCDF library wrote an array: it keeps ``_FillValue`` among the attributes."""
-    return notes_of(node.attributes, node.document).found
 
 
 def _dtype(found: model.Variable, node: Node) -> np.dtype[Any]:

@@ -31,7 +31,7 @@ def is_default_fill(dtype: np.dtype[Any], value: npt.NDArray[Any]) -> bool:
 
 def unwritten(v: Variable) -> bool:
     """Whether all values are those that netCDF writes where nothing was written."""
-    fill = WRITTEN_FILLS.get(v.dtype.str[1:])
+    fill = WRITTEN_FILLS.get(v.dtype.str[1:]) if v.netcdf else None
     own = _numbers(v, "_FillValue")
     if own is not None and own.size:
         fill = own.astype(v.dtype)[0]
@@ -81,7 +81,9 @@ def _missing(v: Variable) -> Missing:
         scale, offset = 1.0, 0.0
     stored = v.dtype.newbyteorder("=")
     meant = read_as(stored, v.attributes)
-    return Missing.of(attributes, stored, meant, scale=scale, offset=offset, warn=False, where=v.path)
+    if v.fill is not None:
+        attributes["_FillValue"] = v.fill
+    return Missing.of(attributes, stored, meant, scale=scale, offset=offset, netcdf=v.netcdf, warn=False, where=v.path)
 
 
 def _numbers(v: Variable, name: str) -> npt.NDArray[Any] | None:

@@ -84,6 +84,10 @@ class Variable:
         Reads a hyperslab of the values as stored: one slice for each stored dimension.
     dialect : {"CF", "CFA", "NCA"}, optional
         How an aggregation variable is described; `None` for other variables.
+    fill : number, optional
+        A value that stands for missing ones and is no attribute: the fill value of Zarr v2.
+    netcdf : bool
+        Whether the netCDF library may have written its default fill values.
     """
 
     name: str
@@ -95,6 +99,8 @@ class Variable:
     stored_dimensions: tuple[Dimension, ...] | None = None
     read: Callable[[tuple[slice, ...]], npt.NDArray[Any]] | None = None
     dialect: Literal["CF", "CFA", "NCA"] | None = None
+    fill: Any = None
+    netcdf: bool = True
 
     def __repr__(self) -> str:
         return f"<Variable {self.path}({', '.join(self.dims)})>"

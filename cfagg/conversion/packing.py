@@ -104,11 +104,14 @@ def is_packed(attributes: Mapping[str, Any]) -> bool:
     return any(name in attributes for name in _PACKING)
 
 
-def decoded(dtype: np.dtype[Any], attributes: Mapping[str, Any], where: str) -> tuple[Unpack, dict[str, Any]]:
+def decoded(
+    dtype: np.dtype[Any], attributes: Mapping[str, Any], where: str, *, netcdf: bool = True
+) -> tuple[Unpack, dict[str, Any]]:
     """Return how a packed variable is decoded, and the attributes of the result.
 
     The result's type is that of `scale_factor` and `add_offset` (CF section 8.1), and float64 where they are no floats
     or where 32-bit integers would not fit.  Bounds of the valid range are expressed in the result's units.
+    `netcdf` says whether the netCDF library may have written its default fill value.
 
     Raises
     ------
@@ -120,7 +123,7 @@ def decoded(dtype: np.dtype[Any], attributes: Mapping[str, Any], where: str) -> 
     narrow = all(k == np.float32 for k in kinds) and (dtype.itemsize <= 2 or dtype == np.float32)
     result = np.dtype(np.float32 if narrow else np.float64)
     read = read_as(dtype, attributes)
-    missing = Missing.of(attributes, dtype, read, netcdf=True, warn=False, where=where)
+    missing = Missing.of(attributes, dtype, read, netcdf=netcdf, warn=False, where=where)
     kept = {k: v for k, v in attributes.items() if k not in {*_PACKING, *_VALID, "missing_value", "_Unsigned"}}
     kept |= _unpacked_bounds(attributes, dtype, packing, result, where)
     kept["_FillValue"] = result.type(np.nan)

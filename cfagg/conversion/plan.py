@@ -276,7 +276,7 @@ def _array(
         notes += named
     unpack: packing.Unpack | packing.Unwritten | None = None
     if options.packing == "decode" and packing.is_packed(attributes) and variable.dtype.kind in "iuf":
-        unpack, attributes = packing.decoded(variable.dtype, attributes, where)
+        unpack, attributes = packing.decoded(variable.dtype, attributes, where, netcdf=_is_netcdf(source))
     elif isinstance(variable, Variable) and "missing_value" in attributes and not isinstance(source, ZarrSource):
         unpack = packing.Unwritten.of(variable.dtype.newbyteorder("="), attributes, where)
     dtype = variable.dtype if unpack is None else unpack.dtype
@@ -301,6 +301,11 @@ def _array(
         unpack=unpack,
         unstored=values.fill if isinstance(source, ZarrSource) and unpack is None else None,
     )
+
+
+def _is_netcdf(source: Source) -> bool:
+    """Return whether the netCDF library may have written its default fill values."""
+    return not isinstance(source, ZarrSource) or "NCZarr" in source.format
 
 
 def _headers(

@@ -12,6 +12,7 @@ import numpy as np
 from cfagg.checking.missing import is_default_fill
 from cfagg.checking.model import Kind, Variable
 from cfagg.checking.sources.json_values import value_of_json
+from cfagg.zarrs.fields import fill_number
 
 __all__ = ["fill_attribute", "kind_of"]
 
@@ -70,6 +71,11 @@ def fill_attribute(variable: Variable, document: Mapping[str, Any], format_: int
     or that of the netCDF library: so these are not taken for a missing value.  xarray writes reals in base 64 in
     Zarr v3.
     """
+    variable.netcdf = nczarr
+    declared = document.get("fill_value")
+    if format_ == 2 and declared is not None and not nczarr and variable.is_numeric:
+        # To readers it is one all the same.
+        variable.fill = fill_number(declared, variable.dtype, [])
     given = variable.attributes.pop("_FillValue", None)
     if given is None and format_ == 2 and not nczarr:
         fill = document.get("fill_value")
