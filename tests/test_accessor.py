@@ -283,6 +283,16 @@ def test_values_out_of_a_valid_range_are_left_to_xarray(tmp_path):
     assert float(result) > 290
 
 
+def test_booleans_are_left_to_xarray_for_their_types(tmp_path):
+    array = xr.DataArray(np.arange(12) % 3 == 0, dims="time", name="wet")
+    array.to_dataset().chunk(time=4).to_zarr(tmp_path / "a.zarr")
+    cfagg.accumulate(tmp_path / "a.zarr", "wet")
+    with xr.open_zarr(tmp_path / "a.zarr") as opened:
+        result = opened["wet"].cfagg.max("time")
+    assert result.dtype == bool
+    assert result.encoding["cfagg"].startswith("by xarray: its values are booleans")
+
+
 def test_a_fill_value_that_the_accumulation_does_not_know_is_left_to_xarray(tmp_path):
     path = write(tmp_path / "a.zarr", values(missing=False))
     # Without a trace in the files: only the accumulation would not know of it.

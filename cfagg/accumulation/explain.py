@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from cfagg.accumulation.arrays import takes_parts
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.parts import Local, Pick, extent
 from cfagg.accumulation.planner import Plan, Quantity, Reading, Term
+from cfagg.accumulation.proof import Proof
 from cfagg.accumulation.request import Request
 from cfagg.accumulation.split import fold
 from cfagg.accumulation.sums import plan_sums
@@ -32,6 +33,9 @@ _NEEDS: dict[str, tuple[Quantity, ...]] = {
 
 #: The stored sizes of so many chunks are looked up; beyond, the rest is taken to be like these.
 _LOOKED_UP = 20_000
+
+#: What is said where the answer decides what is read.
+_DOUBT = "if the sums turn out to be too imprecise for an answer, its cells are read as well"
 
 _CHUNKS, _ELEMENTS, _BYTES = "chunks", "elements", "read"
 
@@ -78,6 +82,9 @@ class Explanation:
         Arrays that are read; none where the answer is known from what is open already.
     instead : Step
         What would be read without an accumulation.
+    proven : bool
+        Whether it is known before anything is read that sums give the answer.  Else the cells of some ranges may be
+        read besides, at most those of `instead`: where rounding may have taken too much of a difference of sums.
 
     Examples
     --------
@@ -96,6 +103,7 @@ class Explanation:
     statistic: str
     steps: tuple[Step, ...]
     instead: Step
+    proven: bool = True
 
     @property
     def chunks(self) -> int:
@@ -126,6 +134,7 @@ class Explanation:
                 "elements": self.instead.elements,
                 "bytes": self.instead.bytes,
             },
+            "proven": self.proven,
         }
 
     def __str__(self) -> str:
@@ -142,6 +151,8 @@ class Explanation:
             texts = [c.ljust(w) for c, w in zip(row[:2], widths, strict=False)]
             numbers = [c.rjust(w) for c, w in zip(row[2:], widths[2:], strict=True)]
             lines.append("  " + "  ".join([*texts, *numbers]))
+        if not self.proven:
+            lines.append(f"  {_DOUBT}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -153,7 +164,7 @@ class Explanation:
 
         facts = (("reads", _amount(self)), ("without accumulation", _amount(self.instead)))
         parts = [(s.array, s.role, "; ".join(s.terms), _amount(s)) for s in self.steps]
-        lines = [" · ".join(filter(None, part)) for part in parts]
+        lines = [" · ".join(filter(None, part)) for part in parts] + ([] if self.proven else [_DOUBT])
         return facts_html(f"{self.statistic} of {self.variable}", facts, [("arrays", lines)])
 
 
@@ -188,7 +199,9 @@ def explain(group: Group, request: Request, statistic: str) -> Explanation:
     """
     if statistic not in _NEEDS:
         raise SelectionError(f"{statistic!r} does not follow from sums; one of {', '.join(_NEEDS)} does")
-    return explain_plan(group, plan_sums(group, request, _NEEDS[statistic]), statistic)
+    plan = plan_sums(group, request, _NEEDS[statistic])
+    proof = Proof(group, plan)
+    return replace(explain_plan(group, plan, statistic), proven=not proof.needed or proof.at_once())
 
 
 def explain_plan(group: Group, plan: Plan, statistic: str, more: tuple[Step, ...] = ()) -> Explanation:

@@ -126,6 +126,8 @@ def disagreement(group: Group, origin: Origin) -> str:
         return f"the accumulation cannot be checked: {group.foreign}"
     if origin.shape != group.source.shape or origin.dtype != group.source.dtype.newbyteorder("="):
         return "the stored array has another shape or type since it was opened"
+    if origin.dtype.kind == "b":
+        return "its values are booleans, whose sums, minima and maxima xarray gives in other types"
     if (decoding.scale, decoding.offset) != (group.scale, group.offset) or _unsigned(decoding, origin) != (
         group.dtype.kind == "u"
     ):

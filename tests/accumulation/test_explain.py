@@ -6,7 +6,11 @@ import json
 
 import numpy as np
 import pytest
+import zarr
 
+import cfagg
+from cfagg.accumulation import adding
+from cfagg.accumulation.adding import cells_of
 from cfagg.accumulation.explain import explain
 from cfagg.accumulation.request import Request
 from cfagg.accumulation.runs import Runs
@@ -91,3 +95,37 @@ def test_the_table_and_the_json_say_the_same(group):
 def test_a_statistic_that_does_not_follow_from_sums_is_refused(group):
     with pytest.raises(SelectionError, match="'max' does not follow from sums"):
         explain(group, Request({0: Runs.whole(80)}, {1: ALL, 2: ALL}), "max")
+
+
+def doubtful(tmp_path, values):
+    zarr.create_array(tmp_path / "s", name="tas", data=values, chunks=4, dimension_names=["time"])
+    cfagg.accumulate(tmp_path / "s", "tas", ["time"])
+    acc = cfagg.open_accumulated(tmp_path / "s", "tas")
+    return acc.mean(isel={"time": slice(20, 36)}, explain=True), acc
+
+
+def test_an_answer_that_sums_give_for_sure_is_told(tmp_path):
+    found, _ = doubtful(tmp_path, np.arange(1.0, 41))
+    assert found.proven
+    assert found.as_dict()["proven"]
+    assert "as well" not in str(found)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_cells_that_may_be_read_besides_are_told(tmp_path, monkeypatch, lost):
+    values = np.full(40, 1e16) if lost else np.arange(1.0, 41)
+    values[20:36] = 1e-3 if lost else values[20:36]
+    values[3] = np.nan
+    found, acc = doubtful(tmp_path, values)
+    assert not found.proven
+    assert {s.array for s in found.steps} == {"tas_accumulation_group/acc_time", "tas_accumulation_group/acc_wt_time"}
+    assert "its cells are read as well" in str(found)
+    assert "its cells are read as well" in found._repr_html_()
+    read = []
+    monkeypatch.setattr(adding, "cells_of", lambda *a: read.append(a) or cells_of(*a))
+    assert acc.mean(isel={"time": slice(20, 36)}).item() == pytest.approx(values[20:36].mean())
+    assert bool(read) == lost
+
+
+def test_integers_need_no_proof(tmp_path):
+    assert doubtful(tmp_path, np.arange(40))[0].proven
