@@ -168,12 +168,14 @@ class Access:
         return {}
 
     def _check_text(self, reference: str) -> None:
-        """Refuse what is no path at all."""
+        """Refuse what is not a path at all."""
         shown = repr(reference if len(reference) <= 200 else reference[:200] + "…")
         if not reference:
             raise AccessError(f"{self.parent} has an empty reference; leave it out to mean the file itself")
         if len(reference) > _LONGEST:
-            raise AccessError(f"{self.parent} has a reference of {len(reference)} characters; {shown} is no file name")
+            raise AccessError(
+                f"{self.parent} has a reference of {len(reference)} characters; {shown} is not a file name"
+            )
         if "\0" in reference:
             raise AccessError(f"{self.parent} refers to {shown}: a file name has no NUL characters")
         try:

@@ -213,7 +213,7 @@ class Reductions:
         if weights not in (None, "stored"):
             raise SelectionError(f"weights={weights!r} is not understood; expected None or 'stored'")
         if weights is not None and ddof:
-            raise SelectionError(f"ddof={ddof} has no meaning with weights; leave it out")
+            raise SelectionError(f"ddof={ddof} cannot be used with weights; leave it out")
         trusted = check_trust(trust_for)
         options: dict[str, Any] = {"ddof": ddof} if statistic in ("std", "var") else {}
         dims = _dims(self._array, dim, self._key)
@@ -336,7 +336,7 @@ def _check_weights(found: Accumulated, statistic: str, dims: tuple[str, ...], we
     along = [d for d, axis in zip(found.dims, found._labels.axes, strict=True) if axis in field.axes and d in dims]
     if along:
         raise UnusableError(
-            f"the accumulation weighs values along {', '.join(map(repr, along))}; pass weights='stored' for its "
+            f"the accumulation is weighted along {', '.join(map(repr, along))}; pass weights='stored' for its "
             "weighted statistics"
         )
     if statistic == "sum" or ddof or not field.array.all():

@@ -205,7 +205,7 @@ class Fragments:
         source, path = _source(key), key.path
         group, inner = source.find_from(self.group if own else "/", address)
         if not isinstance(inner, Aggregation):
-            raise ConventionError(f"{where}: {address!r} of {path} looks like an aggregation and is none")
+            raise ConventionError(f"{where}: {address!r} of {path} looks like an aggregation but is not one")
         me = (self.access.resolve(None), _join(self.group, self.aggregation.name))
         chain = (*self.chain, me)
         there = (path, _join(group.path, inner.name))

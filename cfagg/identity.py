@@ -70,6 +70,6 @@ def check_order(
         if other is not None:
             raise FragmentMismatchError(
                 f"{where}: dimension {k} of the sub-array, {here!r} of size {shape[k]}, has the coordinates of "
-                f"{other!r}, and the aggregation says that it is {name!r}; declare the partition's 'dimensions' in the "
+                f"{other!r}, but the aggregation says that it is {name!r}; declare the partition's 'dimensions' in the "
                 "file's order"
             )

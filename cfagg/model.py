@@ -120,7 +120,7 @@ class Grid:
         object.__setattr__(self, "shape", size)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a Grid does not change")
+        raise AttributeError("a Grid is immutable")
 
     @classmethod
     def regular(cls, shape: Sequence[int], chunks: Sequence[int]) -> Grid:
@@ -325,7 +325,7 @@ class Layout:
             object.__setattr__(self, "flipped", (False,) * len(self.dims))
         problems = []
         if len(set(self.dims)) != len(self.dims):
-            problems.append(Problem("dims", f"a dimension stands twice in {self.dims}"))
+            problems.append(Problem("dims", f"a dimension occurs twice in {self.dims}"))
         if len(self.flipped) != len(self.dims):
             problems.append(Problem("flipped", f"{len(self.flipped)} flags for {len(self.dims)} dimensions"))
         if self.shape is not None and (len(self.shape) != len(self.dims) or any(n < 0 for n in self.shape)):
@@ -556,7 +556,7 @@ class Aggregation:
             object.__setattr__(self, "directions", (self.directions,) * len(self.dims))
         problems = []
         if len(set(self.dims)) != len(self.dims):
-            problems.append(Problem("dims", f"a dimension stands twice in {self.dims}"))
+            problems.append(Problem("dims", f"a dimension occurs twice in {self.dims}"))
         if self.grid.shape != self.shape or len(self.dims) != len(self.shape):
             problems.append(Problem("shape", f"dims {self.dims}, shape {self.shape} and grid {self.grid.shape} differ"))
         if len(self.partitions) != self.grid.size:

@@ -37,7 +37,7 @@ class ZarrReader:
     where : str
         Store and array, for messages.
     fill : scalar, optional
-        Fill value of the array, `None` where it is no number.
+        Fill value of the array, `None` where it is not a number.
     grid : Grid, optional
         The chunks of the array, `None` where they are not known.
     """
@@ -121,7 +121,7 @@ def open_zarr_source(path: str | os.PathLike[str], allow: Sequence[str | os.Path
     AccessError
         If a link leads out of it.
     SourceError
-        If it is no Zarr store, or its metadata are damaged.
+        If it is not a Zarr store, or its metadata are damaged.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def open_zarr_source(path: str | os.PathLike[str], allow: Sequence[str | os.Path
     """
     name = os.fspath(path)
     if not os.path.isdir(name):  # noqa: PTH112
-        raise SourceNotFoundError(f"{name} is no Zarr store: there is no such directory")
+        raise SourceNotFoundError(f"{name} is not a Zarr store: there is no such directory")
     store = LocalStore(os.path.abspath(name), allow)  # noqa: PTH100
     dataset = open_store(store)
     top = read_node(store, "")

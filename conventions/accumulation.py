@@ -147,7 +147,7 @@ def write_group(combinations: Mapping[Dims, Names], dims: Sequence[str]) -> dict
     findings.check("no group attribute can be written")
     sets: dict[Dims, Names] = {tuple(sorted(key, key=order.index)): names for key, names in combinations.items()}
     if len(sets) < len(combinations):
-        findings.problem("", "the same dimensions stand twice, in different order")
+        findings.problem("", "the same dimensions occur twice, in different order")
     attributes = {KEY: write_tree(sets, order)}
     inspect(attributes, GROUP, findings)
     if not findings.problems:
@@ -187,7 +187,7 @@ def parse_array(
     ------
     ConventionError
         The attributes break the convention's schema; dimensions and strides differ in number; a stride is negative; a
-        dimension stands twice or is not one of `dims`; what is accumulated is not `combination`.  Lists every problem.
+        dimension occurs twice or is not one of `dims`; what is accumulated is not `combination`.  Lists every problem.
     LimitError
         The attributes are larger than any true ones.
 
@@ -246,7 +246,7 @@ def _check_dims(
         if not isinstance(d, str):
             continue
         if d in seen:
-            findings.problem(f"{where}[{i}]", f"the dimension {shorten(d)} stands twice")
+            findings.problem(f"{where}[{i}]", f"the dimension {shorten(d)} occurs twice")
         elif dims is not None and d not in dims:
             findings.problem(f"{where}[{i}]", f"the accumulated array has no dimension {shorten(d)}, only {list(dims)}")
         seen.add(d)

@@ -74,12 +74,12 @@ def parse_extra(value: Any, *, combinations: Combinations | None = None, source:
     """
     findings = Findings(source or "accumulation group")
     top = Fields(value, (KEY,), findings)
-    findings.check("the attribute cfagg is not understood; build the accumulation anew with --overwrite")
+    findings.check("the attribute cfagg is not understood; rebuild the accumulation with --overwrite")
     version = top.values.get("version")
     if type(version) is int and version > VERSION:
         raise UnsupportedError(
             f"{findings.subject}: written in version {shorten(version)} of cfagg's accumulations, this cfagg "
-            f"reads version {VERSION}; read it with a newer cfagg, or build it anew with --overwrite"
+            f"reads version {VERSION}; read it with a newer cfagg, or rebuild it with --overwrite"
         )
     if top.integer("version", 1) != VERSION:
         findings.problem(f"{KEY}.version", f"version {VERSION} expected")
@@ -112,7 +112,7 @@ def parse_extra(value: Any, *, combinations: Combinations | None = None, source:
     if not findings.problems:
         # Only values of the right type can be compared with each other.
         check_together(extra, combinations, findings)
-    findings.check("the attribute cfagg is not understood; build the accumulation anew with --overwrite")
+    findings.check("the attribute cfagg is not understood; rebuild the accumulation with --overwrite")
     return extra
 
 
@@ -203,7 +203,7 @@ def _counts(fields: Fields, dims: Dims) -> Table[Dims, str]:
     for entry in fields.objects("counts", limits.MAX_COMBINATIONS):
         key = entry.dims("dims", dims)
         if key in out:
-            entry.problem(("dims",), f"counts of {list(key)} stand twice")
+            entry.problem(("dims",), f"counts of {list(key)} occur twice")
         out[key] = entry.node("array")
     return Table(out)
 

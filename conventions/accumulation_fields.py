@@ -190,7 +190,7 @@ class Fields:
             if not isinstance(d, str):
                 self.wrong((key, i), "text", d)
             elif d in out:
-                self.problem((key, i), f"the dimension {shorten(d)} stands twice")
+                self.problem((key, i), f"the dimension {shorten(d)} occurs twice")
             elif known is not None and d not in known:
                 self.problem((key, i), f"the source has no dimension {shorten(d)}, only {shorten(list(known))}")
             else:

@@ -34,7 +34,7 @@ def check_together(extra: Extra, combinations: Combinations | None, findings: Fi
 
 
 def _check_keys(extra: Extra, findings: Findings) -> None:
-    """Note dimensions that the source does not have, and levels that stand twice."""
+    """Note dimensions that the source does not have, and levels that occur twice."""
     dims = extra.source.dims
     for key, table in (("stride", extra.stride), ("boundaries", extra.boundaries)):
         for d in table:
@@ -48,7 +48,7 @@ def _check_keys(extra: Extra, findings: Findings) -> None:
     for i, level in enumerate(extra.statistics):
         where = path_text(["cfagg", "statistics", i])
         if (level.dims, level.level) in seen:
-            findings.problem(where, f"level {level.level} of {list(level.dims)} stands twice")
+            findings.problem(where, f"level {level.level} of {list(level.dims)} occurs twice")
         elif level.level and (level.dims, level.level - 1) not in seen:
             findings.problem(where, f"level {level.level} of {list(level.dims)} without level {level.level - 1} before")
         if "count" not in level.arrays:

@@ -35,7 +35,7 @@ def is_node_name(name: str) -> bool:
 
 
 def _walk(tree: Mapping[str, Any]) -> Iterator[tuple[Dims, dict[str, str]]]:
-    """Yield path and array names of every object in the tree; what is no object or text is the schema's affair."""
+    """Yield path and array names of every object in the tree; what is not an object or text is the schema's affair."""
     waiting: list[tuple[Dims, Mapping[str, Any]]] = [((), tree)]
     while waiting:
         path, node = waiting.pop()
@@ -64,7 +64,7 @@ def read_tree(tree: Any, dims: Dims | None, findings: Findings) -> Combinations:
     for path, named in _walk(tree if isinstance(tree, Mapping) else {}):
         where = path_text([KEY, *path])
         if path[-1] in path[:-1]:
-            findings.problem(where, f"the dimension {shorten(path[-1])} stands twice on this path")
+            findings.problem(where, f"the dimension {shorten(path[-1])} occurs twice on this path")
             continue
         if dims is not None and path[-1] not in dims:
             findings.problem(where, f"the array has no dimension {shorten(path[-1])}; its dimensions are {list(dims)}")

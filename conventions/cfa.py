@@ -113,7 +113,7 @@ def parse_array(
         for warning in said:
             warnings.warn(_named(str(warning.message), prefix), RepairWarning, stacklevel=2)
         return made
-    assert worst is not None  # noqa: S101 - every reading that is no error has returned
+    assert worst is not None  # noqa: S101 - every reading that is not an error has returned
     problems = [Problem(_place(p.where), _named(p.message, prefix)) for p in worst.problems]
     raise ConventionError(_named(worst.message, prefix), problems)
 
@@ -129,7 +129,7 @@ def _strict(text: str, prefix: str, subject: str) -> tuple[str, dict[str, Any]]:
             text, repairs = tolerant_json.repair(text)
         except ConventionError as error:
             raise ConventionError(
-                f"{subject}: {prefix}_array is not JSON ({strict}); what it has beside known misprints: {error.message}"
+                f"{subject}: {prefix}_array is not JSON ({strict}); beside known misprints: {error.message}"
             ) from None
         for repair in repairs:
             warnings.warn(f"{subject}: {prefix}_array was repaired: {repair.message}", RepairWarning, stacklevel=3)

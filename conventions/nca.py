@@ -215,7 +215,7 @@ def _dimensions(value: Any, sizes: Mapping[str, int], subject: str) -> tuple[tup
         raise LimitError(f"{subject}: {len(dims)} dimensions in nca_dimensions; at most {limits.MAX_RANK} are read")
     for i, dim in enumerate(dims):
         if dim in dims[:i]:
-            findings.problem("nca_dimensions", f"{dim!r} stands twice")
+            findings.problem("nca_dimensions", f"{dim!r} occurs twice")
         elif dim not in sizes:
             findings.problem("nca_dimensions", f"the file has no dimension {dim!r}")
         elif not 0 <= int(sizes[dim]) < 2**63:
@@ -280,7 +280,7 @@ def _matrix(
         if dim not in dims:
             findings.problem(f"pdimensions[{i}]", f"{shorten(dim)} is not among nca_dimensions ({' '.join(dims)})")
         elif dim in pdims[:i]:
-            findings.problem(f"pdimensions[{i}]", f"{dim!r} stands twice")
+            findings.problem(f"pdimensions[{i}]", f"{dim!r} occurs twice")
     if (message := integers_problem(pshape, len(pdims), "pdimensions")) is not None:
         findings.problem("pshape", message)
     elif any(n < 0 for n in pshape):

@@ -247,7 +247,7 @@ class Records:
             if good is None:
                 good = len(set(dims)) == len(dims)
                 if not good:
-                    self.findings.problem(where, f"a dimension stands twice in {shorten(value)}")
+                    self.findings.problem(where, f"a dimension occurs twice in {shorten(value)}")
                 for dim in dims:
                     if dim not in self.dims and dim not in self.sizes:
                         good = False

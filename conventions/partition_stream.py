@@ -31,11 +31,11 @@ class NotJSONError(ConventionError):
 
 
 class _DuplicateKeyError(Exception):
-    """A key stands twice in one object."""
+    """A key occurs twice in one object."""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; a key that stands twice would lose a value in silence."""
+    """Return an object; a key that occurs twice would lose a value in silence."""
     value = dict(pairs)
     if len(value) != len(pairs):
         counts = Counter(key for key, _ in pairs)
@@ -69,7 +69,7 @@ def load(text: str, batch: Batch, key: str = "Partitions") -> dict[str, Any]:
     NotJSONError
         The text is not strict JSON.
     ConventionError
-        The text is not an object, or a key stands twice.
+        The text is not an object, or a key occurs twice.
     LimitError
         Nesting, digits of a number or the list's length are beyond what is read.
 
@@ -86,7 +86,7 @@ def load(text: str, batch: Batch, key: str = "Partitions") -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise NotJSONError(f"line {error.lineno} column {error.colno}: {error.msg}") from None
     except _DuplicateKeyError as error:
-        raise ConventionError(f"the key {shorten(error.args[0])} stands twice in one JSON object") from None
+        raise ConventionError(f"the key {shorten(error.args[0])} occurs twice in one JSON object") from None
     except RecursionError:
         raise LimitError("lists and objects are nested too deeply") from None
     except CfaggError:
@@ -144,7 +144,7 @@ def _elements(text: str, i: int, batch: Batch, head: dict[str, Any], key: str) -
             value, i = _decode(text, i)
         except _DuplicateKeyError as error:
             raise ConventionError(
-                f"the key {shorten(error.args[0])} stands twice in one JSON object (in {key}[{count + len(held)}])"
+                f"the key {shorten(error.args[0])} occurs twice in one JSON object (in {key}[{count + len(held)}])"
             ) from None
         held.append(value)
         if len(held) == BATCH:

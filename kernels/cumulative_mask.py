@@ -38,7 +38,7 @@ class Mask(NamedTuple):
         fills : iterable of numbers
             Values that mean missing, rounded to the type if it is real; those that no element can equal are left out.
         valid_min, valid_max : number, optional
-            Smallest and largest valid value, rounded to the type if it is real; NaN is no bound.
+            Smallest and largest valid value, rounded to the type if it is real; NaN is not a bound.
 
         Examples
         --------

@@ -435,7 +435,7 @@ def open_accumulated(
         The array is described in another way than when it was accumulated, or a coordinate has changed; with `adopt`,
         or some stored object has other contents.
     OptionError
-        `trust_for` is no number of seconds, or `weights` are not those of the accumulation.
+        `trust_for` is not a number of seconds, or `weights` are not those of the accumulation.
     SourceError
         There is no such array, or a coordinate of it cannot be read.
 

@@ -148,7 +148,7 @@ def accumulate(
            [10., 10., 10., 10.]])
     """
     if sum(map(bool, (append, refresh, overwrite, adopt))) > 1:
-        raise UnsupportedError("append, refresh, overwrite and adopt exclude each other; choose one")
+        raise UnsupportedError("append, refresh, overwrite and adopt cannot be combined; choose one")
     places = prefixes(allow)
     if adopt:
         if resume or dry_run:

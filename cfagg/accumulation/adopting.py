@@ -123,7 +123,7 @@ def _table(group: Group, progress: Progress | None) -> tuple[Int64, int, int]:
     if extra is None:
         raise NotAccumulatedError(
             f"{group.store}: the accumulation of {group.variable!r} is of another program and keeps no checksums, so "
-            "that nothing can be adopted; replace it with: cfagg accumulate --overwrite"
+            "nothing can be adopted; replace it with: cfagg accumulate --overwrite"
         )
     if group.differences:
         raise stale(group, group.differences.problems)

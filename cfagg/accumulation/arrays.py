@@ -193,7 +193,7 @@ def read_stored(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...] |
     if chunk is None:
         raise FragmentReadError(
             f"{array.store}: the accumulation is damaged: {array.path!r} has no chunk {tuple(map(int, index))} "
-            f"({array.folder}/{array.key(array.object_of(index))}); build it anew with cfagg accumulate --overwrite"
+            f"({array.folder}/{array.key(array.object_of(index))}); rebuild it with cfagg accumulate --overwrite"
         )
     return chunk
 

@@ -124,7 +124,7 @@ def _goes_on(plan: Plan, order: Order, shop: Workshop, identity: dict[str, Any],
         return True
     raise TargetExistsError(
         f"an unfinished accumulation of array {plan.array.path!r} is there; finish it with resume=True (--resume) or "
-        "start anew with overwrite=True (--overwrite)"
+        "start again with overwrite=True (--overwrite)"
     )
 
 

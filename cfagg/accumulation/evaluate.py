@@ -58,7 +58,7 @@ def evaluate(group: Group, request: Request, statistic: str, ddof: int = 0) -> n
         from cfagg.accumulation.moments import moments
 
         if ddof and group.weights is not None:
-            raise SelectionError(f"{group.variable!r}: ddof = {ddof} has no meaning for weighted values; use ddof=0")
+            raise SelectionError(f"{group.variable!r}: ddof = {ddof} cannot be used with weighted values; use ddof=0")
         weight, _, m2 = moments(group, resolved)
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = np.where(weight > ddof, m2 / (weight - ddof), np.nan)

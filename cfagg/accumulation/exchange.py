@@ -88,10 +88,10 @@ class Workshop(Staging):
         Raises
         ------
         TargetError
-            Something that is no group is in the way.
+            Something that is not a group is in the way.
         """
         if os.path.lexists(self.target) and (not self.target.is_dir() or self.target.is_symlink()):
-            raise TargetError(f"{self.target} is not a directory and is not replaced; remove it")
+            raise TargetError(f"{self.target} is not a directory, so it is not replaced; remove it")
         self.put_in_place()
 
     def tidy(self) -> None:

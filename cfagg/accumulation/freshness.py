@@ -136,7 +136,7 @@ def check_trust(trust_for: float) -> float:
     """
     given: object = trust_for
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < math.inf:
-        raise OptionError(f"trust_for={given!r} is no number of seconds; give 0 or more")
+        raise OptionError(f"trust_for={given!r} is not a number of seconds; give 0 or more")
     return float(given)
 
 
@@ -144,7 +144,7 @@ def _check_description(group: Group) -> None:
     """Raise if metadata, or what belongs to coordinates and weights, changed, or another accumulation is there."""
     if is_replaced(group):
         raise StaleError(
-            f"{group.store}: the accumulation of {group.variable!r} was built anew or removed since it was opened; "
+            f"{group.store}: the accumulation of {group.variable!r} was rebuilt or removed since it was opened; "
             "open it again"
         )
     source, described, problem = _described(group)

@@ -306,7 +306,7 @@ def stale(group: Group, problems: Iterable[Problem], *, adoptable: bool = False)
     if adoptable:
         return StaleError(
             f"{group.store}: stored objects of {group.variable!r} were written, moved or copied since they were "
-            f"accumulated; if their contents are the same, as in a copy of a store, take them over with: "
+            f"accumulated; if their contents are the same, as in a copy of a store, accept them with: "
             f"{adopt_command(group.store, group.variable)}; else refresh the accumulation with: {refresh}",
             problems,
         )
@@ -361,10 +361,10 @@ def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int,
     if isinstance(attributes["cfagg"], Mapping) and attributes["cfagg"].get("version") == 1:
         raise StaleError(
             f"{where} was built by an earlier version of cfagg, which kept no checksums of what it read, so that it "
-            f"cannot be compared with the data; build it anew with: "
+            f"cannot be compared with the data; rebuild it with: "
             f"{command(source.store, source.path, '--overwrite')}"
         )
-    damaged = f"{where} is damaged; build it anew with: {command(source.store, source.path, '--overwrite')}"
+    damaged = f"{where} is damaged; rebuild it with: {command(source.store, source.path, '--overwrite')}"
     if not is_sealed(attributes):
         raise ConventionError(damaged, [Problem("cfagg", "the attributes are not those that were written")])
     # The source may have other dimensions by now; the group is read as of its own.
@@ -422,6 +422,6 @@ def _check_given(source: ZarrArray, stored: CellWeights | None, given: Any) -> N
         raise OptionError(
             f"{source.store}: the accumulation of {source.path!r} keeps "
             f"{'no weights' if stored is None else 'weights of its own'}, and those that were given are others; leave "
-            f"weights= out, or build it anew with other weights: "
+            f"weights= out, or rebuild it with other weights: "
             f"{command(source.store, source.path, '--weights … --overwrite')}"
         )

@@ -194,7 +194,7 @@ def _component(array: xr.DataArray, name: str) -> xr.DataArray:
         )
     there = array.notnull()
     out: xr.DataArray = found if bool(there.all()) else found.where(there)
-    # A month is no time: the attributes of dates do not describe it.
+    # A month is not a time: the attributes of dates do not describe it.
     return out.drop_attrs()
 
 

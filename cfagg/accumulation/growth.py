@@ -38,7 +38,7 @@ def find_kept(group: Group, array: ZarrArray, stride: tuple[int, ...], found: Ch
     if extra is None or found.other or len(found.grown) != 1 or found.written is None:
         raise StaleError(
             f"{where} has not only grown along one dimension since its accumulation was built, so nothing can be "
-            "appended; build it anew with refresh=True (--refresh)",
+            "appended; rebuild it with refresh=True (--refresh)",
             found.problems,
         )
     (dim,) = found.grown
@@ -50,7 +50,7 @@ def find_kept(group: Group, array: ZarrArray, stride: tuple[int, ...], found: Ch
     if len(early):
         raise StaleError(
             f"{where}: {len(early):,} of the chunks that were summed have been written since the accumulation was "
-            "built, so nothing can be appended; build it anew with refresh=True (--refresh)",
+            "built, so nothing can be appended; rebuild it with refresh=True (--refresh)",
             found.problems,
         )
     grid = array.grid.axes[axis]

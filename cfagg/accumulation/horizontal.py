@@ -66,7 +66,7 @@ def read_values(array: ZarrArray) -> npt.NDArray[np.float64]:
     FragmentReadError
         A chunk is damaged.
     UnsupportedError, ConformError
-        Its elements are no numbers, or its attributes do not say which are missing.
+        Its elements are not numbers, or its attributes do not say which are missing.
     """
     from cfagg.kernels.cumulative_mask import Mask
 

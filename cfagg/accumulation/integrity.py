@@ -88,7 +88,7 @@ def read_checked(array: Stored, index: tuple[int, ...]) -> npt.NDArray[Any]:
 
     def compare(stored: Any) -> None:
         if crc32c(stored) != array.crc(index):
-            raise _damaged(array, index, "has not the bytes that were written: damaged, or of another build")
+            raise _damaged(array, index, "does not have the bytes that were written: damaged, or of another build")
 
     chunk = read_chunk(array, index, compare)
     if chunk is None:
@@ -99,7 +99,7 @@ def read_checked(array: Stored, index: tuple[int, ...]) -> npt.NDArray[Any]:
 def _damaged(array: ZarrArray, index: tuple[int, ...], problem: str) -> FragmentReadError:
     return FragmentReadError(
         f"{array.store}: the accumulation is damaged: chunk {tuple(map(int, index))} of {array.path!r} "
-        f"({array.folder}/{array.key(index)}) {problem}; build it anew with cfagg accumulate --overwrite"
+        f"({array.folder}/{array.key(index)}) {problem}; rebuild it with cfagg accumulate --overwrite"
     )
 
 

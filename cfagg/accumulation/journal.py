@@ -94,16 +94,16 @@ class Journal:
             found = {}
         if not isinstance(found, dict) or found.get("format") != FORMAT:
             raise TargetError(
-                "the unfinished accumulation was begun by another version; run again with overwrite=True (--overwrite) "
-                "to start anew"
+                "the unfinished accumulation was started by another version; run again with overwrite=True (--overwrite) "
+                "to start again"
             )
         old = found.get("identity")
         old = old if isinstance(old, dict) else {}
         names = [k for k in identity if old.get(k) != identity[k]]
         if names or found.get("chunks") != count:
             raise TargetError(
-                f"the unfinished accumulation was begun with another {' and '.join(names) or 'number of chunks'}, so "
-                "it cannot be finished as it is; repeat the call with what it was begun with, or start anew with "
+                f"the unfinished accumulation was started with different settings ({', '.join(names) or 'number of chunks'}), so "
+                "it cannot be resumed like this; repeat the call with the original options, or start again with "
                 "overwrite=True (--overwrite)"
             )
         return cls(folder, count, dtype)

@@ -316,7 +316,7 @@ class _Maker:
             level += 1
 
     def plain(self, name: str, role: str, dims: Sequence[str] | None, shape: Axes, dtype: Any) -> ArraySpec:
-        """Return an array that is no grid of sums."""
+        """Return an array that is not a grid of sums."""
         name = self._name(name)
         names = tuple(dims) if dims is not None else tuple(f"{name}_{i}" for i in range(len(shape)))
         left, chunks = _CHUNK, []

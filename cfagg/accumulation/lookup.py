@@ -76,7 +76,7 @@ def accumulated(array: DataArray, trust_for: float = 0.0) -> Accumulated:
     except UntracedError as error:
         raise UnusableError(str(error)) from error
     if not all(isinstance(d, str) for d in array.dims):
-        raise UnusableError("its dimensions have names that are no text")
+        raise UnusableError("its dimensions have names that are not text")
     with guarded():
         group = _open(origin)
         reason = disagreement(group, origin)
@@ -131,12 +131,12 @@ def disagreement(group: Group, origin: Origin) -> str:
     if (decoding.scale, decoding.offset) != (group.scale, group.offset) or _unsigned(decoding, origin) != (
         group.dtype.kind == "u"
     ):
-        return "it is decoded otherwise than what was accumulated (by mask_and_scale=False, or attributes changed)"
+        return "it is decoded differently from what was accumulated (by mask_and_scale=False, or attributes changed)"
     masked, left_out = _effective(decoding.fills, group.dtype), _effective(group.mask.fills, group.dtype)
     ranged = group.mask.valid_min is not None or group.mask.valid_max is not None
     if not masked <= left_out or (group.extra.missing and (masked != left_out or ranged)):
         return (
-            "the accumulation leaves out other values as missing than xarray does (a valid range, or other fill values)"
+            "the accumulation and xarray do not treat the same values as missing (a valid range, or other fill values)"
         )
     if group.extra.nonfinite:
         return f"the accumulation leaves out {group.extra.nonfinite:,} infinite values, which xarray counts"

@@ -54,7 +54,7 @@ def read_meaning(array: ZarrArray) -> Meaning:
     Raises
     ------
     UnsupportedError
-        Elements that are no integers of 8 to 64 bits, truth values, or real numbers of 16 to 64 bits.
+        Elements that are not integers of 8 to 64 bits, truth values, or real numbers of 16 to 64 bits.
     ConformError
         An attribute that is not what CF says: text as fill value, a scale of 0.
 

@@ -38,7 +38,7 @@ def own_dims(dims: Sequence[str], axes: Sequence[int], word: str) -> tuple[str, 
 
 
 def raw_dims(names: Sequence[str], dims: Sequence[str], axes: Sequence[int], word: str) -> tuple[str, ...]:
-    """Return the dimensions of the data that names stand for, in whatever order; what is no such name stays.
+    """Return the dimensions of the data that names stand for, in whatever order; any other name stays.
 
     Examples
     --------

@@ -122,7 +122,7 @@ def check_dims(dims: Any, known: Combination, where: str) -> tuple[Combination, 
     Raises
     ------
     SelectionError
-        No combination, an empty one, an unknown dimension, or one that stands twice.  Lists every problem.
+        No combination, an empty one, an unknown dimension, or one that occurs twice.  Lists every problem.
 
     Examples
     --------
@@ -140,16 +140,16 @@ def check_dims(dims: Any, known: Combination, where: str) -> tuple[Combination, 
     for i, c in enumerate(combinations):
         at = f"dims[{i}]"
         if not c:
-            problems.append(Problem(at, "an empty combination; name one dimension at least"))
+            problems.append(Problem(at, "an empty combination; name at least one dimension"))
         problems += [
             Problem(at, f"the array has no dimension {d!r}, only {', '.join(known)}")
             for d in c
             if not isinstance(d, str) or d not in known
         ]
-        problems += [Problem(at, f"{d!r} stands twice") for i, d in enumerate(c) if d in c[:i]]
+        problems += [Problem(at, f"{d!r} occurs twice") for i, d in enumerate(c) if d in c[:i]]
     if not combinations:
         problems.append(
-            Problem("dims", "no combination of dimensions; name one at least, or pass None for the usual ones")
+            Problem("dims", "no combination of dimensions; name at least one, or pass None for the default")
         )
     if problems:
         raise SelectionError(f"{where} cannot be accumulated along these dimensions", problems)
@@ -221,7 +221,7 @@ def check_statistics(statistics: Any) -> tuple[str, ...]:
     unknown = [n for n in names if n not in (*STATISTICS, "none")]
     if unknown or ("none" in names and len(set(names)) > 1):
         raise UnsupportedError(
-            f"statistics={statistics!r} is not known; choose some of {', '.join(map(repr, STATISTICS))}, or 'none'"
+            f"statistics={statistics!r} is not known; choose from {', '.join(map(repr, STATISTICS))}, or 'none'"
         )
     if not names or "none" in names:
         return ()

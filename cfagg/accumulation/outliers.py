@@ -233,6 +233,6 @@ def _without(
         array = recipe.window.array
         raise LimitError(
             f"{array.store}: array {array.path!r} has grown by many values beyond {limit:g}, too many to be kept out "
-            "of the sums one by one; build its accumulation anew with overwrite=True (--overwrite)"
+            "of the sums one by one; rebuild its accumulation with overwrite=True (--overwrite)"
         )
     return None

@@ -99,7 +99,7 @@ class Runs:
         Parameters
         ----------
         positions : int array, shape (n,)
-            Not negative; one that stands twice counts twice.
+            Not negative; one that occurs twice counts twice.
         codes : int array, shape (n,), optional
             Group of each position; -1 for one that is left out.
         groups : int

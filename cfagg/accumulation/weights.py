@@ -129,7 +129,7 @@ def _broadcast(array: ZarrArray, given: Any, where: str) -> Weights:
     try:
         values = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ConformError(f"{where}: weights={type(given).__name__} is no array of numbers: {error}") from error
+        raise ConformError(f"{where}: weights={type(given).__name__} is not an array of numbers: {error}") from error
     try:
         np.broadcast_shapes(values.shape, array.shape)
         fits = values.ndim <= array.ndim and np.broadcast_shapes(values.shape, array.shape) == array.shape

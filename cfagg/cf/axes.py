@@ -79,8 +79,8 @@ class Axes:
         for k in self.extra:
             if block.shape[k] != 1:
                 raise FragmentMismatchError(
-                    f"{where}: axis {k} of the sub-array, shape {block.shape}, is no dimension of the aggregation and "
-                    f"has size {block.shape[k]}, expected 1; name the index to take in the partition's 'part'"
+                    f"{where}: axis {k} of the sub-array, shape {block.shape}, is not a dimension of the aggregation "
+                    f"and has size {block.shape[k]}, expected 1; name the index to take in the partition's 'part'"
                 )
         ordered = block.transpose([k for k in self.axes if k >= 0] + list(self.extra))
         index: list[Any] = [

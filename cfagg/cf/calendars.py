@@ -104,7 +104,7 @@ def parse(units: str, calendar: str | None) -> Reference:
     Raises
     ------
     CalendarError
-        The text is not understood, or the epoch is no date of the calendar.
+        The text is not understood, or the epoch is not a date of the calendar.
     UnitsError
         The unit is not one of time.
 
@@ -117,7 +117,7 @@ def parse(units: str, calendar: str | None) -> Reference:
     name = canonical(calendar)
     split = _SPLIT.match(units)
     if split is None:
-        raise CalendarError(f"units {units!r} are no reference time such as 'days since 2000-01-01'")
+        raise CalendarError(f"units {units!r} are not a reference time such as 'days since 2000-01-01'")
     word, date = split.groups()
     found = parse_datetime(date)
     if found is None or found.rest or found.offset is None:
@@ -178,14 +178,16 @@ def time_transform(
     for name in names:
         if name in _UNCOUNTED and not same_epoch:
             raise CalendarError(
-                f"times in {source!r} do not convert to {target!r}: calendar {name} has {_UNCOUNTED[name]} between two "
-                "reference times; use the same reference time on both sides"
+                f"times in {source!r} cannot be converted to {target!r}: calendar {name} has {_UNCOUNTED[name]} "
+                "between two reference times; use the same reference time on both sides"
             )
     if names[0] == names[1]:
         shift = 86400 * (start.day - end.day) + start.second - end.second
         return start.unit / end.unit, shift / end.unit
     if "tai" in names:
-        raise CalendarError(f"times of calendar {names[0]} do not convert to {names[1]}: tai differs by leap seconds")
+        raise CalendarError(
+            f"times of calendar {names[0]} cannot be converted to {names[1]}: tai differs by leap seconds"
+        )
     return DateChange(names[0], names[1], start.unit, end.unit, *epochs)
 
 

@@ -39,7 +39,7 @@ _LARGE = 2**18
 #: First Gregorian day of the standard calendar, and by how much Julian counting starts earlier.
 _GREGORIAN, _LAG = 578041, 2
 
-#: Days beyond this are no dates but garbage.
+#: Days beyond this are not dates but garbage.
 _FURTHEST = 2.0**48
 
 
@@ -198,7 +198,7 @@ class DateChange:
         Raises
         ------
         CalendarError
-            A date that the target calendar does not have, or a time that is no date.
+            A date that the target calendar does not have, or a time that is not a date.
         """
         out = np.full(times.shape, np.nan)
         real = ~np.isnan(times)
@@ -210,7 +210,7 @@ class DateChange:
         if values.size and not np.abs(values).max() < _FURTHEST * min(per_day, 2**14):
             value = values[np.argmax(~(np.abs(values) < _FURTHEST * min(per_day, 2**14)))]
             raise CalendarError(
-                f"{where}: the time {value} is no date of calendar {self.source}; correct it in the file"
+                f"{where}: the time {value} is not a date of calendar {self.source}; correct it in the file"
             )
         whole = np.floor(values)
         epoch_day, epoch_second = self.source_epoch

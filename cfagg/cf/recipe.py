@@ -173,8 +173,8 @@ def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: s
     if stored.kind not in "iuf" or dtype.kind not in "iuf":
         if not _same_kind(stored, dtype):
             raise FragmentMismatchError(
-                f"{where}: the sub-array has type {stored.name}, which does not convert to {dtype.name}, the type of "
-                f"{aggregation.name!r}; name the right variable"
+                f"{where}: the sub-array has type {stored.name}, which cannot be converted to {dtype.name}, the type "
+                f"of {aggregation.name!r}; name the right variable"
             )
         return Recipe(**placed, identity=True, source=stored, target=dtype)
 

@@ -130,7 +130,7 @@ def converter(source: str, target: str) -> Callable[[float], float]:
             raise UnitsError(f"units {text!r} are not known to UDUNITS (converting {source!r} to {target!r})")
         ends.append(end)
     if not ends[0].equivalent(ends[1]):
-        raise UnitsError(f"units {source!r} do not convert to {target!r}")
+        raise UnitsError(f"units {source!r} cannot be converted to {target!r}")
     return lambda value: float(units.conform(value, *ends))
 
 

@@ -88,7 +88,7 @@ def transform(
         return time_transform(start, source_calendar, end, target_calendar)
     if any(times):
         raise UnitsError(
-            f"units {_show(source)} do not convert to {_show(target)}: only one of them is a reference time"
+            f"units {_show(source)} cannot be converted to {_show(target)}: only one of them is a reference time"
         )
     return linear_exact(start, end)
 
@@ -104,7 +104,7 @@ def linear_exact(source: str, target: str) -> Linear:
         return SAME
     for text in (source, target):
         if _LEVELS.search(text):
-            raise UnitsError(f"units {source!r} do not convert to {target!r}: {text!r} are logarithmic")
+            raise UnitsError(f"units {source!r} cannot be converted to {target!r}: {text!r} are logarithmic")
     from cfagg.cf.udunits import converter
 
     convert = converter(source, target)
@@ -125,7 +125,7 @@ def linear_exact(source: str, target: str) -> Linear:
 
 def _not_linear(source: str, target: str) -> UnitsError:
     return UnitsError(
-        f"units {source!r} do not convert to {target!r} by a scale and an offset; convert the values first"
+        f"units {source!r} cannot be converted to {target!r} by a scale and an offset; convert the values first"
     )
 
 

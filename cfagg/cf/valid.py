@@ -158,7 +158,7 @@ def _last(inside: Callable[[int], bool], least: int, most: int) -> int:
 
 
 def typed_bounds(dtype: np.dtype[Any], low: Any, high: Any) -> tuple[Any, Any, bool]:
-    """Return bounds in `dtype`, and whether they exclude any value but NaN; NaN and `None` are no bound.
+    """Return bounds in `dtype`, and whether they exclude any value but NaN; NaN and `None` are not a bound.
 
     >>> typed_bounds(np.dtype("i2"), None, 9.5)
     (np.int16(-32768), np.int16(9), True)

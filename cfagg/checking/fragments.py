@@ -97,7 +97,7 @@ class _Use(NamedTuple):
 
 
 def survey(c: Context) -> Survey:
-    """Open the fragments of all aggregations of a dataset; of one that is no local file only those in itself."""
+    """Open the fragments of all aggregations of a dataset; of one that is not a local file only those in itself."""
     found = Survey()
     known = [d for d in c.once(described).values() if d.aggregation is not None]
     if not known:

@@ -20,7 +20,7 @@ def is_store(path: str | Path) -> bool:
 
 
 def expanded(sources: Iterable[str]) -> Iterator[str]:
-    """Yield the sources; for a directory that is no store, the files and stores below it, by name.
+    """Yield the sources; for a directory that is not a store, the files and stores below it, by name.
 
     Symbolic links to directories are not followed, and what begins with a dot is passed over.
 

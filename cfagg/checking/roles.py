@@ -84,7 +84,7 @@ class Roles:
     def auxiliary(self) -> set[Variable]:
         """Auxiliary coordinates, scalar coordinates and labels.
 
-        ``coordinates`` attributes name them, and they are no coordinate variables.
+        ``coordinates`` attributes name them, and they are not coordinate variables.
         """
         return self.named_by("coordinates") - self.coordinate_variables
 

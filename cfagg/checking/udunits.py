@@ -17,7 +17,7 @@ from cfagg.checking.findings import NotApplicable
 
 __all__ = ["Meaning", "meaning"]
 
-#: Longer texts are no units.
+#: Longer texts are not units.
 LONGEST = 1000
 
 _XML = "UDUNITS2_XML_PATH"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 __all__ = ["problems"]
 
-#: Deeper nesting and longer texts than these are no description of a coordinate reference system.
+#: Deeper nesting and longer texts than these are not a description of a coordinate reference system.
 _DEEPEST, _LONGEST = 40, 1 << 20
 
 _LEXEMES = r"""

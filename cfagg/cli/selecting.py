@@ -95,7 +95,7 @@ def names(text: str) -> list[str]:
     Raises
     ------
     argparse.ArgumentTypeError
-        If one is empty or stands twice.
+        If one is empty or occurs twice.
 
     Examples
     --------

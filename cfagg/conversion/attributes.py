@@ -126,7 +126,7 @@ def with_members(attributes: dict[str, Any], dtype: np.dtype[Any], path: str) ->
     if flags or odd or len(set(members.values())) < len(members):
         reason = f"it has {flags[0]}" if flags else "flag_meanings cannot hold them"
         return attributes, (
-            f"variable {path!r} is an enumeration ({told}): its integers are written, the names are not, as {reason}",
+            f"variable {path!r} is an enumeration ({told}): its integers are written, not the names, because {reason}",
         )
     values = np.array(list(members.values()), dtype.str)
     added = {"flag_values": values, "flag_meanings": " ".join(members)}

@@ -100,14 +100,14 @@ class Journal:
         head = _parsed(lines[0]) if lines else None
         if not isinstance(head, dict) or head.get("format") != FORMAT:
             raise TargetError(
-                f"the unfinished {public_name(path)} was begun by another version; "
-                "run again with overwrite=True (--overwrite) to start anew"
+                f"the unfinished {public_name(path)} was started by another version; "
+                "run again with overwrite=True (--overwrite) to start again"
             )
         _compare(path, head.get("identity"), identity)
         if head.get("chunks") != list(counts):
             raise TargetError(
-                f"{public_name(path)} was begun with other chunks or variables; "
-                "run again with overwrite=True (--overwrite) to start anew"
+                f"{public_name(path)} was started with other chunks or variables; "
+                "run again with overwrite=True (--overwrite) to start again"
             )
         done = [Done(n) for n in counts]
         good, committed = len(lines[0]), False
@@ -179,6 +179,6 @@ def _compare(path: Path, found: Any, expected: dict[str, Any]) -> None:
     old = found if isinstance(found, dict) else {}
     names = [k for k in expected if old.get(k) != expected[k]] or ["contents"]
     raise TargetError(
-        f"{public_name(path)} was begun with another {' and '.join(names)}, so it cannot be finished as it is; repeat "
-        "the call with what it was begun with, or start anew with overwrite=True (--overwrite)"
+        f"{public_name(path)} was started with different settings ({', '.join(names)}), so it cannot be resumed like this; "
+        "repeat the call with the original options, or start again with overwrite=True (--overwrite)"
     )

@@ -120,7 +120,7 @@ class Options:
         if isinstance(variables, str):
             variables = (variables,)
         if variables is not None and not variables:
-            raise OptionError("variables=() selects nothing; name one variable at least, or pass None for all")
+            raise OptionError("variables=() selects nothing; name at least one variable, or pass None for all")
         return cls(
             None if variables is None else tuple(variables),
             3 if zarr_format == 3 else 2,

@@ -109,7 +109,7 @@ def decoded(
 ) -> tuple[Unpack, dict[str, Any]]:
     """Return how a packed variable is decoded, and the attributes of the result.
 
-    The result's type is that of `scale_factor` and `add_offset` (CF section 8.1), and float64 where they are no floats
+    The result's type is that of `scale_factor` and `add_offset` (CF section 8.1), and float64 where they are not floats
     or where 32-bit integers would not fit.  Bounds of the valid range are expressed in the result's units.
     `netcdf` says whether the netCDF library may have written its default fill value.
 

@@ -220,7 +220,7 @@ def _readers(groups: Mapping[str, Mapping[str, Any]], arrays: list[Array], zarr_
             "specify yet: zarr-python and xarray read them"
         )
     if strings and zarr_format == 2:
-        yield f"variables of strings ({strings}): netCDF-C opens no Zarr store that has them; zarr-python and xarray do"
+        yield f"variables of strings ({strings}): netCDF-C cannot open a store with these; zarr-python and xarray can"
     elif scalars and zarr_format == 2:
         yield f"variables without dimensions ({scalars}): netCDF-C does not show them; zarr-python and xarray do"
     text = ", ".join(a.path for a in arrays if a.dtype.kind in "OS" and a.fill is not None)
@@ -230,8 +230,8 @@ def _readers(groups: Mapping[str, Mapping[str, Any]], arrays: list[Array], zarr_
     odd += [f"{a.path}: {k}" for a in arrays for k, v in a.attributes.items() if not is_strict(v)]
     if odd:
         yield (
-            f"attributes that are NaN or infinite ({', '.join(odd)}) have no form in JSON proper: zarr-python, xarray "
-            "and netCDF-C read them as they are written, strict readers refuse the store"
+            f"attributes that are NaN or infinite ({', '.join(odd)}) cannot be represented in strict JSON: "
+            "zarr-python, xarray and netCDF-C read them as they are written, strict readers refuse the store"
         )
 
 

@@ -43,7 +43,7 @@ class Workplace(Staging):
     TargetExistsError
         If the target exists and may not be replaced.
     TargetError
-        If it cannot be written, is no Zarr store, or another process is at work.
+        If it cannot be written, is not a Zarr store, or another process is at work.
     """
 
     #: Names of what is in the directory besides the store.
@@ -79,11 +79,13 @@ class Workplace(Staging):
         if not self._overwrite:
             raise self._exists()
         if not self.target.is_dir():
-            raise TargetError(f"{self.target} is not a directory and is not replaced; choose another name or remove it")
+            raise TargetError(
+                f"{self.target} is not a directory, so it is not replaced; choose another name or remove it"
+            )
         inside = {p.name for p in self.target.iterdir()} - {self.root.name}
         if inside and inside.isdisjoint(_STORE_FILES):
             raise TargetError(
-                f"{self.target} is not a Zarr store and is not replaced; choose another name or remove it"
+                f"{self.target} is not a Zarr store, so it is not replaced; choose another name or remove it"
             )
 
     def _exists(self) -> TargetExistsError:
@@ -142,7 +144,7 @@ class Workplace(Staging):
         if self.unfinished:
             raise TargetExistsError(
                 f"an unfinished conversion to {self.target} is there; "
-                "finish it with resume=True (--resume) or start anew with overwrite=True (--overwrite)"
+                "finish it with resume=True (--resume) or start again with overwrite=True (--overwrite)"
             )
 
     def start_anew(self) -> None:

@@ -86,7 +86,7 @@ def _check(array: DataArray) -> None:
     elif not array.size:
         wrong = "it is empty"
     elif array.dtype.kind not in "iufb":
-        wrong = f"its values are no numbers but {array.dtype}"
+        wrong = f"its values are not numbers but {array.dtype}"
     elif array.ndim == 3:
         along = field_sections.panel_dim(array)
         if array.sizes[along] > PANELS:

@@ -143,7 +143,7 @@ def place_of_coordinate(name: str, coordinate: DataArray) -> str | None:
 def _of_numbers(name: str, coordinate: DataArray) -> str:
     found = _by_attributes(coordinate.attrs) or _NAMES.get(name.lower(), "other")
     units = str(coordinate.attrs.get("units", "degrees")).strip().lower()
-    # Metres of a projection, or radians, are no degrees whatever the dimension is called.
+    # Metres of a projection, or radians, are not degrees whatever the dimension is called.
     in_degrees = units in ("", "°") or units.startswith("deg")
     return found if in_degrees or found not in ("latitude", "longitude") else "other"
 
@@ -229,7 +229,7 @@ def _by_attributes(attributes: Mapping[Hashable, Any]) -> str | None:
     found = _STANDARD.get(standard) or _UNITS.get(units.strip().lower())
     if found is None and str(attributes.get("positive", "")).lower() in ("up", "down"):
         return "vertical"
-    # X and Y are also the axes of projections in metres, whose cells are no degrees.
+    # X and Y are also the axes of projections in metres, whose cells are not degrees.
     if found is None and (axis not in ("X", "Y") or units.lower().startswith("degree")):
         return _AXES.get(axis)
     return found

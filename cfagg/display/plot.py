@@ -92,6 +92,6 @@ def _write(axes: Axes, text: Text) -> None:
         # Upward texts are centred on their point, as there is no base line to the side.
         va="center" if text.upward else "baseline",
         rotation=90 if text.upward else 0,
-        # Dollar signs of a name are no mathematics.
+        # Dollar signs of a name are not mathematics.
         parse_math=False,
     )

@@ -163,7 +163,7 @@ class _Cursor:
         if count > (self.size - self.at) // least:
             if count <= _LIKELY:
                 raise CutError
-            raise DamagedError(f"a list of {count:,} items, for which the file has no room")
+            raise DamagedError(f"a list of {count:,} items, for which the file is too short")
         return iter(range(count))
 
     def name(self) -> bytes:
@@ -195,7 +195,7 @@ class _Cursor:
             if length > self.longest:
                 raise DamagedError(f"dimension {_shown(name)} has the length {length:,}")
             if not length and any(not n for _, n in dims):
-                raise DamagedError(f"dimension {_shown(name)} is a second one that grows")
+                raise DamagedError(f"dimension {_shown(name)} is a second record dimension")
             dims.append((name, length))
         attributes = self.attributes()
         variables = [self.variable(dims) for _ in self.items(_VARIABLES, 5 * self._count.size)]
@@ -211,12 +211,12 @@ class _Cursor:
         if any(d >= len(dims) for d in ids):
             raise DamagedError(f"variable {_shown(name)} has dimension {max(ids)}, of {len(dims):,}")
         if any(not dims[d][1] for d in ids[1:]):
-            raise DamagedError(f"variable {_shown(name)} has the dimension that grows behind another one")
+            raise DamagedError(f"variable {_shown(name)} has the record dimension after another one")
         attributes, type_ = self.attributes(), self.type()
         self.take(self._count)  # its size, which follows from its shape
         variable = Variable(name, ids, attributes, type_, self.take(self._offset))
         if _bytes(variable, dims) >= _LARGEST or variable.begin >= _LARGEST:
-            raise DamagedError(f"variable {_shown(name)} has more values than can be")
+            raise DamagedError(f"variable {_shown(name)} has an impossible number of values")
         return variable
 
 

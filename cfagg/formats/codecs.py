@@ -263,7 +263,7 @@ def unblosc(stored: Any, fewest: int, most: int, out: Bytes | None = None) -> An
 
     view = memoryview(stored)
     if len(view) < 16:
-        raise DamagedError(f"its {len(view)} bytes have no room for the header of blosc")
+        raise DamagedError(f"its {len(view)} bytes are too few for the header of blosc")
     size, packed = (int.from_bytes(view[a : a + 4], "little") for a in (4, 12))
     # The library reads on where the stream ends too early.
     if packed > len(view):
@@ -277,7 +277,7 @@ def unlz4(stored: Any, fewest: int, most: int, out: Bytes | None = None) -> Any:
 
     view = memoryview(stored)
     if len(view) < 5:
-        raise DamagedError(f"its {len(view)} bytes have no room for a size and a stream")
+        raise DamagedError(f"its {len(view)} bytes are too few for a size and a stream")
     return _into(lz4.decompress, stored, int.from_bytes(view[:4], "little"), fewest, most, out)
 
 
@@ -321,7 +321,7 @@ def strip_crc32c(stored: Any) -> Any:
 
     view = memoryview(stored)
     if len(view) < 4:
-        raise DamagedError(f"its {len(view)} bytes have no room for a checksum")
+        raise DamagedError(f"its {len(view)} bytes are too few for a checksum")
     # The library takes contiguous arrays, and not every memory view.
     _check_sum(int(google_crc32c.value(np.frombuffer(view[:-4], np.uint8))), view[-4:])
     return view[:-4]
@@ -333,7 +333,7 @@ def strip_fletcher32(stored: Any) -> Any:
 
     view = memoryview(stored)
     if len(view) <= 4:
-        raise DamagedError(f"its {len(view)} bytes have no room for a checksum and values")
+        raise DamagedError(f"its {len(view)} bytes are too few for a checksum and values")
     try:
         Fletcher32().decode(view)
     except RuntimeError:

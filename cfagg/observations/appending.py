@@ -110,7 +110,7 @@ def open_base(path: str | os.PathLike[str], recipe: Recipe) -> Base:
     periods = periods_of(store.attributes.all)
     if periods is None:
         raise UnsupportedError(
-            f"{store.path} does not tell which period it was built from, so that it is not known what is new; "
+            f"{store.path} does not say which period it was built from, so it is not known what is new; "
             "build it with create_observations"
         )
     form = "zarr2" if store.zarr_format == 2 else "cfagg"
@@ -123,7 +123,9 @@ def open_base(path: str | os.PathLike[str], recipe: Recipe) -> Base:
         if found != wanted
     ]
     if wrong:
-        raise ConventionError(f"{store.path} has the {' and the '.join(wrong)}; append with what it was built with")
+        raise ConventionError(
+            f"{store.path} has the {' and the '.join(wrong)}; use the settings that it was built with"
+        )
     source = StoreRows(StoredRows(store.source, store.data.array, cached=False))
     return Base(Path(os.path.realpath(path)), store, source, periods, new_parts(recipe.parts(), periods))
 

@@ -123,7 +123,7 @@ def read_json(source: Source, key: str) -> tuple[dict[str, Any], bytes] | None:
     Raises
     ------
     SourceError
-        It is no JSON object.
+        It is not JSON object.
     LimitError
         It is too large or too deeply nested.
     """
@@ -183,7 +183,7 @@ def open_stored(source: Source, path: str) -> StoredArray | None:
             raise UnsupportedError(f"{where} uses storage transformers, which are not read")
     value = fill_number(0 if fill is None else fill, dtype, problems)
     if problems:
-        raise SourceError(f"{where} has metadata that break the Zarr specification", problems)
+        raise SourceError(f"{where} has metadata that violate the Zarr specification", problems)
     if not all(isinstance(a, Regular) for g in (grid, objects) for a in g.axes):
         raise UnsupportedError(f"{where} has chunks of several lengths; observation stores have equal chunks")
     chunk, held = (tuple(int(a.chunk) for a in g.axes if isinstance(a, Regular)) for g in (grid, objects))

@@ -93,7 +93,7 @@ def parse_attributes(attributes: Mapping[str, Any], where: str) -> StoreAttribut
     if layout != "tabular":
         said = "no layout" if layout is None else f"the layout {shorten(layout)}"
         raise ConventionError(
-            f"{where} is no observation store: its attributes give {said}, expected 'tabular'; fields are opened "
+            f"{where} is not an observation store: its attributes give {said}, expected 'tabular'; fields are opened "
             "with cfagg.read"
         )
     problems: list[Problem] = []
@@ -135,7 +135,7 @@ def _names(given: Any, where: str, problems: list[Problem]) -> tuple[str, ...]:
     seen: set[str] = set()
     for name in given:
         if name in seen:
-            problems.append(Problem(where, f"the name {name!r} stands twice"))
+            problems.append(Problem(where, f"the name {name!r} occurs twice"))
         seen.add(name)
     return tuple(given)
 

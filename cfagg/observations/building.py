@@ -214,7 +214,8 @@ def _variables(found: Sequence[PartRead], parts: Sequence[Part], base: Base | No
         if base is not None:
             return base.store.variables
         raise SourceError(
-            "the recipe's sources have no observations in its dates; a store needs some: see that dates and sources fit"
+            "the recipe's sources have no observations in its dates, and a store cannot be empty: check that dates and "
+            "sources match"
         )
     variables = filled[0].variables if base is None else base.store.variables
     for part in filled:

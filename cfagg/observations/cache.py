@@ -214,5 +214,5 @@ def set_cache_size(nbytes: int) -> None:
     """
     size: Any = nbytes
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-        raise LimitError(f"a cache has a number of bytes of at least 0; found {nbytes!r}")
+        raise LimitError(f"the size of a cache is a number of bytes, 0 or more; found {nbytes!r}")
     shared_cache.resize(size)

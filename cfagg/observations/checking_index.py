@@ -35,7 +35,7 @@ def runs_of(block: Floats, start: int) -> Int64:
     Returns
     -------
     int64 array, shape (k, 3)
-        Epoch, first row and number of rows; what is no number counts as 0.
+        Epoch, first row and number of rows; what is not a number counts as 0.
 
     Examples
     --------

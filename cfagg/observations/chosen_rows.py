@@ -191,7 +191,7 @@ def _over(value: Mapping[str, Any], where: str, problems: list[Problem]) -> Choi
         return ALL
     if over == "all":
         if percent is not None:
-            problems.append(Problem(f"{where}.percent", "has no meaning for all rows; give over: records or period"))
+            problems.append(Problem(f"{where}.percent", "cannot be used with all rows; give over: records or period"))
         return ALL
     try:
         share = Fraction(str(percent).strip().removesuffix("%")) / 100

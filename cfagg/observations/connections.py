@@ -36,7 +36,7 @@ class _TimedReader(io.RawIOBase):
         owner = self._owner
         left = owner.deadline - time.monotonic()
         if left <= 0:
-            raise TimeoutError("the time for this request is over")
+            raise TimeoutError("the deadline of this request has passed")
         owner.socket.settimeout(min(owner.silence, left))
         return self._raw.readinto(buffer)
 

@@ -138,10 +138,10 @@ def _columns(sample: Sample, date: str, reserved: tuple[str, ...] = ()) -> dict[
     }
     names = [(i, n) for i, n in enumerate(header.names) if n not in header.leading]
     if repeated := sorted({n for _, n in names if header.names.count(n) > 1}):
-        raise SelectionError(f"the columns {', '.join(repeated)} stand there several times: select each once")
+        raise SelectionError(f"the columns {', '.join(repeated)} occur several times: select each once")
     if taken := [n for _, n in names if n in {*columns, *reserved}]:
         raise SelectionError(
-            f"variables named {', '.join(taken)} cannot stand beside {', '.join([*columns, *reserved])}: rename them, "
+            f"variables named {', '.join(taken)} clash with {', '.join([*columns, *reserved])}: rename them, "
             'such as with ds.subset(rename={"' + taken[0] + '": "..."})'
         )
     values = np.asarray(sample)

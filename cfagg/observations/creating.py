@@ -196,7 +196,7 @@ def create_observations(
     """
     began = time.perf_counter()
     if overwrite and append:
-        raise ConventionError("overwrite excludes append; give one of them")
+        raise ConventionError("overwrite and append cannot be combined; give one of them")
     require("builds of observations", "pandas", "pyarrow")
     given = load_recipe(recipe)
     budget = Budget(parse_size(memory), worker_count(given.build.max_workers if workers is None else workers))
@@ -243,7 +243,7 @@ def _planned(recipe: Recipe, path: str | os.PathLike[str], base: Base | None, *,
     """
     parts = recipe.parts() if base is None else base.new
     if not parts and base is None:
-        raise ConventionError("the recipe's dates are all missing, so that there is nothing to read")
+        raise ConventionError("the recipe's dates are all missing, so there is nothing to read")
     named = tuple((iso(a), iso(b)) for a, b in parts)
     return Report(os.fspath(path), recipe.output.format, recipe.output.date_indexing, named, dry_run=dry_run)
 
@@ -333,7 +333,7 @@ def _begun(place: Place, identity: Mapping[str, Any], resume: bool) -> bool:
     names = [k for k in identity if found.get(k) != identity[k]]
     raise TargetError(
         f"the unfinished build of {place.target} differs from this one in its {' and '.join(names) or 'version'}, so "
-        "it cannot be finished; repeat the call with what it was begun with, or start anew with overwrite=True "
+        "it cannot be resumed; repeat the call with the original recipe, or start again with overwrite=True "
         "(--overwrite)"
     )
 

@@ -372,7 +372,7 @@ class Observations:
         raise ConventionError(
             f"{self.path}: rows {start} to {stop - 1} should have dates from {epoch_text(lo)} to "
             f"{epoch_text(hi - 1)}, but have (day, second) {first} to {last}: the index ({self._index.kind}) does not "
-            "belong to the data; `cfagg obs check` tells more, `cfagg obs index` writes another"
+            "belong to the data; `cfagg obs check` gives details, `cfagg obs index` writes another"
         )
 
     def _sample(self, block: Floats, details: Details) -> Sample:

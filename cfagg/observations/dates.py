@@ -52,7 +52,7 @@ def first_second(value: Any) -> int:
     Raises
     ------
     OptionError
-        What is no date, a date that the calendar does not have, or a fraction of a second.
+        What is not a date, a date that the calendar does not have, or a fraction of a second.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def parse_frequency(value: Any) -> int:
     Raises
     ------
     OptionError
-        Where it is no span of time, not positive or has a fraction of a second.
+        Where it is not a span of time, not positive or has a fraction of a second.
 
     Examples
     --------

@@ -87,7 +87,7 @@ class Fields:
     ------
     OptionError
         No time, variables that are not there, that are not numbers or that have different grids; times that are not
-        whole seconds or stand twice.
+        whole seconds or occur twice.
     CalendarError
         Times of another calendar than the standard one.
 
@@ -242,7 +242,7 @@ def _chosen(dataset: xr.Dataset, time: str, variables: Any) -> tuple[str, ...]:
         names = [variables] if isinstance(variables, str) else [str(v) for v in variables]
     problems = [Problem(n, "is not there") for n in names if n not in dataset.data_vars]
     problems += [
-        Problem(n, f"is of type {dataset[n].dtype}, which is no number")
+        Problem(n, f"is of type {dataset[n].dtype}, which is not a number")
         for n in names
         if n in dataset.data_vars and dataset[n].dtype.kind not in "fiu"
     ]
@@ -293,7 +293,7 @@ def _epochs(dataset: xr.Dataset, time: str) -> Int64:
 def _of_cftime(value: Any, time: str) -> int:
     calendar = getattr(value, "calendar", None)
     if calendar is None:
-        raise OptionError(f"the time {time!r} of the fields holds {value!r}, which is no date")
+        raise OptionError(f"the time {time!r} of the fields holds {value!r}, which is not a date")
     text = f"{value.year:04}-{value.month:02}-{value.day:02}T{value.hour:02}:{value.minute:02}:{value.second:02}"
     if calendar not in _CALENDARS:
         raise CalendarError(f"the field at {text} is of the calendar {calendar!r}; observations have standard dates")

@@ -47,14 +47,14 @@ def check_frame(frame: object, where: str, start: datetime, end: datetime) -> pd
     Raises
     ------
     ConventionError
-        No frame, a column that is missing or there twice, dates that are no dates or not there.
+        No frame, a column that is missing or there twice, dates that are not dates or not there.
     """
     import pandas as pd
 
     if not isinstance(frame, pd.DataFrame):
         raise ConventionError(
             f"{where} gave {type(frame).__name__}, expected a pandas DataFrame; give a frame without rows where there "
-            "are no observations"
+            "are not observations"
         )
     table: Any = frame
     problems = _columns(table)
@@ -62,7 +62,7 @@ def check_frame(frame: object, where: str, start: datetime, end: datetime) -> pd
     if dates is not None and not pd.api.types.is_datetime64_any_dtype(dates.dtype):
         problems.append(Problem("date", f"has type {dates.dtype}, expected datetime64; convert it with to_datetime"))
     if dates is None or problems:
-        raise ConventionError(f"{where} gave a frame that is no table of observations", problems)
+        raise ConventionError(f"{where} gave a frame that is not a table of observations", problems)
     if isinstance(dates.dtype, pd.DatetimeTZDtype):
         dates = dates.dt.tz_convert("UTC").dt.tz_localize(None)
         table = table.assign(date=dates)
@@ -93,9 +93,9 @@ def _columns(frame: pd.DataFrame) -> list[Problem]:
     problems += [Problem(str(name), "names two columns") for name in frame.columns[frame.columns.duplicated()].unique()]
     for name in frame.columns:
         if not isinstance(name, str) or not name:
-            problems.append(Problem(repr(name), "is no name for a column; give it one, or choose other columns"))
+            problems.append(Problem(repr(name), "is not a name for a column; give it one, or choose other columns"))
         elif name in _RESERVED:
-            problems.append(Problem(name, "is a name that stores keep for themselves; rename the column"))
+            problems.append(Problem(name, "is a name that stores reserve; rename the column"))
     return problems
 
 
@@ -150,7 +150,7 @@ def _numbers(column: Any) -> Any:
 
 
 def _not_numeric(frame: pd.DataFrame, name: str) -> Problem:
-    """Return what to say of a column that is not numeric, with the first value that is no number."""
+    """Return what to say of a column that is not numeric, with the first value that is not a number."""
     import pandas as pd
 
     column = frame[name]

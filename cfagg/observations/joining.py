@@ -185,7 +185,7 @@ def join_observations(
     Raises
     ------
     OptionError
-        Dates that differ, all differences at once; no date in common; names that stand twice.
+        Dates that differ, all differences at once; no date in common; names that occur twice.
 
     Notes
     -----
@@ -228,7 +228,7 @@ def _named(datasets: Any) -> dict[str, Any]:
     if isinstance(datasets, Mapping):
         named = {str(k): v for k, v in datasets.items()}
     elif isinstance(datasets, (str, bytes)) or not isinstance(datasets, Sequence):
-        raise OptionError(f"{datasets!r:.80} is no mapping of names to datasets, and no sequence of datasets")
+        raise OptionError(f"{datasets!r:.80} is not a mapping of names to datasets, and no sequence of datasets")
     else:
         names = [PurePosixPath(d.path.rstrip("/")).stem if isinstance(d, Observations) else "fields" for d in datasets]
         if twice := sorted({n for n in names if names.count(n) > 1}):

@@ -153,7 +153,7 @@ def _frame(source: Source, key: str, total: int) -> Lane | None:
         return None
     head, size = edge
     if len(head) < 16:
-        raise DamagedError(f"its {len(head)} bytes have no room for the header of blosc")
+        raise DamagedError(f"its {len(head)} bytes are too few for the header of blosc")
     version, codec, flags, item, nbytes, block, packed = _HEADER.unpack_from(head)
     if nbytes != total:
         raise DamagedError(f"it decodes to {nbytes:,} bytes, expected {total:,}")
@@ -201,7 +201,7 @@ def _shard(source: Source, array: StoredArray, decoder: Decoder, key: str, colum
     stored: Any = edge[0]
     size = edge[1]
     if size < length:
-        raise DamagedError(f"its {size:,} bytes have no room for an index of {length:,}")
+        raise DamagedError(f"its {size:,} bytes are too few for an index of {length:,}")
     if shards.checksum:
         stored = strip_crc32c(stored)
     index = np.frombuffer(stored, "<u8").reshape(counts[0], -1, 2)[:, column]

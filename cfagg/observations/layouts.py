@@ -192,7 +192,7 @@ class DataLayout:
 def full_chunk(format: str, columns: int, rows_per_chunk: int | None) -> int:  # noqa: A002
     """Return the rows of a stored object of an array that is long enough to fill it; see `DataLayout.choose`."""
     if format not in FORMATS:
-        raise ConventionError(f"{format!r} is no layout of a store; choose one of {', '.join(FORMATS)}")
+        raise ConventionError(f"{format!r} is not a layout of a store; choose one of {', '.join(FORMATS)}")
     if rows_per_chunk is not None and rows_per_chunk < 1:
         raise ConventionError(f"rows_per_chunk is {rows_per_chunk}; it must be 1 or more")
     if format == "cfagg":

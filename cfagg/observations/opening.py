@@ -97,7 +97,7 @@ def open_observations(
     SourceError
         There is no such store, or its metadata are damaged.
     ConventionError
-        It is no observation store; every problem is listed.
+        It is not an observation store; every problem is listed.
 
     Notes
     -----

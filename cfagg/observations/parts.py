@@ -228,5 +228,5 @@ def _without_nans(variables: Sequence[str], allow: bool | tuple[str, ...], where
         return () if allow else variables
     unknown = [v for v in allow if v not in variables]
     if unknown:
-        raise ConventionError(f"{where}: build.allow_nans names {', '.join(unknown)}, which are no variables")
+        raise ConventionError(f"{where}: build.allow_nans names {', '.join(unknown)}, which are not variables")
     return [v for v in variables if v not in allow]

@@ -54,7 +54,7 @@ def as_duration(value: object) -> timedelta:
     except OverflowError:
         found = None
     if found is None:
-        raise ValueError(f"{value!r} is no duration; write 6h, 1d, 30min, 10s, 1:30:00 or PT6H")
+        raise ValueError(f"{value!r} is not a duration; write 6h, 1d, 30min, 10s, 1:30:00 or PT6H")
     if found <= timedelta(0):
         raise ValueError(f"the duration {value!r} is not positive")
     return found
@@ -109,7 +109,7 @@ def as_date(value: object, *, end: bool = False) -> datetime:
     elif isinstance(value, int | str) and not isinstance(value, bool):
         found = _date(str(value).strip(), end)
     else:
-        raise ValueError(f"{value!r} is no date; write it as 2020-01-31 or 2020-01-31T18:00:00")  # noqa: TRY004
+        raise ValueError(f"{value!r} is not a date; write it as 2020-01-31 or 2020-01-31T18:00:00")  # noqa: TRY004
     return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo is not None else found
 
 
@@ -125,7 +125,7 @@ def _date(text: str, end: bool) -> datetime:
         later = year * 12 + month - 1 + (1 if partial[2] else 12)
         return datetime(later // 12, later % 12 + 1, 1) - timedelta(seconds=1)
     except ValueError:
-        raise ValueError(f"{text!r} is no date; write it as 2020-01-31 or 2020-01-31T18:00:00") from None
+        raise ValueError(f"{text!r} is not a date; write it as 2020-01-31 or 2020-01-31T18:00:00") from None
 
 
 @dataclass(frozen=True, slots=True)

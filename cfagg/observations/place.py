@@ -51,7 +51,7 @@ class Place(Workplace):
         """Refuse to throw away what an earlier build has achieved."""
         if self.unfinished:
             raise TargetExistsError(
-                f"an unfinished build of {self.target} is there; finish it with resume=True (--resume) or start anew "
+                f"an unfinished build of {self.target} is there; finish it with resume=True (--resume) or start again "
                 "with overwrite=True (--overwrite)"
             )
 

@@ -54,7 +54,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise OptionError(f"sample={self.kind!r} is no kind of sample: it must be {' or '.join(KINDS)}")
+            raise OptionError(f"sample={self.kind!r} is not a kind of sample: it must be {' or '.join(KINDS)}")
         if self.kind != "deltatime":
             return
         if taken := sorted(set(DELTATIME) & set(self.columns.names)):

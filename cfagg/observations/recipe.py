@@ -144,7 +144,7 @@ class Recipe:
         Raises
         ------
         ConventionError
-            A source or filter gave what is no table of observations; source, dates, column and row are named.
+            A source or filter gave what is not a table of observations; source, dates, column and row are named.
         SourceError
             A source or filter raised something else, or a file cannot be read.
         """
@@ -202,7 +202,7 @@ def load_recipe(recipe: str | Path | Mapping[str, Any] | Recipe) -> Recipe:
     ...
     cfagg.errors.ConventionError: recipe is not valid
       - dates.end: 2019-12-31T23:59:59 is before the start, 2020-01-01T00:00:00
-      - input: 'cvs' is none of the sources (...; a package adds its own with an entry point of the group cfagg.sources
+      - input: 'cvs' is not one of the sources (...; a package can add its own with an entry point of the group ...
       - output.layout: is missing; observations need layout: tabular
     """
     if isinstance(recipe, Recipe):
@@ -212,7 +212,7 @@ def load_recipe(recipe: str | Path | Mapping[str, Any] | Recipe) -> Recipe:
     path = Path(recipe).expanduser().absolute()
     found = read_yaml(path)
     if not isinstance(found, Mapping):
-        raise ConventionError(f"recipe {path} is no mapping of keys to values; is it a recipe?")
+        raise ConventionError(f"recipe {path} is not a mapping of keys to values; is it a recipe?")
     return _from_mapping(found, path)
 
 
@@ -263,6 +263,6 @@ def _check_groups(build: Build, problems: list[Problem]) -> None:
         problems.append(
             Problem(
                 "build.group_by",
-                f"{build.group_by!r} is none of daily, weekly, monthly, yearly, all, a number of dates, a duration",
+                f"{build.group_by!r} is not daily, weekly, monthly, yearly, all, a number of dates or a duration",
             )
         )

@@ -56,7 +56,7 @@ def parse_yaml(text: bytes | str, where: str) -> Any:
             for key, _ in node.value:
                 word = key.value if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge" else None
                 if word is not None and word in seen:
-                    raise ConventionError(f"recipe {where}, line {key.start_mark.line + 1}: the key {word!r} is twice")
+                    raise ConventionError(f"recipe {where}, line {key.start_mark.line + 1}: duplicate key {word!r}")
                 seen.add(word)
             made: dict[Hashable, Any] = super().construct_mapping(node, deep)
             return made

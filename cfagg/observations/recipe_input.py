@@ -99,7 +99,7 @@ class InputReader:
         if config is not None and not isinstance(config, Mapping):
             short = getattr(cls, "short", None)
             if short is None:
-                self._wrong(place, f"{config!r} is no mapping of settings")
+                self._wrong(place, f"{config!r} is not a mapping of settings")
                 return None
             config = {short: config}
         try:
@@ -127,13 +127,13 @@ class InputReader:
         elif isinstance(values, Mapping) and values:
             self._wrong(where, f"has the names {', '.join(map(str, values))}; write one, or a pipe, join or concat")
         else:
-            self._wrong(where, f"{values!r} is no step; write one name and its settings, such as 'csv: ...'")
+            self._wrong(where, f"{values!r} is not a step; write one name and its settings, such as 'csv: ...'")
         return None
 
     def _list(self, config: Any, where: str) -> list[tuple[int, Any]]:
         if isinstance(config, list | tuple) and config:
             return list(enumerate(config))
-        self._wrong(where, f"{config!r} is no list of steps")
+        self._wrong(where, f"{config!r} is not a list of steps")
         return []
 
     def _wrong(self, where: str, message: str) -> None:

@@ -282,7 +282,7 @@ def read_statistics(
     steps = settings.take("tendencies", additions)
     grid = settings.number("grid", 1.0) or 0.0
     if not 0 < grid <= 180:
-        settings.wrong("grid", f"{grid:g} is no size of cells, expected degrees above 0 and up to 180")
+        settings.wrong("grid", f"{grid:g} is not a size of cells, expected degrees above 0 and up to 180")
     durations = _durations(settings, steps)
     if durations and not settings.problems:
         settings.problems += _tendency_problems(durations, grid, settings.where)
@@ -339,6 +339,6 @@ def _share(settings: Settings, key: str) -> Fraction | None:
     except (ValueError, ZeroDivisionError):
         share = Fraction(0)
     if not 0 < share <= 1:
-        settings.wrong(key, f"{value!r} is no share, expected for instance 80%")
+        settings.wrong(key, f"{value!r} is not a share, expected for instance 80%")
         return None
     return share

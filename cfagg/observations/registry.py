@@ -144,6 +144,6 @@ def not_known(kind: Kind, name: str) -> str:
     """Return what to say of a name that nothing has."""
     names = known(kind)
     return (
-        f"{name!r} is none of the {kind} ({', '.join(names)}){closest(plain_name(name), names)}; a package adds its "
+        f"{name!r} is not one of the {kind} ({', '.join(names)}){closest(plain_name(name), names)}; a package adds its "
         f"own with an entry point of the group cfagg.{kind}"
     )

@@ -58,8 +58,8 @@ class HttpSource:
         parts = _split(url)
         if parts is None or parts.query or parts.fragment or parts.username is not None:
             raise SourceError(
-                f"{_shown(url)} is no URL of a store: it needs a server and a path, no query, and no user; give what "
-                "the server must be told as options={'headers': {…}}"
+                f"{_shown(url)} is not a URL of a store: it needs a server and a path, no query, and no user; pass "
+                "headers for the server as options={'headers': {…}}"
             )
         self.path = url.rstrip("/")
         base = f"{parts.scheme}://{parts.netloc}{quote(parts.path, safe=_KEPT)}".rstrip("/")
@@ -87,7 +87,7 @@ class HttpSource:
             return b""
         found = self._part(key, f"{start}-{start + count - 1}", count)
         if found is None:
-            raise FragmentReadError(f"{self.path}/{key} is not there any more; open the store again")
+            raise FragmentReadError(f"{self.path}/{key} no longer exists; open the store again")
         body, first, _ = found
         if body and first != start:
             raise FragmentReadError(
@@ -119,7 +119,7 @@ class HttpSource:
             if len(reply.body) == int(reply.headers.get("content-length", -1)) and not wanted.startswith("-"):
                 return reply.body, 0, len(reply.body)  # the whole object, and it is not more than was asked for
             raise UnsupportedError(
-                f"{self.path}: the server does not serve ranges of bytes, it answers with whole files; copy the "
+                f"{self.path}: the server does not support byte ranges and sends whole files; copy the "
                 "store to this machine or to another server"
             )
         place = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", told)
@@ -145,7 +145,7 @@ class HttpSource:
             return None
         length = reply.headers.get("content-length", "")
         if not length.isdigit():
-            raise UnsupportedError(f"{self.path}: the server does not tell the size of {key}")
+            raise UnsupportedError(f"{self.path}: the server does not give the size of {key}")
         return int(length)
 
     def sizes(self, folder: str, names: Sequence[str]) -> list[int | None]:
@@ -214,12 +214,12 @@ class S3Source(HttpSource):
         _check_options(url, options, _S3_OPTIONS)
         found = re.fullmatch(r"s3://([A-Za-z0-9][A-Za-z0-9._-]+)(?:/+(.*))?", url, re.IGNORECASE | re.DOTALL)
         if found is None:
-            raise SourceError(f"{_shown(url)} is no URL of a store; expected s3://bucket/path")
+            raise SourceError(f"{_shown(url)} is not a URL of a store; expected s3://bucket/path")
         bucket, prefix = found[1], (found[2] or "").strip("/")
         self.path = f"s3://{bucket}/{prefix}".rstrip("/")
         region = str(options.get("region", "us-east-1"))
         if not re.fullmatch(r"[A-Za-z0-9-]+", region):
-            raise SourceError(f"{self.path}: {region!r} is no region")
+            raise SourceError(f"{self.path}: {region!r} is not a region")
         self._root, self._prefix = _endpoint(bucket, region, options), prefix
         headers, timeout, deadline = _common(url, options)
         if options.get("request_payer"):
@@ -290,11 +290,11 @@ class Headers:
         Raises
         ------
         SourceError
-            They are no headers.
+            They are not headers.
         """
         found = self.given() if callable(self.given) else self.given
         if not isinstance(found, Mapping) or not all(_is_header(t) for pair in found.items() for t in pair):
-            raise SourceError("headers that are no mapping of text to text of one line")
+            raise SourceError("headers that are not a mapping of text to text of one line")
         return {k.lower(): v for k, v in found.items()}
 
     def __getstate__(self) -> dict[str, Any]:

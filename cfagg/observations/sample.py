@@ -116,7 +116,7 @@ class Details:
         if self.which is None:
             return [slice(0, len(self))]
         if np.any(self.which[1:] < self.which[:-1]):
-            raise SelectionError("the rows were put in another order: those of a sample do not stand together")
+            raise SelectionError("the rows were reordered: those of a sample are no longer together")
         edges = np.searchsorted(self.which, np.arange(len(self.references) + 1)).tolist()
         return [slice(a, b) for a, b in pairwise(edges)]
 
@@ -158,7 +158,7 @@ class Header:
     attributes : mapping of str to mapping
         Attributes of variables, such as ``units``, by name.
     leading : frozenset of str
-        Names of columns that are no variables (see `DELTATIME`).
+        Names of columns that are not variables (see `DELTATIME`).
     """
 
     names: tuple[str, ...]
@@ -229,7 +229,7 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
         """Places and dates of the rows."""
         if self._details is None or self.shape[:1] != (len(self._details),):
             raise AlignmentError(
-                "this array no longer consists of the rows of a sample: ask the sample itself, or ds.details(i)"
+                "this array no longer consists of the rows of a sample: use the sample itself, or ds.details(i)"
             )
         return self._details
 
@@ -238,7 +238,7 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
         """Names and attributes of the columns."""
         header = self._header
         if header is None or self._details is None or (self.ndim > 1 and self.shape[1:] != (len(header.names),)):
-            raise AlignmentError("this array no longer consists of the columns of a sample: ask the sample itself")
+            raise AlignmentError("this array no longer consists of the columns of a sample: use the sample itself")
         return header
 
     @property

@@ -168,7 +168,7 @@ class Area:
         if not all(math.isfinite(b) for b in bounds):
             raise OptionError(f"area={bounds} must be four finite numbers")
         if not -90 <= self.south <= self.north <= 90:
-            why = f"from {self.south} to {self.north} is no range of latitudes"
+            why = f"from {self.south} to {self.north} is not a range of latitudes"
             raise OptionError(f"area={bounds} is (north, west, south, east): {why}")
         low, high = sorted((self.west, self.east))
         # A whole turn is the same in any convention, as from -0.5 to 359.5.

@@ -105,7 +105,7 @@ class Settings:
                 if not isinstance(key, str):
                     self.problems.append(Problem(self.where, f"the key {key!r} is not text"))
         elif values is not None:
-            self.problems.append(Problem(self.where, f"{values!r} is no mapping of keys to values"))
+            self.problems.append(Problem(self.where, f"{values!r} is not a mapping of keys to values"))
 
     def __contains__(self, key: str) -> bool:
         return self._values.get(key) is not None
@@ -180,11 +180,11 @@ class Settings:
             return None
         found = [value] if isinstance(value, str) else value
         if not isinstance(found, list | tuple) or not all(isinstance(v, str) and v for v in found):
-            self.wrong(key, f"{value!r} is no list of names")
+            self.wrong(key, f"{value!r} is not a list of names")
             return None
         twice = sorted({v for v in found if list(found).count(v) > 1})
         if twice:
-            self.wrong(key, f"{', '.join(twice)} stands more than once")
+            self.wrong(key, f"{', '.join(twice)} occurs more than once")
         return tuple(found)
 
     def mapping(self, key: str) -> dict[str, Any]:
@@ -192,7 +192,7 @@ class Settings:
         value = self.take(key, {})
         if isinstance(value, Mapping) and all(isinstance(k, str) for k in value):
             return dict(value)
-        self.wrong(key, f"{value!r} is no mapping of names")
+        self.wrong(key, f"{value!r} is not a mapping of names")
         return {}
 
     def rest(self) -> dict[str, Any]:

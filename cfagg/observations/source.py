@@ -82,7 +82,7 @@ def check_key(path: str, key: str) -> str:
     Raises
     ------
     SourceError
-        It has a part that is no name.
+        It has a part that is not a name.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def check_key(path: str, key: str) -> str:
     'data/0.0'
     """
     if "\0" in key or "\\" in key or any(part in ("", ".", "..") for part in key.split("/")):
-        raise SourceError(f"{path}: {key!r} is no key of a store")
+        raise SourceError(f"{path}: {key!r} is not a key of a store")
     return key
 
 
@@ -141,7 +141,7 @@ class LocalSource:
         self.path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")
         if not name or not Path(self.path).is_dir():
             absent = SourceError if os.path.lexists(name) else SourceNotFoundError
-            raise absent(f"{name or 'the empty name'} is no observation store: there is no such directory")
+            raise absent(f"{name or 'the empty name'} is not an observation store: there is no such directory")
         self._files: dict[str, _File] = {}
         self._known: dict[str, tuple[int, int, int]] = {}
 

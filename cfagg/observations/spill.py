@@ -70,7 +70,7 @@ class Run:
             while memory.nbytes:
                 n = os.preadv(file.fileno(), [memory], at)
                 if n == 0:
-                    raise FragmentReadError(f"{self.path} ends early; start the build anew with overwrite=True")
+                    raise FragmentReadError(f"{self.path} ends early; start the build again with overwrite=True")
                 memory, at = memory[n:], at + n
 
     def mapped(self) -> Rows:

@@ -202,7 +202,7 @@ def open_store(
     parsed = parse_attributes(attributes, source.path)
     array = open_stored(source, "data")
     if array is None:
-        raise SourceError(f"{source.path} has no array 'data'; the store is not whole: build it again")
+        raise SourceError(f"{source.path} has no array 'data'; the store is incomplete: build it again")
     width = len(META_VARIABLES) + len(parsed.variables)
     if len(array.shape) != 2 or array.shape[1] != width or array.dtype != np.float32:
         raise ConventionError(
@@ -229,8 +229,8 @@ def _root(source: Source) -> tuple[dict[str, Any], bytes]:
             return read_json(source, ".zattrs") or ({}, b"")
         attributes = document.get("attributes", {})
         if document.get("node_type") != "group" or not isinstance(attributes, dict):
-            raise SourceError(f"{source.path}/zarr.json describes no group with attributes")
+            raise SourceError(f"{source.path}/zarr.json does not describe a group with attributes")
         return attributes, text
     if refused is not None:
         raise refused
-    raise SourceError(f"{source.path} is no Zarr store: it has neither .zgroup nor zarr.json")
+    raise SourceError(f"{source.path} is not a Zarr store: it has neither .zgroup nor zarr.json")

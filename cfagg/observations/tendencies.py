@@ -178,7 +178,7 @@ def tendencies(
         Number of variables.
     first, last : int
         First and last second, since 1970, that are known whole.  Slots that reach beyond are left out: the mean of a
-        part of a slot is no mean of the slot.
+        part of a slot is not a mean of the slot.
     find : callable
         ``find(lo, hi)`` returns the range of rows with lo <= date < hi.
     read : callable

@@ -227,7 +227,7 @@ class Transport:
         if length is not None and len(body) < length:
             raise http.client.IncompleteRead(body, length - len(body))
         if found.get("content-encoding", "identity") not in ("identity", ""):
-            raise FragmentReadError(f"{url} comes encoded with {found['content-encoding']}, which was not asked for")
+            raise FragmentReadError(f"{url} is encoded with {found['content-encoding']}, which was not asked for")
         return Reply(answer.status, found, body), answer.isclosed() and not answer.will_close
 
 

@@ -248,7 +248,7 @@ def parse_window(text: Any) -> Window:
     Raises
     ------
     OptionError
-        Text that is no window, a reversed window, or one that no whole second lies in.
+        Text that is not a window, a reversed window, or one that no whole second lies in.
 
     Notes
     -----

@@ -86,7 +86,7 @@ class StoreWriter:
     ) -> None:
         self.variables = check_variables(variables)
         if date_indexing not in ("bisect", "btree"):
-            raise ConventionError(f"{date_indexing!r} is no index of a store; choose bisect or btree")
+            raise ConventionError(f"{date_indexing!r} is not an index of a store; choose bisect or btree")
         self.format, self.date_indexing, self.rows_per_chunk = format, date_indexing, rows_per_chunk
         self.rows = 0
         self._sidecar = sidecar

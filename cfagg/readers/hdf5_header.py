@@ -188,7 +188,7 @@ def _messages(body: bytes, at: int, ordered: bool) -> Iterator[tuple[int, int, b
 
 
 def _links(file: Bytes, group: _Object) -> dict[bytes, int]:
-    """Return where the objects of a group stand; what is no object of the file is left out."""
+    """Return where the objects of a group stand; what is not an object of the file is left out."""
     links: dict[bytes, int] = {}
     for data in (*group.links, *_dense_links(file, group.messages.get(_LINKS))):
         flags = data[1]

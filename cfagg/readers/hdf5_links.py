@@ -207,7 +207,7 @@ def _scales(dataset: Any) -> list[Reference]:
         return []
     kind = h5py.h5a.open(dataset, b"DIMENSION_LIST").get_type()
     kind = kind.get_super() if isinstance(kind, h5py.h5t.TypeVlenID) else kind
-    # Those of another type may name a file; and what is no reference at all leads nowhere.
+    # Those of another type may name a file; and what is not a reference at all leads nowhere.
     if not isinstance(kind, h5py.h5t.TypeReferenceID) or kind.equal(h5py.h5t.STD_REF_OBJ):
         return []
     return [Reference("a dimension's reference", "an object of any file")]

@@ -59,7 +59,7 @@ def prove(handle: Handle, file: Any, owner: Any) -> None:
         for name in names:
             if (doubtful is None or name in doubtful) and _varies(h5py.h5a.open(owner, name).get_type()):
                 shown = name.decode("utf-8", "replace")
-                raise UnsoundError(f"attribute {shown!r} has values that do not stand where the file says")
+                raise UnsoundError(f"attribute {shown!r} has values that are not where the file says")
 
 
 def _varies(kind: Any) -> bool:

@@ -205,7 +205,7 @@ def lookup(dataset: netCDF4.Dataset, address: str, group: str = "/") -> netCDF4.
 
 
 def _subgroup(dataset: netCDF4.Dataset, path: str) -> netCDF4.Dataset | None:
-    """Return the group at `path` below `dataset`, or `None`; ``.`` and ``..`` are no group names."""
+    """Return the group at `path` below `dataset`, or `None`; ``.`` and ``..`` are not group names."""
     for part in path.split("/"):
         if part:
             if part not in dataset.groups:

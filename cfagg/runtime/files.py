@@ -119,7 +119,7 @@ def _claimed(home: Path, stem: str) -> tuple[Path, FileIO]:
         if held is not False:
             return folder, file
         file.close()
-    raise TargetError(f"no directory could be made in {home}: other processes removed it each time; run again")
+    raise TargetError(f"no directory could be created in {home}: other processes removed it each time; run again")
 
 
 def _sweep(left: Path, target: Path) -> None:

@@ -298,7 +298,7 @@ def discard(paths: Iterable[Path], home: Path, of: str) -> None:
         home.rmdir()
     except OSError as error:
         warnings.warn(
-            f"{of} is complete, but {home} could not be removed ({reason(error)}); the next run does it",
+            f"{of} is complete, but {home} could not be removed ({reason(error)}); the next run will remove it",
             LeftoverWarning,
             stacklevel=3,
         )

@@ -322,7 +322,7 @@ def _open(path: str, context: Context) -> int:
             if code == errno.ENXIO:  # a socket, or a device without a driver
                 look(path, context)
             # A path with NUL bytes or unpaired surrogates raises ValueError.
-            verb, why = ("opened", error.strerror) if isinstance(error, OSError) else ("looked at", error)
+            verb, why = ("opened", error.strerror) if isinstance(error, OSError) else ("inspected", error)
             raise context.broken(context.said(f"{path!r} cannot be {verb}: {why}")) from error
 
 
@@ -353,7 +353,7 @@ def look(path: str, context: Context = CONTEXT_SOURCE) -> FileKey:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise context.missing(context.said(f"there is no file {path}; {context.remedy}")) from error
     except (OSError, ValueError) as error:
-        raise context.broken(context.said(f"{path!r} cannot be looked at: {error}")) from error
+        raise context.broken(context.said(f"{path!r} cannot be inspected: {error}")) from error
     if not stat.S_ISREG(found.st_mode):
         raise _irregular(path, found.st_mode, context)
     return _key(path, found)

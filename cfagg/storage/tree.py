@@ -81,7 +81,7 @@ def open_file(
     AccessError
         A link leads out of the store to where `allow` does not admit it.
     CfaggError
-        ``context.broken`` where it is no regular file, or cannot be opened.
+        ``context.broken`` where it is not a regular file, or cannot be opened.
     """
     try:
         fd = _opener()(_resolved(root, path))

@@ -58,7 +58,7 @@ def object_checksum(array: ZarrArray, held: Sequence[int]) -> tuple[int, int] | 
     Raises
     ------
     FragmentReadError, SourceError, AccessError
-        It cannot be read, is no file, or is reached by a link that leads out of the store.
+        It cannot be read, is not a file, or is reached by a link that leads out of the store.
     """
     path = f"{array.folder}/{array.key(held)}"
     opened = open_file(array.store, path, array.allow)

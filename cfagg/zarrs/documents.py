@@ -51,7 +51,7 @@ def store_path(store: str | os.PathLike[str]) -> str:
     path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")
     if not name or not Path(path).is_dir():
         absent = SourceError if os.path.lexists(name) else SourceNotFoundError
-        raise absent(f"{name or 'the empty name'} is no Zarr store: there is no such directory")
+        raise absent(f"{name or 'the empty name'} is not a Zarr store: there is no such directory")
     return path
 
 
@@ -61,7 +61,7 @@ def node_folder(store: str, path: str) -> str:
     Raises
     ------
     SourceError
-        The path has a component that is no name: ``..``, a separator of another system, or a NUL character.
+        The path has a component that is not a name: ``..``, a separator of another system, or a NUL character.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def node_folder(store: str, path: str) -> str:
     parts = path.strip("/").split("/") if path.strip("/") else []
     for part in parts:
         if part in ("", ".", "..") or "\\" in part or "\0" in part:
-            raise SourceError(f"{store}: {path!r} is no path of a Zarr node; {part!r} cannot be a name in it")
+            raise SourceError(f"{store}: {path!r} is not a path of a Zarr node; {part!r} cannot be a name in it")
     return "/".join([store, *parts])
 
 
@@ -88,7 +88,7 @@ def read_document(folder: str, name: str, root: str | None = None, allow: Sequen
     AccessError
         A link leads out of the store.
     SourceError
-        It cannot be read or is no JSON object.
+        It cannot be read or is not JSON object.
     LimitError
         It is too large or too deeply nested.
     """
@@ -140,7 +140,7 @@ def read_group(store: str, path: str, zarr_format: int, allow: Sequence[str] = (
         return None
     attributes = found.content.get("attributes", {})
     if found.content.get("node_type") != "group" or not isinstance(attributes, dict):
-        raise SourceError(f"{folder}/zarr.json describes no group with attributes")
+        raise SourceError(f"{folder}/zarr.json does not describe a group with attributes")
     return found._replace(content=attributes)
 
 

@@ -71,7 +71,8 @@ def _opened(array: ZarrArray) -> Any:
         raise
     except Exception as error:  # as many kinds as there are codecs and metadata
         raise FragmentReadError(
-            f"{array.store}: array {array.path!r} takes zarr-python to read, which says {type(error).__name__}: {error}"
+            f"{array.store}: array {array.path!r} can only be read with zarr-python, which says "
+            f"{type(error).__name__}: {error}"
         ) from error
     if opened.shape != array.shape:
         raise FragmentReadError(

@@ -67,7 +67,7 @@ def fill_number(given: Any, dtype: np.dtype[Any], problems: list[Problem]) -> in
         info = np.iinfo(dtype)
         if info.min <= given <= info.max:
             return int(given)
-    problems.append(Problem("fill_value", f"{shorten(given)} is no value of type {dtype.name}"))
+    problems.append(Problem("fill_value", f"{shorten(given)} is not a value of type {dtype.name}"))
     return 0
 
 
@@ -80,7 +80,7 @@ def dim_names(given: Any, rank: int, where: str, problems: list[Problem]) -> tup
         return None
     names = tuple(f"dim_{d}" if n is None else n for d, n in enumerate(given))
     if len(set(names)) != len(names):
-        problems.append(Problem(where, f"a name stands twice in {shorten(given)}"))
+        problems.append(Problem(where, f"a name occurs twice in {shorten(given)}"))
     return names
 
 

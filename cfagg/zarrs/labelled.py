@@ -111,7 +111,7 @@ class ZarrEntrypoint(BackendEntrypoint):
                 _find_problem(store, group or "")
             raise SourceError(
                 f"{filename_or_obj}, group {group or '/'}: xarray cannot make a dataset of it ({type(error).__name__}: "
-                f"{str(error)[:300]}); 'cfagg check' tells more"
+                f"{str(error)[:300]}); 'cfagg check' gives details"
             ) from error
 
 

@@ -176,7 +176,7 @@ def open_array(
     ConventionError
         ``dimension_names`` and ``_ARRAY_DIMENSIONS`` of a Zarr v3 array disagree.
     UnsupportedError
-        Text, records, complex numbers and other types that are no numbers, or an unknown chunk grid.
+        Text, records, complex numbers and other types that are not numbers, or an unknown chunk grid.
 
     Examples
     --------
@@ -329,7 +329,7 @@ def _type(given: Any, zarr_format: int, where: str, any_type: bool) -> np.dtype[
 
 def _check(where: str, problems: list[Problem]) -> None:
     if problems:
-        raise SourceError(f"{where} has metadata that break the Zarr specification", problems)
+        raise SourceError(f"{where} has metadata that violate the Zarr specification", problems)
 
 
 def _shape(document: Mapping[str, Any], problems: list[Problem]) -> tuple[int, ...]:

@@ -71,7 +71,7 @@ def numeric(stage: Mapping[str, Any]) -> Step | None:
     def undo(stored: Any, fewest: int, most: int) -> Any:  # noqa: ARG001
         raw = np.frombuffer(stored, np.uint8)
         if raw.size % inner.itemsize:
-            raise DamagedError(f"its {raw.size:,} bytes are no whole number of elements of {inner.itemsize}")
+            raise DamagedError(f"its {raw.size:,} bytes are not a whole number of elements of {inner.itemsize}")
         # Sums that overflow and scaled values beyond a type's range are as numcodecs has them.
         with np.errstate(all="ignore"):
             return np.ascontiguousarray(codec.decode(raw.view(inner))).view(np.uint8)

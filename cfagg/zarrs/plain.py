@@ -67,11 +67,11 @@ def refuse_code(found: Any, where: str) -> None:
         one = waiting.pop()
         if isinstance(one, Mapping):
             if any(isinstance(one.get(k), str) and one[k].lower() in _CODE for k in ("id", "name")):
-                raise UnsupportedError(f"{where} takes the codec 'pickle', which runs what it reads; it is never read")
+                raise UnsupportedError(f"{where} uses the codec 'pickle', which executes what it reads: never used")
             waiting += [v for k, v in one.items() if k != "attributes" and not k.endswith(".zattrs")]
         elif isinstance(one, list):
             if any(isinstance(c, str) and c.lower() in _CODE for c in one):
-                raise UnsupportedError(f"{where} takes the codec 'pickle', which runs what it reads; it is never read")
+                raise UnsupportedError(f"{where} uses the codec 'pickle', which executes what it reads: never used")
             waiting += one
 
 
@@ -221,7 +221,7 @@ def plain_array(store: str, path: str, zarr_format: int | None, allow: Iterable[
             open_array(store, path, allow=allow)
         except UnsupportedError as ours:
             raise SourceError(f"{where} has metadata that are not understood: {ours}") from error
-        raise SourceError(f"{where} has metadata that break the Zarr specification; write it again") from error
+        raise SourceError(f"{where} has metadata that violate the Zarr specification; write it again") from error
 
 
 def _described(array: ZarrArray) -> dict[str, Any]:

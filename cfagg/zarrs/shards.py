@@ -103,7 +103,7 @@ class Shards:
         length = 16 * chunks + 4 * self.checksum
         check_index(length, "the index of a shard")
         if size < length:
-            raise DamagedError(f"its {size:,} bytes have no room for an index of {length:,}")
+            raise DamagedError(f"its {size:,} bytes are too few for an index of {length:,}")
         stored: Any = os.pread(file, length, 0 if self.at_start else size - length)
         if len(stored) != length:
             raise DamagedError("its index ends early")

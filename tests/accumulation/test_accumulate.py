@@ -341,7 +341,7 @@ def test_progress_counts_bytes_of_data(store):
         ({"dims": ["tim"]}, SelectionError, r"dims\[0\]: the array has no dimension 'tim', only time, lat, lon"),
         ({"dims": []}, SelectionError, "no combination"),
         ({"dims": [()]}, SelectionError, "an empty combination"),
-        ({"dims": [("lat", "lat")]}, SelectionError, "'lat' stands twice"),
+        ({"dims": [("lat", "lat")]}, SelectionError, "'lat' occurs twice"),
         ({"dims": 5}, SelectionError, "not a list of combinations"),
         ({"dims": [5]}, SelectionError, "not a list of combinations"),
         ({"stride": 0}, LimitError, "0 is not at least 1"),
@@ -355,7 +355,7 @@ def test_progress_counts_bytes_of_data(store):
         ({"statistics": ("none", "min")}, UnsupportedError, "statistics"),
         ({"precision": "float32"}, UnsupportedError, "precision='float32'"),
         ({"codec": "lzma"}, UnsupportedError, "codec='lzma'"),
-        ({"append": True, "overwrite": True}, UnsupportedError, "exclude each other"),
+        ({"append": True, "overwrite": True}, UnsupportedError, "cannot be combined"),
         ({"memory": 100}, LimitError, r"a chunk of array 'tas' has 240 bytes"),
         ({"memory": "much"}, LimitError, "memory='much'"),
         ({"workers": 0}, LimitError, "workers=0"),
@@ -389,7 +389,7 @@ def test_what_is_no_array_of_numbers_is_refused(tmp_path):
         ("date", UnsupportedError, "data type"),
         ("tas", SourceError, "is a group"),
         ("pr", SourceError, "has no Zarr array 'pr'"),
-        ("../b", SourceError, "is no path"),
+        ("../b", SourceError, "is not a path"),
     ):
         with pytest.raises(error, match=message):
             accumulate(tmp_path / "a.zarr", name)

@@ -1,4 +1,4 @@
-"""Weights of cells: areas, variables of the store, arrays; and what is no weight."""
+"""Weights of cells: areas, variables of the store, arrays; and what is not a weight."""
 
 import numpy as np
 import pytest
@@ -156,7 +156,7 @@ def test_an_array_broadcasts_as_numpy_does_and_a_labelled_one_by_names(store):
         ),
         (np.array([1, np.nan, 1, 1, 1, 1])[:, None], ConformError, "1 of the 6 weights are missing"),
         (np.array([1, np.inf, 1, 1, 1, 1])[:, None], ConformError, "infinite"),
-        (["a", "b"], ConformError, "no array of numbers"),
+        (["a", "b"], ConformError, "not an array of numbers"),
         ("nothing", SourceError, "has no Zarr array 'nothing'"),
         (xr.DataArray(np.ones(3), dims="depth"), ConformError, "the weights have the dimensions"),
         (xr.DataArray(np.ones(3), dims="lat"), ConformError, r"the weights have shape \(3,\)"),

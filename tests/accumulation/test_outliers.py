@@ -128,7 +128,7 @@ def test_appending_where_the_list_has_become_far_too_long_is_refused_with_the_re
     store = written(tmp_path / "a.zarr", raw, 20)
     accumulate(store, "tas", COMBINATIONS)
     grow(store, raw)
-    with pytest.raises(LimitError, match="build its accumulation anew with overwrite=True"):
+    with pytest.raises(LimitError, match="rebuild its accumulation with overwrite=True"):
         accumulate(store, "tas", append=True)
     report = accumulate(store, "tas", COMBINATIONS, overwrite=True)
     assert "too many to be kept out" in report.notes[0]

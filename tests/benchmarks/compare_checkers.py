@@ -49,7 +49,7 @@ def cfchecker(path: Path, python: Path, options: list[str]) -> Verdict:
     if "Traceback" in told.stderr:
         return True, [told.stderr.strip().splitlines()[-1]]
     lines = [x for x in told.stdout.splitlines() if re.match(r"(ERROR|WARN|FATAL|INFO):", x)]
-    # That it does not know the version which the datasets claim is no verdict on the defect.
+    # That it does not know the version which the datasets claim is not a verdict on the defect.
     return False, [x for x in lines if "(2.6.1)" not in x and "CF version" not in x]
 
 

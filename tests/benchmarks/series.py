@@ -1,6 +1,6 @@
 """Long series of global fields in Zarr stores for benchmarks, made once under ``.bench/accumulate``.
 
-The longer series repeats the shorter one, with files of its own: links would be cheaper, but are no usual store.  Ten
+The longer series repeats the shorter one, with files of its own: links would be cheaper, but are unusual.  Ten
 years take 23 GB uncompressed and 14 GB with zstd.
 """
 
@@ -93,7 +93,7 @@ def series(
             array[start : start + chunks[0]] = _fields(start, min(chunks[0], steps - start), lat, lon)
     else:
         if steps % chunks[0]:
-            raise ValueError(f"{steps} steps are no multiple of a chunk's {chunks[0]}")
+            raise ValueError(f"{steps} steps are not a multiple of a chunk's {chunks[0]}")
         _copy(series(steps, lat, lon, chunks, codec), part, steps // chunks[0], times)
     shutil.rmtree(target, ignore_errors=True)
     part.rename(target)

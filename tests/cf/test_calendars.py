@@ -101,7 +101,7 @@ def test_many_dates_go_through_the_compiled_kernel_alike():
 
 def test_nan_stays_nan_and_infinity_is_no_date():
     np.testing.assert_array_equal(change("noleap", "360_day")(np.array([np.nan]), where=""), [np.nan])
-    with pytest.raises(CalendarError, match="the time inf is no date"):
+    with pytest.raises(CalendarError, match="the time inf is not a date"):
         change("noleap", "360_day")(np.array([np.inf]), where="a.nc")
 
 

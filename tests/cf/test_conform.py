@@ -231,7 +231,7 @@ class TestValues:
         assert found.tolist() == [b"a", b"b", b"c"]
 
     def test_text_for_a_number_is_refused(self):
-        with pytest.raises(FragmentMismatchError, match="does not convert to float32"):
+        with pytest.raises(FragmentMismatchError, match="cannot be converted to float32"):
             run(np.array([b"a", b"b", b"c"], "S1"))
 
 

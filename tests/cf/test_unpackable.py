@@ -1,4 +1,4 @@
-"""Scales and offsets that are no numbers, of netCDF and Zarr."""
+"""Scales and offsets that are not numbers, of netCDF and Zarr."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from cfagg.checking.sources.cdl import parse_cdl
 from tests.checking.corpus import CLEAN, DOCUMENT
 
 #: Numbers of the examples of CF-1.13 that show metadata.  There are none numbered 5.4 and 5.5; 2.2 is a picture and
-#: 9.1, B.1 and I.1 are no datasets or repeat another example.
+#: 9.1, B.1 and I.1 are not datasets or repeat another example.
 NUMBERS = {
     *("2.1", "2.3"),
     *(f"3.{n}" for n in range(1, 9)),

@@ -71,7 +71,7 @@ variables: float z(z) ; z:units = "m" ; z:positive = "up" ; z:long_name = "heigh
  char xc_name(xc) ; xc_name:long_name = "species" ; float v(z, xc) ; v:coordinates = "xc_name" ; v:units = "1" ;
  v:long_name = "v" ; :Conventions = "COARDS CF-1.13" ; }"""
     found = message(text, "DOC008", data=False)
-    assert found == "'xc' is no space or time dimension: put it before 'z', as COARDS requires"
+    assert found == "'xc' is not a space or time dimension: put it before 'z', as COARDS requires"
 
 
 GRID = """netcdf g {{ dimensions: time = 2 ; lat = 2 ; lon = 2 ;

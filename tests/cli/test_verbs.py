@@ -29,7 +29,7 @@ VERBS = {
 
 
 def refuse(text: str) -> None:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")
 
 
 @pytest.mark.parametrize("verb", VERBS)

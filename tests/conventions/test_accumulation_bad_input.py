@@ -41,7 +41,7 @@ def group_problems(tree, dims=DIMS):
         ),
         ({"a\nb": {}}, "_ACCUMULATION_GROUP['a\\nb']: no dimension may have a line break in its name"),
         ({"height": {}}, "_ACCUMULATION_GROUP.height: the array has no dimension 'height'; its dimensions are"),
-        ({"time": {"time": {}}}, "_ACCUMULATION_GROUP.time.time: the dimension 'time' stands twice on this path"),
+        ({"time": {"time": {}}}, "_ACCUMULATION_GROUP.time.time: the dimension 'time' occurs twice on this path"),
         ({"time": {"_WEIGHTS": "../tas"}}, "_ACCUMULATION_GROUP.time._WEIGHTS: not the name of an array in this group"),
         ({"time": {"_WEIGHTS": ""}}, "_ACCUMULATION_GROUP.time._WEIGHTS: not the name of an array in this group: ''"),
         (
@@ -108,7 +108,7 @@ def test_all_problems_of_a_group_are_told_at_once_with_the_store():
             "_ARRAY_DIMENSIONS[1]: string expected, found 1",
         ]),
         ({"_ARRAY_DIMENSIONS": ["x", "x"], "_ACCUMULATION_STRIDE": [-1, 0, 2]}, [
-            "_ARRAY_DIMENSIONS[1]: the dimension 'x' stands twice",
+            "_ARRAY_DIMENSIONS[1]: the dimension 'x' occurs twice",
             ("_ACCUMULATION_STRIDE[0]: 0 where the dimension is not accumulated, else the number of chunks between two "
             "sums; found -1"),
             "_ACCUMULATION_STRIDE: 3 strides for 2 dimensions",
@@ -146,7 +146,7 @@ def test_an_array_must_fit_its_source_and_what_the_group_says_of_it():
         ({("x",): Names("a")}, "not distinct dimensions"),
         ({(): Names("a")}, "not distinct dimensions"),
         ({("time", "time"): Names("a")}, "not distinct dimensions"),
-        ({("time", "latitude"): Names("a"), ("latitude", "time"): Names("b")}, "stand twice, in different order"),
+        ({("time", "latitude"): Names("a"), ("latitude", "time"): Names("b")}, "occur twice, in different order"),
         ({("time",): Names("a/b")}, "not the name of an array"),
         ({("time",): Names("a"), ("latitude",): Names("a")}, "already named"),
         ({("time",): Names(7)}, "string expected"),

@@ -113,7 +113,7 @@ def problems(doc, **kwargs):
         (("source",), ..., "cfagg.source: missing"),
         (("source",), [], "cfagg.source: an object expected, found []"),
         (("source", "name"), 3, "cfagg.source.name: text expected, found 3"),
-        (("source", "dims"), ["time", "time"], "cfagg.source.dims[1]: the dimension 'time' stands twice"),
+        (("source", "dims"), ["time", "time"], "cfagg.source.dims[1]: the dimension 'time' occurs twice"),
         (("source", "dims", 0), None, "cfagg.source.dims[0]: text expected, found null"),
         (("source", "shape"), [12], "cfagg.source: 2 dims, 1 sizes in shape and 2 chunks"),
         (("source", "shape", 0), -1, "cfagg.source.shape[0]: an integer of at least 0 expected, found -1"),
@@ -179,10 +179,10 @@ def test_a_value_that_is_no_object_is_refused(value):
 def test_a_level_and_a_count_stand_once():
     doc = write_extra(example())
     doc["statistics"] *= 2
-    assert any("level 0 of ['time', 'lat'] stands twice" in p for p in problems(doc))
+    assert any("level 0 of ['time', 'lat'] occurs twice" in p for p in problems(doc))
     doc = write_extra(example())
     doc["counts"] = [{"dims": ["time"], "array": "a"}, {"dims": ["time"], "array": "b"}]
-    assert any("counts of ['time'] stand twice" in p for p in problems(doc))
+    assert any("counts of ['time'] occur twice" in p for p in problems(doc))
 
 
 UNWEIGHTED = Combinations({("time",): Names("acc_time", None, "acc_wt_time")})

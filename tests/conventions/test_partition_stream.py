@@ -80,7 +80,7 @@ def test_text_that_is_not_json_is_told_with_its_place(text):
 
 @pytest.mark.parametrize("text", ['{"a": {"b": 1, "b": 1}}', '{"a": 1, "a": 1}', '{"Partitions": [{"c": 1, "c": 2}]}'])
 def test_a_key_that_stands_twice_is_an_error(text):
-    with pytest.raises(ConventionError, match="stands twice"):
+    with pytest.raises(ConventionError, match="occurs twice"):
         load(text)
 
 

@@ -437,7 +437,7 @@ def test_members_of_an_enumeration_become_flags_and_are_noted(tmp_path, zarr_for
 def test_members_of_an_enumeration_that_flags_cannot_hold_are_noted_alone(tmp_path, members, attributes):
     path = write_clouds(tmp_path / "a.nc", members, **attributes)
     report = convert(path, tmp_path / "out.zarr")
-    assert "the names are not" in " ".join(report.notes)
+    assert "not the names" in " ".join(report.notes)
     assert "Cumulus = 1" in " ".join(report.notes)
     assert "flag_values" not in zarr.open_group(tmp_path / "out.zarr", mode="r")["c"].attrs
 

@@ -218,7 +218,7 @@ def test_one_cell_can_be_drawn(tmp_path):
         (xr.DataArray(1.0, name="tas"), "'tas' cannot be drawn: it is a single value"),
         (xr.DataArray(np.zeros((1, 2, 1, 2)), dims=list("abcd")), "4 dimensions"),
         (xr.DataArray(np.zeros((3, 0)), dims=list("ab")), "empty"),
-        (xr.DataArray(["a", "b"], dims="x"), "no numbers"),
+        (xr.DataArray(["a", "b"], dims="x"), "not numbers"),
         (xr.DataArray(np.zeros((13, 14, 15)), dims=("a", "b", "c")), "13 panels, one per a"),
     ],
 )

@@ -50,5 +50,5 @@ def test_html_is_escaped(store):
 
 
 def test_a_directory_that_is_no_store_is_refused(tmp_path):
-    with pytest.raises((SourceError, UnsupportedError), match="no Zarr store"):
+    with pytest.raises((SourceError, UnsupportedError), match="not a Zarr store"):
         cfagg.show(tmp_path)

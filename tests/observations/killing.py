@@ -99,7 +99,7 @@ def finish(store: pathlib.Path, form: str, wanted: list[bytes]) -> int:
         try:
             report = cfagg.create_observations(made(end, form), store, resume=True, overwrite=True)
         except TargetError:
-            # What is there was begun with another last day, or to append.
+            # What is there was started with a different last day, or to append.
             continue
         break
     else:

@@ -33,7 +33,7 @@ def test_the_older_name_of_the_layout_is_understood():
 
 @pytest.mark.parametrize("layout", [{}, {"layout": "gridded"}, {"layout": None}, {"format": "zarr2"}])
 def test_another_layout_is_told(layout):
-    with pytest.raises(ConventionError, match=r"a\.zarr is no observation store.*cfagg\.read"):
+    with pytest.raises(ConventionError, match=r"a\.zarr is not an observation store.*cfagg\.read"):
         parse_attributes({"variables": ["t"], **layout}, "a.zarr")
 
 

@@ -243,7 +243,7 @@ def test_deltatime_next_to_a_variable_of_that_name_raises(kept) -> None:
 
 
 def test_an_unknown_kind_of_sample_raises(kept) -> None:
-    with pytest.raises(OptionError, match="no kind of sample"):
+    with pytest.raises(OptionError, match="not a kind of sample"):
         open_observations(kept[0], 2020, 2020, sample="columns")
 
 

@@ -71,7 +71,7 @@ def test_dates_are_read_in_utc(value: object, end: bool, expected: datetime) -> 
 
 @pytest.mark.parametrize("value", ["", "yesterday", "2020-13", "2020-02-30", 20201, 1.5, True, None, "0000"])
 def test_what_is_no_date_is_refused(value: object) -> None:
-    with pytest.raises(ValueError, match="is no date"):
+    with pytest.raises(ValueError, match="is not a date"):
         as_date(value)
 
 

@@ -147,19 +147,19 @@ def test_all_problems_are_named_with_their_places() -> None:
         ({"dates": {"values": ["2020-01-01"]}}, "dates.values: is not for observations"),
         ({"dates": None}, "dates: is missing"),
         ({"dates": {**DATES, "missing": ["2020-01-01T01:00"]}}, r"dates.missing\[0\]: .* is not one of the dates"),
-        ({"dates": {**DATES, "frequency": "-6h"}}, "dates.frequency: '-6h' is no duration"),
+        ({"dates": {**DATES, "frequency": "-6h"}}, "dates.frequency: '-6h' is not a duration"),
         ({"input": None}, "input: is missing"),
         ({"input": {"csv": {"path": "a"}, "clip": {}}}, "input: has the names csv, clip"),
-        ({"input": {"pipe": []}}, r"input.pipe: \[\] is no list of steps"),
+        ({"input": {"pipe": []}}, r"input.pipe: \[\] is not a list of steps"),
         ({"input": {"concat": [{"csv": {"path": "a"}}]}}, r"input.concat\[0\]: has no dates"),
-        ({"input": {"callable": "os:system"}}, "'os:system' is no mapping of settings"),
-        ({"input": {"callable": {"function": "os:system"}}}, "'os:system' is no function"),
+        ({"input": {"callable": "os:system"}}, "'os:system' is not a mapping of settings"),
+        ({"input": {"callable": {"function": "os:system"}}}, "'os:system' is not a function"),
         ({"data_sources": {"a": {}}}, "data_sources: is not understood"),
         ({"base_dates": {"start": 1}}, "base_dates: is not for observations"),
         ({"env": {"A": "B"}}, "env: is not set by cfagg"),
         ({"output": {"layout": "tabular", "format": "zarr3"}}, "output.format: 'zarr3' is not written; give zarr2"),
         ({"statistics": {"records": "80%", "period": 0.8}}, "statistics.period: excludes records"),
-        ({"statistics": {"tendencies": ["6x"]}}, r"statistics.tendencies\[0\]: '6x' is no duration"),
+        ({"statistics": {"tendencies": ["6x"]}}, r"statistics.tendencies\[0\]: '6x' is not a duration"),
     ],
 )
 def test_what_cannot_be_honoured_is_refused(sections: dict[str, Any], said: str) -> None:
@@ -180,7 +180,7 @@ def test_yaml_keeps_times_of_day_and_refuses_keys_that_stand_twice(tmp_path: Pat
     path.write_text(text)
     assert load_recipe(path).dates.frequency == timedelta(minutes=90)
     path.write_text(text + "output: {}\n")
-    with pytest.raises(ConventionError, match="line 4: the key 'output' is twice"):
+    with pytest.raises(ConventionError, match="line 4: duplicate key 'output'"):
         load_recipe(path)
 
 
@@ -329,7 +329,7 @@ def broken(what: str) -> Any:
         ("longitude", "row 0 and 23 more: longitude is -999.0"),
         ("text", r"row 3 and 20 more: t is 'warm' \(object\), expected a number"),
         ("complex", "row 0 and 23 more: t is "),
-        ("reserved", "__time: is a name that stores keep for themselves"),
+        ("reserved", "__time: is a name that stores reserve"),
     ],
 )
 def test_bad_input_names_source_part_and_row(what: str, said: str) -> None:

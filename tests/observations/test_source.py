@@ -51,7 +51,7 @@ def test_what_is_not_there_is_none_or_told(source):
 )
 def test_a_key_that_leads_elsewhere_is_refused(source, key):
     for read in (source.read, source.size, lambda k: source.read_range(k, 0, 1)):
-        with pytest.raises(SourceError, match="no key"):
+        with pytest.raises(SourceError, match="not a key"):
             read(key)
 
 

@@ -138,7 +138,7 @@ def test_opening_and_reading_load_nothing_heavy():
     assert done.stdout.strip() == "[]"
 
 
-# ---- what is no store -------------------------------------------------------------------------------------------
+# ---- what is not a store -------------------------------------------------------------------------------------------
 
 
 def test_a_directory_that_is_no_store_is_told(tmp_path):
@@ -148,13 +148,13 @@ def test_a_directory_that_is_no_store_is_told(tmp_path):
 
 def test_a_store_of_fields_is_told(tmp_path):
     zarr.create_group(tmp_path / "s", zarr_format=2, attributes={"layout": "gridded"})
-    with pytest.raises(ConventionError, match=r"no observation store.*'gridded'"):
+    with pytest.raises(ConventionError, match=r"not an observation store.*'gridded'"):
         open_store(tmp_path / "s")
 
 
 def test_a_store_without_rows_in_it_is_told(copied):
     shutil.rmtree(copied / "data")
-    with pytest.raises(SourceError, match="no array 'data'; the store is not whole"):
+    with pytest.raises(SourceError, match="no array 'data'; the store is incomplete"):
         open_store(copied)
 
 
@@ -171,7 +171,7 @@ def test_data_of_another_shape_or_type_are_told(copied, change_to):
     ("change_to", "error", "message"),
     [
         ({"shape": [-1, 7]}, SourceError, "expected a list of sizes"),
-        ({"shape": "x", "chunks": 3, "fill_value": "y"}, SourceError, "break the Zarr specification"),
+        ({"shape": "x", "chunks": 3, "fill_value": "y"}, SourceError, "violate the Zarr specification"),
         ({"chunks": [0, 7]}, SourceError, "chunk lengths of at least 1"),
         ({"dtype": "<c8"}, UnsupportedError, "data type"),
         ({"dimension_separator": "-"}, SourceError, "expected . or /"),
@@ -196,7 +196,7 @@ def test_a_document_that_is_no_json_object_is_told(copied, text):
 
 def test_a_root_that_is_an_array_is_told(tmp_path):
     zarr.create_array(tmp_path / "s", shape=(3,), dtype="f4", zarr_format=3)
-    with pytest.raises(SourceError, match="describes no group"):
+    with pytest.raises(SourceError, match="does not describe a group"):
         open_store(tmp_path / "s")
 
 

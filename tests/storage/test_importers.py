@@ -37,7 +37,7 @@ IMPORTERS = {
         "cfagg/observations/indexes/table_writing.py",
     },
     "zarr": {
-        "cfagg/zarrs/plain.py",  # stores that are no directories
+        "cfagg/zarrs/plain.py",  # stores that are not directories
         "cfagg/zarrs/fallback.py",
         "cfagg/checking/sources/stores.py",
         "cfagg/checking/sources/remote_store.py",

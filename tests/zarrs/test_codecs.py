@@ -75,7 +75,7 @@ def test_the_filter_shuffle_is_undone(size):
 
 
 def test_bytes_that_are_no_whole_elements_are_refused():
-    with pytest.raises(DamagedError, match="no whole number of elements of 4"):
+    with pytest.raises(DamagedError, match="not a whole number of elements of 4"):
         of_v2(None, [{"id": "shuffle", "elementsize": 4}]).decode(RAW[:-1], len(RAW))
 
 

@@ -178,7 +178,7 @@ def test_a_store_that_is_no_directory_is_refused(tmp_path, name):
 def test_a_path_does_not_leave_the_store(tmp_path, path):
     create(tmp_path / "secret", "", (2,), (2,), dtype="i4")
     create(tmp_path / "s", "g/x", (2,), (2,), dtype="i4")
-    with pytest.raises(SourceError, match="is no path of a Zarr node"):
+    with pytest.raises(SourceError, match="is not a path of a Zarr node"):
         open_array(tmp_path / "s", path)
     with pytest.raises(SourceError):
         node_folder(str(tmp_path / "s"), path)
@@ -203,7 +203,7 @@ def test_the_stores_root_may_be_the_array(tmp_path):
         ({"codecs": []}, "codecs"),
         ({"codecs": [3]}, "codecs"),
         ({"dimension_names": ["a"]}, "dimension_names"),
-        ({"dimension_names": ["a", "a"]}, "stands twice"),
+        ({"dimension_names": ["a", "a"]}, "occurs twice"),
         ({"attributes": []}, "attributes"),
         ({"zarr_format": 4}, "format 3"),
         ({"chunk_key_encoding": {"name": "default", "configuration": {"separator": "-"}}}, "separator"),
@@ -230,7 +230,7 @@ def test_metadata_that_break_the_specification_are_refused(tmp_path, changes, me
 def test_metadata_of_v2_that_break_the_specification_are_refused(tmp_path, changes):
     create(tmp_path, "x", (2, 2), (2, 2), dtype="i4", zarr_format=2)
     edit(tmp_path / "x/.zarray", **changes)
-    with pytest.raises(SourceError, match="break the Zarr specification"):
+    with pytest.raises(SourceError, match="violate the Zarr specification"):
         open_array(tmp_path, "x")
 
 

@@ -1,4 +1,4 @@
-"""Zarr stores of others: what is no regular file, links that lead out, codecs that run code, damaged metadata."""
+"""Zarr stores of others: what is not a regular file, links that lead out, codecs that run code, damaged metadata."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KINDS = ["fifo", "directory", "socket", "device"]
 
 
 def put(path: Path, kind: str) -> None:
-    """Put something that is no regular file in the place of a file."""
+    """Put something that is not a regular file in the place of a file."""
     path.unlink(missing_ok=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     if kind == "fifo":

@@ -183,7 +183,7 @@ def files_are_uris_or_paths(c: Context) -> Iterator[Hit]:
             whole = substituted(text, changes)
             unknown = _USED.search(whole)
             problem = f"has no substitution for {unknown[0]!r}: add it" if unknown else problem_of(whole)
-            # A relative path is a path, not a URI: blanks and other letters are no matter.
+            # A relative path is a path, not a URI: blanks and other letters are not matter.
             if problem is not None and (not problem.startswith("holds") or scheme_of(whole) is not None):
                 told.setdefault(problem, []).append(text)
         for problem, wrong in told.items():

@@ -25,7 +25,7 @@ _KINDS = (
     ("shape", re.compile(r"Partitions\[\d+\]\.((data|subarray)\.shape|part)\b")),
     ("matrix", re.compile(r"location along|Partitions\Z|Partitions\[\d+\]\.(index|location)")),
 )
-_JSON = re.compile(r"is not JSON|the JSON is not an object|stands twice in one JSON object")
+_JSON = re.compile(r"is not JSON|the JSON is not an object|occurs twice in one JSON object")
 
 #: So many problems of one variable are listed one by one.
 _TOLD = 20

@@ -67,7 +67,7 @@ def other_dimensions_come_first(c: Context) -> Iterator[Hit]:
             yield Hit(
                 v,
                 None,
-                f"{late[0]!r} is no space or time dimension: put it before {v.dims[first]!r}, {reason}",
+                f"{late[0]!r} is not a space or time dimension: put it before {v.dims[first]!r}, {reason}",
                 None if coards else "info",
             )
 

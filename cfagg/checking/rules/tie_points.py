@@ -113,7 +113,7 @@ def indices_of_tie_points_grow(c: Context) -> Iterator[Hit]:
 
 
 def _values(v: Variable) -> npt.NDArray[np.int64] | None:
-    """Return indices of tie points, `None` where they are no list of integers, or were not written."""
+    """Return indices of tie points, `None` where they are not a list of integers, or were not written."""
     usable = len(v.stored) == 1 and v.kind == "integer" and not unwritten(v)
     return v.values().astype(np.int64) if usable else None
 

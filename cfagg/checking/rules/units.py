@@ -180,7 +180,7 @@ def units_fit_the_standard_name(c: Context) -> Iterator[Hit]:
         units = units.strip()
         if units in level_units:
             if not is_dimensionless(expected):
-                yield Hit(v, "units", f"units {units!r} do not convert to {expected!r}{_why(v, expected)}")
+                yield Hit(v, "units", f"units {units!r} cannot be converted to {expected!r}{_why(v, expected)}")
             continue
         reference = split_reference(units)
         if reference is not None:
@@ -202,7 +202,8 @@ def units_fit_the_standard_name(c: Context) -> Iterator[Hit]:
                 severity="warning",
             )
         else:
-            yield Hit(v, "units", f"units {v.text('units')!r} do not convert to {expected!r}{_why(v, expected)}{hint}")
+            found = v.text("units")
+            yield Hit(v, "units", f"units {found!r} cannot be converted to {expected!r}{_why(v, expected)}{hint}")
 
 
 def _same_quantity(a: str, b: str) -> bool:

@@ -101,4 +101,4 @@ def not_netcdf(source: str, head: bytes) -> str:
     if head.startswith(b"CDF"):
         return f"{source} begins as classic netCDF of the unknown version {head[3:4]!r}; expected 1, 2 or 5"
     what = kind(head) or f"none: it begins with {head[:8]!r}"
-    return f"{source} is no netCDF file; expected netCDF, Zarr or CDL, found {what}"
+    return f"{source} is not a netCDF file; expected netCDF, Zarr or CDL, found {what}"

@@ -9,7 +9,7 @@ from cfagg.errors import LimitError, SourceError
 
 __all__ = ["open_object"]
 
-#: Bytes of the largest file that is no plain one.
+#: Bytes of the largest file that is not a plain one.
 _LARGEST = 1 << 28
 
 

@@ -149,7 +149,7 @@ def _open_file(file: RemoteFile, url: str) -> Dataset:
         try:
             return parse_cdl(file[0 : len(file)].decode("utf-8-sig"), url)
         except UnicodeDecodeError as error:
-            raise SourceError(f"{url} is no text in UTF-8: {error}") from error
+            raise SourceError(f"{url} is not text in UTF-8: {error}") from error
     raise SourceError(not_netcdf(url, head))
 
 

@@ -1,7 +1,7 @@
 """xarray's objects as the file that `to_netcdf` would write of them, without writing or computing one.
 
 Attributes that decoding has moved into `encoding` stand at their places again, decoded times have units, and
-coordinates that are no dimensions are named by ``coordinates``.  Values are encoded when a rule reads them.
+coordinates that are not dimensions are named by ``coordinates``.  Values are encoded when a rule reads them.
 """
 
 from __future__ import annotations

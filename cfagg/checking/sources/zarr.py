@@ -65,7 +65,7 @@ def open_zarr(path: str, allow: Iterable[str] = ()) -> Dataset:
     AccessError
         If a link leads out of it.
     SourceError
-        If it is no Zarr store, or its metadata are damaged.
+        If it is not a Zarr store, or its metadata are damaged.
     LimitError
         If it is too large.
     """
@@ -85,7 +85,7 @@ def open_store(store: Store) -> Dataset:
     Raises
     ------
     SourceError
-        If it is no Zarr store, its metadata are damaged, or it cannot be listed and has no consolidated metadata.
+        If it is not a Zarr store, its metadata are damaged, or it cannot be listed and has no consolidated metadata.
     LimitError
         If it is too large.
     """
@@ -104,7 +104,7 @@ def _tree(store: Store) -> Node:
     top = read_node(store, "")
     if top is None:
         raise SourceError(
-            f"{store.source} is no Zarr store: it has neither zarr.json nor .zgroup; name the directory that has"
+            f"{store.source} is not a Zarr store: it has neither zarr.json nor .zgroup; name the directory that has"
         )
     if top.is_array:
         return top

@@ -91,7 +91,7 @@ def find_instances(table: Table, by: str | None, feature: str | None) -> Instanc
     ConventionError
         Rows without a number, or instances that are not what `feature` says, such as a station that moves.
     OptionError
-        A word that is no feature.
+        A word that is not a feature.
     """
     if feature is not None and feature not in FEATURES:
         raise OptionError(f"feature={feature!r}: choose one of {', '.join(FEATURES)}")

@@ -122,7 +122,7 @@ def parse_kept(text: str | bytes, where: str) -> Kept:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConventionError(f"{where}: the attribute {KEPT!r} is no JSON: {error}") from None
+        raise ConventionError(f"{where}: the attribute {KEPT!r} is not JSON: {error}") from None
     if not isinstance(found, dict) or found.get("version") != 1:
         raise ConventionError(f"{where}: the attribute {KEPT!r} is {shorten(found)}, expected an object of version 1")
     problems = []

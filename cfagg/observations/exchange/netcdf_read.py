@@ -66,7 +66,7 @@ def import_netcdf(
     SourceError
         The file cannot be read.
     ConventionError
-        It is no table of observations; variables and rows are named.
+        It is not a table of observations; variables and rows are named.
     TargetExistsError, TargetError
         The store is there, or cannot be written.
 

@@ -135,7 +135,7 @@ def _positive(table: Table, vertical: str) -> str:
         found = "down"
     if found not in ("up", "down"):
         raise ConventionError(
-            f"{table.name}: nothing tells whether {vertical!r} counts up or down; give the variable the attribute "
+            f"{table.name}: it is not known whether {vertical!r} counts up or down; give the variable the attribute "
             "positive, or a standard_name such as depth or height"
         )
     return str(found)

@@ -59,8 +59,8 @@ def _of_dataset(dataset: Any) -> Table:
     plan, store = dataset.plan, dataset.store
     if plan.thin is not None:
         raise UnsupportedError(
-            f"{dataset.path}: a dataset that thins its samples cannot be exported, as windows may keep different rows; "
-            "leave out thin="
+            f"{dataset.path}: a dataset that thins its samples cannot be exported, because windows may keep different "
+            "rows; leave out thin="
         )
     columns = np.concatenate([np.arange(META), META + plan.columns.positions(store.variables)])
     rows = merged(dataset.ranges)

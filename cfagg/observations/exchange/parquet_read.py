@@ -54,7 +54,7 @@ def import_parquet(
     SourceError
         The file cannot be read.
     ConventionError
-        It is no table of observations; columns and rows are named.
+        It is not a table of observations; columns and rows are named.
     TargetExistsError, TargetError
         The store is there, or cannot be written.
 
@@ -107,7 +107,7 @@ def _described(schema: Any, where: str) -> tuple[list[str], dict[str, Any], dict
     variables = list(kept.variables) if text is not None else [n for n in names if n not in COLUMNS]
     problems += [Problem(v, f"is missing, but the key {KEPT!r} names it") for v in variables if v not in names]
     if problems:
-        raise ConventionError(f"{where} is no table of observations", problems)
+        raise ConventionError(f"{where} is not a table of observations", problems)
     attributes = {}
     for name in variables:
         metadata = schema.field(name).metadata or {}

@@ -144,7 +144,7 @@ def epochs_of(rows: Rows, first: int, name: str) -> Epochs:
     Raises
     ------
     ConventionError
-        A day or second that is no whole number, or a second outside the day, which no other format could give back.
+        A day or second that is not a whole number, or a second outside the day, which no other format could give back.
 
     Examples
     --------

@@ -26,7 +26,7 @@ def need(frame: pd.DataFrame, columns: Iterable[str]) -> None:
         It does not; all that are missing are named.
     """
     have = [str(c) for c in frame.columns]
-    missing = [Problem(c, f"is no column{closest(c, have)}") for c in columns if c not in have]
+    missing = [Problem(c, f"is not a column{closest(c, have)}") for c in columns if c not in have]
     if missing:
         raise ConventionError(f"columns are not there; the columns are {', '.join(have)}", missing)
 
@@ -111,7 +111,7 @@ class Rename:
             settings.wrong("columns", "has no names")
         for old, new in names.items():
             if not isinstance(new, str) or not new:
-                settings.wrong(old, f"{new!r} is no name")
+                settings.wrong(old, f"{new!r} is not a name")
         settings.finish()
         self.names: dict[str, str] = names
 

@@ -34,7 +34,7 @@ class CallableFilter:
         self.function = settings.take("function")
         self.whole = settings.flag("whole", False)
         if not callable(self.function):
-            settings.wrong("function", f"{self.function!r} is no function; give one from Python")
+            settings.wrong("function", f"{self.function!r} is not a function; give one from Python")
         settings.finish()
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:

@@ -126,7 +126,7 @@ class ExcludeDates:
             for pair in [pairs] if single else pairs if isinstance(pairs, list | tuple) else [None]:
                 found = _days(pair)
                 if found is None:
-                    settings.wrong(name, f"{pair!r} is no pair of a first and a last day")
+                    settings.wrong(name, f"{pair!r} is not a pair of a first and a last day")
                 else:
                     self.days[name].append(found)
         _no_places(settings, self.days)

@@ -40,7 +40,7 @@ class Area:
         settings = Settings(config)
         box = settings.take("area")
         if not isinstance(box, list | tuple) or len(box) != 4 or not all(Settings.is_number(v) for v in box):
-            settings.wrong("area", f"{box!r} is no list of north, west, south and east")
+            settings.wrong("area", f"{box!r} is not a list of north, west, south and east")
             box = (90, 0, -90, 360)
         self.north, self.west, self.south, self.east = (float(v) for v in box)
         if not -90 <= self.south <= self.north <= 90:

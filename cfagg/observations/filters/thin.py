@@ -55,9 +55,9 @@ class Thin:
         if (self.fraction is None) == (self.grid is None) and not settings.problems:
             settings.wrong("fraction", "or grid is needed, one of them")
         if self.fraction is not None and not 0 < self.fraction <= 1:
-            settings.wrong("fraction", f"{self.fraction:g} is no share, expected above 0 and up to 1")
+            settings.wrong("fraction", f"{self.fraction:g} is not a share, expected above 0 and up to 1")
         if self.grid is not None and not 0 < self.grid <= 180:
-            settings.wrong("grid", f"{self.grid:g} is no size of cells, expected degrees above 0 and up to 180")
+            settings.wrong("grid", f"{self.grid:g} is not a size of cells, expected degrees above 0 and up to 180")
         for key, other in (("seed", "grid"), ("every", "fraction")):
             if key in settings and other in settings:
                 settings.wrong(key, f"has no meaning with {other}")

@@ -72,7 +72,7 @@ def _limits(config: Mapping[str, Any]) -> dict[str, tuple[float | None, float | 
     found: dict[str, tuple[float | None, float | None]] = {}
     for name, pair in settings.rest().items():
         if not isinstance(pair, list | tuple) or len(pair) != 2:
-            settings.wrong(name, f"{pair!r} is no pair of smallest and largest value")
+            settings.wrong(name, f"{pair!r} is not a pair of smallest and largest value")
         elif not all(v is None or Settings.is_number(v) for v in pair):
             settings.wrong(name, f"{pair!r} has limits that are neither numbers nor null")
         elif None not in pair and pair[0] > pair[1]:

@@ -55,7 +55,7 @@ class BTreeIndex:
         self._pages: dict[int, Int64] = {}
         root = table.attributes.get("root_page_id")
         if type(root) is not int or table.shape[1] < _HEAD + 12 or (table.shape[1] - _HEAD) % 3:
-            raise SourceError(f"{table.where}: {table.shape[1]} columns and root_page_id {root!r} are no B+tree")
+            raise SourceError(f"{table.where}: {table.shape[1]} columns and root_page_id {root!r} are not a B+tree")
         self._root, self._room = root, (table.shape[1] - _HEAD) // 3
         self._entries: int | None = None
         self.first: int | None = None

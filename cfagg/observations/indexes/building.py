@@ -99,9 +99,9 @@ def _target(store: Store) -> tuple[Path, ZarrFormat]:
     """Return the directory of a store and its Zarr format."""
     path = Path(store.path)
     if not path.is_dir():
-        raise TargetError(f"{store.path} is no directory of this machine, so no index can be written into it")
+        raise TargetError(f"{store.path} is not a directory of this machine, so no index can be written into it")
     if (path / "zarr.json").exists():
         return path, 3
     if not (path / ".zgroup").exists():
-        raise SourceError(f"{store.path} has neither .zgroup nor zarr.json, so it is no Zarr store")
+        raise SourceError(f"{store.path} has neither .zgroup nor zarr.json, so it is not a Zarr store")
     return path, 2

@@ -186,7 +186,7 @@ class PagesIndex:
             head = list(_HEAD.unpack_from(raw, at))
             right = page_words(head) * 8 == size and head[1] == self._firsts[number]
             if not right or head[0] != crc32(view[at + 8 : at + size]):
-                raise self._damaged(f"page {number:,} has not the bytes that were written")
+                raise self._damaged(f"page {number:,} does not have the bytes that were written")
             read[number] = (head, np.frombuffer(raw, "<i8", size // 8, at) if head[6] else None)
             at += size
         taken = len(raw) + count * _EACH
@@ -232,7 +232,7 @@ class PagesIndex:
         places = zip((starts * 8).tolist(), sizes.tolist(), strict=True)
         found = [crc32(view[at + 8 : at + size]) for at, size in places]
         if (page_words(heads) * 8 != sizes).any() or (heads[0] != found).any():
-            raise self._damaged(f"page {page:,} or one after it has not the bytes that were written")
+            raise self._damaged(f"page {page:,} or one after it does not have the bytes that were written")
         return words, starts
 
     def _between(self, first: int, stop: int, lo: int, hi: int) -> Iterator[Entries]:

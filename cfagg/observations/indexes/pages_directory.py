@@ -54,11 +54,11 @@ class Directory:
         stored = f"{NAME}/directory_{found['directory_crc32']:08x}/{'c/0/0' if v3 else '0.0'}"
         n = found["pages"] + 1
         if source.size(stored) != 16 * n:
-            raise damaged(source.path, f"its directory has not the {16 * n:,} bytes of {n - 1:,} pages")
+            raise damaged(source.path, f"its directory does not have the {16 * n:,} bytes of {n - 1:,} pages")
         firsts = source.read_range(stored, 0, 8 * n)
         offsets = source.read_range(stored, 8 * n, 8 * n)
         if len(firsts) != len(offsets) or crc32(offsets, crc32(firsts)) != found["directory_crc32"]:
-            raise damaged(source.path, "its directory has another checksum than its bytes")
+            raise damaged(source.path, "its directory has a checksum that differs from its bytes")
         self.firsts: Int64 = np.frombuffer(firsts, "<i8", n - 1)
         places: Int64 = np.frombuffer(offsets, "<i8")
         right = places[0] == 0

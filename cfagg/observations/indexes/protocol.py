@@ -128,7 +128,7 @@ def as_intervals(lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[Int64, Int64]:
     Raises
     ------
     ValueError
-        They are no integers, or not as many.
+        They are not integers, or not as many.
 
     Examples
     --------

@@ -82,7 +82,7 @@ def open_index(store: Store, kind: str | None = None) -> Index:
         opened = point.load()(store)
         if not isinstance(opened, Index):
             raise SourceError(
-                f"{store.path}: the index {kind!r} of {point.value} is no Index but {type(opened).__name__}"
+                f"{store.path}: the index {kind!r} of {point.value} is not an Index but {type(opened).__name__}"
             )
         return opened
     raise UnsupportedError(f"there is no kind of index {kind!r}; there are {', '.join(index_kinds())}")
@@ -110,5 +110,5 @@ def _default(store: Store) -> Index:
             raise problem
         raise SourceError(f"{store.path} has no index of its dates; make one with build_pages (cfagg obs index)")
     if problem is not None:
-        warnings.warn(f"{problem}; meanwhile the slower index of the store is used", StaleIndexWarning, stacklevel=3)
+        warnings.warn(f"{problem}; until then the slower index of the store is used", StaleIndexWarning, stacklevel=3)
     return _OWN[found[0]](store)

@@ -52,7 +52,7 @@ class Table:
     Raises
     ------
     SourceError
-        There is no such array, or it is no table of int64.
+        There is no such array, or it is not a table of int64.
     """
 
     def __init__(self, source: Source, name: str) -> None:

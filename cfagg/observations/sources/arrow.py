@@ -73,4 +73,4 @@ def _blocks(columns: Columns, paths: list[str]) -> Iterator[pd.DataFrame]:
             raise
         except (pa.ArrowException, OSError) as error:
             said = str(error).splitlines()[0]
-            raise SourceError(f"{path} is no Arrow file that can be read: {said}") from error
+            raise SourceError(f"{path} is not an Arrow file that can be read: {said}") from error

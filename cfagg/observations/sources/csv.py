@@ -111,7 +111,7 @@ class _Table:
             if len(sign) != 1 or not sign.isascii():
                 settings.wrong(key, f"{sign!r} is not one character")
         if self.decimal == self.delimiter:
-            settings.wrong("decimal", f"{self.decimal!r} is the delimiter too")
+            settings.wrong("decimal", f"{self.decimal!r} is also the delimiter")
         try:
             codecs.lookup(self.encoding)
         except LookupError:
@@ -242,7 +242,7 @@ def _observations(table: _Table, frame: pd.DataFrame, path: str) -> pd.DataFrame
     clash = [c for c in others if c in columns]
     if clash:
         raise SourceError(
-            f"{path}: {', '.join(clash)} is a column besides the one that flavour names; choose the data with columns"
+            f"{path}: {', '.join(clash)} is a column beside the one that flavour names; choose the data with columns"
         )
     found = pd.DataFrame({**columns, **{c: frame[c] for c in others}}, copy=False)
     return with_attributes(found, table.attributes)

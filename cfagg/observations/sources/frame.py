@@ -40,7 +40,7 @@ class CallableSource:
         if not callable(self.function):
             settings.wrong(
                 "function",
-                f"{self.function!r} is no function; give one from Python, or make it a source by name with an entry "
+                f"{self.function!r} is not a function; give one from Python, or make it a source by name with an entry "
                 "point of the group cfagg.sources",
             )
         settings.finish()

@@ -145,7 +145,7 @@ def find_geometry(
         return Geometry(dims, sizes, links, places, tuple(fit), _left_out(candidates, fit))
     for name in wanted:
         if name not in variables:
-            problems.append(Problem(name, f"is no variable of the file{closest(name, variables)}"))
+            problems.append(Problem(name, f"is not a variable of the file{closest(name, variables)}"))
         elif variables[name].dtype.kind not in "iuf":
             problems.append(Problem(name, f"is not numeric but {variables[name].dtype}"))
         elif not set(variables[name].dims) <= reached:
@@ -203,7 +203,7 @@ def _places(variables: Mapping[str, Described], flavour: Mapping[str, str], prob
             if name in variables:
                 found[kind] = name
             else:
-                problems.append(Problem(f"flavour.{kind}", f"{name} is no variable{closest(name, variables)}"))
+                problems.append(Problem(f"flavour.{kind}", f"{name} is not a variable{closest(name, variables)}"))
             continue
         names = _likely(kind, variables)
         if len(names) > 1:

@@ -115,7 +115,7 @@ def read_netcdf(
     ConventionError
         Its observations are not laid out as CF says.
     CalendarError
-        Times that are no dates.
+        Times that are not dates.
     AccessError
         Values that stand in another file.
     """
@@ -344,7 +344,7 @@ class _Reader:
         try:
             scale, offset = linear(units, "degrees")
         except UnitsError as error:
-            raise SourceError(f"{self.path}: variable {name!r} is no angle: {error.message}") from error
+            raise SourceError(f"{self.path}: variable {name!r} is not an angle: {error.message}") from error
         return values if (scale, offset) == (1.0, 0.0) else values * scale + offset
 
 

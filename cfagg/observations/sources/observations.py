@@ -83,7 +83,7 @@ class ObservationsSource:
 
             store = open_store(self.path, self.options or None)
             problems = [
-                Problem(n, f"is no variable{closest(n, store.variables)}")
+                Problem(n, f"is not a variable{closest(n, store.variables)}")
                 for n in self.columns or ()
                 if n not in store.variables
             ]

@@ -114,7 +114,7 @@ class _File:
         try:
             self.file = parquet.ParquetFile(path, memory_map=True)
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise SourceError(f"{path} is no Parquet file that can be read: {str(error).splitlines()[0]}") from error
+            raise SourceError(f"{path} is not a Parquet file that can be read: {str(error).splitlines()[0]}") from error
         self.table = Table(columns, path, self.file.schema_arrow)
         groups = [self.file.metadata.row_group(i) for i in range(self.file.num_row_groups)]
         paths = [self.file.schema.column(i).path for i in range(len(self.file.schema.names))]

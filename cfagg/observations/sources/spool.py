@@ -47,7 +47,7 @@ def expand(paths: Iterable[str]) -> list[str]:
         matches = sorted(glob(path, recursive=True)) if several else [path]  # noqa: PTH207  # absolute patterns
         missing = [m for m in matches if not Path(m).is_file()]
         if not matches or missing:
-            raise SourceNotFoundError(f"{path}: no such file" if not several else f"{path}: no file has such a name")
+            raise SourceNotFoundError(f"{path}: no such file" if not several else f"{path}: no file can have this name")
         found += matches
     return found
 

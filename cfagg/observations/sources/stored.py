@@ -46,7 +46,7 @@ def numbers_of(stored: npt.NDArray[Any], attributes: Mapping[str, Any], where: s
     Raises
     ------
     ConformError
-        Attributes that are no numbers.
+        Attributes that are not numbers.
 
     Examples
     --------

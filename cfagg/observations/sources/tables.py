@@ -60,13 +60,13 @@ class Table:
         try:
             have, places = list(schema.names), list(columns.places.values())
         except UnicodeDecodeError as error:
-            raise SourceError(f"{path}: names of columns are no text ({error}); is the file damaged?") from error
+            raise SourceError(f"{path}: names of columns are not text ({error}); is the file damaged?") from error
         data = [n for n in have if not n.startswith("__index_level_")] if columns.data is None else columns.data
         self.wanted = list(dict.fromkeys([*places, *data]))
         problems = [Problem(n, f"is missing{closest(n, have)}") for n in self.wanted if n not in have]
         problems += [Problem(n, "names two columns") for n in self.wanted if have.count(n) > 1]
         clash = [n for n in columns.places if n not in places and n in data]
-        problems += [Problem(n, "is a column besides the one that flavour names") for n in clash]
+        problems += [Problem(n, "is a column in addition to the one that flavour names") for n in clash]
         if problems:
             raise SourceError(f"{path}: columns are not as expected; the columns are {', '.join(have)}", problems)
         self.attributes = {n: _attributes(schema.field(n).metadata) for n in self.wanted if n not in places}

@@ -95,7 +95,7 @@ def _exact(values: npt.NDArray[Any], scale: Fraction, offset: Fraction, units: s
     with np.errstate(over="ignore"):
         near = np.abs(whole.astype(np.float64)) * float(abs(scale)) + float(abs(offset)) < _LARGEST
     if not near.all():
-        raise CalendarError(f"the time {values[~near].flat[0]} ({units}) is no date")
+        raise CalendarError(f"the time {values[~near].flat[0]} ({units}) is not a date")
     part = np.asarray(values - whole, np.float64)
     if scale.denominator == 1:
         counted = whole.astype(np.int64) * int(scale)
@@ -119,7 +119,7 @@ def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Seri
     Raises
     ------
     SourceError
-        A text that is no date, or none at all.
+        A text that is not a date, or none at all.
     """
     import pandas as pd
 
@@ -129,7 +129,7 @@ def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Seri
         i = int(np.argmax(wrong))
         value = text.iloc[i]
         more = int(wrong.sum()) - 1
-        said = "there is no date" if pd.isna(value) or not str(value).strip() else f"{value!r} is no date"
+        said = "there is no date" if pd.isna(value) or not str(value).strip() else f"{value!r} is not a date"
         raise SourceError(
             f"{where}, row {text.index[i]}{f' and {more} more' if more else ''}: {said}, expected "
             f"{form or 'ISO 8601 such as 2020-01-31T06:00:00'}; correct the row, or give date_format"

@@ -89,7 +89,7 @@ def test_a_dataset_needs_no_name() -> None:
 
 
 WRONG = {
-    "a length that is no number": "dimensions:\n x = NaN ;",
+    "a length that is not a number": "dimensions:\n x = NaN ;",
     "a negative length": "dimensions:\n x = -3 ;",
     "an infinite length": "dimensions:\n x = 1e999 ;",
     "a broken length": "dimensions:\n x = 2.5 ;",

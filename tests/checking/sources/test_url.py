@@ -108,7 +108,7 @@ def test_other_urls_are_refused(url: str) -> None:
 
 
 def test_what_is_not_there_is_told(tmp_path: Path) -> None:
-    with served(tmp_path) as server, pytest.raises(SourceError, match="no Zarr store"):
+    with served(tmp_path) as server, pytest.raises(SourceError, match="not a Zarr store"):
         open_dataset(f"{server.url}/absent.nc")
 
 

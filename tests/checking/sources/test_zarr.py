@@ -173,7 +173,7 @@ def test_older_nczarr_with_notes_in_the_documents_is_read(tmp_path: Path) -> Non
         ("zarr.json", '{"zarr_format": 3, "node_type": "array", "shape": "no"}', "expected a list of sizes"),
         ("zarr.json", '{"zarr_format": 3, "node_type": "array", "shape": [-1]}', "expected a list of sizes"),
         (".zarray", '{"zarr_format": 2, "shape": [99999999999999999999]}', "expected a list of sizes"),
-        (".nothing", "{}", "is no Zarr store"),
+        (".nothing", "{}", "is not a Zarr store"),
     ],
 )
 def test_damaged_documents_are_errors_that_name_the_file(tmp_path: Path, name: str, text: str, told: str) -> None:

@@ -129,8 +129,8 @@ def test_a_changed_attribute_of_the_file_wins(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kept", "said"),
     [
-        ("nonsense", "is no JSON"),
-        (json.dumps({"version": 1, "variables": ["t2m", "gone"]}), "gone: is no variable of the file"),
+        ("nonsense", "is not JSON"),
+        (json.dumps({"version": 1, "variables": ["t2m", "gone"]}), "gone: is not a variable of the file"),
         (json.dumps({"version": 1, "variables": ["t2m"], "added": {"t2m": 1}}), "added: expected lists by name"),
     ],
 )

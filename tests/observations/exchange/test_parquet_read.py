@@ -78,20 +78,22 @@ def test_rows_that_cannot_be_stored_are_named(tmp_path: Path, columns: dict[str,
 
 def test_a_file_without_the_columns_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"time": [1], "lat": [2.0]}), tmp_path / "a.parquet")
-    with pytest.raises(ConventionError, match=r"no table of observations\n  - date: is missing; the columns are time"):
+    with pytest.raises(
+        ConventionError, match=r"not a table of observations\n  - date: is missing; the columns are time"
+    ):
         import_parquet(tmp_path / "a.parquet", tmp_path / "a.zarr")
 
 
 @pytest.mark.parametrize(
     ("document", "said"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         ("[1]", "expected an object of version 1"),
         (json.dumps({"version": 1, "variables": "t"}), "variables: expected different names"),
         (json.dumps({"version": 1, "variables": ["gone"]}), "gone: is missing, but the key 'cfagg' names it"),
         (json.dumps({"version": 1, "variables": ["t"], "about": {"recipe": 3}}), r"about\.recipe: expected an object"),
         (json.dumps({"version": 1, "variables": ["t"], "attributes": {"t": 3}}), "attributes: expected objects"),
-        ("[" * 200_000, "is no JSON"),
+        ("[" * 200_000, "is not JSON"),
     ],
 )
 def test_what_a_file_says_of_a_store_is_checked(tmp_path: Path, document: str, said: str) -> None:

@@ -82,7 +82,7 @@ def test_a_store_that_is_no_directory_is_refused():
     class Remote:
         path, rows, identity = "https://example.org/a.zarr", 5, ""
 
-    with pytest.raises(TargetError, match="no directory of this machine"):
+    with pytest.raises(TargetError, match="not a directory of this machine"):
         build_pages(Remote())
 
 

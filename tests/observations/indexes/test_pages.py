@@ -129,7 +129,7 @@ def test_pages_of_other_rows_are_stale(tmp_path):
 def test_stale_pages_are_passed_over_with_a_warning(tmp_path):
     write(tmp_path, "pages", even(10))
     store = write(tmp_path, "bisect", even(10), identity="rows written since")
-    with pytest.warns(StaleIndexWarning, match="meanwhile the slower index"):
+    with pytest.warns(StaleIndexWarning, match="until then the slower index"):
         assert open_index(store).kind == "bisect"
 
 

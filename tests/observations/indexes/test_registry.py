@@ -84,7 +84,7 @@ def test_own_kinds_are_not_replaced(tmp_path):
 
 @pytest.mark.usefixtures("_others")
 def test_what_is_no_index_is_refused(tmp_path):
-    with pytest.raises(SourceError, match="is no Index but str"):
+    with pytest.raises(SourceError, match="is not an Index but str"):
         open_index(Store(tmp_path, 5), "nothing")
 
 

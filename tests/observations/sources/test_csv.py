@@ -147,12 +147,12 @@ def test_a_column_that_turns_out_to_be_text_is_read_as_text(tmp_path: Path, monk
         ("when,lat,lon\n", r"columns are not as expected \(the columns are when, lat, lon"),
         ("time,lat\n2020-01-01,1\n", "lon: is missing"),
         ("time,lat,lat,lon\n2020-01-01,1,1,1\n", "lat: names two columns"),
-        ("time,lat,lon\n2020-01-01,0,0\nsoon,0,0\n", "column time, row 2: 'soon' is no date"),
+        ("time,lat,lon\n2020-01-01,0,0\nsoon,0,0\n", "column time, row 2: 'soon' is not a date"),
         ("time,lat,lon\n2020-01-01,0,0\n,0,0\n,0,0\n", "row 2 and 1 more: there is no date"),
         ("time,lat,lon\n01/02/2020,0,0\n", "give date_format"),
         ("time,lat,lon\n2020-01-01,0\n", "Expected 3 columns, got 2"),
         ("", "Empty CSV file|empty"),
-        ("time,lat,lon,date\n2020-01-01,0,0,1\n", "date is a column besides the one that flavour names"),
+        ("time,lat,lon,date\n2020-01-01,0,0,1\n", "date is a column beside the one that flavour names"),
     ],
 )
 def test_bad_tables_are_refused_by_name_and_row(tmp_path: Path, text: str, said: str) -> None:
@@ -162,7 +162,7 @@ def test_bad_tables_are_refused_by_name_and_row(tmp_path: Path, text: str, said:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    for path, said in ((tmp_path / "a.csv", "no such file"), (tmp_path / "*.csv", "no file has such a name")):
+    for path, said in ((tmp_path / "a.csv", "no such file"), (tmp_path / "*.csv", "no file can have this name")):
         with pytest.raises(SourceError, match=said):
             CsvSource({"path": str(path)}).prepare(tmp_path)
 

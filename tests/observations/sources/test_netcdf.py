@@ -112,7 +112,7 @@ def test_angles_in_other_units_are_brought_to_degrees(tmp_path: Path) -> None:
         file["lat"][:] = np.radians([10.0, 20.0, 30.0])
 
     np.testing.assert_allclose(read(small(tmp_path / "a.nc", a=radians))["latitude"], [10, 20, 30], rtol=1e-6)
-    with pytest.raises(SourceError, match="'lat' is no angle"):
+    with pytest.raises(SourceError, match="'lat' is not an angle"):
         read(small(tmp_path / "b.nc", a=lambda file: file["lat"].setncatts({"units": "m"})))
 
 
@@ -196,7 +196,7 @@ def test_names_may_be_given_where_attributes_do_not_tell(tmp_path: Path) -> None
     with pytest.raises(ConventionError, match=r"latitude: is in none of .*\n.*longitude: is in none of"):
         read(path)
     assert len(read(path, flavour={"latitude": "my_lat", "longitude": "my_lon"})) == 3
-    with pytest.raises(ConventionError, match=r"flavour\.date: when is no variable"):
+    with pytest.raises(ConventionError, match=r"flavour\.date: when is not a variable"):
         read(path, flavour={"date": "when", "latitude": "my_lat", "longitude": "my_lon"})
 
 

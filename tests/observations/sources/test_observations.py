@@ -52,7 +52,7 @@ def test_columns_are_chosen_and_attributes_kept(tmp_path: Path) -> None:
 
 def test_columns_and_stores_that_are_not_there_are_named(tmp_path: Path) -> None:
     path, _ = hourly(tmp_path / "a.zarr")
-    with pytest.raises(ConventionError, match="w: is no variable"):
+    with pytest.raises(ConventionError, match="w: is not a variable"):
         rows(ObservationsSource({"path": str(path), "columns": ["w"]}))
     with pytest.raises(CfaggError, match=r"none\.zarr"):
         rows(ObservationsSource({"path": str(tmp_path / "none.zarr")}))

@@ -129,7 +129,7 @@ def test_bad_files_are_refused_by_name(tmp_path: Path) -> None:
         assert "a.parquet" in str(error.value)
     whole = (tmp_path / "a.parquet").read_bytes()
     (tmp_path / "a.parquet").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(SourceError, match=r"a\.parquet is no Parquet file"):
+    with pytest.raises(SourceError, match=r"a\.parquet is not a Parquet file"):
         rows(ParquetSource({"path": str(tmp_path / "a.parquet")}))
     with pytest.raises(ConventionError, match="path: is missing"):
         ParquetSource({"columns": ["a"]})

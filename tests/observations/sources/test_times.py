@@ -45,7 +45,7 @@ def test_missing_times_are_nat() -> None:
 
 @pytest.mark.parametrize("value", [1e300, -1e300, np.inf, 2**62])
 def test_times_too_far_away_are_refused(value: float) -> None:
-    with pytest.raises(CalendarError, match=r"a\.nc: the time .* is no date"):
+    with pytest.raises(CalendarError, match=r"a\.nc: the time .* is not a date"):
         dates_of_numbers(np.array([value]), "days since 2000-01-01", None, "a.nc")
 
 
