@@ -102,7 +102,7 @@ class Journal:
         names = [k for k in identity if old.get(k) != identity[k]]
         if names or found.get("chunks") != count:
             raise TargetError(
-                f"the unfinished accumulation was started with different settings ({', '.join(names) or 'number of chunks'}), so "
+                f"the unfinished accumulation was started with different settings ({', '.join(names) or 'chunks'}), so "
                 "it cannot be resumed like this; repeat the call with the original options, or start again with "
                 "overwrite=True (--overwrite)"
             )

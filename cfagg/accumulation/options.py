@@ -265,7 +265,7 @@ def differing(given: Mapping[str, Any], existing: Mapping[str, Any], where: str)
     if not problems:
         return None
     return SelectionError(
-        f"{where} keeps its settings when it is appended to or refreshed; leave these options out, or build it anew "
+        f"{where} keeps its settings when it is appended to or refreshed; leave these options out, or rebuild it "
         "with overwrite=True (--overwrite)",
         problems,
     )

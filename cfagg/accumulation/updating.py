@@ -35,7 +35,7 @@ def plan_update(order: Order, array: ZarrArray, meaning: Meaning, existing: tupl
         )
     if extra.source.dims != array.dims:
         raise StaleError(
-            f"{where} has the dimensions {list(array.dims)}, its accumulation {list(extra.source.dims)}; build it anew "
+            f"{where} has the dimensions {list(array.dims)}, its accumulation {list(extra.source.dims)}; rebuild it "
             f"with: {command(array.store, array.path, '--overwrite')}"
         )
     first = next(iter(group.sums.values())).data

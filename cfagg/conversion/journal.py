@@ -179,6 +179,6 @@ def _compare(path: Path, found: Any, expected: dict[str, Any]) -> None:
     old = found if isinstance(found, dict) else {}
     names = [k for k in expected if old.get(k) != expected[k]] or ["contents"]
     raise TargetError(
-        f"{public_name(path)} was started with different settings ({', '.join(names)}), so it cannot be resumed like this; "
-        "repeat the call with the original options, or start again with overwrite=True (--overwrite)"
+        f"{public_name(path)} was started with different settings ({', '.join(names)}), so it cannot be resumed like "
+        "this; repeat the call with the original options, or start again with overwrite=True (--overwrite)"
     )
