@@ -94,7 +94,7 @@ class Journal:
             found = {}
         if not isinstance(found, dict) or found.get("format") != FORMAT:
             raise TargetError(
-                "the unfinished accumulation was started by another version; run again with overwrite=True (--overwrite) "
+                "the unfinished accumulation is of another version; run again with overwrite=True (--overwrite) "
                 "to start again"
             )
         old = found.get("identity")

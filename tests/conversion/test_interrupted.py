@@ -65,12 +65,12 @@ def test_resume_refuses_another_source_other_options_and_another_version(made, t
     path, _, _ = made
     target = tmp_path / "out.zarr"
     assert killing.kill(killing.start(path, target, 0.02), slabs=5)
-    with pytest.raises(TargetError, match="another options"):
+    with pytest.raises(TargetError, match="settings \\(options\\)"):
         convert(path, target, chunks={"time": 2}, resume=True)
     part = path.parent / "part3.nc"
     before = part.stat()
     os.utime(part, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
-    with pytest.raises(TargetError, match="another source"):
+    with pytest.raises(TargetError, match="settings \\(source\\)"):
         convert(path, target, chunks={"time": 1}, resume=True)
     os.utime(part, ns=(before.st_atime_ns, before.st_mtime_ns))
     journal = tmp_path / ".out.zarr.cfagg-partial" / "journal"
@@ -79,7 +79,7 @@ def test_resume_refuses_another_source_other_options_and_another_version(made, t
     assert head["identity"]["version"] == cfagg.__version__
     head["identity"]["version"] = "0.0.1"
     journal.write_text("".join([json.dumps(head) + "\n", *lines[1:]]))
-    with pytest.raises(TargetError, match="another version"):
+    with pytest.raises(TargetError, match="settings \\(version\\)"):
         convert(path, target, chunks={"time": 1}, resume=True)
     assert journal.exists()
 
