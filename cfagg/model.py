@@ -219,13 +219,20 @@ class Strings(Sequence[str]):
     __slots__ = ("_blob", "_offsets", "_prefix")
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        encoded = [v.encode("utf-8", "surrogatepass") for v in values]
+        encoded: list[Any] = list(values)
+        plain = all(map(str.isascii, encoded))
+        if not plain:
+            encoded = [v.encode("utf-8", "surrogatepass") for v in encoded]
         # What the first and the last in order share, all share.
-        first, last = min(encoded, default=b""), max(encoded, default=b"")
+        first: Any = min(encoded, default=b"")
+        last = max(encoded, default=b"")
         cut = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
-        ends = np.cumsum([0, *(len(v) - cut for v in encoded)], dtype=np.int64)
-        self._prefix = first[:cut]
-        self._blob = b"".join([v[cut:] for v in encoded])
+        ends = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)) - cut, out=ends[1:])
+        tails = [v[cut:] for v in encoded]
+        # Texts of one byte a character need not be encoded one by one.
+        self._prefix = first[:cut].encode() if plain and encoded else first[:cut]
+        self._blob = "".join(tails).encode() if plain else b"".join(tails)
         self._offsets = ends.astype(np.uint32) if ends[-1] < 2**32 else ends
 
     @classmethod

@@ -6,6 +6,7 @@ and what fails is looked at one by one, so that every problem is told with its k
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any, Final
@@ -91,7 +92,7 @@ def integer_rows(
         quick = _quick(quick, 2)
     if quick is not None and {int}.issuperset(map(type, quick)):
         try:
-            return np.array(quick, np.int64).reshape(shape), {}
+            return np.frombuffer(array("q", quick), np.int64).reshape(shape), {}
         except OverflowError:  # told below, with its place
             pass
     out = np.full(shape, -1, np.int64)

@@ -31,6 +31,7 @@ _STRING: frozenset[type] = frozenset({str, type(MISSING)})
 _LIST: frozenset[type] = frozenset({list, type(MISSING)})
 _DIRECTIONS: frozenset[type] = frozenset({dict, bool, type(MISSING)})
 _INTEGER: frozenset[type] = frozenset({int, type(MISSING)})
+_PLAIN: frozenset[type] = frozenset({str, type(MISSING)})
 _NUMBER: frozenset[type] = frozenset({int, float, type(MISSING)})
 
 
@@ -113,7 +114,7 @@ class Records:
             number, records = self._keep(
                 number, records, lambda r: None if type(r) is dict else f"object expected, found {shorten(r)}", ""
             )
-        datas = [r.get("data", MISSING) for r in records]
+        datas = _values(records, "data")
         if not {dict}.issuperset(map(type, datas)):
             number, records = self._keep(number, records, _data_problem, ".data")
             datas = [r["data"] for r in records]
@@ -123,10 +124,10 @@ class Records:
         data_keys = self._keys(datas, DATA_KEYS, ".data", number)
 
         def column(key: str) -> list[Any] | None:
-            return [r.get(key, MISSING) for r in records] if key in keys else None
+            return _values(records, key) if key in keys else None
 
         def data_column(key: str) -> list[Any] | None:
-            return [d.get(key, MISSING) for d in datas] if key in data_keys else None
+            return _values(datas, key) if key in data_keys else None
 
         def check(values: list[Any] | None, types: frozenset[type], path: str, expected: str) -> list[Any] | None:
             if values is None:
@@ -159,16 +160,20 @@ class Records:
         self._chunks["address"].append(self._codes(address, self.addresses, number, "data.ncvar"))
         self._chunks["part"].append(part_codes)
         self._chunks["offset"].append(self._offsets(offset, number))
-        none: repeat[Any] = repeat(MISSING)
-        whole = part_shapes or repeat(MISSING, len(records))
-        columns = (dims, directions, units, calendar, format_, dtype, lbpack, scale, add)
-        raw = zip(*(values or none for values in columns), whole, strict=False)
+        columns = (dims, directions, units, calendar, format_, dtype, lbpack, scale, add, part_shapes)
+        self._chunks["layout"].append(self._layouts([_alike(values) for values in columns], number))
+
+    def _layouts(self, columns: list[list[Any]], number: Int64) -> npt.NDArray[np.int32]:
+        """Return codes of raw layouts, from columns that hold a single value where all are alike."""
+        count = max(map(len, columns))
+        raw = zip(*(repeat(values[0], count) if len(values) == 1 else values for values in columns), strict=True)
         table = self.layouts
         intern = table.setdefault
         codes = [intern(entry, len(table)) for entry in raw]
         for code in range(len(self.layout_places), len(table)):
             self.layout_places.append(int(number[codes.index(code)]))
-        self._chunks["layout"].append(np.array(codes, np.int32))
+        found = np.array(codes, np.int32)
+        return found if count == len(number) else np.full(len(number), found[0], np.int32)
 
     def _keep(
         self, number: Int64, records: list[Any], problem: Callable[[Any], str | None], path: str
@@ -205,7 +210,7 @@ class Records:
         self, records: list[dict[str, Any]], number: Int64, head: Mapping[str, Any]
     ) -> tuple[Int64, Int64, npt.NDArray[np.bool_]]:
         """Return index and location, and which of them are well-formed."""
-        index = [r.get("index", MISSING) for r in records]
+        index = _values(records, "index")
         if self.width is None:
             pdims = head.get("pdimensions")
             known = pdims if type(pdims) is list else next((i for i in index if type(i) is list), [])
@@ -215,7 +220,7 @@ class Records:
             index, width, 1, lambda v: _required(v) or integers_problem(v, width, "pdimensions")
         )
         location_rows, bad_location = integer_rows(
-            [r.get("location", MISSING) for r in records],
+            _values(records, "location"),
             len(dims),
             2,
             lambda v: _required(v) or pairs_problem(v, dims),
@@ -285,15 +290,23 @@ class Records:
         """Return codes of names; new names are checked."""
         if values is None:
             return np.full(len(number), -1, np.int32)
-        before = len(table)
-        intern = table.setdefault
-        codes = [-1 if v is MISSING else intern(v, len(table)) for v in values]
-        if len(table) > before:
+        few = _alike(values)
+        before, distinct = len(table), set(few)
+        codes: Any
+        if len(distinct) == len(few) and MISSING not in distinct and table.keys().isdisjoint(distinct):
+            # As most files are: none was named before.
+            codes = range(before, before + len(few))
+            table.update(zip(few, codes, strict=True))
+        else:
+            intern = table.setdefault
+            codes = [-1 if v is MISSING else intern(v, len(table)) for v in few]
+        distinct.discard(MISSING)
+        if len(table) > before and ("" in distinct or "\0" in "".join(distinct)):
             for i, value in enumerate(values):
                 if value is not MISSING and (not value or "\0" in value):
                     what = "a name with a NUL character" if value else "an empty name"
                     self.findings.problem(f"Partitions[{number[i]}].{path}", f"{what} names nothing; leave the key out")
-        return np.array(codes, np.int32)
+        return np.repeat(np.array(codes, np.int32), len(values) // len(few))
 
     def _offsets(self, values: list[Any] | None, number: Int64) -> Int64:
         """Return file offsets, -1 where there is none."""
@@ -310,6 +323,24 @@ class Records:
                     f"Partitions[{number[i]}].data.file_offset", f"{shorten(value)} is not an address in a file"
                 )
         return out
+
+
+def _values(records: list[dict[str, Any]], key: str) -> list[Any]:
+    """Return the value of a key in each record, `MISSING` where there is none."""
+    try:
+        return [r[key] for r in records]
+    except KeyError:
+        return [r.get(key, MISSING) for r in records]
+
+
+def _alike(values: list[Any] | None) -> list[Any]:
+    """Return one value in place of equal ones; `MISSING` in place of no column."""
+    if values is None:
+        return [MISSING]
+    first = values[0]
+    # Of numbers, equal ones may be of two types.
+    alike = type(first) in _PLAIN and values[-1] == first and values.count(first) == len(values)
+    return [first] if alike else values
 
 
 def _required(value: Any) -> str | None:

@@ -5,10 +5,13 @@ A million partitions as nested dictionaries would take gigabytes, so only a batc
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 from cfagg.conventions import limits
@@ -19,6 +22,11 @@ __all__ = ["BATCH", "NotJSONError", "load"]
 
 #: Elements handed on at a time: enough to vectorise over, few enough to stay in the processor's cache.
 BATCH = 4096
+
+#: Elements that are decoded one by one before their length is known, and the most characters that are decoded at once.
+_FIRST, _SPAN = 16, 2**22
+#: So many spans that cannot be decoded at once show that it does not pay.
+_FAILURES = 8
 
 _space = re.compile(r"[ \t\n\r]*+").match
 _comma = re.compile(r"[ \t\n\r]*+,[ \t\n\r]*+").match
@@ -44,6 +52,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _decode = json.JSONDecoder(object_pairs_hook=_object).raw_decode
+#: Does not notice a key that stands twice.
+_decode_all = json.JSONDecoder().decode
 
 
 def load(text: str, batch: Batch, key: str = "Partitions") -> dict[str, Any]:
@@ -118,7 +128,8 @@ def _object_with(text: str, batch: Batch, key: str) -> dict[str, Any]:
         if name in head:
             raise _DuplicateKeyError(name)
         if name == key and text[i : i + 1] == "[":
-            count, i = _elements(text, i + 1, batch, dict(head), key)
+            with _uncollected():
+                count, i = _elements(text, i + 1, batch, dict(head), key)
             head[name] = range(count)
         else:
             head[name], i = _decode(text, i)
@@ -132,14 +143,33 @@ def _object_with(text: str, batch: Batch, key: str) -> dict[str, Any]:
             raise json.JSONDecodeError("Expecting ',' delimiter", text, i)
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Let the search for cycles rest: decoded JSON has none, and looking through it takes as long as decoding it."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def _elements(text: str, i: int, batch: Batch, head: dict[str, Any], key: str) -> tuple[int, int]:
     """Hand on the elements of the list that starts before `i`; return their number and the position after the list."""
     i = _skip(text, i)
     if text[i : i + 1] == "]":
         return 0, i + 1
-    count = 0
+    count, failures = 0, 0
     held: list[Any] = []
+    begin = i
     while True:
+        seen = count + len(held)
+        if seen >= _FIRST and failures < _FAILURES and len(held) <= BATCH - _FIRST:
+            some, i = _several(text, i, min((i - begin) // seen * (BATCH - len(held)), _SPAN))
+            failures += not some
+            held += some
         try:
             value, i = _decode(text, i)
         except _DuplicateKeyError as error:
@@ -147,10 +177,10 @@ def _elements(text: str, i: int, batch: Batch, head: dict[str, Any], key: str) -
                 f"the key {shorten(error.args[0])} occurs twice in one JSON object (in {key}[{count + len(held)}])"
             ) from None
         held.append(value)
-        if len(held) == BATCH:
-            batch(held, count, head)
+        while len(held) >= BATCH:
+            batch(held[:BATCH], count, head)
             count += BATCH
-            held = []
+            held = held[BATCH:]
             if count >= limits.MAX_PARTITIONS:
                 raise LimitError(f"more than {limits.MAX_PARTITIONS} elements in {key}")
         if (comma := _comma(text, i)) is not None:
@@ -163,6 +193,35 @@ def _elements(text: str, i: int, batch: Batch, head: dict[str, Any], key: str) -
     if held:
         batch(held, count, head)
     return count + len(held), i + 1
+
+
+def _several(text: str, i: int, width: int) -> tuple[list[dict[str, Any]], int]:
+    """Return objects decoded at once from about so many characters, and where the element after them begins.
+
+    There are none where that does not work, or where a key may stand twice: then they are looked at one by one.
+    """
+    end = i + width
+    for _ in range(8):
+        end = text.rfind("}", i, end)
+        comma = _comma(text, end + 1) if end >= 0 else None
+        if end < 0:
+            break
+        if comma is None or text[comma.end() : comma.end() + 1] != "{":
+            continue
+        # Decoding goes from left to right: a list that is one up to this comma is what decoding one by one finds, too.
+        try:
+            found = _decode_all(f"[{text[i : end + 1]}]")
+        except (ValueError, RecursionError):
+            break
+        if not {dict}.issuperset(map(type, found)):
+            break
+        inner = [v for v in chain.from_iterable(map(dict.values, found)) if type(v) is dict]
+        keys = sum(map(len, found)) + sum(map(len, inner))
+        # Each key as written has a colon after it, which no slash can follow; other colons are in strings.
+        if keys != text.count(":", i, end + 1) - text.count("://", i, end + 1):
+            break
+        return found, comma.end()
+    return [], i
 
 
 def _skip(text: str, i: int) -> int:

@@ -95,7 +95,8 @@ def auto_chunks(
 
     The source's own chunks (or partitions) are the unit.  Too large a unit is split along the leading dimensions, which
     are those that arrays are stored slowest along; too small a one grows along the trailing dimensions first, by whole
-    units.  A chunk that is shorter than an equal-sized partition divides it where a divisor is near.
+    units.  A chunk that is shorter than an equal-sized partition divides it where a divisor is near; else as many
+    chunks as it takes are made as even as units allow.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ def auto_chunks(
     --------
     >>> daily = Grid.from_sizes([[1] * 365, [180], [360]])
     >>> auto_chunks(daily, None, 2)
-    (32, 180, 360)
+    (31, 180, 360)
     >>> yearly = Grid.from_sizes([[360] * 10, [180], [360]])
     >>> auto_chunks(yearly, None, 4)
     (15, 180, 360)
@@ -144,19 +145,24 @@ def auto_chunks(
 
 
 def _near_divisor(length: int, most: int) -> int:
-    """Return the largest divisor of `length` up to `most` if it is more than half of it, else `most`."""
+    """Return the largest divisor of `length` up to `most` if it is more than half of it, else an even length."""
     for n in range(most, most // 2, -1):
         if length % n == 0:
             return n
-    return most
+    return _even(length, most)
+
+
+def _even(length: int, most: int) -> int:
+    """Return the shortest length up to `most` that needs no more chunks: 180 for 360 in chunks of up to 256."""
+    return -(-length // -(-length // most))
 
 
 def _fitting(sizes: Sequence[int], unit: int, most: int) -> int:
     """Return a multiple of `unit` up to `most` that divides, or is divided by, partitions of equal size."""
     longest = most // unit * unit
-    size = sizes[0] if sizes else 1
+    size, total = (sizes[0], sum(sizes)) if sizes else (1, 1)
     if not is_regular(sizes) or len(sizes) < 2 or size % unit:
-        return longest
+        return _even(-(-total // unit), longest // unit) * unit
     if longest >= size:
-        return longest // size * size
+        return _even(len(sizes), longest // size) * size
     return _near_divisor(size // unit, longest // unit) * unit

@@ -132,7 +132,8 @@ class ObservationStore:
         """
         array = self.data.array
         digest = hashlib.blake2b(digest_size=16)
-        for part in (array.text, (self.attributes.uuid or "").encode(), "\n".join(self.variables).encode()):
+        texts = (self.attributes.uuid or "", "\n".join(self.variables))
+        for part in (array.text, *(t.encode("utf-8", "surrogatepass") for t in texts)):
             digest.update(len(part).to_bytes(8, "little") + part)
         counts = [-(-n // held) for n, held in zip(array.shape, array.held, strict=True)]
         keys = [array.key(i, j) for i in range(counts[0]) for j in range(counts[1])]

@@ -17,7 +17,7 @@ from cfagg.cf.header import Header
 from cfagg.errors import AccessError
 from cfagg.readers.hdf5_file import ERRORS, file_of
 from cfagg.readers.hdf5_links import LeavesError, outside, reach
-from cfagg.readers.hdf5_proof import UnsoundError, prove
+from cfagg.readers.hdf5_proof import UnsoundError, prove, prove_file
 from cfagg.readers.located import Chunked, Contiguous, Library, Located
 from cfagg.readers.locks import LIBRARY
 from cfagg.readers.netcdf4_names import INTERNAL, NO_VARIABLE, NON_COORDINATE
@@ -45,6 +45,7 @@ def find(handle: Handle, address: str, context: Context, group: str = "/") -> Lo
     with LIBRARY:
         try:
             file = file_of(handle)
+            prove_file(handle, file)
             found = _dataset(handle, file, address, group)
             if found is None:
                 return None

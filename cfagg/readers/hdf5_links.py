@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from cfagg.errors import CfaggError
 from cfagg.readers.hdf5_file import ERRORS, file_of
-from cfagg.readers.hdf5_proof import UnsoundError, prove
+from cfagg.readers.hdf5_proof import UnsoundError, prove, prove_file
 from cfagg.readers.locks import LIBRARY
 from cfagg.storage.files import Context, Handle
 from cfagg.storage.gate import Reference
@@ -136,6 +136,7 @@ def _followed(handle: Handle, file: Any) -> list[Reference] | None:
 
     found: list[Reference] = []
     safe: set[int] = set()
+    prove_file(handle, file)
     top = h5py.h5g.open(file, b"/")
     prove(handle, file, top)
     levels = [_level(top)]

@@ -11,9 +11,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from cfagg.formats.hdf5.sound import Sound
+from cfagg.formats.hdf5.space import BrokenError
 from cfagg.storage.files import Handle
 
-__all__ = ["UnsoundError", "prove"]
+__all__ = ["UnsoundError", "prove", "prove_file"]
 
 
 class UnsoundError(Exception):
@@ -37,6 +38,39 @@ class _Bytes:
 
 _known: WeakKeyDictionary[Handle, Sound] = WeakKeyDictionary()
 
+#: Files whose objects were all looked at.
+_checked: WeakKeyDictionary[Handle, bool] = WeakKeyDictionary()
+
+
+def prove_file(handle: Handle, file: Any) -> None:
+    """Look at all objects of a file before the library goes through them; the library lock is held.
+
+    On groups, heaps and trees that contradict themselves the library crashes where their checksums are right.
+
+    Raises
+    ------
+    UnsoundError
+        If one is damaged.
+    """
+    if handle not in _checked:
+        try:
+            _of(handle, file).check()
+        except BrokenError as error:
+            raise UnsoundError("the structures of its groups and attributes contradict each other") from error
+        _checked[handle] = True
+
+
+def _sound(handle: Handle, file: Any) -> Sound:
+    sound = _known.get(handle)
+    if sound is None:
+        sound = _known[handle] = _of(handle, file)
+    return sound
+
+
+def _of(handle: Handle, file: Any) -> Sound:
+    begin = int(file.get_create_plist().get_userblock())
+    return Sound(_Bytes(handle.fd, handle.key.size, begin))
+
 
 def prove(handle: Handle, file: Any, owner: Any) -> None:
     """Compare the attributes of an object that the library has open with its file; the library lock is held.
@@ -48,11 +82,7 @@ def prove(handle: Handle, file: Any, owner: Any) -> None:
     """
     import h5py
 
-    sound = _known.get(handle)
-    if sound is None:
-        begin = int(file.get_create_plist().get_userblock())
-        sound = _known[handle] = Sound(_Bytes(handle.fd, handle.key.size, begin))
-    doubtful = sound.unproven(int(h5py.h5o.get_info(owner).addr))
+    doubtful = _sound(handle, file).unproven(int(h5py.h5o.get_info(owner).addr))
     if doubtful is None or doubtful:
         names: list[bytes] = []
         h5py.h5a.iterate(owner, names.append)

@@ -128,7 +128,9 @@ def _v2(document: Mapping[str, Any], dtype: np.dtype[Any], rank: int) -> Decoder
     order = tuple(range(rank))[::-1] if document.get("order", "C") == "F" and rank > 1 else None
     filters, given = document.get("filters") or [], document.get("dtype")
     # Metadata that give another type than that of the elements are none of this array.
-    if not isinstance(filters, list) or not isinstance(given, str) or given.lstrip("<>|") != dtype.str.lstrip("<>|"):
+    if not isinstance(filters, list) or not isinstance(given, str):
+        return None
+    if (given[1:] if given[:1] in _ORDERS else given) != dtype.str[1:]:
         return None
     stages = [*filters, *([document["compressor"]] if document.get("compressor") else [])]
     steps: list[Step] = []
@@ -250,6 +252,9 @@ _STEPS: Mapping[str, Step] = {
     "crc32c": Step(_exact(codecs.strip_crc32c), _longer),
     "fletcher32": Step(_exact(codecs.strip_fletcher32), _longer),
 }
+#: How NumPy writes the order of bytes.
+_ORDERS = ("<", ">", "|")
+
 _V3_NAMES = frozenset({"zstd", "blosc", "gzip", "crc32c"}) | {
     f"numcodecs.{n}" for n in ("blosc", "bz2", "fletcher32", "gzip", "lz4", "lzma", "shuffle", "zlib", "zstd")
 }

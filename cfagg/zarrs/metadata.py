@@ -17,7 +17,7 @@ import numpy as np
 
 from cfagg.conventions.findings import shorten
 from cfagg.errors import ConventionError, Problem, SourceError, UnsupportedError
-from cfagg.model import Grid
+from cfagg.model import Grid, Regular
 from cfagg.storage.tree import prefixes
 from cfagg.zarrs.codecs import Decoder, decoder
 from cfagg.zarrs.documents import node_folder, read_document, read_text, store_path
@@ -98,10 +98,14 @@ class ZarrArray:
         if self.objects is self.grid:
             return tuple(index)
         held = []
-        for inner, outer, i in zip(self.grid.axes, self.objects.edges, index, strict=True):
+        for inner, outer, i in zip(self.grid.axes, self.objects.axes, index, strict=True):
             # Chunks within shards are all of one length.
             start = i * getattr(inner, "chunk", 1)
-            held.append(int(np.searchsorted(outer, start, side="right")) - 1)
+            if isinstance(outer, Regular):
+                # Edges of equal shards are not written out: there may be any number.
+                held.append(start // outer.chunk)
+            else:
+                held.append(int(np.searchsorted(outer, start, side="right")) - 1)
         return tuple(held)
 
     @property

@@ -362,6 +362,13 @@ class TestTimes:
         args = ("days since 2000-01-01", "360_day", "days since 2000-01-01", "noleap")
         assert self.times([1, 2], *args, scale_factor=0.5).tolist() == [0.5, 1]
 
+    def test_times_so_large_that_no_fraction_would_show_are_refused_by_an_integer_master(self):
+        args = ("days since 2000-01-01", "360_day", "microseconds since 1500-01-01", "noleap")
+        with pytest.raises(ConformError, match=r"int64 without loss \(2 such values\)"):
+            self.times([0.0, 1.0], *args, dtype="i8")
+        args = ("days since 2000-01-01", "360_day", "microseconds since 1999-01-01", "noleap")
+        assert self.times([0.0, 1.0], *args, dtype="i8").tolist() == [365 * 86400 * 10**6, 366 * 86400 * 10**6]
+
     def test_fractions_of_a_unit_are_refused_by_an_integer_master(self):
         args = ("days since 2000-01-01", "360_day", "days since 2000-01-01", "noleap")
         with pytest.raises(ConformError, match="without loss"):

@@ -6,6 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -192,6 +193,7 @@ def test_the_command_that_is_interrupted_ends_with_130_and_can_be_resumed(made, 
     journal = tmp_path / ".out.zarr.cfagg-partial" / "journal"
     while not journal.exists() or journal.read_text().count("\n") < 4:
         assert process.poll() is None
+        time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -12,6 +12,7 @@ import pytest
 
 from cfagg.errors import FragmentReadError, SourceError
 from cfagg.formats.hdf5.sound import Sound
+from cfagg.formats.hdf5.space import BrokenError
 from cfagg.source import open_source
 
 
@@ -117,3 +118,53 @@ def test_an_object_may_be_looked_at_as_often_as_one_likes(tmp_path: Path) -> Non
     sound = Sound(path.read_bytes())
     at = addresses(path)["data"]
     assert {sound.unproven(at) for _ in range(10_000)} == {frozenset()}
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_a_file_of_h5py_is_sound_as_a_whole(tmp_path: Path, libver: str) -> None:
+    path = made(tmp_path / "a.h5", libver)
+    with h5py.File(path, "a", libver=libver) as file:
+        for i, limit in enumerate(((3, 3), (None, 3), (None, None))):
+            file.create_dataset(f"chunks{i}", data=np.zeros((3, 3)), chunks=(1, 2), maxshape=limit)
+        file.create_dataset("one chunk", data=np.zeros((3, 3)), chunks=(3, 3))
+        file["group/soft"] = h5py.SoftLink("/x")
+        file["group/external"] = h5py.ExternalLink("other.h5", "/x")
+        for i in range(30):
+            file.create_group(f"many/{i}")
+    Sound(path.read_bytes()).check()
+
+
+#: First bytes of a structure, where in it bytes are changed, and what they become.
+CHANGES = {
+    "a tree with more records than its nodes have": (b"BTHD", 26, b"\xff\x00\x00"),
+    "a tree whose node is longer than a node": (b"BTHD", 6, b"\x10\x00\x00\x00"),
+    "a tree of other records": (b"BTHD", 5, b"\x01"),
+    "a tree whose root is no node": (b"BTHD", 16, b"\x08"),
+    "a tree of links that lead into no block": (b"BTLF", 12, b"\xff\xff\xff"),
+    "a heap without rows or columns": (b"FRHP", 110, bytes(24)),
+    "an index of chunks that is none": (b"EAHD", 0, b"ABCD"),
+    "another index of chunks that is none": (b"FAHD", 0, b"ABCD"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_structures_that_contradict_each_other_are_refused_by_every_way_in(tmp_path: Path, what: str) -> None:
+    from cfagg.errors import CfaggError
+    from tests.fuzzing.checksums import put_right
+
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="latest", track_order=True) as file:
+        file.create_dataset("grows", data=np.zeros((4, 2)), chunks=(1, 2), maxshape=(None, 2))
+        file.create_dataset("fixed", data=np.zeros((4, 2)), chunks=(1, 2))
+        for i in range(20):
+            file.create_group(f"many/{i}")
+    good = path.read_bytes()
+    mark, place, new = CHANGES[what]
+    at = good.index(mark) + place
+    bad = put_right(good[:at] + new + good[at + len(new) :], [good])
+    Sound(good).check()
+    with pytest.raises(BrokenError):
+        Sound(bad).check()
+    path.write_bytes(bad)
+    with pytest.raises(CfaggError, match="damaged"):
+        open_source(str(path))

@@ -36,9 +36,10 @@ def main() -> int:
     found = 0
     with Process() as process:
         for name in args.names or [name for name, one in known.items() if not one.trial]:
-            start = time.monotonic()
+            start, spent = time.monotonic(), process.spent
             finds = process.fuzz(name, args.count, args.seed, args.start)
-            print(f"{name}: {args.count:,} inputs, {len(finds):,} finds, {time.monotonic() - start:.0f} s", flush=True)
+            took = f"{time.monotonic() - start:.0f} s, {process.spent - spent:.1f} s of processor time"
+            print(f"{name}: {args.count:,} inputs, {len(finds):,} finds, {took}", flush=True)
             alike = Counter((f.kind, f.where) for f in finds)
             for find in finds:
                 if (find.kind, find.where) in alike:

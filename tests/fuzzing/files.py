@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.fuzzing.checksums import put_right
 from tests.fuzzing.target import target
 
 
@@ -90,6 +91,17 @@ def _aggregation(dataset: Any) -> None:
     part[:] = [1, 2]
 
 
+def _many(dataset: Any) -> None:
+    """So many attributes and variables that they are kept in heaps."""
+    dataset.createDimension("time", 2)
+    for number in range(9):
+        dataset.createVariable(f"v{number}", "i1", ("time",))
+    time = dataset.createVariable("time", "f8", ("time",))
+    time[:] = [0, 1]
+    time.setncatts({"units": "days since 2000-01-01", **{f"a{n}": np.int32(n) for n in range(9)}})
+    time.setncattr_string("words", ["one", "two"])
+
+
 @cache
 def hdf5_seeds() -> list[bytes]:
     import h5py
@@ -110,7 +122,12 @@ def hdf5_seeds() -> list[bytes]:
             group.attrs["long"] = np.arange(20)
             file["again"] = h5py.SoftLink("/group/compact")
         found.append(path.read_bytes())
-    return [*found, _written(_aggregation, format="NETCDF4")]
+    with h5py.File(path, "w", libver="latest") as file:
+        file.create_dataset("data", data=np.arange(24.0).reshape(4, 6), chunks=(2, 3), fletcher32=True)
+        grows = file.create_dataset("again", (4, 6), "i2", maxshape=(None, None), chunks=(2, 3), shuffle=True)
+        grows[:] = np.arange(24).reshape(4, 6)
+    found.append(path.read_bytes())
+    return [*found, _written(_aggregation, format="NETCDF4"), _written(_many, format="NETCDF4")]
 
 
 def _texts(dataset: Any) -> None:
@@ -243,7 +260,10 @@ def locate(path: str) -> None:
     from cfagg.readers import find
     from cfagg.readers.files import Context
 
+    data = Path(path).read_bytes()
     for name in ("tas", "time", "data", "inner/packed", "word", "again"):
+        if name.rpartition("/")[2].encode() not in data:
+            continue
         try:
             context = Context()
             found = find.locate(path, name, context)
@@ -276,14 +296,14 @@ WAYS: dict[str, tuple[Callable[[str], None], float]] = {
 }
 
 
-def _register(way: str, kind: str, seeds: Callable[[], list[bytes]]) -> None:
+def _register(way: str, kind: str, seeds: Callable[[], list[bytes]], finish: Any = None) -> None:
     use, share = WAYS[way]
-    target(f"{way} {kind}", seeds=seeds, file=True, share=share)(lambda data: use(stored(data)))
+    target(f"{way} {kind}", seeds=seeds, file=True, share=share, finish=finish)(lambda data: use(stored(data)))
 
 
 for _way in WAYS:
     _register(_way, "classic", classic_seeds)
-    _register(_way, "HDF5", hdf5_seeds)
+    _register(_way, "HDF5", hdf5_seeds, put_right)
 
 
 def _each_way(data: bytes) -> None:
@@ -298,6 +318,8 @@ def _each_way(data: bytes) -> None:
 
 
 target("every byte of HDF5", seeds=small_hdf5_seeds, every=True, share=0.3)(_each_way)
+_SUMS = "every byte of HDF5 with its checksums"
+target(_SUMS, seeds=small_hdf5_seeds, every=True, finish=put_right, share=0.3)(_each_way)
 
 
 @target("CDL", seeds=lambda: CDL, tokens=_TOKENS)

@@ -48,6 +48,8 @@ class Process:
     _process: Any = None
     _progress: Any = field(default_factory=tempfile.NamedTemporaryFile)
     _errors: Any = field(default_factory=tempfile.TemporaryFile)
+    #: Seconds of processor time of workers that have ended.
+    _spent: float = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -56,6 +58,11 @@ class Process:
         self._end()
         self._progress.close()
         self._errors.close()
+
+    @property
+    def spent(self) -> float:
+        """Seconds of processor time of all workers so far, their starts included."""
+        return self._spent + (0.0 if self._process is None else self._used())
 
     def fuzz(self, target: str, count: int, seed: int = 0, start: int = 0) -> list[Find]:
         """Return what `count` changed inputs of a parser bring."""
@@ -103,8 +110,7 @@ class Process:
             if select.select([pipe], [], [], 0.25)[0]:
                 data = os.read(pipe, 1 << 16)
                 if not data:
-                    code = self._process.wait()
-                    self._process = None
+                    code = self._wait()
                     what = signal.Signals(-code).name if code < 0 else f"exit status {code}"
                     yield {"dead": what, "where": self._traced()}
                     return
@@ -141,8 +147,17 @@ class Process:
     def _end(self) -> None:
         if self._process is not None:
             self._process.kill()
-            self._process.wait()
-            self._process = None
+            self._wait()
+
+    def _wait(self) -> int:
+        """Wait for the end of the worker, and return its exit code."""
+        _, status, usage = os.wait4(self._process.pid, 0)
+        self._spent += usage.ru_utime + usage.ru_stime
+        self._process.returncode = code = os.waitstatus_to_exitcode(status)
+        for pipe in (self._process.stdin, self._process.stdout):
+            pipe.close()
+        self._process = None
+        return code
 
     def _at(self) -> int:
         return int.from_bytes(os.pread(self._progress.fileno(), 8, 0), "little")

@@ -49,8 +49,9 @@ GROUPS: dict[str, Group] = {
         + _in("readers", "hdf5_proof hdf5_tree kinds pool located find netcdf hdf5 classic contiguous"),
         ["tests/readers", "tests/storage", "tests/formats", "tests/test_reading.py"],
     ),
+    "codecs": Group(_in("formats", "codecs"), ["tests/formats/test_codecs.py"]),
     "formats": Group(
-        _in("formats", "classic codecs") + _in("formats/hdf5", "lookup3 objects old sound space types"),
+        _in("formats", "classic") + _in("formats/hdf5", "lookup3 objects old sound space types"),
         ["tests/formats", "tests/readers", "tests/storage", "tests/checking/sources"],
     ),
     "storage": Group(

@@ -96,6 +96,38 @@ def test_where_two_renames_are_needed_the_first_is_on_disk_before_the_second(tmp
     assert disk == [("from", ["new", "old"]), ("to", []), ("to", ["target"]), ("from", ["old"])]
 
 
+def test_a_directory_that_got_its_name_back_has_it_on_disk(tmp_path, disk):
+    tree(tmp_path / "old", "0")
+    publishing.put_back(tmp_path / "old", tmp_path / "target")
+    assert disk == [(tmp_path.name, ["target"])]
+
+
+def test_the_mark_of_a_finished_job_goes_after_everything_else_has_gone_on_disk(tmp_path, disk):
+    home = tree(tmp_path / "home", "0")
+    (home / "done").touch()
+    publishing.discard([home / "c", home / "gone", home / "done"], home, "it")
+    assert disk == [("home", ["done"])]
+    assert not home.exists()
+
+
+def test_what_is_not_of_the_job_stays_and_is_a_warning(tmp_path):
+    home = tree(tmp_path / "home", "0")
+    with pytest.warns(LeftoverWarning, match=r"it is complete, but .*home could not be removed"):
+        publishing.discard([], home, "it")
+    assert (home / "c" / "0").exists()
+
+
+def test_removing_a_link_leaves_what_it_leads_to(tmp_path):
+    home = tree(tmp_path / "home", "0")
+    (tmp_path / "link").symlink_to(home)
+    publishing.remove(tmp_path / "link")
+    publishing.remove(tmp_path / "gone")
+    assert (home / "c" / "0").exists()
+    publishing.remove(home / "c" / "0")
+    publishing.remove(home)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_is_replaced_whole_and_keeps_nothing_beside_it(tmp_path):
     target = tmp_path / "report.json"
     write_aside(target, b"one")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -78,6 +79,27 @@ def test_a_file_that_was_written_in_place_is_another_though_its_size_is_the_same
     os.utime(paths[0], ns=(0, key.modified + 1))
     with pytest.raises(SourceError, match="written or replaced while it was read"):
         pool.of(key)
+
+
+@pytest.mark.parametrize("field", ["", "st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns"])
+def test_any_difference_in_its_identity_makes_a_file_another(paths, monkeypatch, field):
+    """Clocks tick slowly: that one of them differs is all that may be seen of a change."""
+    pool = Handles(4)
+    old = pool.get(paths[0])
+    found = os.stat(paths[0])  # noqa: PTH116
+    fields = {name: getattr(found, name) for name in dir(found) if name.startswith("st_")}
+    changed = SimpleNamespace(**fields | ({field: fields[field] + 1} if field else {}))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "stat", lambda path: changed)
+        new = pool.get(paths[0])
+    assert (new is old) == (not field)
+
+
+def test_the_content_of_a_file_is_another_where_its_place_size_or_time_is(paths):
+    key = look(paths[0])
+    for field in ("device", "inode", "size", "modified"):
+        assert not key.is_same_content(key._replace(**{field: getattr(key, field) + 1}))
+    assert key.is_same_content(key._replace(path="another name", changed=key.changed + 1))
 
 
 def test_the_file_that_took_the_place_of_one_that_is_open_is_opened(paths):

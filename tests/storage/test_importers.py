@@ -106,4 +106,5 @@ def test_tokens_are_asked_for_in_named_modules_only():
         "cfagg/readers/hdf5.py",
         "cfagg/readers/netcdf.py",
         "cfagg/checking/sources/hdf5_values.py",
+        "cfagg/checking/sources/netcdf4.py",
     }

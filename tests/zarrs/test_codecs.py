@@ -221,3 +221,10 @@ def test_the_index_of_a_shard_of_very_many_chunks_is_refused_unread(tmp_path):
     os.truncate(tmp_path / "x/c/0", 2**40)
     with pytest.raises(LimitError, match=r"16,000,000,004 bytes.*MAX_INDEX"):
         read_chunk(open_array(tmp_path, "x"), (0,))
+
+
+@pytest.mark.parametrize("given", ["<<i4", "<>|i4", "|<i4", "", "<", "i8"])
+def test_a_type_that_is_not_that_of_the_elements_has_no_decoder(given):
+    document = {"shape": [4], "dtype": given, "compressor": None, "filters": None}
+    assert decoder(document, 2, np.dtype("<i4")) is None
+    assert decoder({**document, "dtype": ">i4"}, 2, np.dtype("<i4")).swap

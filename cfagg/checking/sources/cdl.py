@@ -71,6 +71,8 @@ class _Parser:
         self._tokens = self._scan(text)
         self._ahead = next(self._tokens)
         self._values: dict[int, npt.NDArray[Any]] = {}
+        #: Where they stand, for messages.
+        self._lines: dict[int, int] = {}
 
     def _scan(self, text: str) -> Iterator[Token]:
         at, line = 0, 1
@@ -167,9 +169,11 @@ class _Parser:
                 self._data(group)
             elif self._take("group"):
                 self._expect(":")
-                child = group.child(self._name())
+                line, name = self._ahead.line, self._name()
+                if name in group.groups or name in group.variables:
+                    self._wrong(line, f"{name!r} is declared twice in one group; give the second another name")
                 self._expect("{")
-                self._group(child, depth + 1)
+                self._group(group.child(name), depth + 1)
             elif self._take(":"):
                 self._attribute(group, None, None)
             elif self._ahead.text == "types":
@@ -179,7 +183,9 @@ class _Parser:
 
     def _dimensions(self, group: Group) -> None:
         while self._ahead.text not in ("variables", "data", "group", "}", ":", "types"):
-            name = self._name()
+            line, name = self._ahead.line, self._name()
+            if name in group.dimensions:
+                self._wrong(line, f"dimension {name!r} is declared twice in one group; give the second another name")
             self._expect("=")
             unlimited = self._take("UNLIMITED", "unlimited")
             size = 0 if unlimited else self._size()
@@ -200,18 +206,20 @@ class _Parser:
             elif self._take(":"):
                 self._attribute(group, first, None)
             elif first in TYPES and self._ahead.kind in ("word", "number"):
-                second = self._name()
+                line, second = self._ahead.line, self._name()
                 if self._take(":"):
                     self._attribute(group, second, first)
                 else:
-                    self._variable(group, first, second)
+                    self._variable(group, first, second, line)
             else:
                 self._fail("a type or an attribute")
             if once:
                 return
 
-    def _variable(self, group: Group, type_: str, name: str) -> None:
+    def _variable(self, group: Group, type_: str, name: str, line: int) -> None:
         while True:
+            if name in group.variables:
+                self._wrong(line, f"variable {name!r} is declared twice in one group; give the second another name")
             names = []
             if self._take("("):
                 while not self._take(")"):
@@ -225,7 +233,7 @@ class _Parser:
             if self._take(";"):
                 return
             self._expect(",")
-            name = self._name()
+            line, name = self._ahead.line, self._name()
 
     @staticmethod
     def _below(group: Group, path: str) -> Group:
@@ -240,7 +248,8 @@ class _Parser:
         return self._below(group, home).dimensions.get(last)
 
     def _attribute(self, group: Group, variable: str | None, type_: str | None) -> None:
-        name = self._name()
+        """Read one attribute; of two with one name the last holds, as for ``ncgen``."""
+        line, name = self._ahead.line, self._name()
         self._expect("=")
         tokens = [self._next()]
         while self._take(","):
@@ -251,7 +260,7 @@ class _Parser:
             home, _, last = variable.rpartition("/")
             at = self._below(group, home) if home else group
             if last not in at.variables:
-                raise SourceError(f"{self._source}: attribute {variable}:{name} of a variable that is not declared")
+                self._wrong(line, f"attribute {variable}:{name} of a variable that is not declared")
             owner = at.variables[last]
         if type_ is None and name == "_FillValue" and isinstance(owner, Variable) and owner.dtype.kind in "iuf":
             # Without a type of its own it takes the variable's, as `ncgen` does it.
@@ -286,10 +295,11 @@ class _Parser:
 
     def _data(self, group: Group) -> None:
         while self._ahead.text not in ("group", "}"):
-            name = self._name()
+            line, name = self._ahead.line, self._name()
             if name not in group.variables:
-                raise SourceError(f"{self._source}: values of {name!r}, which is not declared")
+                self._wrong(line, f"values of {name!r}, which is not declared")
             variable = group.variables[name]
+            self._lines[id(variable)] = line
             self._expect("=")
             found: list[Any] = []
             fill = _FILLS[variable.dtype.str.lstrip("<>|=") if variable.dtype != object else "O"]
@@ -362,8 +372,9 @@ class _Parser:
             )
             if given is not None:
                 if given.size > whole.size:
-                    raise SourceError(
-                        f"{self._source}: {variable.path!r} has {given.size} values, room is for {whole.size}"
+                    self._wrong(
+                        self._lines[id(variable)],
+                        f"{variable.path!r} has {given.size} values, room is for {whole.size}",
                     )
                 whole[: given.size] = given
             variable.read = whole.reshape(variable.shape).__getitem__

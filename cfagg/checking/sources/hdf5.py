@@ -22,7 +22,8 @@ from cfagg.checking.sources.hdf5_netcdf import DEEPEST, Assembly, Found, texts_o
 from cfagg.checking.sources.hdf5_values import Values
 from cfagg.errors import LimitError, SourceError
 from cfagg.formats.hdf5.objects import MOST
-from cfagg.formats.hdf5.space import OverlapError, Shifted, Slices
+from cfagg.formats.hdf5.sound import Sound
+from cfagg.formats.hdf5.space import BrokenError, OverlapError, Shifted, Slices
 from cfagg.readers import hdf5_file
 from cfagg.readers.hdf5_file import ERRORS
 from cfagg.readers.locks import LIBRARY
@@ -87,9 +88,15 @@ def open_file(file: Any, handle: Handle, data: Slices) -> Dataset:
     source = handle.key.path
     with LIBRARY:
         try:
+            begin = int(file.get_create_plist().get_userblock())
+            Sound(Shifted(data, begin)).check()
             return Dataset(source, "netcdf", _Walk(file, handle, data).root())
         except (SourceError, LimitError):
             raise
+        except BrokenError as error:
+            raise SourceError(
+                f"{source} is HDF5 and damaged: its structures contradict each other; copy or make it again"
+            ) from error
         except OverlapError as error:
             raise SourceError(f"{source} is HDF5 and damaged: its structures overlap; copy or make it again") from error
         except ERRORS as error:

@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import NoReturn
 
-from cfagg.formats.hdf5.space import UNDEFINED, Heap, Space, UnusualError, records
+from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, Heap, Space, UnusualError, records
 
-__all__ = ["ATTRIBUTES", "MOST", "SPACE", "TYPE", "Object", "Objects"]
+__all__ = ["ATTRIBUTES", "LAYOUT", "MOST", "SPACE", "TYPE", "Object", "Objects"]
 
 #: Objects of a file.
 MOST = 1 << 22
 
 #: Numbers of header messages.
-SPACE, LINKS, TYPE, LINK, ATTRIBUTE, CONTINUED, SYMBOLS, ATTRIBUTES = 1, 2, 3, 6, 12, 16, 17, 21
-_KNOWN = frozenset({SPACE, LINKS, TYPE, LINK, ATTRIBUTE, CONTINUED, SYMBOLS, ATTRIBUTES})
-#: Those that say nothing of interest here: nil, fill values, files of values, layout, group information, filters,
-#: comment, times, hints for B-trees, count of references.
-_IGNORED = frozenset({0, 4, 5, 7, 8, 10, 11, 13, 14, 18, 19, 22})
+SPACE, LINKS, TYPE, LINK, LAYOUT, ATTRIBUTE, CONTINUED, SYMBOLS, ATTRIBUTES = 1, 2, 3, 6, 8, 12, 16, 17, 21
+_KNOWN = frozenset({SPACE, LINKS, TYPE, LINK, LAYOUT, ATTRIBUTE, CONTINUED, SYMBOLS, ATTRIBUTES})
+#: Those that say nothing of interest here: nil, fill values, files of values, group information, filters, comment,
+#: times, hints for B-trees, count of references.
+_IGNORED = frozenset({0, 4, 5, 7, 10, 11, 13, 14, 18, 19, 22})
 
 
 class Object:
@@ -48,11 +49,25 @@ class Objects:
         self.space = space
         self._named: dict[int, bytes | None] = {}
         self._count = 0
+        #: Whether the file may have what only an extended superblock tells of.
+        self.extended = True
+        self.root: int | None = None
+
+    def _shared(self) -> NoReturn:
+        """Refuse a message that is kept in the table of shared ones, which only an extended file has."""
+        raise UnusualError if self.extended else BrokenError
 
     def top(self) -> int:
-        """Return where the root group's header stands."""
+        """Return where the root group's header stands.
+
+        Raises
+        ------
+        UnusualError
+            If anything of the file as a whole is unusual; `root` is known where only the library has to look itself.
+        """
         head = self.space.take(0, 96)
         version = head[8]
+        self.root = None
         if version in (0, 1):
             if head[13:15] != b"\x08\x08":
                 raise UnusualError
@@ -64,10 +79,15 @@ class Objects:
             base, extension, end, root = struct.unpack_from("<4Q", head, 12)
             self.space.structure(0, 48)
             # Flags tell of a writer that is or was at work; an extension may change anything.
-            if (offsets, lengths, flags, extension) != (8, 8, 0, UNDEFINED):
+            if (offsets, lengths, extension) != (8, 8, UNDEFINED):
+                raise UnusualError
+            self.extended = False
+            if flags:
+                self.root = int(root)
                 raise UnusualError
         else:
             raise UnusualError
+        self.extended = False
         if base or end > self.space.size:
             raise UnusualError
         return int(root)
@@ -97,7 +117,7 @@ class Objects:
                 start = here + step
                 stop = start + body[here + 1] + (body[here + 2] << 8)
                 if stop > end:
-                    raise UnusualError
+                    raise BrokenError
                 if kind not in _IGNORED:
                     if kind not in _KNOWN:
                         raise UnusualError
@@ -113,7 +133,7 @@ class Objects:
                         left -= length
                         more = space.structure(place, length)
                         if more[:4] != b"OCHK" or left < 0:
-                            raise UnusualError
+                            raise BrokenError
                         parts.append((more, 4))
                     else:
                         found.messages[kind] = data
@@ -148,7 +168,7 @@ class Objects:
             If it refers to something else, or the type to another one.
         """
         if kind != TYPE or data[0] not in (2, 3) or (data[0] == 3 and data[1] != 2):
-            raise UnusualError
+            self._shared()
         (at,) = struct.unpack_from("<Q", data, 2)
         if at not in self._named:
             # Until it is read, for one that refers to itself.
@@ -159,21 +179,24 @@ class Objects:
             raise UnusualError
         return found
 
-    def links(self, group: Object) -> list[tuple[bytes, int]]:
-        """Return names and places of the objects of a group, in the order of their making or of their names."""
+    def links(self, group: Object, *, hard: bool = False) -> list[tuple[bytes, int]]:
+        """Return names and places of the objects of a group, in the order of their making or of their names.
+
+        Links by name are passed over where only those that are `hard` are wanted.
+        """
         if SYMBOLS in group.messages:
             from cfagg.formats.hdf5.old import symbols
 
-            members = list(symbols(self.space, group.messages[SYMBOLS]))
+            members = list(symbols(self.space, group.messages[SYMBOLS], hard=hard))
             self._count += len(members)
             if self._count > MOST:
                 raise UnusualError
             return members
+        found = []
         stored = [*group.links, *self._dense_links(group.messages.get(LINKS), 5, 11, 4)]
         self._count += len(stored)
         if self._count > MOST:
             raise UnusualError
-        found = []
         for data in stored:
             flags = data[1]
             at = 3 if flags & 8 else 2
@@ -186,7 +209,9 @@ class Objects:
             begin = at + (1 << (flags & 3))
             end = begin + int.from_bytes(data[at:begin], "little")
             name = data[begin:end]
-            if data[0] != 1 or end > len(data) or kind == 1:
+            if end > len(data):
+                raise BrokenError
+            if data[0] != 1 or (kind == 1 and not hard):
                 raise UnusualError  # links by name are the library's to follow
             if kind == 0:
                 (place,) = struct.unpack_from("<Q", data, end)
@@ -204,6 +229,22 @@ class Objects:
             for record in records(self.space, names, kind, size):
                 yield space.get(record[skip:])
 
+    def check_orders(self, found: Object) -> None:
+        """Read the trees that list links and attributes by the order of their making.
+
+        Raises
+        ------
+        UnusualError
+            If one is damaged.
+        """
+        links, attributes = found.messages.get(LINKS), found.messages.get(ATTRIBUTES)
+        for info, order, kind, size in ((links, 8, 6, 15), (attributes, 2, 9, 13)):
+            if info is not None and info[1] & 2:
+                heap, _, tree = struct.unpack_from("<QQQ", info, 2 + (order if info[1] & 1 else 0))
+                if heap != UNDEFINED and tree != UNDEFINED:
+                    for _ in records(self.space, tree, kind, size):
+                        pass
+
     def dense_attributes(self, info: bytes | None) -> list[tuple[int, bytes]]:
         """Return order and message of the attributes of an object that has many."""
         if info is None:
@@ -213,6 +254,6 @@ class Objects:
             return []
         found = list(records(self.space, names, 8, 17))
         if any(record[8] & 2 for record in found):
-            raise UnusualError
+            self._shared()
         messages = Heap(self.space, heap).messages([record[:8] for record in found])
         return [(int.from_bytes(r[9:13], "little"), m) for r, m in zip(found, messages, strict=True)]

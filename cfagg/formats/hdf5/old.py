@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from cfagg.formats.hdf5.space import Space, UnusualError
+from cfagg.formats.hdf5.space import BrokenError, Space, UnusualError
 
 __all__ = ["messages", "symbols"]
 
@@ -27,7 +27,7 @@ def messages(space: Space, at: int) -> Iterator[tuple[int, int, bytes]]:
     """
     version, count, size = struct.unpack_from("<BxH4xI", space.take(at, 16))
     if version != 1:
-        raise UnusualError
+        raise BrokenError
     parts = [(at + 16, size)]
     for place, length in parts:
         space.spend(length)
@@ -37,7 +37,7 @@ def messages(space: Space, at: int) -> Iterator[tuple[int, int, bytes]]:
             kind, size, flags = struct.unpack_from("<HHB", body, here)
             here += 8
             if here + size > length:
-                raise UnusualError
+                raise BrokenError
             data = body[here : here + size]
             here += size
             count -= 1
@@ -47,7 +47,7 @@ def messages(space: Space, at: int) -> Iterator[tuple[int, int, bytes]]:
                 yield kind, flags, data
 
 
-def symbols(space: Space, message: bytes) -> Iterator[tuple[bytes, int]]:
+def symbols(space: Space, message: bytes, *, hard: bool = False) -> Iterator[tuple[bytes, int]]:
     """Yield names and places of the members of a group, by name.
 
     Parameters
@@ -56,16 +56,20 @@ def symbols(space: Space, message: bytes) -> Iterator[tuple[bytes, int]]:
         The file's bytes.
     message : bytes
         The symbol table message of the group.
+    hard : bool
+        Whether members that are only links by name are passed over.
 
     Raises
     ------
     UnusualError
-        If a structure is damaged, or a member is only a link.
+        If a member is only a link by name.
+    BrokenError
+        If a structure is damaged.
     """
     tree, heap = struct.unpack_from("<QQ", message)
     mark, size, _, place = struct.unpack_from("<4s4xQQQ", space.take(heap, 32))
     if mark != b"HEAP":
-        raise UnusualError
+        raise BrokenError
     space.spend(size)
     names = space.take(place, size)
     waiting = [tree]
@@ -75,7 +79,7 @@ def symbols(space: Space, message: bytes) -> Iterator[tuple[bytes, int]]:
         if mark == b"TREE":
             kind, _, count = struct.unpack_from("<BBH", space.take(at + 4, 4))
             if kind:
-                raise UnusualError
+                raise BrokenError
             space.spend(24 + 16 * count)
             keys = space.take(at + 24, 16 * count)
             # A key stands before each child.
@@ -85,8 +89,11 @@ def symbols(space: Space, message: bytes) -> Iterator[tuple[bytes, int]]:
             space.spend(8 + 40 * count)
             for name, header, cached in struct.iter_unpack("<QQI20x", space.take(at + 8, 40 * count)):
                 end = names.find(b"\0", name)
-                if cached == 2 or end < 0 or name >= size:
+                if end < 0 or name >= size:
+                    raise BrokenError
+                if cached != 2:
+                    yield names[name:end], header
+                elif not hard:
                     raise UnusualError
-                yield names[name:end], header
         else:
-            raise UnusualError
+            raise BrokenError

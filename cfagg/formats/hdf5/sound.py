@@ -11,14 +11,18 @@ from __future__ import annotations
 import struct
 
 from cfagg.formats.hdf5.lookup3 import damaged
-from cfagg.formats.hdf5.objects import ATTRIBUTES, Objects
-from cfagg.formats.hdf5.space import UNDEFINED, OverlapError, Slices, Space, UnusualError
+from cfagg.formats.hdf5.objects import ATTRIBUTES, LAYOUT, SPACE, Object, Objects
+from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, OverlapError, Slices, Space, UnusualError
 from cfagg.formats.hdf5.types import shape_of
 
 __all__ = ["Sound"]
 
 #: What comes of bytes that are unusual or damaged.
 _ERRORS = (UnusualError, OverlapError, struct.error, ValueError, LookupError, OverflowError, MemoryError)
+
+#: The class of layouts in chunks, and of their indexes, by number, the first bytes and the bytes of settings.
+_CHUNKED = 2
+_INDEXES = {3: (b"FAHD\0", 1), 4: (b"EAHD\0", 5), 5: (b"BTHD\0", 6)}
 
 #: Classes of types.
 _COMPOUND, _REFERENCE, _SEQUENCE, _ARRAY = 6, 7, 9, 10
@@ -40,6 +44,75 @@ class Sound:
         #: Each object is looked at once, for the bytes that may be read are counted.
         self._unproven: dict[int, frozenset[bytes] | None] = {}
 
+    def check(self) -> None:
+        """Look at all objects of the file; what is only unusual is left to the library.
+
+        Raises
+        ------
+        BrokenError
+            If the structure of one is damaged.
+        """
+        seen: set[int] = set()
+        try:
+            waiting = [self._objects.top()]
+        except BrokenError:
+            raise
+        except UnusualError:
+            if self._objects.root is None:
+                return
+            waiting = [self._objects.root]
+        except (struct.error, IndexError) as error:
+            raise BrokenError from error
+        while waiting:
+            at = waiting.pop()
+            if at not in seen:
+                seen.add(at)
+                try:
+                    waiting += self._below(at)
+                except BrokenError:
+                    raise
+                except UnusualError:
+                    continue
+                except (OverlapError, struct.error, IndexError) as error:
+                    raise BrokenError from error
+
+    def _below(self, at: int) -> list[int]:
+        """Return the objects that one links, after a look at its attributes."""
+        found = self._objects.read(at)
+        if LAYOUT in found.messages:
+            self._layout(found.messages[LAYOUT], found.messages.get(SPACE))
+        self._objects.check_orders(found)
+        for data in self._stored(found):
+            self._attribute(data)
+        return [place for _, place in self._objects.links(found, hard=True)]
+
+    def _layout(self, data: bytes, space: bytes | None) -> None:
+        """Look whether the index of a dataset's chunks stands where its layout says."""
+        version, class_ = data[:2]
+        if class_ != _CHUNKED or version not in (3, 4, 5):
+            return
+        if version == 3:
+            rank, at = struct.unpack_from("<BQ", data, 2)
+            mark, step, first = b"TREE\1", 4, 11
+        else:
+            rank, step, first = data[3], data[4], 5
+            end = first + step * rank
+            known = _INDEXES.get(data[end])
+            if known is None:
+                return
+            mark, skip = known
+            (at,) = struct.unpack_from("<Q", data, end + 1 + skip)
+        sizes = [data[first + step * i : first + step * (i + 1)] for i in range(rank)]
+        if not rank or not all(map(any, sizes)) or (space is not None and len(shape_of(space)[0]) + 1 != rank):
+            raise BrokenError
+        if at != UNDEFINED and self._space.take(at, len(mark)) != mark:
+            raise BrokenError
+
+    def _stored(self, found: Object) -> list[bytes]:
+        """Return the attributes of an object."""
+        dense = self._objects.dense_attributes(found.messages.get(ATTRIBUTES))
+        return [data for _, data in (*found.attributes, *dense)]
+
     def unproven(self, at: int) -> frozenset[bytes] | None:
         """Return the names of the attributes of an object that may do harm; `None` where the object cannot be read.
 
@@ -53,9 +126,7 @@ class Sound:
         before = len(self._space.checked)
         try:
             found = self._objects.read(at)
-            stored = [data for _, data in found.attributes]
-            stored += [data for _, data in self._objects.dense_attributes(found.messages.get(ATTRIBUTES))]
-            names = frozenset(name for name, sound in map(self._attribute, stored) if not sound)
+            names = frozenset(name for name, sound in map(self._attribute, self._stored(found)) if not sound)
         except _ERRORS:
             return None
         return None if damaged(self._space.data, self._space.checked[before:]) else names
@@ -83,7 +154,7 @@ class Sound:
         middle = begin + kind_size + (-kind_size & pad)
         end = middle + space_size + (-space_size & pad)
         if end > len(data):
-            raise UnusualError
+            raise BrokenError
         name = data[at : at + length].split(b"\0")[0]
         if version > 1 and flags & 2:
             return name, False

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-__all__ = ["UNDEFINED", "Heap", "OverlapError", "Shifted", "Slices", "Space", "UnusualError", "records"]
+__all__ = ["UNDEFINED", "BrokenError", "Heap", "OverlapError", "Shifted", "Slices", "Space", "UnusualError", "records"]
 
 #: The address of what does not exist.
 UNDEFINED = 2**64 - 1
@@ -22,6 +22,10 @@ _LONGEST, _ROOM = 1 << 26, 1 << 20
 
 class UnusualError(Exception):
     """Something that the HDF5 library should interpret."""
+
+
+class BrokenError(UnusualError):
+    """Something that cannot be in a sound file; the HDF5 library could crash on it."""
 
 
 class OverlapError(Exception):
@@ -89,7 +93,9 @@ class Space:
             If the file does not have them.
         """
         end = at + size
-        if end > self.size or size > _LONGEST:
+        if end > self.size:
+            raise BrokenError
+        if size > _LONGEST:
             raise UnusualError
         return self.data[at:end]
 
@@ -123,7 +129,7 @@ class Space:
             return b""
         at, size = self._objects(heap).get(index, (0, -1))
         if length > size:
-            raise UnusualError
+            raise BrokenError
         self.spend(length)
         return self.data[at : at + length]
 
@@ -144,7 +150,7 @@ class Space:
             return found
         mark, size = struct.unpack("<8sQ", self.take(at, 16))
         if mark != b"GCOL\1\0\0\0" or size & 7 or at + size > self.size:
-            raise UnusualError
+            raise BrokenError
         found = {}
         here, end = at + 16, at + size
         whole = self.data[at:end]
@@ -154,7 +160,7 @@ class Space:
             # for ever where they do not, so the whole collection is looked at.
             step = 16 + length + (-length & 7) if index else length
             if step < 16 or here + step > end:
-                raise UnusualError
+                raise BrokenError
             if index:
                 found[index] = (here + 16, length)
             here += step
@@ -188,9 +194,11 @@ class Heap:
         mark, version, self.id_size, filters, flags, largest = found[:6]
         self._huge_tree = found[7]
         self.width, self.start, self.direct, bits, _, self.root, self.rows = found[18:]
-        if mark != b"FRHP" or version or filters or not self.start or not self.width or bits > 64 or self.rows > 64:
-            raise UnusualError
+        if mark != b"FRHP" or not self.start or not self.width or bits > 64 or self.rows > 64:
+            raise BrokenError
         if self.start & (self.start - 1) or self.direct & (self.direct - 1) or self.width & (self.width - 1):
+            raise BrokenError
+        if version or filters:
             raise UnusualError
         self.space, self.verified = space, bool(flags & 2)
         self.offset_size = (bits + 7) // 8
@@ -241,7 +249,7 @@ class Heap:
                 continue
             begin, length = known(identifier[1:middle], "little"), known(identifier[middle:end], "little")
             if begin + length > self.start:
-                raise UnusualError
+                raise BrokenError
             found.append(block[begin : begin + length])
         return found
 
@@ -250,11 +258,11 @@ class Heap:
         if self.rows:
             at, begin, size = self._find(offset)
         if at == UNDEFINED or offset + length > begin + size or offset < begin:
-            raise UnusualError
+            raise BrokenError
         if at not in self._seen_blocks:
             self._seen_blocks.add(at)
             if self.space.take(at, size)[:5] != b"FHDB\0":
-                raise UnusualError
+                raise BrokenError
             if self.verified:
                 self.space.spend(size)
                 self.space.checked.append((at, size, 13 + self.offset_size))
@@ -268,7 +276,7 @@ class Heap:
             inner = offset - begin
             row = 0 if inner < first else (inner // first).bit_length()
             if row >= rows:
-                raise UnusualError
+                raise BrokenError
             size = self.start << max(row - 1, 0)
             column = (inner - (first << (row - 1) if row else 0)) // size
             place = at + 13 + self.offset_size + 8 * (row * self.width + column)
@@ -276,13 +284,13 @@ class Heap:
                 self._seen_blocks.add(at)
                 prefix = 13 + self.offset_size
                 if self.space.structure(at, prefix + 8 * rows * self.width + 4)[:5] != b"FHIB\0":
-                    raise UnusualError
+                    raise BrokenError
             child = int.from_bytes(self.space.take(place, 8), "little")
             begin += (first << (row - 1) if row else 0) + column * size
             if row < self.direct_rows:
                 return child, begin, size
             at, rows = child, (size // first).bit_length()
-        raise UnusualError
+        raise BrokenError
 
     def _large(self, number: int) -> bytes:
         """Return an object that stands outside of the heap's blocks."""
@@ -292,10 +300,10 @@ class Heap:
                 place, length, key = struct.unpack("<QQQ", record)
                 self._huge[key] = (place, length)
         if number not in self._huge:
-            raise UnusualError
+            raise BrokenError
         place, length = self._huge[number]
         if place + length > self.space.size:
-            raise UnusualError
+            raise BrokenError
         self.space.spend(length)
         return self.space.data[place : place + length]
 
@@ -322,9 +330,13 @@ def records(space: Space, at: int, kind: int, size: int) -> Iterator[bytes]:
     mark, version, found, node, each, depth, _, _, root, count, total = struct.unpack_from(
         "<4sBBIHHBBQHQ", space.structure(at, 38)
     )
-    if mark != b"BTHD" or version or found != kind or each != size or depth > 16 or total * size > space.size:
+    if mark != b"BTHD" or found != kind or each != size or total * size > space.size:
+        raise BrokenError
+    if version or depth > 16:
         raise UnusualError
     if root == UNDEFINED or not count:
+        if total:
+            raise BrokenError
         return
     most = max((node - 10) // size, 1)
     width = _width(most)
@@ -335,25 +347,30 @@ def records(space: Space, at: int, kind: int, size: int) -> Iterator[bytes]:
         here = max((node - 10 - pointer) // (size + pointer), 1)
         below = (here + 1) * below + here
         totals.append(_width(below))
-    yield from _below(space, root, count, depth, kind, size, (width, totals))
+    left = total
+    for record in _below(space, root, count, depth, kind, size, (width, totals, node)):
+        left -= 1
+        yield record
+    if left:
+        raise BrokenError
 
 
 def _below(
-    space: Space, place: int, count: int, level: int, kind: int, size: int, widths: tuple[int, list[int]]
+    space: Space, place: int, count: int, level: int, kind: int, size: int, widths: tuple[int, list[int], int]
 ) -> Iterator[bytes]:
     """Yield the records of a node and of all below it, in order; there are few levels."""
+    width, totals, node = widths
     if level == 0:
         leaf = space.structure(place, 6 + count * size + 4)
-        if leaf[:6] != b"BTLF\0" + bytes([kind]):
-            raise UnusualError
+        if leaf[:6] != b"BTLF\0" + bytes([kind]) or len(leaf) > node:
+            raise BrokenError
         for i in range(count):
             yield leaf[6 + i * size : 6 + (i + 1) * size]
         return
-    width, totals = widths
     pointer = 8 + width + totals[level - 1]
     inner = space.structure(place, 6 + count * size + (count + 1) * pointer + 4)
-    if inner[:6] != b"BTIN\0" + bytes([kind]):
-        raise UnusualError
+    if inner[:6] != b"BTIN\0" + bytes([kind]) or len(inner) > node:
+        raise BrokenError
     here = 6 + count * size
     for i in range(count + 1):
         child = inner[here + i * pointer : here + (i + 1) * pointer]

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Table", "is_there"]
 
+#: Columns of a table, of which a search reads whole rows.
+_WIDEST = 1 << 20
+
 
 def is_there(source: Source, key: str) -> bool:
     """Return whether a store has an object."""
@@ -62,6 +65,8 @@ class Table:
             raise SourceError(f"{source.path} has no array {name!r}")
         if array.dtype != np.int64 or len(array.shape) != 2:
             raise SourceError(f"{self.where} is {array.dtype} of shape {array.shape}, expected a table of int64")
+        if array.shape[1] > _WIDEST:
+            raise SourceError(f"{self.where} has {array.shape[1]:,} columns, expected at most {_WIDEST:,}")
         self.shape = (array.shape[0], array.shape[1])
         if array.zarr_format == 3:
             found = array.document.get("attributes")

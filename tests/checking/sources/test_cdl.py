@@ -100,6 +100,14 @@ WRONG = {
     "a date among numbers": 'variables: int v ;\n data: v = "2000-01-01 06" ;',
     "an infinity among integers": "variables: int v ;\n data: v = 1e999 ;",
     "a word among texts": "\n string :a = b ;",
+    "a dimension declared twice": "dimensions: x = 2 ;\n x = 2 ;",
+    "a variable declared twice": "variables: int v ;\n float v ;",
+    "a variable declared twice in one list": "variables: int v,\n v ;",
+    "a group declared twice": "group: g { }\n group: g { }",
+    "a group with the name of a variable": "variables: int v ;\n group: v { }",
+    "an attribute of nothing": 'variables: int v ;\n w:units = "K" ;',
+    "values of nothing": "variables: int v ; data:\n w = 1 ;",
+    "more values than room": "variables: int v ; data:\n v = 1, 2 ;",
 }
 
 
@@ -108,6 +116,20 @@ def test_what_ncgen_refuses_or_mangles_is_one_error_with_its_line(what: str) -> 
     with pytest.raises(SourceError, match=r"^CDL text, line 2: ") as error:
         parse_cdl(f"netcdf a {{ {WRONG[what]} }}")
     assert len(str(error.value)) < 250
+
+
+@pytest.mark.parametrize("text", ['variables: int v ; v:a = "b" ; v:a = "c" ;', ':a = "b" ; string :a = "c" ;'])
+def test_of_two_attributes_of_one_name_the_last_holds_as_for_ncgen(text: str) -> None:
+    with parse_cdl(f"netcdf a {{ {text} }}") as dataset:
+        owner = dataset.variables[0] if dataset.variables else dataset.root
+        assert owner.attributes == {"a": "c"}
+
+
+def test_a_group_may_have_a_dimension_of_the_name_of_one_above() -> None:
+    with parse_cdl(
+        "netcdf a { dimensions: x = 2 ; group: g { dimensions: x = 3 ; variables: int v(x) ; } }"
+    ) as dataset:
+        assert dataset.variables[0].shape == (3,)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import h5py
 import netCDF4
@@ -13,7 +14,7 @@ import zarr
 
 from cfagg.checking.model import Dataset
 from cfagg.checking.opening import open_dataset
-from cfagg.errors import SourceError
+from cfagg.errors import AccessError, SourceError
 from tests.checking.sources.seen import seen
 from tests.checking.sources.test_zarr import made
 
@@ -132,3 +133,58 @@ def test_a_model_is_taken_as_it_is() -> None:
 def test_other_objects_are_refused_by_their_type(thing: object) -> None:
     with pytest.raises(SourceError, match="cannot be checked; expected a path"):
         open_dataset(thing)
+
+
+def leading(folder: Path, name: str = "hostile.nc") -> Path:
+    """A file whose variable ``v`` takes its values from another one, beside one that does not."""
+    (folder / "secret").write_bytes(np.array([41.5, 42.5]).tobytes())
+    with h5py.File(folder / name, "w", track_order=True) as file:
+        file["x"] = np.arange(2.0)
+        file["x"].make_scale("x")
+        file.create_dataset("v", shape=(2,), dtype="f8", external=[(str(folder / "secret"), 0, 16)])
+        file["g/w"] = np.arange(2.0)
+    return folder / name
+
+
+@pytest.mark.parametrize("how", ["file", "appended to", "diskless", "memory", "removed", "exchanged", "elsewhere"])
+def test_an_open_dataset_gives_no_values_of_other_files(
+    tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = leading(tmp_path, f"{how}.nc")
+    gone = how in ("memory", "removed", "exchanged")
+    monkeypatch.chdir(tmp_path)
+    options: dict[str, Any] = {
+        "appended to": {"mode": "a"}, "diskless": {"diskless": True}, "memory": {"memory": path.read_bytes()}
+    }.get(how, {})  # fmt: skip
+    with netCDF4.Dataset(path.name, **options) as opened:
+        if how in ("removed", "exchanged"):
+            path.unlink()
+        if how == "exchanged":
+            with h5py.File(path, "w") as file:
+                file["v"] = np.zeros(2)
+        if how == "elsewhere":
+            (tmp_path / "sub").mkdir()
+            monkeypatch.chdir(tmp_path / "sub")
+        assert opened["v"][:].tolist() == [41.5, 42.5], "the library would read them"
+        with open_dataset(opened) as dataset:
+            variables = dataset.root.variables
+            with pytest.raises(AccessError, match="cannot be seen" if gone else "external storage to"):
+                variables["v"].values()
+            if not gone:
+                assert variables["x"].values().tolist() == [0, 1]
+
+
+def test_values_of_a_group_of_an_open_dataset_are_read(tmp_path: Path) -> None:
+    with netCDF4.Dataset(leading(tmp_path)) as opened, open_dataset(opened["g"]) as dataset:
+        assert dataset.root.variables["w"].values().tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("form", ["NETCDF4", "NETCDF3_CLASSIC", "NETCDF3_64BIT_DATA", "NETCDF4_CLASSIC"])
+def test_values_of_a_dataset_that_is_being_written_are_read(tmp_path: Path, form: str) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w", format=form) as file:
+        file.createDimension("x", 2)
+        file.createVariable("v", "i4", ("x",))[:] = [1, 2]
+        attributes = file.ncattrs()
+        with open_dataset(file) as dataset:
+            assert dataset.variables[0].values().tolist() == [1, 2]
+        assert file.ncattrs() == attributes
