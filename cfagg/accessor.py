@@ -58,7 +58,7 @@ class How:
         return facts_html("by xarray, from all values", [("reason", self.reason)])
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the same as JSON takes it."""
+        """Return the same as JSON types."""
         plan = None if self.plan is None else self.plan.as_dict()
         return {"accumulated": self.accumulated, "reason": self.reason, "plan": plan}
 
@@ -80,7 +80,7 @@ class Reductions:
     trust_for : float
         Seconds for which one look at a stored object holds, as of `cfagg.open_accumulated`.
 
-    ``result.encoding["cfagg"]`` tells how the result was computed.  From an accumulation it is float64 (`count`:
+    ``result.encoding["cfagg"]`` says how the result was computed.  From an accumulation it is float64 (`count`:
     int64) and in memory; by xarray it is what xarray makes of it.
 
     Parameters
@@ -266,7 +266,7 @@ class Reductions:
 
 @xr.register_dataarray_accessor("cfagg")  # type: ignore[no-untyped-call]
 class CfaggAccessor(Reductions):
-    """Statistics of an array from its accumulation where that is proved to be of these values, else by xarray.
+    """Statistics of an array, from its accumulation if that provably belongs to these values, else by xarray.
 
     ``ds["tas"].cfagg.mean("time")`` is answered from the accumulation of ``tas`` if the array is what
     `xarray.open_zarr`, `xarray.open_dataset` or `cfagg.read` made of a Zarr store in a directory, or a selection of it

@@ -5,7 +5,7 @@ One structure carries partition matrices, chunk grids and sampling grids: per di
 (`Partitions`): codes into small tables of distinct strings (`Strings`) and distinct descriptions (`Layout`).  A million
 partitions cost tens of megabytes and no Python object each.
 
-Everything here is immutable and validated when it is made; an error lists every problem with its place.
+Everything here is immutable and validated on construction; an error lists every problem and its location.
 """
 
 from __future__ import annotations
@@ -360,7 +360,7 @@ class Partitions:
     offset : int64 array, shape (n,)
         Address of the sub-array in its file in the convention's own unit; -1 is none.
     present : bool array, shape (n,)
-        False where a partition is missing by declaration.
+        False where a partition is declared missing.
     files, addresses, parts : Strings
         Distinct file names as written, variable names, and parts.
     layouts : tuple of Layout

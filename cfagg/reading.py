@@ -47,16 +47,16 @@ def read(
     allow : iterable of str or path-like
         Directories or files that partitions may be read from, besides the aggregation file's own directory.
     missing : {"error", "fill"}
-        What to do when values are read of a partition whose file is not there: raise, or give missing values.
+        What to do if values are read from a partition whose file is missing: raise, or return missing values.
     workers : int, optional
         Threads that one read may use; by default the processors of this process, at most 8.
     **options
-        Handed to `xarray.open_dataset`, for instance ``decode_times`` or ``mask_and_scale``.
+        Passed to `xarray.open_dataset`, for instance ``decode_times`` or ``mask_and_scale``.
 
     Returns
     -------
     xarray.Dataset
-        Its variables are lazy: indexing them reads those partitions, and of those that hyperslab, that it needs.
+        Its variables are lazy: indexing them reads only the partitions, and the hyperslab of each, that are needed.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def read(
 
 
 def open_aggregation(path: str | os.PathLike[str], variable: str) -> Aggregation:
-    """Return what an aggregation variable says; no partition is opened.
+    """Return the description of an aggregation variable, without opening any partition.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def open_aggregation(path: str | os.PathLike[str], variable: str) -> Aggregation
     SourceError
         If there is no such file or variable, or the variable is not an aggregation.
     ConventionError
-        If it breaks its convention.
+        If it violates its convention.
 
     Examples
     --------

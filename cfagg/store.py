@@ -33,7 +33,7 @@ class AggregationStore(AbstractDataStore):
     access : Access
         Which files its aggregations may read.
     missing : {"error", "fill"}
-        What to do about partitions whose file is not there.
+        What to do about partitions whose file is missing.
     workers : int, optional
         Threads per read.
     unpack : bool

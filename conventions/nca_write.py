@@ -29,7 +29,7 @@ def write(aggregation: Aggregation) -> dict[str, str]:
     r"""Return the attributes of the NCA variable that describes an aggregation.
 
     The JSON is canonical: strict, keys in the order of the convention's text, partitions in C order over the matrix,
-    and nothing written that says what its absence says.  Equal aggregations give equal bytes.
+    and no key whose value is the default.  Equal aggregations give equal bytes.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def write(aggregation: Aggregation) -> dict[str, str]:
     Raises
     ------
     ConventionError
-        Something that NCA 0.1 has no words for; ``problems`` lists all of it.
+        Something that NCA 0.1 cannot express; ``problems`` lists all of it.
 
     Notes
     -----

@@ -237,8 +237,8 @@ class Asked:
 class Accumulated(Asked):
     """An array of a Zarr store with its accumulation.
 
-    Made by `open_accumulated`.  The methods `sum`, `mean`, `count`, `min`, `max`, `std` and `var` return what xarray's
-    own would, computed from stored sums: their cost does not grow with the length of a range.
+    Made by `open_accumulated`.  The methods `sum`, `mean`, `count`, `min`, `max`, `std` and `var` return what those of
+    xarray would, computed from stored sums: their cost does not grow with the length of a range.
 
     Parameters
     ----------
@@ -342,7 +342,7 @@ class Accumulated(Asked):
         each: Literal["period", "step"] = "period",
         **options: Any,
     ) -> xr.DataArray:
-        """Return how far each month or season of the series lies from its climatology.
+        """Return the departures of each month or season of the series from its climatology.
 
         Parameters
         ----------
@@ -363,7 +363,7 @@ class Accumulated(Asked):
         return anomaly(self, by, dim, reference, each, options)
 
     def close(self) -> None:
-        """Do nothing: no file is held open."""
+        """Do nothing, since no file is kept open."""
 
     def __enter__(self) -> Self:
         return self
@@ -417,8 +417,8 @@ def open_accumulated(
         were read are read once now, and taken for them if their contents are the same.  Nothing is written; see
         ``accumulate(..., adopt=True)`` for stores that can be written to.
     trust_for : float
-        Seconds for which one look at a stored object holds.  By default every answer looks at all objects on which it
-        depends, which takes some microseconds for each; a change is then never missed.
+        Seconds for which one check of a stored object is trusted.  By default every answer checks all objects on
+        which it depends, which takes some microseconds for each.
     allow : iterable of path, optional
         Directories and files outside the store that links in it may lead to.
 

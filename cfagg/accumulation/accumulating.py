@@ -53,7 +53,7 @@ def accumulate(
     allow: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
-    """Store cumulative sums of an array at the edges of its chunks, from which means over any range follow at once.
+    """Store cumulative sums of an array at the edges of its chunks, for quick means over any range.
 
     They are a Zarr group beside the array (ZEP 5), built in one pass over the data beside the store and put in place
     when it is complete.  Readers see the old group or the new one, never a part.
@@ -66,9 +66,9 @@ def accumulate(
         Path of the array within it.
     dims : sequence of str and sequences of str, optional
         Combinations of dimensions to sum along: ``["time", ("lat", "lon")]``.  By default every single dimension, and
-        the pair of horizontal ones where attributes of coordinates tell them.
+        the pair of horizontal ones if attributes of coordinates identify them.
     stride : int or mapping
-        Chunks from one sum to the next, for all dimensions or by name.  Larger is smaller and slower.
+        Number of chunks between sums, for all dimensions or by name.  Larger strides take less space and more time.
     weights : None, str, numpy.ndarray or xarray.DataArray
         ``"area"``: areas of cells (a variable that ``cell_measures`` names, else bounds of latitude and longitude, else
         the cosine of latitude).  Another text: a variable of the store.  An array that broadcasts to the data.
@@ -85,9 +85,9 @@ def accumulate(
     refresh : bool
         Bring the existing accumulation up to date with the settings it has: by appending where that is enough.
     overwrite : bool
-        Replace an existing accumulation; give up an unfinished build.
+        Replace an existing accumulation; discard an unfinished build.
     resume : bool
-        Finish what a killed or failed build with the same options left.  Appending and refreshing do so by themselves.
+        Finish a killed or failed build with the same options.  Appending and refreshing do so by themselves.
     adopt : bool
         Build nothing: take the stored objects that are there now for those that were summed, if their contents are the
         same, as in a copy of a store.  Objects that are not the very files that were read are read once; where all are
@@ -110,14 +110,14 @@ def accumulate(
     Returns
     -------
     Report
-        What was written, array by array.
+        A description of what was written, array by array.
 
     Raises
     ------
     SourceError, FragmentReadError
         The store or one of its chunks cannot be read.
     UnsupportedError, SelectionError, LimitError, ConformError
-        What is asked for cannot be done: a dimension that the array does not have, a stride below 1, weights that do
+        The request cannot be fulfilled: a dimension that the array does not have, a stride below 1, weights that do
         not fit, a variable that holds no numbers.
     TargetExistsError
         There is an accumulation, or an unfinished build of one.
@@ -130,7 +130,7 @@ def accumulate(
 
     Notes
     -----
-    Seed: "Zarr-based Chunk-level Accumulation in Reduced Dimensions" 1.0 (ZEP 5).
+    Source: "Zarr-based Chunk-level Accumulation in Reduced Dimensions" 1.0 (ZEP 5).
 
     Examples
     --------

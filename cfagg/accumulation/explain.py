@@ -121,7 +121,7 @@ class Explanation:
         return sum(s.bytes for s in self.steps)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the same as JSON takes it."""
+        """Return the same as JSON types."""
         return {
             "variable": self.variable,
             "statistic": self.statistic,

@@ -99,7 +99,7 @@ class Report:
         return self.bytes / self.source_bytes if self.source_bytes else 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything as JSON keeps it."""
+        """Return everything as JSON types."""
         arrays = [{**a.__dict__, "shape": list(a.shape), "chunks": list(a.chunks)} for a in self.arrays]
         own = {"bytes": self.bytes, "stored": self.stored, "share": self.share}
         return {**self.__dict__, "arrays": arrays, "notes": list(self.notes), **own}

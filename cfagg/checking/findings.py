@@ -70,7 +70,7 @@ class NotApplicable(Exception):  # noqa: N818 - not an error: the rule says that
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One breach of one rule.
+    """One violation of a rule.
 
     Parameters
     ----------

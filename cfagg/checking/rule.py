@@ -40,7 +40,7 @@ Need = Literal["metadata", "data", "references"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule and what is known of it.
+    """A rule and its description.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Rule:
     link: str = ""
 
     def holds_in(self, version: Version) -> bool:
-        """Whether it is a rule of this version of CF."""
+        """Return whether the rule applies to this version of CF."""
         return (self.back_to or self.since) <= version and (self.until is None or version <= self.until)
 
 

@@ -119,8 +119,8 @@ def convert(
 ) -> Report:
     """Write an NCA aggregation, any netCDF file, or another Zarr store as a Zarr store with the same values.
 
-    The store is built beside the target and put in its place when it is complete, so that the target never is half
-    written.  Memory is bounded whatever the size.
+    The store is built beside the target and moved into place when it is complete, so the target is never half
+    written.  Memory is bounded, whatever the size.
 
     Parameters
     ----------
@@ -137,8 +137,8 @@ def convert(
         rectilinear grid (Zarr v3 only) where they differ in size.  A mapping gives lengths by dimension name, -1 for
         the whole dimension.
     packing : {"keep", "decode"}
-        ``"keep"`` writes packed integers as they are, also those of partitions that all are packed alike.  ``"decode"``
-        writes the floats they stand for.
+        ``"keep"`` writes packed integers as stored, including those of partitions that are all packed alike.
+        ``"decode"`` writes the floats that they represent.
     codec : {"zstd", "blosc", "gzip", "none"}
         Compression.
     level : int, optional
@@ -146,21 +146,21 @@ def convert(
     allow : sequence of path
         Directories outside that of `source` in which partitions may lie, or links of a Zarr store may lead to.
     missing : {"error", "fill"}
-        What to do about partitions whose file is not there.
+        What to do about partitions whose file is missing.
     on_loss : {"error", "drop"}
         What to do about an aggregation that cannot be read: raise, or leave it out and list it in the report's
         ``losses``.
     overwrite : bool
-        Replace an existing Zarr store, or give up an unfinished conversion.  The old store stays until the new one is
+        Replace an existing Zarr store, or discard an unfinished conversion.  The old store stays until the new one is
         complete.
     resume : bool
-        Finish what a killed or failed run with the same options left; start where there is nothing to finish.
+        Finish a killed or failed run with the same options; start from the beginning if there is none.
     verify : bool
         Read everything back with zarr-python and compare checksums before the store is put in place.
     workers : int, optional
         Threads; by default one per processor.
     memory : int or str
-        Bytes that values may take while they are converted, such as ``"512MiB"``.  The libraries come on top.
+        Memory for values while they are converted, such as ``"512MiB"``, in addition to that of the libraries.
     progress : callable, optional
         Called as ``progress(done, total)`` with bytes of values.
 
@@ -176,11 +176,11 @@ def convert(
     UnreadableAggregationError
         If an aggregation cannot be read, unless `on_loss` says to leave it out or `variables` chooses others.
     TargetExistsError, TargetError
-        If the target is in the way or cannot be written (disk full, read-only).
+        If the target exists or cannot be written (disk full, read-only).
     FragmentNotFoundError, FragmentReadError, FragmentMismatchError, ConformError
         If a partition is not what the aggregation says.
     UnsupportedError, LimitError, SelectionError
-        If what is asked for cannot be done.
+        If the request cannot be fulfilled.
 
     Examples
     --------

@@ -70,7 +70,7 @@ def check_store(
     Returns
     -------
     CheckReport
-        Every rule that is broken, with the first rows that break it.  What cannot be opened is a finding, too.
+        Every violated rule, with the first rows concerned.  Anything that cannot be opened is a finding, too.
 
     Raises
     ------

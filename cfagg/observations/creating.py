@@ -133,8 +133,8 @@ def create_observations(
 ) -> Report:
     """Build a store of observations from a recipe.
 
-    The store appears when it is whole.  Equal rows are stored once, all rows sorted; the store is the same, byte by
-    byte, however the dates are cut into parts and whoever reads them.
+    The store appears when it is complete.  Rows are sorted, and equal rows are stored once; the store is the same, byte
+    for byte, however the dates are divided into parts and whichever worker reads them.
 
     Parameters
     ----------

@@ -170,7 +170,7 @@ class Observations:
         return stored_tendencies(self, step)
 
     def metadata(self) -> dict[str, Any]:
-        """Return what a training must carry to inference: sources, recipe, versions, statistics and what was asked for.
+        """Return what inference must know about the training data: sources, recipe, versions, statistics, selections.
 
         The result consists of plain dictionaries, lists, text and numbers, as JSON has them.
         """
@@ -250,7 +250,7 @@ class Observations:
         return (self._one(which, columns) if isinstance(which, int) else self._several(which, columns))[1]
 
     def prefetch(self, *keys: Any) -> None:
-        """Begin to read samples in the background, so that ``ds[i]`` finds their rows in memory.
+        """Start reading samples in the background, so that ``ds[i]`` finds their rows in memory.
 
         Parameters
         ----------
@@ -283,7 +283,7 @@ class Observations:
         statistics: Any = None,
         sample: Literal["data", "deltatime"] | None = None,
     ) -> Observations:
-        """Return another dataset of the same store; this one stays as it is.
+        """Return another dataset of the same store; this one is unchanged.
 
         Parameters
         ----------

@@ -3,7 +3,7 @@
 Dates are rounded to the nearest second, halves to the even one, and split into days since 1970 and the second of the
 day.  Longitudes are wrapped into [0, 360) once more when they are float32: what is a hair below 0 is 360 then.
 
-Source: seed 004, "Data".
+Source: "Support irregular observations datasets", "Data".
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Finding:
 
     @property
     def severity(self) -> Literal["error", "warning"]:
-        """How grave it is."""
+        """How severe it is."""
         return CODES[self.code][0]
 
     def __str__(self) -> str:

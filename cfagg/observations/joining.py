@@ -127,7 +127,7 @@ class Joined:
         return {name: member.details(_of(self._positions[name], number)) for name, member in self.members.items()}
 
     def prefetch(self, *keys: Any) -> None:
-        """Begin to read samples in the background, so that ``joined[i]`` finds their rows in memory."""
+        """Start reading samples in the background, so that ``joined[i]`` finds their rows in memory."""
         for name, member in self.members.items():
             if isinstance(member, Observations):
                 member.prefetch(*(_of(self._positions[name], self._numbers(key)) for key in keys))

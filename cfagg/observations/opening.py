@@ -49,10 +49,10 @@ def open_observations(
     start, end : int, str, datetime.date, datetime.datetime or numpy.datetime64, optional
         First and last date: a year ``1979``, a month ``"1979-05"`` or ``197905``, a day ``"1979-05-31"`` or
         ``19790531``, or a full time ``"1979-05-31T06:00:00"``; in UTC where there is no time zone.  A year, month or
-        day as `end` is meant to its last second.  Left out, the date of the first or last observation.
+        day as `end` lasts to its last second.  Left out, the date of the first or last observation.
     window : str
-        What belongs to a sample, relative to its date: ``"(-3,+3]"``, ``"(-1d,0]"``, ``"[-PT90M,06:00)"``.  A round
-        bracket leaves its end out, a square one keeps it in; numbers are hours.
+        The time window of a sample, relative to its date: ``"(-3,+3]"``, ``"(-1d,0]"``, ``"[-PT90M,06:00)"``.  A round
+        bracket excludes its end, a square one includes it; numbers are hours.
     frequency : int, str, datetime.timedelta or numpy.timedelta64
         Step between samples: ``"6h"``, ``"1d"``, ``"30min"``, ``"PT6H"``; numbers are hours.
     select, drop : str, sequence of str or set of str, optional
@@ -78,9 +78,9 @@ def open_observations(
         Kind of index to look dates up in: ``"pages"``, ``"bisect"``, ``"btree"`` or one of an entry point
         ``cfagg.indexes``.  By default the fastest that the store has.
     options : mapping, optional
-        For URLs: ``headers`` and ``timeout``; for ``s3://`` also ``region``, ``endpoint``, ``access_key_id``,
-        ``secret_access_key`` and more (see `cfagg.observations.source.make_source`).  Nothing is taken from the
-        environment.
+        For URLs: ``headers``, ``timeout`` and ``deadline``; for ``s3://`` also ``region``, ``endpoint``,
+        ``access_key_id``, ``secret_access_key``, ``credentials`` and more (see
+        `cfagg.observations.source.make_source`).  The environment is only used with ``credentials="environment"``.
     allow : iterable of str
         Prefixes of URLs to which the server may redirect; none by default.
 

@@ -3,7 +3,7 @@
 A recipe's dates are ``start``, ``start + frequency`` and so on up to ``end``; each date stands for the observations
 from it up to the next date, that one not included.  A part is a run of such dates, again without its end.
 
-Source: seed 004, "Incremental/parallel build"; the recipes of anemoi-datasets.
+Source: "Support irregular observations datasets", "Incremental/parallel build"; the recipes of anemoi-datasets.
 """
 
 from __future__ import annotations

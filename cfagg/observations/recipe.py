@@ -12,7 +12,7 @@ A recipe is a YAML file or a mapping with the schema of the published software::
 The input is a source, a ``pipe`` (a source, then filters), a ``join`` (several inputs for the same dates) or a
 ``concat`` (inputs for ranges of dates); they may stand inside each other.
 
-Source: seed 004, "Building datasets"; the recipes of anemoi-datasets.
+Source: "Support irregular observations datasets", "Building datasets"; the recipes of anemoi-datasets.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Keys of the published recipes that say how that software works inside (its buffers, its naming of GRIB fields) are
 accepted and have no effect; keys that would change what is stored are honoured or refused.
 
-Source: the recipes of anemoi-datasets; seed 004, "Statistics".
+Source: the recipes of anemoi-datasets; "Support irregular observations datasets", "Statistics".
 """
 
 from __future__ import annotations

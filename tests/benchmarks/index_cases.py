@@ -52,7 +52,7 @@ print(json.dumps({"median": float(np.median(times)), "found": found}))
 
 
 def every_second(n: int, length: int = 1) -> Iterator[Entries]:
-    """An entry each second, all of the same length: the case of seed 004."""
+    """An entry each second, all of the same length, for a century."""
     for a in range(0, n, 2**16):
         number = np.arange(a, min(n, a + 2**16), dtype=np.int64)
         yield number, number * length, np.full(len(number), length)

@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.benchmarks.index_cases import CASES, Made
 from tests.benchmarks.table import Row, show
 
-#: Entries of seed 004: one hundred years of 365.25 days, each second.
+#: Entries of one hundred years of 365.25 days, each second.
 ENTRIES = 3_155_760_000
 
 #: Bars: milliseconds cold, microseconds warm, MB of memory and of disk.

@@ -22,7 +22,7 @@ class Filter(Protocol):
     the like), which stay as they are otherwise; ``check(period)`` returns messages on what does not fit the recipe's
     dates; ``short`` names the setting that a value alone stands for.
 
-    Source: seed 004, "Filters".
+    Source: "Support irregular observations datasets", "Filters".
 
     Examples
     --------

@@ -4,7 +4,7 @@ An index is a table of entries ``(epoch, start, length)``: all rows from `start`
 `epoch`, in seconds since 1970.  Epochs rise, and each entry starts where the one before it ends.  An interval of dates
 therefore is one range of rows.
 
-Source: seed 004, "Index".
+Source: "Support irregular observations datasets", "Index".
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Source(Protocol):
     survives a restart, and other processes of the build find it too); ``files()`` returns the paths that the source
     reads, for the record that a store keeps of where it comes from.
 
-    Source: seed 004, "Sources".
+    Source: "Support irregular observations datasets", "Sources".
 
     Examples
     --------

@@ -67,7 +67,7 @@ class ParquetSource(SpooledSource):
         return {**super().__getstate__(), "_files": None}
 
     def prepare(self, directory: Path) -> None:
-        """Look at the files; read them now if their rows are in no order of time.
+        """Look at the files; read them now if their rows are not ordered by time.
 
         Raises
         ------
