@@ -177,12 +177,14 @@ def _elements(text: str, i: int, batch: Batch, head: dict[str, Any], key: str) -
                 f"the key {shorten(error.args[0])} occurs twice in one JSON object (in {key}[{count + len(held)}])"
             ) from None
         held.append(value)
-        while len(held) >= BATCH:
-            batch(held[:BATCH], count, head)
+        whole = len(held) // BATCH * BATCH
+        for start in range(0, whole, BATCH):
+            batch(held[start : start + BATCH], count, head)
             count += BATCH
-            held = held[BATCH:]
             if count >= limits.MAX_PARTITIONS:
                 raise LimitError(f"more than {limits.MAX_PARTITIONS} elements in {key}")
+        if whole:
+            held = held[whole:]
         if (comma := _comma(text, i)) is not None:
             i = comma.end()
             continue
