@@ -88,7 +88,7 @@ def _series(folder: pathlib.Path, count: int, label: str, storage: dict[str, obj
             with netCDF4.Dataset(file) as f:
                 out[i] = f["tas"][0, 30, 40]
 
-    runs = 3
+    runs = 3 if count < 100 else 5
     mine, known, h5, nc = clock(ours, warm, through_h5py, through_netcdf4, runs=runs)
     if not np.array_equal(found[0], found[1]):
         raise AssertionError("the point series differs from h5py's")
@@ -128,8 +128,8 @@ def _whole(folder: pathlib.Path, small: bool) -> list[Row]:
                 os.pread(handle, 2**26, 0)
                 os.close(handle)
 
-        mine, nc, floor = clock(ours, loop, plain, runs=3)
-        mine_wall, nc_wall = clock(ours, loop, runs=3, cpu=False)
+        mine, nc, floor = clock(ours, loop, plain, runs=3 if small else 5)
+        mine_wall, nc_wall = clock(ours, loop, runs=3 if small else 5, cpu=False)
         job = f"whole array, {count} {label} files"
         table += [
             Row(job, mine, nc, "netCDF4 loop", nc / mine, 1.25),
