@@ -52,7 +52,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _decode = json.JSONDecoder(object_pairs_hook=_object).raw_decode
-#: Does not notice a key that stands twice.
+#: Does not notice a key that occurs twice.
 _decode_all = json.JSONDecoder().decode
 
 
@@ -200,7 +200,7 @@ def _elements(text: str, i: int, batch: Batch, head: dict[str, Any], key: str) -
 def _several(text: str, i: int, width: int) -> tuple[list[dict[str, Any]], int]:
     """Return objects decoded at once from about so many characters, and where the element after them begins.
 
-    There are none where that does not work, or where a key may stand twice: then they are looked at one by one.
+    There are none where that does not work, or where a key may occur twice: then they are looked at one by one.
     """
     end = i + width
     for _ in range(8):

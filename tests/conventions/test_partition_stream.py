@@ -70,11 +70,11 @@ def test_elements_are_decoded_together(monkeypatch):
     "twice", ['"data": {"a": 1, "b": 2, "a": 1}', '"data": 1, "data": 2', '"d": [{"e": 1, "e": 1}]']
 )
 @pytest.mark.parametrize("value", ["1", '":"', '"://"', '"http://h:80/"'])
-def test_a_key_that_stands_twice_is_found_among_many(twice, value):
+def test_a_key_that_occurs_twice_is_found_among_many(twice, value):
     records = [f'{{"index": {value}, "data": {{"b": {value}}}}}'] * 300
     for at in (0, 17, 150, 298, 299):
         text = ", ".join([*records[:at], f"{{{twice}}}", *records[at + 1 :]])
-        with pytest.raises(ConventionError, match=rf"stands twice in one JSON object \(in Partitions\[{at}\]\)"):
+        with pytest.raises(ConventionError, match=rf"occurs twice in one JSON object \(in Partitions\[{at}\]\)"):
             load(f'{{"Partitions": [{text}]}}')
 
 
