@@ -145,7 +145,7 @@ def test_a_reference_that_cannot_be_resolved_is_refused_by_name(home, monkeypatc
 
 
 def test_the_longest_reference_is_looked_at_and_a_longer_one_is_not(home):
-    with pytest.raises(AccessError, match="is no file name"):
+    with pytest.raises(AccessError, match="is not a file name"):
         resolve(home, "x" * 4097)
     assert resolve(home, "x" * 4096).endswith("xxx")
 

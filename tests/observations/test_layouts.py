@@ -64,7 +64,7 @@ def test_what_blosc_cannot_pack_is_refused():
     assert DataLayout.choose("zarr2", 10**9, 1, (2**31 - 17) // 4).chunk == (2**31 - 17) // 4
     with pytest.raises(LimitError, match="more than the 2,147,483,631 that Blosc packs"):
         DataLayout.choose("zarr2", 10**9, 1, (2**31 - 17) // 4 + 1)
-    with pytest.raises(ConventionError, match="no layout of a store; choose one of zarr2, cfagg"):
+    with pytest.raises(ConventionError, match="not a layout of a store; choose one of zarr2, cfagg"):
         DataLayout.choose("zarr", 1, 1)
     with pytest.raises(ConventionError, match="rows_per_chunk is 0"):
         DataLayout.choose("zarr2", 1, 1, 0)
