@@ -44,9 +44,16 @@ GROUPS: dict[str, Group] = {
         _in("cf", "apply dates datetimes missing packing roles unpackable valid values units calendars axes"),
         ["tests/cf"],
     ),
+    "links": Group(
+        _in("readers", "hdf5_links hdf5_memory hdf5_proof hdf5_file kinds pool hdf5_tree"),
+        [
+            f"tests/readers/test_{name}.py"
+            for name in ("hdf5_links", "hdf5_memory", "hdf5_proof", "kinds", "pool", "hdf5_tree")
+        ],
+    ),
     "readers": Group(
-        _in("readers", "filters hdf5_bytes hdf5_chunks hdf5_file hdf5_header hdf5_heap hdf5_links hdf5_memory")
-        + _in("readers", "hdf5_proof hdf5_tree kinds pool located find netcdf hdf5 classic contiguous"),
+        _in("readers", "filters hdf5_bytes hdf5_chunks hdf5_header hdf5_heap")
+        + _in("readers", "located find netcdf hdf5 classic contiguous"),
         ["tests/readers", "tests/storage", "tests/formats", "tests/test_reading.py"],
     ),
     "codecs": Group(_in("formats", "codecs"), ["tests/formats/test_codecs.py"]),

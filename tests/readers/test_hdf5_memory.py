@@ -38,6 +38,72 @@ def test_a_copy_under_another_name_has_the_same_header_but_its_own_name(tmp_path
     assert other.header.file == other.key.path == second
 
 
+def test_what_was_forgotten_is_parsed_anew(tmp_path):
+    path = _write(tmp_path / "a.nc", {})
+    one = _found(path)
+    assert _found(path).header.attributes is one.header.attributes
+    hdf5_memory.forget()
+    again = _found(path)
+    assert again.header.attributes is not one.header.attributes
+    assert _found(path).header.attributes is again.header.attributes
+
+
+class Counted:
+    """A file of some bytes, of which parsers take the first."""
+
+    def __init__(self, head, places=(slice(0, 1),)):
+        self.head, self.places, self.noting = head, places, False
+
+    def record(self):
+        self.noting = True
+
+    def recorded(self):
+        assert self.noting
+        self.noting = False
+        return self.places
+
+
+def test_a_few_answers_to_a_question_and_so_many_questions_are_remembered(monkeypatch):
+    hdf5_memory.forget()
+    monkeypatch.setattr(hdf5_memory, "_QUESTIONS", 3)
+    parsed = []
+
+    def ask(question, head, places=(slice(0, 1),)):
+        return hdf5_memory.remembered(question, Counted(head, places), lambda: (parsed.append(head), head)[1])
+
+    for head in (b"a", b"b", b"c", b"d", b"a", b"d"):
+        assert ask("q", head) == head
+    assert parsed == [b"a", b"b", b"c", b"d"]
+    assert ask("q", b"e") == b"e"
+    assert ask("q", b"b") == b"b"
+    # The oldest answer went, and then came back.
+    assert ask("q", b"a") == b"a"
+    assert parsed == [b"a", b"b", b"c", b"d", b"e", b"a"]
+    for question in "rst":
+        ask(question, b"x")
+    assert len(hdf5_memory._known) == 3
+    assert "q" not in hdf5_memory._known
+    hdf5_memory.forget()
+
+
+def test_every_byte_that_was_taken_has_to_be_the_same():
+    hdf5_memory.forget()
+    places = (slice(0, 2), slice(4, 6))
+    parsed = []
+    for head in (b"abcdef", b"abXXef", b"Xbcdef", b"abcdXf", b"abcdef"):
+        hdf5_memory.remembered("q", Counted(head, places), lambda head=head: parsed.append(head))
+    assert parsed == [b"abcdef", b"Xbcdef", b"abcdXf"]
+    hdf5_memory.forget()
+
+
+def test_what_depends_on_bytes_further_behind_is_not_remembered():
+    hdf5_memory.forget()
+    parsed = []
+    for _ in range(2):
+        hdf5_memory.remembered("q", Counted(b"abc", None), lambda: parsed.append(1))
+    assert parsed == [1, 1]
+
+
 @pytest.mark.parametrize("attributes", [{"units": "C"}, {"units": "mm"}, {"scale_factor": 2.0}, {"history": "other"}])
 def test_a_file_with_other_attributes_is_read_anew(tmp_path, attributes):
     _found(_write(tmp_path / "a.nc", {}))
