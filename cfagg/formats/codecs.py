@@ -300,7 +300,7 @@ def unshuffle(stored: Any, size: int, out: Bytes | None = None) -> Any:
     from numcodecs.shuffle import Shuffle
 
     raw = np.frombuffer(stored, np.uint8)
-    if size < 2 or raw.size < size:
+    if size < 2:
         return raw
     whole = raw.size // size * size
     plain = np.empty(raw.size, np.uint8) if out is None or out.size < raw.size else out[: raw.size]

@@ -45,7 +45,7 @@ def positions(
     try:
         prefix = os.pread(handle, 24, storage.tree)
         mark, count = struct.unpack_from("<6sH", prefix)
-        if mark != b"TREE\1\0" or not 0 < count <= _MOST:
+        if mark != b"TREE\1\0" or count > _MOST:
             return None
         data = os.pread(handle, count * entry.size, storage.tree + 24)
         rows = list(entry.iter_unpack(data))
@@ -54,7 +54,7 @@ def positions(
     starts = [row[2:-2] for row in rows]
     if len(rows) != count or any(a >= b for a, b in itertools.pairwise(starts)):
         return None
-    table = {start: row for start, row in zip(starts, rows, strict=True) if not row[-2]}
+    table = {row[2:-2]: row for row in rows if not row[-2]}
     found: list[tuple[int, int | None, int]] = []
     for index in indices:
         row = table.get(tuple(i * c for i, c in zip(index, storage.chunks, strict=True)))

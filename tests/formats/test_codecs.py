@@ -40,8 +40,8 @@ def frame(raw, *, size=None, single=False, dictionary=0, blocks=None):
     return head + (block(raw) if blocks is None else blocks)
 
 
-def skippable(length):
-    return b"\x5a\x2a\x4d\x18" + length.to_bytes(4, "little") + b"\xff" * length
+def skippable(length, mark=0x5A):
+    return bytes([mark]) + b"\x2a\x4d\x18" + length.to_bytes(4, "little") + b"\xff" * length
 
 
 def zstd(raw):
@@ -173,6 +173,9 @@ def test_sizes_of_all_widths_in_headers_of_zstd(size, single):
 
 
 def test_frames_of_zstd_may_be_skipped():
+    for mark in range(0x50, 0x60):
+        stored = skippable(3, mark) + frame(RAW) + skippable(5, mark)
+        assert told(codecs.unzstd, stored, 1024, 1024) == told(codecs.unzstd, stored, 0, 2000) == RAW
     for stored in (skippable(3) + zstd(RAW), zstd(RAW) + skippable(0), skippable(9) + frame(RAW) + skippable(2)):
         assert told(codecs.unzstd, stored, 1024, 1024) == RAW
     assert bytes(codecs.unzstd(skippable(4), 0, 10)) == b""
@@ -198,6 +201,17 @@ def test_frames_of_zstd_without_sizes_that_could_become_far_too_much_are_not_dec
     for length, said in ((67_786, "decodes to 67,786 bytes"), (67_787, "does not give the size")):
         with pytest.raises(DamagedError, match=said):
             codecs.unzstd(frame(b"", blocks=block(bytes(length), form=1)), 0, 1000)
+
+
+def test_a_packed_block_of_zstd_without_a_size_may_become_as_much_as_a_block_can():
+    packed = zstd(bytes(100_000))
+    kind = packed[4]
+    begin = 5 + (1 - (kind >> 5 & 1)) + (kind >> 5 & 1, 2, 4, 8)[kind >> 6]
+    stored = frame(b"", blocks=packed[begin:])
+    assert len(stored) < 100
+    assert told(codecs.unzstd, stored, 0, 100_000) == bytes(100_000)
+    with pytest.raises(DamagedError, match="does not give the size"):
+        codecs.unzstd(stored, 0, 1000)
 
 
 @pytest.mark.parametrize("dictionary", [1, 2, 3])
@@ -292,15 +306,17 @@ def test_lz4_without_room_for_a_stream_is_refused(length):
 
 @pytest.mark.parametrize("size", [2, 3, 4, 8])
 @pytest.mark.parametrize("rest", [0, 1])
-@pytest.mark.parametrize("out", [None, 1000, 1025])
+@pytest.mark.parametrize("out", [None, 1000, 1020, 1021, 1025])
 def test_sorted_bytes_come_back_and_what_fills_no_element_stays_at_the_end(size, rest, out):
     raw = np.frombuffer(RAW[: 1020 // size * size] + RAW[:rest], np.uint8)
     whole = raw.size - rest
     stored = b"".join(raw[:whole].reshape(-1, size)[:, k].tobytes() for k in range(size)) + raw[whole:].tobytes()
     for poison in POISONS:
         with poisoned(poison):
-            found = codecs.unshuffle(stored, size, None if out is None else np.empty(out, np.uint8))
+            memory = None if out is None else np.empty(out, np.uint8)
+            found = codecs.unshuffle(stored, size, memory)
         assert bytes(found) == raw.tobytes()
+        assert memory is None or np.shares_memory(found, memory) == (memory.size >= raw.size)
 
 
 @pytest.mark.parametrize("size", [0, 1, 9])
@@ -325,7 +341,8 @@ def test_fletcher32_is_checked_and_removed(raw):
     a, b, c, d = stored[-4:]
     assert bytes(codecs.strip_fletcher32(raw + bytes([b, a, d, c]))) == raw
     for other in ((a, b, c, d ^ 1), (a ^ 1, b, c, d), (b, a, d, c ^ 1), (b ^ 1, a, d, c)):
-        with pytest.raises(DamagedError, match="its checksum is"):
+        expected = int.from_bytes(other, "little")
+        with pytest.raises(DamagedError, match=f"its checksum is [0-9a-f]{{8}}, expected {expected:08x}"):
             codecs.strip_fletcher32(raw + bytes(other))
 
 

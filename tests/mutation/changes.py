@@ -95,12 +95,13 @@ _Change = tuple[ast.expr | ast.stmt, ast.AST | str, int, bool]
 def _changes(tree: ast.Module) -> Iterator[_Change]:
     """Give nodes, what each could be instead, the line of its statement, and whether it is in a function.
 
-    Types, decorators and the texts of messages stay as they are, and so does what only a type checker sees.
+    Types, decorators and the texts of messages stay as they are, and so does what only a type checker sees, and
+    ``strict=`` of `zip`, which says that two lengths are the same by construction.
     """
     waiting: list[tuple[ast.AST, int, bool]] = [(tree, 1, False)]
     while waiting:
         node, statement, inside = waiting.pop()
-        if isinstance(node, ast.JoinedStr):
+        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.keyword) and node.arg == "strict"):
             continue
         if isinstance(node, ast.stmt):
             statement = node.lineno

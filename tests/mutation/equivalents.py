@@ -5,16 +5,41 @@ Keyed by the module; then the line of the source, what is changed in it, and wha
 
 from __future__ import annotations
 
+_TOTAL = "the sizes of all frames are summed up then, with the same result"
+_HEAD = "if len(head) < 6 or not head.startswith(_ZSTD):"
+_SIZE = "if size is None or not fewest <= size <= most or not size or fewest < most:"
+
 EQUIVALENTS: dict[str, dict[tuple[str, str, str], str]] = {
     "cfagg/formats/codecs.py": {
         ("part = stream.decompress(rest, most - total + 1)", "1", "2"): "a bound of memory, one byte larger",
         ("part = stream.decompress(rest, most - total + 1)", "most - total", "most + total"): "a bound of memory",
         ("return most + most // 8 + 65536", "65536", "65537"): "a bound, one byte larger",
+        ("return 2 * most + 2**20", "20", "21"): "a bound",
+        (_HEAD, "len(head) < 6", "len(head) <= 6"): "no frame has less than nine bytes",
+        (_HEAD, "6", "7"): "no frame has less than nine bytes",
+        ("head = bytes(memoryview(stored)[:18])", "18", "19"): "no header has more than 18 bytes",
+        ("return 0", "0", "1"): "what is skipped is not counted by the size that is said of it",
+        (_SIZE, "fewest <= size <= most", "fewest < size <= most"): _TOTAL,
+        (_SIZE, "fewest <= size <= most", "fewest <= size < most"): _TOTAL,
+        (_SIZE, "fewest < most", "fewest <= most"): _TOTAL,
+        ("if size is None and 0 < fewest == most:", "0", "1"): "one byte is decoded either way",
+        ("if at + 3 > len(view):", "at + 3", "at - 3"): "behind the end there are only zeros, so that it is seen later",
+    },
+    "cfagg/readers/hdf5_tree.py": {
+        ("prefix = os.pread(handle, 24, storage.tree)", "24", "25"): "only what is unpacked of it counts",
+    },
+    "cfagg/readers/hdf5_file.py": {
+        ("first = first or error", "first or error", "error"): "all attempts fail alike on what is damaged",
+    },
+    "cfagg/readers/hdf5_links.py": {
+        ("MOST, DEEPEST = 1 << 20, 128", "20", "21"): "a bound",
+    },
+    "cfagg/readers/hdf5_proof.py": {
         (
-            "if len(head) < 6 or not head.startswith(_ZSTD):",
-            "len(head) < 6",
-            "len(head) <= 6",
-        ): "no frame has less than nine bytes",
+            'return os.pread(self._fd, stop - start, start + self._begin) if stop > start else b""',
+            "stop > start",
+            "stop >= start",
+        ): "of no bytes none are read",
     },
 }
 

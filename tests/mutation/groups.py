@@ -48,7 +48,7 @@ GROUPS: dict[str, Group] = {
         _in("readers", "hdf5_links hdf5_memory hdf5_proof hdf5_file kinds pool hdf5_tree"),
         [
             f"tests/readers/test_{name}.py"
-            for name in ("hdf5_links", "hdf5_memory", "hdf5_proof", "kinds", "pool", "hdf5_tree")
+            for name in ("hdf5_file", "hdf5_links", "hdf5_memory", "hdf5_proof", "kinds", "pool", "hdf5_tree")
         ],
     ),
     "readers": Group(

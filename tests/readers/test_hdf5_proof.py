@@ -8,7 +8,7 @@ import pytest
 from h5py import h5t
 
 from cfagg.readers import hdf5_proof
-from cfagg.readers.hdf5_proof import UnsoundError, _Bytes, prove
+from cfagg.readers.hdf5_proof import UnsoundError, _Bytes, prove, prove_file
 from cfagg.storage.files import open_regular
 
 
@@ -118,3 +118,26 @@ def test_the_bytes_of_a_file_begin_behind_its_user_block(tmp_path):
         assert found[13:99] == bytes((18, 19))
         assert found[15:16] == found[9:9] == found[9:2] == b""
         assert len(_Bytes(handle.fd, 20, 21)) == 0
+
+
+def test_a_file_whose_structures_contradict_each_other_is_refused_each_time(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file.create_dataset("fixed", data=np.zeros((4, 2)), chunks=(1, 2))
+    raw = path.read_bytes()
+    path.write_bytes(raw.replace(b"FAHD", b"ABCD"))
+    with open_regular(str(path)) as handle, h5py.File(path, "r") as file:
+        for _ in range(2):
+            with pytest.raises(UnsoundError, match="contradict each other"):
+                prove_file(handle, file.id)
+
+
+def test_a_file_that_is_sound_is_looked_at_once(tmp_path, monkeypatch):
+    path = written(tmp_path / "a.h5", INT)
+    looked = []
+    check = hdf5_proof.Sound.check
+    monkeypatch.setattr(hdf5_proof.Sound, "check", lambda self: (looked.append(1), check(self))[1])
+    with open_regular(str(path)) as handle, h5py.File(path, "r") as file:
+        for _ in range(3):
+            prove_file(handle, file.id)
+    assert looked == [1]

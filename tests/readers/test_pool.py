@@ -9,6 +9,7 @@ import pytest
 
 from cfagg.readers import pool as pools
 from cfagg.readers.pool import Pool
+from cfagg.storage import counters
 from cfagg.storage.files import open_regular
 
 
@@ -46,7 +47,9 @@ def files(tmp_path):
 
 def test_a_file_is_opened_once_and_the_least_recently_used_is_closed_first(pool, library, files):
     pool.limit = 2
+    before = counters.snapshot()
     assert pool.get(files[0]) is pool.get(files[0])
+    assert (counters.snapshot() - before).files == 1
     pool.get(files[1])
     pool.get(files[0])
     pool.get(files[2])
@@ -85,6 +88,13 @@ def test_under_pressure_half_are_kept_from_now_on_but_never_the_last(pool, libra
     assert (library.closed, pool.limit) == (["0", "1", "2", "3"], 1)
     assert not pools._relieve()
     assert pool.has(files[4])
+
+
+def test_pressure_leaves_the_limit_of_who_holds_one_file_alone(pool, files):
+    limit = pool.limit
+    pool.get(files[0])
+    assert not pools._relieve()
+    assert pool.limit == limit
 
 
 def test_of_a_file_that_was_replaced_the_old_one_is_closed(pool, library, files, tmp_path):
@@ -194,6 +204,9 @@ def test_an_error_without_a_number_is_that_of_too_many_files_where_no_more_can_b
 
     monkeypatch.setattr(os, "dup", dup)
     assert pools._is_exhausted(RuntimeError(), files[0])
+    left.extend(range(3))
+    assert not pools._is_exhausted(RuntimeError(), files[0])
+    assert left == []
     assert set(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 
 
