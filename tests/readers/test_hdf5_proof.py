@@ -76,7 +76,7 @@ def proven(path):
 @pytest.mark.parametrize("name", [n for n in VARYING_TYPES if n.startswith(("array", "compound", "sequence of"))])
 def test_an_attribute_that_cannot_be_proven_is_refused_where_it_varies(tmp_path, name, userblock):
     path = written(tmp_path / "a.h5", VARYING_TYPES[name], userblock)
-    with pytest.raises(UnsoundError, match="attribute 'doubtful' has values that do not stand where the file says"):
+    with pytest.raises(UnsoundError, match="attribute 'doubtful' has values that are not where the file says"):
         proven(path)
 
 
