@@ -45,6 +45,8 @@ _ZSTD_BLOCK = 1 << 17
 _ZSTD, _SKIPPABLE = b"\x28\xb5\x2f\xfd", b"\x2a\x4d\x18"
 #: Memory that unpacking LZMA may take beside its result; the highest level of xz takes 65 MiB.
 _LZMA_MEMORY = 1 << 27
+#: What is said where a library cannot decode something, whatever it calls the reason.
+_DAMAGED = "its compressed stream is damaged"
 
 
 class DamagedError(ValueError):
@@ -124,7 +126,7 @@ def inflate(stored: Any, fewest: int, most: int, out: Bytes | None = None, *, me
             if not members:
                 break
     except fastzlib.ERRORS as error:
-        raise DamagedError(str(error)) from error
+        raise DamagedError(_DAMAGED) from error
     return _placed(parts, total, fewest, most, out)
 
 
@@ -168,7 +170,7 @@ def _streams(
             parts.append(part)
             rest = stream.unused_data
     except errors as error:
-        raise error if isinstance(error, DamagedError) else DamagedError(str(error)) from error
+        raise error if isinstance(error, DamagedError) else DamagedError(_DAMAGED) from error
     return _placed(parts, total, fewest, most, out)
 
 
@@ -284,7 +286,7 @@ def _into(decompress: Callable[..., Any], stored: Any, size: int, fewest: int, m
         try:
             decompress(stored, made)
         except (RuntimeError, ValueError) as error:
-            raise DamagedError(str(error)) from error
+            raise DamagedError(_DAMAGED) from error
     return made
 
 
@@ -292,7 +294,7 @@ def _run(decompress: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return decompress(*arguments)
     except (RuntimeError, ValueError) as error:
-        raise DamagedError(str(error)) from error
+        raise DamagedError(_DAMAGED) from error
 
 
 def unshuffle(stored: Any, size: int, out: Bytes | None = None) -> Any:

@@ -238,7 +238,8 @@ class _Place:
         self.offset, self.size, self.there = 0, 0, False
         self._file = -1
         try:
-            opened = open_file(array.store, self._path, array.allow, _CONTEXT)
+            opens = array.opens
+            opened = open_file(array.store, self._path, array.allow, _CONTEXT) if opens is None else opens(self._path)
         except FragmentReadError as error:
             raise FragmentReadError(f"{array.store}: array {array.path!r}, chunk {_shown(index)}: {error}") from error
         if opened is None:

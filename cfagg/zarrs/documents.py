@@ -115,10 +115,26 @@ def parse(text: bytes, path: str) -> dict[str, Any]:
     except RecursionError as error:
         raise LimitError(f"{path} is nested too deeply") from error
     except ValueError as error:
-        raise SourceError(f"{path} is not JSON: {str(error)[:200]}; write it again") from error
+        raise SourceError(f"{path} is not JSON: {place_of(error)}; write it again") from error
     if not isinstance(found, dict):
         raise SourceError(f"{path} holds a JSON {type(found).__name__}, expected an object; write it again")
     return found
+
+
+def place_of(error: ValueError) -> str:
+    """Return where a text is no JSON.
+
+    >>> try:
+    ...     json.loads('{"a": }')
+    ... except ValueError as error:
+    ...     place_of(error)
+    'line 1 makes no sense from column 7 on'
+    """
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {error.lineno} makes no sense from column {error.colno:,} on"
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start:,} is not UTF-8"
+    return "a number has too many digits"
 
 
 def read_group(store: str, path: str, zarr_format: int, allow: Sequence[str] = ()) -> Document | None:

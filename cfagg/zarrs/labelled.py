@@ -22,7 +22,8 @@ from cfagg.errors import CfaggError, LimitError, SourceError
 from cfagg.storage.tree import listed
 from cfagg.zarrs.documents import node_folder, read_document
 from cfagg.zarrs.metadata import open_array
-from cfagg.zarrs.plain import CheckedStore, CheckedZip, PlainStore, plain_array
+from cfagg.zarrs.plain import CheckedStore, PlainStore, plain_array
+from cfagg.zarrs.zipped import CheckedZip, zipped_array
 
 __all__ = ["ZarrEntrypoint"]
 
@@ -40,9 +41,13 @@ class _Store(ZarrStore):
             variable.attrs = real_packing(variable.attrs, variable.dtype)
         wrapper: Any = getattr(variable._data, "array", None)
         store = self.zarr_group.store
-        if type(wrapper) is ZarrArrayWrapper and isinstance(store, CheckedStore):
+        if type(wrapper) is ZarrArrayWrapper:
             array: Any = wrapper._array
-            wrapper._array = plain_array(store.path, array.path, array.metadata.zarr_format, store.allow)
+            if isinstance(store, CheckedStore):
+                wrapper._array = plain_array(store.path, array.path, array.metadata.zarr_format, store.allow)
+            elif isinstance(store, CheckedZip):
+                plain = zipped_array(store, array.path, array.metadata.zarr_format)
+                wrapper._array = array if plain is None else plain
         return variable
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -20,11 +20,15 @@ from cfagg.errors import ConventionError, Problem, SourceError, UnsupportedError
 from cfagg.model import Grid, Regular
 from cfagg.storage.tree import prefixes
 from cfagg.zarrs.codecs import Decoder, decoder
-from cfagg.zarrs.documents import node_folder, read_document, read_text, store_path
+from cfagg.zarrs.documents import node_folder, parse, read_document, read_text, store_path
 from cfagg.zarrs.fields import data_type, dim_names, fill_number, grid_v2, grid_v3, key_form
 from cfagg.zarrs.shards import Shards, find_shards
 
-__all__ = ["ZarrArray", "current_signature", "open_array"]
+__all__ = ["Opens", "ZarrArray", "array_of", "current_signature", "open_array"]
+
+
+#: Opens what is stored at a path, which the caller closes.
+Opens = Callable[[str], tuple[int, os.stat_result] | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +65,8 @@ class ZarrArray:
         How keys of stored objects are made.
     allow : tuple of str
         Where links in the store may lead.
+    opens : callable, optional
+        Opens a stored object by its path, for stores that are not directories; returns `None` where it is not there.
     """
 
     store: str
@@ -79,6 +85,7 @@ class ZarrArray:
     prefix: str = field(repr=False)
     separator: str = field(repr=False)
     allow: tuple[str, ...] = field(default=(), repr=False, kw_only=True)
+    opens: Opens | None = field(default=None, repr=False, kw_only=True)
 
     def key(self, index: Sequence[int]) -> str:
         """Return the key of a stored object, below the array's folder.
@@ -207,6 +214,39 @@ def open_array(
     signature = _signature(found.text, b"" if more is None else more.text)
     opened = _open_v2(root, path, where, found.content, {} if more is None else more.content, signature, any_type)
     return replace(opened, allow=places) if places else opened
+
+
+def array_of(store: str, path: str, read: Callable[[str], bytes | None], opens: Opens) -> ZarrArray:
+    """Return what an array of a store is that is not a directory.
+
+    Parameters
+    ----------
+    store : str
+        What messages call the store.
+    path : str
+        Path of the array within it.
+    read : callable
+        Returns the bytes under a key, `None` where there are none.
+    opens : callable
+        Opens a stored object by its path: `store`, a slash and the key.
+
+    Raises
+    ------
+    SourceError, ConventionError, UnsupportedError
+        As `open_array`.
+    """
+    node_folder(store, path)
+    where, path = f"{store}: array {path!r}", path.strip("/")
+    prefix = f"{path}/" if path else ""
+    text = read(f"{prefix}zarr.json")
+    if text is not None:
+        found = _open_v3(store, path, where, parse(text, f"{where}, zarr.json"), _signature(text), False)
+        return replace(found, opens=opens)
+    text, more = read(f"{prefix}.zarray"), read(f"{prefix}.zattrs") or b"{}"
+    if text is None:
+        raise SourceError(f"{store} has no Zarr array {path!r}; name an array of the store")
+    document, attributes = parse(text, f"{where}, .zarray"), parse(more, f"{where}, .zattrs")
+    return replace(_open_v2(store, path, where, document, attributes, _signature(text, more), False), opens=opens)
 
 
 def current_signature(array: ZarrArray) -> str | None:

@@ -20,7 +20,7 @@ from typing import Any
 import zarr
 from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
-from zarr.storage import LocalStore, ZipStore
+from zarr.storage import LocalStore
 
 from cfagg.conventions import limits
 from cfagg.errors import (
@@ -39,9 +39,10 @@ from cfagg.zarrs.chunks import stored_chunk
 from cfagg.zarrs.documents import MAX_DOCUMENT, parse
 from cfagg.zarrs.metadata import ZarrArray, open_array
 
-__all__ = ["CheckedStore", "CheckedZip", "PlainStore", "plain_array", "refuse_code"]
+__all__ = ["METADATA", "CheckedStore", "PlainStore", "cut", "described", "plain_array", "refuse_code"]
 
-_METADATA = (".zarray", ".zgroup", ".zattrs", ".zmetadata", "zarr.json")
+#: Names of documents.
+METADATA = (".zarray", ".zgroup", ".zattrs", ".zmetadata", "zarr.json")
 
 _NAMES = ("dimension_names", "_ARRAY_DIMENSIONS")
 
@@ -104,7 +105,7 @@ class CheckedStore(LocalStore):
         """Return the bytes under a key, or a part of them, `None` where there are none."""
         path = f"{self.path}/{key}"
         name = key.rpartition("/")[2]
-        if name not in _METADATA:
+        if name not in METADATA:
             return _range(self.path, path, byte_range, self.allow)
         found = read_file(self.path, path, MAX_DOCUMENT, self.allow, _CONTEXT)
         if found is None:
@@ -114,7 +115,7 @@ class CheckedStore(LocalStore):
             raise LimitError(f"{path} has more than {MAX_DOCUMENT:,} bytes of metadata")
         if name != ".zattrs":
             refuse_code(parse(data, path), path)
-        return _cut(_ORDERED.sub(_PLAIN, data) if name == ".zarray" else data, byte_range)
+        return cut(_ORDERED.sub(_PLAIN, data) if name == ".zarray" else data, byte_range)
 
     def get_sync(
         self, key: str, *, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
@@ -171,32 +172,13 @@ class PlainStore(CheckedStore):
         if name in (".zarray", "zarr.json"):
             array = self.array(home)
             if array is not None and name == (".zarray" if array.zarr_format == 2 else "zarr.json"):
-                return _cut(json.dumps(_described(array)).encode(), byte_range)
-        elif name not in _METADATA and self._arrays.get(home) is not None:
+                return cut(described(array), byte_range)
+        elif name not in METADATA and self._arrays.get(home) is not None:
             array = self._arrays[home]
             assert array is not None  # noqa: S101  (just seen)
             chunk = stored_chunk(array, [int(n) for n in name.split(".")] if array.ndim else ())
-            return None if chunk is None else _cut(memoryview(chunk), byte_range)
+            return None if chunk is None else cut(memoryview(chunk), byte_range)
         return super().part(key, byte_range)
-
-
-class CheckedZip(ZipStore):
-    """A Zip file that holds a store, whose metadata may not name a codec that runs code."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path, mode="r")
-
-    def __dask_tokenize__(self) -> tuple[str, float]:
-        return str(self.path), os.stat(str(self.path)).st_mtime  # noqa: PTH116
-
-    async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
-        """Return the value of a key or a part of it."""
-        name = key.rpartition("/")[2]
-        if name in _METADATA and name != ".zattrs":
-            whole = await super().get(key, prototype)
-            if whole is not None:
-                refuse_code(parse(whole.to_bytes(), f"{self.path}/{key}"), f"{self.path}/{key}")
-        return await super().get(key, prototype, byte_range)
 
 
 def plain_array(store: str, path: str, zarr_format: int | None, allow: Iterable[str | os.PathLike[str]] = ()) -> Any:
@@ -224,18 +206,19 @@ def plain_array(store: str, path: str, zarr_format: int | None, allow: Iterable[
         raise SourceError(f"{where} has metadata that violate the Zarr specification; write it again") from error
 
 
-def _described(array: ZarrArray) -> dict[str, Any]:
+def described(array: ZarrArray) -> bytes:
     """Return the metadata of an array as if its chunks were stored as they are, under keys with dots."""
     document = dict(array.document)
     if array.zarr_format == 2:
-        return {**document, "compressor": None, "filters": None, "order": "C", "dimension_separator": "."}
+        plain = {"compressor": None, "filters": None, "order": "C", "dimension_separator": "."}
+        return json.dumps({**document, **plain}).encode()
     assert array.decoder is not None  # noqa: S101  (others are not described)
     big = array.decoder.swap == (sys.byteorder == "little")
     document["codecs"] = [{"name": "bytes", "configuration": {"endian": "big" if big else "little"}}]
     document["chunk_key_encoding"] = {"name": "v2", "configuration": {"separator": "."}}
     if array.shards is not None:
         document["chunk_grid"] = {"name": "regular", "configuration": {"chunk_shape": list(array.shards.inner)}}
-    return document
+    return json.dumps(document).encode()
 
 
 def _range(root: str, path: str, part: ByteRequest | None, allow: tuple[str, ...]) -> bytes | None:
@@ -258,7 +241,8 @@ def _range(root: str, path: str, part: ByteRequest | None, allow: tuple[str, ...
         close_read(fd)
 
 
-def _cut(data: Any, part: ByteRequest | None) -> Any:
+def cut(data: Any, part: ByteRequest | None) -> Any:
+    """Return what zarr-python asked for of some bytes."""
     if part is None:
         return data
     start, stop = _ends(len(data), part)

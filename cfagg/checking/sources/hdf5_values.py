@@ -5,13 +5,15 @@ The gate admits each dataset before it is read: what takes its values from other
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import AccessError, FragmentReadError
+from cfagg.errors import AccessError, FragmentReadError, LimitError
+from cfagg.formats.codecs import check_chunk
 from cfagg.readers.hdf5_file import ERRORS
 from cfagg.readers.hdf5_links import LeavesError, outside, reach
 from cfagg.readers.locks import LIBRARY
@@ -48,7 +50,7 @@ class Values:
                 # Opened for each read: what stays open would keep the file open.
                 dataset, leads = self._found()
                 return _read(admit(self.handle, self.path.decode("utf-8", "replace"), leads), dataset, slices)
-            except AccessError:
+            except (AccessError, LimitError):
                 raise
             except ERRORS as error:
                 raise FragmentReadError(
@@ -84,6 +86,11 @@ def _read(checked: Checked, dataset: Any, slices: tuple[slice, ...]) -> npt.NDAr
         return np.empty(counts, object if native.kind in "OV" else native)
     if dataset.get_space().get_simple_extent_type() == h5.h5s.NULL:
         return np.full(counts, _fill(h5, dataset, native), native)
+    plist = dataset.get_create_plist()
+    if plist.get_layout() == h5.h5d.CHUNKED:
+        # The library takes memory for a whole chunk, whatever is read of it.
+        size = dataset.get_type().get_size()
+        check_chunk(math.prod(plist.get_chunk()) * size, f"a chunk of {checked.dataset!r} in {checked.handle.key.path}")
     # A netCDF dimension that may grow can be longer than the dataset: what is behind its end was never written.
     stored = tuple(len(range(*s.indices(n))) for s, n in zip(slices, shape, strict=True))
     block = np.empty(stored, native)

@@ -33,7 +33,9 @@ def document(raw: bytes, where: str) -> dict[str, Any]:
     except RecursionError as error:
         raise LimitError(f"{where} is nested too deeply") from error
     except ValueError as error:
-        raise SourceError(f"{where} is not JSON: {str(error)[:200]}; write it again") from error
+        from cfagg.zarrs.documents import place_of
+
+        raise SourceError(f"{where} is not JSON: {place_of(error)}; write it again") from error
     if not isinstance(found, dict):
         raise SourceError(f"{where} holds a JSON {type(found).__name__}, expected an object; write it again")
     return found

@@ -12,7 +12,7 @@ import struct
 
 from cfagg.formats.hdf5.lookup3 import damaged
 from cfagg.formats.hdf5.objects import ATTRIBUTES, LAYOUT, SPACE, Object, Objects
-from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, OverlapError, Slices, Space, UnusualError
+from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, OverlapError, Slices, Space, UnusualError, records
 from cfagg.formats.hdf5.types import shape_of
 
 __all__ = ["Sound"]
@@ -22,7 +22,10 @@ _ERRORS = (UnusualError, OverlapError, struct.error, ValueError, LookupError, Ov
 
 #: The class of layouts in chunks, and of their indexes, by number, the first bytes and the bytes of settings.
 _CHUNKED = 2
-_INDEXES = {3: (b"FAHD\0", 1), 4: (b"EAHD\0", 5), 5: (b"BTHD\0", 6)}
+_TREE = b"BTHD\0"
+_INDEXES = {3: (b"FAHD\0", 1), 4: (b"EAHD\0", 5), 5: (_TREE, 6)}
+#: Where in them the place of their first block stands.
+_BLOCKS = {b"FAHD\0": 16, b"EAHD\0": 60}
 
 #: Classes of types.
 _COMPOUND, _REFERENCE, _SEQUENCE, _ARRAY = 6, 7, 9, 10
@@ -105,8 +108,20 @@ class Sound:
         sizes = [data[first + step * i : first + step * (i + 1)] for i in range(rank)]
         if not rank or not all(map(any, sizes)) or (space is not None and len(shape_of(space)[0]) + 1 != rank):
             raise BrokenError
-        if at != UNDEFINED and self._space.take(at, len(mark)) != mark:
+        if at == UNDEFINED:
+            return
+        if self._space.take(at, len(mark)) != mark:
             raise BrokenError
+        if mark == _TREE:
+            kind, size = struct.unpack_from("<B4xH", self._space.take(at, 38), 5)
+            if kind not in (10, 11):
+                raise BrokenError
+            for _ in records(self._space, at, kind, size):
+                pass
+        elif version > 3:
+            (block,) = struct.unpack_from("<Q", self._space.take(at, _BLOCKS[mark] + 8), _BLOCKS[mark])
+            if block != UNDEFINED and self._space.take(block, 4) not in (b"FADB", b"EAIB"):
+                raise BrokenError
 
     def _stored(self, found: Object) -> list[bytes]:
         """Return the attributes of an object."""

@@ -327,10 +327,12 @@ def records(space: Space, at: int, kind: int, size: int) -> Iterator[bytes]:
     UnusualError
         If the tree is another, or damaged.
     """
-    mark, version, found, node, each, depth, _, _, root, count, total = struct.unpack_from(
+    mark, version, found, node, each, depth, split, merge, root, count, total = struct.unpack_from(
         "<4sBBIHHBBQHQ", space.structure(at, 38)
     )
     if mark != b"BTHD" or found != kind or each != size or total * size > space.size:
+        raise BrokenError
+    if not (0 < split <= 100 and 0 < merge <= 100):
         raise BrokenError
     if version or depth > 16:
         raise UnusualError

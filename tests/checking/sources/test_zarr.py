@@ -260,3 +260,43 @@ def test_what_the_netcdf_library_writes_is_what_it_was_given(tmp_path: Path, mod
         if mode == "nczarr":  # without its notes types are not known
             assert (found["height"].text("units"), found["height"].text("note")) == ("1", "[1, 2]")
             assert found["height"].attributes["n"].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b'{"a": }', "line 1 makes no sense from column 7 on"),
+        (b'{\n"a": "b', "line 2 makes no sense from column 6 on"),
+        (b'{"a": "\xff"}', "byte 7 is not UTF-8"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "a number has too many digits"),
+    ],
+)
+def test_what_is_no_json_is_said_in_our_words(tmp_path: Path, text: bytes, said: str) -> None:
+    (tmp_path / "zarr.json").write_bytes(text)
+    with pytest.raises(SourceError) as caught:
+        open_dataset(tmp_path)
+    assert str(caught.value) == f"{tmp_path}/zarr.json is not JSON: {said}; write it again"
+
+
+@pytest.mark.parametrize(
+    "codec", ["zstd-checksum", "gzip", "blosc-lz4", "blosc-zstd", "numcodecs.lzma", "shuffle+numcodecs.lz4"]
+)
+def test_a_damaged_chunk_is_said_in_our_words(tmp_path: Path, codec: str) -> None:
+    from tests.zarrs.stores import V3, create
+
+    array = create(tmp_path, "a", (100,), (100,), dtype="i4", zarr_format=3, compressors=V3[codec])
+    array[:] = np.arange(100)
+    chunk = tmp_path / "a" / "c" / "0"
+    raw = chunk.read_bytes()
+    seen = set()
+    for at in range(0, len(raw), max(len(raw) // 20, 1)):
+        chunk.write_bytes(raw[:at] + bytes([raw[at] ^ 0x55]) + raw[at + 1 :])
+        with open_dataset(tmp_path) as dataset:
+            try:
+                dataset.variables[0].values()
+            except FragmentReadError as error:
+                seen.add(str(error).partition("is damaged: ")[2])
+    assert seen
+    ours = ("its compressed stream", "it is not compressed with", "it decodes to", "it has ", "its ", "it does not")
+    assert {s for s in seen if not s.startswith(ours)} == set()
+    assert not any("rror" in s for s in seen)
