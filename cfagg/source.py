@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.errors import CfaggError, ConventionError, Problem, SourceError, UnreadableAggregationError
+from cfagg.errors import AccessError, CfaggError, ConventionError, Problem, SourceError, UnreadableAggregationError
 from cfagg.model import Aggregation
 
 if TYPE_CHECKING:
@@ -271,8 +271,22 @@ def source_of(handle: Handle, name: str) -> Source:
     """Read the metadata of an open file; `name` is what it is called."""
     from cfagg.readers.netcdf import opened_handle
 
-    with opened_handle(handle) as dataset:
-        return Source(name, str(dataset.data_model), _group(dataset, name, {}, {}))
+    try:
+        with opened_handle(handle) as dataset:
+            return Source(name, str(dataset.data_model), _group(dataset, name, {}, {}))
+    except AccessError:
+        from cfagg.linked_source import linked_group
+
+        found = linked_group(handle)
+        if found is None:
+            raise
+    described: Any = found  # as a dataset of netCDF4-python
+    source = Source(name, "NETCDF4", _group(described, name, {}, {}))
+    for path, why in found.links.items():
+        where, _, last = path.rpartition("/")
+        message = f"{name}: variable {path.lstrip('/')!r} cannot be read: {why}"
+        source.group(where).unreadable[last] = _unreadable(where or "/", last, message)
+    return source
 
 
 def _group(
