@@ -135,8 +135,6 @@ class Access:
         AccessError
             If the file lies elsewhere; the message names the ``allow=`` that admits it.
         """
-        if real == self._real_parent:
-            return
         if not any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in self._roots):
             raise AccessError(
                 f"{self.parent} refers to {reference!r}, which is {real} and lies outside the aggregation file's "

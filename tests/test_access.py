@@ -68,6 +68,11 @@ def test_a_single_file_may_be_allowed(home):
 
 def test_one_prefix_may_be_given_without_a_list(home):
     assert resolve(home, "../secret.nc", str(home.parent)) == str(home.parent / "secret.nc")
+    for one in (str, pathlib.Path):
+        assert resolve(home, "../secret.nc", one(home.parent / "secret.nc")) == str(home.parent / "secret.nc")
+        # Not each of its letters, the first of which would allow everything.
+        with pytest.raises(AccessError):
+            resolve(home, "../homely/a.nc", one(home.parent / "secret.nc"))
 
 
 def test_a_symbolic_link_out_of_the_directory_is_refused(home):

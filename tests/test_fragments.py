@@ -110,7 +110,9 @@ def test_aggregations_of_aggregations_end_at_a_depth(tmp_path):
     nca_files.fragment(tmp_path / "12.nca", "tas", values(3), ["t"])
     with pytest.raises(LimitError, match=str(fragments.MAX_NESTING)):
         whole(open_reader(tmp_path / "0.nca"))
-    assert whole(open_reader(tmp_path / "8.nca")).tolist() == [0, 1, 2]
+    assert whole(open_reader(tmp_path / "4.nca")).tolist() == [0, 1, 2]
+    with pytest.raises(LimitError, match=str(fragments.MAX_NESTING)):
+        whole(open_reader(tmp_path / "3.nca"))
 
 
 @pytest.mark.parametrize("name", ["PP", "UM", "GRIB"])
@@ -348,3 +350,13 @@ def test_a_packing_of_pp_is_refused_by_name(tmp_path):
     packed = dataclasses.replace(found, partitions=dataclasses.replace(found.partitions, layouts=tuple(layouts)))
     with pytest.raises(UnsupportedError, match=r"partition \(0,\): the PP packing 1 of 'a\.nc'"):
         whole(Reader(packed, Access(path), group=group.path))
+
+
+def test_a_sub_array_is_opened_by_its_number_or_by_a_path_that_is_known_already(tmp_path):
+    for k, name in enumerate(("a.nc", "b.nc")):
+        nca_files.fragment(tmp_path / name, "tas", values(3) + k, ["t"])
+    path = refer(tmp_path, {"file": "a.nc", "ncvar": "tas"})
+    group, found = open_source(path).find("tas")
+    opened = fragments.Fragments(found, Access(path), group.path)
+    assert opened.open(0).read([slice(0, 3, 1)]).tolist() == [0, 1, 2]
+    assert opened.open(0, str(tmp_path / "b.nc")).read([slice(0, 3, 1)]).tolist() == [1, 2, 3]

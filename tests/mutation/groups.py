@@ -63,7 +63,7 @@ GROUPS: dict[str, Group] = {
     ),
     "storage": Group(
         _in("storage", "files gate handles tree"),
-        ["tests/storage", "tests/test_access.py", "tests/readers", "tests/zarrs", "tests/observations/test_store.py"],
+        [f"tests/storage/test_{name}.py" for name in ("files", "gate", "handles", "tree")],
     ),
     "access": Group(["cfagg/access.py", "cfagg/fragments.py"], ["tests/test_access.py", "tests/test_fragments.py"]),
     "zarrs": Group(
