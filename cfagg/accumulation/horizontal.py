@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.mask import read_meaning
-from cfagg.cf.roles import axis_of
+from cfagg.cf.roles import Place, axis_of, place_of
 from cfagg.errors import ConventionError, SourceError, UnsupportedError
 from cfagg.zarrs import ZarrArray, full_chunk, open_array
 
-__all__ = ["beside", "horizontal_dims", "read_values", "role_of"]
+__all__ = ["beside", "coordinate_along", "horizontal_dims", "read_values", "role_of"]
 
 
 def horizontal_dims(array: ZarrArray) -> tuple[str, ...]:
@@ -47,6 +47,15 @@ def role_of(coordinate: ZarrArray) -> str | None:
     """Return ``"Y"`` or ``"X"`` for a horizontal coordinate, else None."""
     axis = axis_of(coordinate.attributes)
     return axis if axis in ("X", "Y") else None
+
+
+def coordinate_along(array: ZarrArray, place: Place) -> ZarrArray | None:
+    """Return the true latitude or longitude along one of the dimensions, not that of a rotated or projected grid."""
+    for d in array.dims:
+        found = beside(array, d)
+        if found is not None and found.dims == (d,) and place_of(found.attributes) == place:
+            return found
+    return None
 
 
 def beside(array: ZarrArray, name: str) -> ZarrArray | None:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.horizontal import role_of
+from cfagg.accumulation.cell_areas import corners_of
+from cfagg.accumulation.horizontal import coordinate_along, role_of
 from cfagg.accumulation.integrity import canonical
 from cfagg.accumulation.settling import settled, write_back
 from cfagg.conventions.accumulation_model import Table
@@ -242,4 +243,5 @@ def _areas(source: ZarrArray) -> list[str]:
         bounds = coordinate.attributes.get("bounds")
         if isinstance(bounds, str) and _opened(source, _beside(source, bounds)) is not None:
             found.append(_beside(source, bounds))
-    return found
+    corners = corners_of(source) if coordinate_along(source, "latitude") is None else None
+    return found if corners is None else corners.paths

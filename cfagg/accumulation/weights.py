@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.horizontal import beside, read_values
-from cfagg.cf.roles import Place, place_of
+from cfagg.accumulation.cell_areas import corners_of
+from cfagg.accumulation.horizontal import beside, coordinate_along, read_values
 from cfagg.errors import CfaggError, ConformError, LimitError, SourceError
 from cfagg.zarrs import ZarrArray, open_array
 
@@ -206,13 +206,19 @@ def _areas(array: ZarrArray, where: str, memory: int) -> Weights:
     measures = dict(re.findall(r"(\w+)\s*:\s*(\S+)", str(array.attributes.get("cell_measures", ""))))
     if "area" in measures and beside(array, measures["area"]) is not None:
         return _variable(array, measures["area"], where, memory, "area")
-    latitude = _coordinate(array, "latitude")
+    latitude = coordinate_along(array, "latitude")
     if latitude is None:
-        raise SourceError(
-            f"{where}: weights='area' needs a variable that cell_measures names, or a coordinate of latitude along one "
-            f"of the dimensions {', '.join(array.dims)}; give the weights as a variable or an array"
-        )
-    longitude = _coordinate(array, "longitude")
+        corners = corners_of(array)
+        if corners is None:
+            raise SourceError(
+                f"{where}: weights='area' needs a variable that cell_measures names, a coordinate of latitude along "
+                f"one of the dimensions {', '.join(array.dims)}, or auxiliary coordinates of latitude and longitude "
+                "with bounds that hold the corners of cells; give the weights as a variable or an array"
+            )
+        named = _Named(corners.latitude.name, corners.latitude.dims, corners.areas(where, memory))
+        weights = _by_dims(array, named, where)
+        return Weights("area", named.name, weights.values, weights.axes)
+    longitude = coordinate_along(array, "longitude")
     heights, names = _heights(array, latitude, where), latitude.name
     axis = array.dims.index(latitude.dims[0])
     widths = None if longitude is None else _widths(array, longitude)
@@ -221,15 +227,6 @@ def _areas(array: ZarrArray, where: str, memory: int) -> Weights:
     other = array.dims.index(longitude.dims[0])
     values = heights[:, None] * widths[None, :]
     return Weights("area", names, values if axis < other else values.T, (min(axis, other), max(axis, other)))
-
-
-def _coordinate(array: ZarrArray, place: Place) -> ZarrArray | None:
-    """Return the true latitude or longitude along one of the dimensions, not that of a rotated or projected grid."""
-    for d in array.dims:
-        found = beside(array, d)
-        if found is not None and found.dims == (d,) and place_of(found.attributes) == place:
-            return found
-    return None
 
 
 def _heights(array: ZarrArray, latitude: ZarrArray, where: str) -> npt.NDArray[np.float64]:
