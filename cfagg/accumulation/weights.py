@@ -211,7 +211,7 @@ def _areas(array: ZarrArray, where: str, memory: int) -> Weights:
         corners = corners_of(array)
         if corners is None:
             raise SourceError(
-                f"{where}: weights='area' needs a variable that cell_measures names, a coordinate of latitude along "
+                f"{where}: weights='area' needs a variable that cell_measures names, or a coordinate of latitude along "
                 f"one of the dimensions {', '.join(array.dims)}, or auxiliary coordinates of latitude and longitude "
                 "with bounds that hold the corners of cells; give the weights as a variable or an array"
             )

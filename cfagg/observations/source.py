@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from cfagg.errors import CfaggError, FragmentReadError, LimitError, SourceError, SourceNotFoundError, StaleError
-from cfagg.storage.files import Context, close_read
+from cfagg.errors import CfaggError, FragmentReadError, LimitError, SourceError, StaleError
+from cfagg.storage.files import Context, close_read, no_directory
 from cfagg.storage.tree import open_file, prefixes, read_file
 
 __all__ = ["MAX_OBJECT", "LocalSource", "Source", "check_key", "make_source"]
@@ -140,8 +140,7 @@ class LocalSource:
         self.allow = prefixes(allow)
         self.path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")
         if not name or not Path(self.path).is_dir():
-            absent = SourceError if os.path.lexists(name) else SourceNotFoundError
-            raise absent(f"{name or 'the empty name'} is not an observation store: there is no such directory")
+            raise no_directory(name, "an observation store", "make one of it with: cfagg obs create RECIPE STORE")
         self._files: dict[str, _File] = {}
         self._known: dict[str, tuple[int, int, int]] = {}
 

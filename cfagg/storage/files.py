@@ -359,6 +359,24 @@ def look(path: str, context: Context = CONTEXT_SOURCE) -> FileKey:
     return _key(path, found)
 
 
+def no_directory(name: str, what: str, remedy: str = "") -> SourceError:
+    """Return the error for something that has to be a directory and is none.
+
+    Parameters
+    ----------
+    name : str
+        As it was given.
+    what : str
+        What it was taken for, such as "a Zarr store".
+    remedy : str
+        What to do where it is a file.
+    """
+    if name and os.path.lexists(name):
+        more = f"; {remedy}" if remedy else ""
+        return SourceError(f"{name} is not {what}: it is a file, and {what} is a directory{more}")
+    return SourceNotFoundError(f"{name or 'the empty name'} is not {what}: there is no such directory")
+
+
 def absent(path: str) -> bool:
     """Return whether there is no such file; one that is out of reach counts as there."""
     try:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cfagg.errors import CfaggError, LimitError, SourceError, SourceNotFoundError
+from cfagg.errors import CfaggError, LimitError, SourceError
+from cfagg.storage.files import no_directory
 from cfagg.storage.tree import read_file
 
 __all__ = [
@@ -50,8 +51,7 @@ def store_path(store: str | os.PathLike[str]) -> str:
         raise SourceError(f"{name} is a URL; chunks are read from local stores only: copy the store to this machine")
     path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")
     if not name or not Path(path).is_dir():
-        absent = SourceError if os.path.lexists(name) else SourceNotFoundError
-        raise absent(f"{name or 'the empty name'} is not a Zarr store: there is no such directory")
+        raise no_directory(name, "a Zarr store", f"make one of it with: cfagg convert {name} STORE")
     return path
 
 

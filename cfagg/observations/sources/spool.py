@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.errors import CfaggError, SourceNotFoundError, TargetError
+from cfagg.errors import CfaggError, SourceError, SourceNotFoundError, TargetError
 from cfagg.observations.frames import attributes_of, with_attributes
 from cfagg.runtime.publishing import sync_tree
 
@@ -46,6 +46,9 @@ def expand(paths: Iterable[str]) -> list[str]:
         several = any(c in path for c in "*?[") and not Path(path).exists()
         matches = sorted(glob(path, recursive=True)) if several else [path]  # noqa: PTH207  # absolute patterns
         missing = [m for m in matches if not Path(m).is_file()]
+        folders = [m for m in missing if Path(m).is_dir()]
+        if folders:
+            raise SourceError(f"{folders[0]}: a directory, not a file; name its files, for instance {folders[0]}/*")
         if not matches or missing:
             raise SourceNotFoundError(f"{path}: no such file" if not several else f"{path}: no file can have this name")
         found += matches
