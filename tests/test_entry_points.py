@@ -91,9 +91,7 @@ def test_files_of_other_formats_are_called_by_their_name(function: str, name: st
 
 @pytest.mark.parametrize("function", [f for f in FILES if f != "check"])
 def test_a_directory_is_called_one(function: str) -> None:
-    with pytest.raises(
-        CfaggError, match=r"folder(: a| is a) directory|folder is not? a? ?Zarr store|folder is no Zarr store"
-    ) as caught:
+    with pytest.raises(CfaggError, match=r"folder(: a| is a) directory|folder is not a Zarr store") as caught:
         FILES[function]("folder")
     assert not isinstance(caught.value, FileNotFoundError)
 

@@ -64,7 +64,7 @@ def test_a_directory_that_is_not_there_is_told(name):
 def test_a_file_is_no_store(tmp_path):
     path = tmp_path / "a.zarr"
     path.write_bytes(b"")
-    with pytest.raises(SourceError, match="no such directory"):
+    with pytest.raises(SourceError, match="it is a file"):
         make_source(path)
 
 
