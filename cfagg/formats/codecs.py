@@ -170,7 +170,11 @@ def _streams(
             parts.append(part)
             rest = stream.unused_data
     except errors as error:
-        raise error if isinstance(error, DamagedError) else DamagedError(_DAMAGED) from error
+        if isinstance(error, DamagedError):
+            raise
+        # LZMA says so in no other way.
+        greedy = "memory usage limit" in str(error).lower()
+        raise DamagedError("unpacking it exceeds the memory usage limit" if greedy else _DAMAGED) from error
     return _placed(parts, total, fewest, most, out)
 
 
@@ -286,7 +290,7 @@ def _into(decompress: Callable[..., Any], stored: Any, size: int, fewest: int, m
         try:
             decompress(stored, made)
         except (RuntimeError, ValueError) as error:
-            raise DamagedError(_DAMAGED) from error
+            raise DamagedError(f"{_DAMAGED}, or does not decode to the {size:,} bytes expected") from error
     return made
 
 
