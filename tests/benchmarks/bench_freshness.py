@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
 import tempfile
 
 import numpy as np
@@ -43,12 +45,22 @@ def _rows(count: int) -> list[Row]:
         trusting = cfagg.open_accumulated(folder, "x", trust_for=3600)
         group = acc.group.asked()
         whole = Request({a: Runs.whole(n) for a, n in enumerate(shape)}).resolve(shape)
-        looking, answer, trusted = clock(
-            lambda: check(group, whole), lambda: acc.mean("t"), lambda: trusting.mean("t"), runs=5
+        files = [str(file) for file in pathlib.Path(folder, "x", "c").rglob("*") if file.is_file()]
+
+        def bare() -> None:
+            for file in files:
+                os.stat(file)  # noqa: PTH116
+
+        looking, calls, answer, trusted = clock(
+            lambda: check(group, whole), bare, lambda: acc.mean("t"), lambda: trusting.mean("t"), runs=5
         )
     each = looking / count * 1e6
     return [
         Row(f"freshness: look at {count:,} objects", each, BAR, f"{BAR:g} µs an object", BAR / each, 1.0, "µs"),
+        Row(
+            f"freshness: look at {count:,} objects", each, calls / count * 1e6, "bare calls of stat", calls / looking,
+            None, "µs",
+        ),
         Row(
             f"freshness: mean of {count:,} chunks, trust_for", trusted * 1e3, answer * 1e3, "without trust_for",
             answer / trusted, None, "ms",
