@@ -93,3 +93,15 @@ def test_attributes_that_make_no_sense_are_refused_by_name(attributes):
 def test_the_fill_value_goes_before_the_missing_value():
     assert declared_fill({"missing_value": 1, "_FillValue": 2}, "") == 2
     assert declared_fill({}, "") is None
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+def test_reinterpreted_values_have_the_bits_of_the_stored_ones(size):
+    for stored, values in ((f"i{size}", f"u{size}"), (f"u{size}", f"i{size}")):
+        info = np.iinfo(stored)
+        for value in {info.min, info.max, info.max // 2, info.max // 2 + 1, 0, 1, 5}:
+            expected = np.array([value], stored).view(values)[0].item()
+            assert reinterpret(value, np.dtype(stored), np.dtype(values)) == expected
+        for value in (info.min - 1, info.max + 1, 0.5, float("nan")):
+            found = reinterpret(value, np.dtype(stored), np.dtype(values))
+            assert found is value

@@ -34,3 +34,14 @@ def test_netcdf_and_numpy_names_of_types_are_understood(name, dtype):
 def test_other_types_are_refused_by_both_names(name, dtype):
     with pytest.raises(FragmentMismatchError, match=f"{np.dtype(dtype).name}.*says"):
         check_declared(name, np.dtype(dtype), Packing(), where="a.nc")
+
+
+@pytest.mark.parametrize("name", ["i4", "i2", "nonsense"])
+def test_a_packed_sub_array_is_of_its_own_type_or_of_reals(name):
+    packing = Packing(scale=0.5)
+    check_declared("float", np.dtype("i1"), packing, where="")
+    check_declared("f8", np.dtype("i1"), packing, where="")
+    with pytest.raises(FragmentMismatchError, match="says"):
+        check_declared(name, np.dtype("i1"), packing, where="a.nc")
+    with pytest.raises(FragmentMismatchError, match="says"):
+        check_declared("f4", np.dtype("i1"), Packing(), where="a.nc")

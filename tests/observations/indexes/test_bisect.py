@@ -151,3 +151,23 @@ def test_a_truncated_chunk_is_named(tmp_path):
     chunk.write_bytes(chunk.read_bytes()[:-100])
     with pytest.raises(FragmentReadError, match="date_index_ranges"):
         open_index(store, "bisect")
+
+
+@pytest.mark.parametrize(
+    ("first", "shift", "said"),
+    [
+        (0, 5, "entry 0 starts at row 5 of 1,000"),
+        (192, -1000, "entry 192 starts at row -808 of 1,000"),
+        (192, 808, "entry 192 starts at row 1,000 of 1,000"),
+        (192, 750, "entry 256 ends at row 1,007 of 1,000"),
+    ],
+)
+def test_a_block_whose_rows_are_not_those_of_the_store_is_refused(tmp_path, monkeypatch, first, shift, said):
+    monkeypatch.setattr(bisect, "_BLOCK", 64)
+    index = open_index(write(tmp_path, "bisect", even(1000)), "bisect")
+    # Its ends were looked at when it was opened; the middle is where it is read.
+    table = zarr.open_array(tmp_path / NAME, mode="r")[:]
+    table[first : first + 65, 1] += shift
+    monkeypatch.setattr(type(index._table), "read", lambda self, start, stop: table[start:stop])
+    with pytest.raises(ConventionError, match=said):
+        index.find(first + 30, first + 31)
