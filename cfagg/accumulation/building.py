@@ -31,6 +31,7 @@ from cfagg.accumulation.writing import Target
 from cfagg.errors import CfaggError, LimitError, TargetError, TargetExistsError
 from cfagg.fastzlib import crc32
 from cfagg.runtime.publishing import reason, replace_file, write_synced
+from cfagg.runtime.staging import is_known
 from cfagg.zarrs import ZarrArray
 from cfagg.zarrs.documents import node_folder
 
@@ -243,8 +244,9 @@ def working(shop: Workshop, plan: Plan) -> Iterator[None]:
         _finish(shop, plan.array)
         yield
     except KeyboardInterrupt:
-        what = "is complete" if shop.published else "was not written"
-        raise KeyboardInterrupt(f"interrupted: {plan.folder} {what}{kept if shop.unfinished else ''}") from None
+        what = "is complete" if is_known(lambda: shop.published) else "was not written"
+        rest = kept if is_known(lambda: shop.unfinished) else ""
+        raise KeyboardInterrupt(f"interrupted: {plan.folder} {what}{rest}") from None
     except LimitError:
         # The same data will not do better next time.
         shop.clear()
@@ -252,10 +254,10 @@ def working(shop: Workshop, plan: Plan) -> Iterator[None]:
     except CfaggError:
         raise
     except OSError as error:
-        if shop.published:
+        if is_known(lambda: shop.published):
             rest = "is in its place, but not finished; finish it with resume=True (--resume)"
             raise TargetError(f"{plan.folder} {rest}: {reason(error)}") from error
-        rest = kept if shop.unfinished else ""
+        rest = kept if is_known(lambda: shop.unfinished) else ""
         raise TargetError(f"{plan.folder} was not written: {reason(error)}{rest}") from error
     finally:
         shop.tidy()

@@ -7,7 +7,8 @@ takes its place.  What was written is checked again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from cfagg.checking.findings import Edit, Finding
 from cfagg.checking.model import AttributeValue, Dataset, Group, Variable
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
-from cfagg.errors import AccessError, SourceError, TargetError, TargetExistsError, UnsupportedError
+from cfagg.errors import CfaggError, TargetError, TargetExistsError, UnsupportedError
 from cfagg.runtime.files import remove_dead
 
 __all__ = ["Change", "Fixed", "difference", "fix", "planned"]
@@ -233,7 +234,7 @@ def _write(form: str, source: str, target: str, fixed: Fixed, before: list[Findi
     """Write the corrected copy and return what is found in it."""
     from cfagg.checking.fixing_copy import copied, finished
 
-    with copied(source, target) as copy:
+    with copied(source, target) as copy, _naming(target, copy):
         if form == "zarr":
             from cfagg.checking.fixing_zarr import change
         else:
@@ -241,11 +242,8 @@ def _write(form: str, source: str, target: str, fixed: Fixed, before: list[Findi
         fixed.refused += change(copy, fixed.changes)
         # References are relative to where the file will stand, which the copy does not yet.
         again = replace(options, references=False)
-        try:
-            with open_dataset(copy, options=again) as dataset:
-                after = run(dataset, again).findings
-        except (SourceError, AccessError) as error:
-            raise TargetError(f"{target} is not written: {error.message.replace(copy, target)}") from error
+        with open_dataset(copy, options=again) as dataset:
+            after = run(dataset, again).findings
         known = {(f.code, f.variable) for f in before}
         worse = [f for f in after if f.severity == "error" and (f.code, f.variable) not in known]
         if worse:
@@ -255,6 +253,17 @@ def _write(form: str, source: str, target: str, fixed: Fixed, before: list[Findi
             )
         finished(copy, target)
     return after
+
+
+@contextmanager
+def _naming(target: str, copy: str) -> Iterator[None]:
+    """Let errors about the copy name its target."""
+    try:
+        yield
+    except CfaggError as error:
+        if copy not in error.message:
+            raise
+        raise TargetError(f"{target} is not written: {error.message.replace(copy, target)}") from error
 
 
 def planned(dataset: Dataset, findings: Iterable[Finding], *, unsafe: bool = False) -> tuple[list[Change], list[str]]:

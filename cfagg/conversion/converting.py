@@ -21,6 +21,7 @@ from cfagg.errors import CfaggError, TargetError, TargetExistsError
 from cfagg.model import Aggregation
 from cfagg.readers.pool import close_files
 from cfagg.runtime.publishing import reason
+from cfagg.runtime.staging import is_known
 from cfagg.source import Source
 from cfagg.zarr_source import ZarrSource, open_any
 
@@ -231,7 +232,7 @@ def _working(place: Workplace, *, resume: bool, overwrite: bool) -> Iterator[Non
             place.start_anew()
         yield
     except KeyboardInterrupt:
-        what = f"{place.target} is complete" if place.finished else f"{place.target} was not written"
+        what = f"{place.target} is complete" if is_known(lambda: place.finished) else f"{place.target} was not written"
         raise KeyboardInterrupt(f"interrupted: {what}{_tidy(place)}") from None
     except TargetExistsError:
         _tidy(place)
@@ -240,7 +241,7 @@ def _working(place: Workplace, *, resume: bool, overwrite: bool) -> Iterator[Non
         _tidy(place)
         raise
     except OSError as error:
-        what = "may not outlive a power loss" if place.finished else "was not written"
+        what = "may not outlive a power loss" if is_known(lambda: place.finished) else "was not written"
         raise TargetError(f"{place.target} {what}: {reason(error)}{_tidy(place)}") from error
     except BaseException:
         _tidy(place)
@@ -253,9 +254,9 @@ def _working(place: Workplace, *, resume: bool, overwrite: bool) -> Iterator[Non
 
 def _tidy(place: Workplace) -> str:
     """Remove a work directory in which nothing was achieved; say what remains."""
-    if place.finished:
+    if is_known(lambda: place.finished):
         return "; finish with resume=True (--resume)"
-    if place.unfinished:
+    if is_known(lambda: place.unfinished):
         return "; what is done is kept, finish it with resume=True (--resume)"
     place.abandon_if_useless()
     return ""

@@ -21,6 +21,7 @@ from cfagg.observations.place import Place
 from cfagg.observations.provenance import iso
 from cfagg.observations.recipe import Recipe, load_recipe
 from cfagg.runtime.publishing import read_own, reason, write_synced
+from cfagg.runtime.staging import is_known
 
 __all__ = ["Report", "create_observations"]
 
@@ -220,8 +221,12 @@ def create_observations(
         place.publish(_digest(identity))
     except KeyboardInterrupt:
         _leave(place)
-        what = "is complete" if place.finished else "was not written"
-        rest = "; what is done is kept, finish it with resume=True (--resume)" if place.unfinished else ""
+        what = "is complete" if is_known(lambda: place.finished) else "was not written"
+        rest = (
+            "; what is done is kept, finish it with resume=True (--resume)"
+            if is_known(lambda: place.unfinished)
+            else ""
+        )
         raise KeyboardInterrupt(f"interrupted: {place.target} {what}{rest}") from None
     except BaseException as error:
         _leave(place)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cfagg.errors import LeftoverWarning, TargetError
 from cfagg.runtime.publishing import put_back, remove, replace_file, sync_directory
-from cfagg.runtime.staging import lock
+from cfagg.runtime.staging import lock, release
 
 __all__ = ["NewFolder", "remove_dead", "write_aside", "written_aside"]
 
@@ -74,7 +74,7 @@ class NewFolder:
     def remove(self, *, done: bool) -> None:
         """Remove it; what prevents that is a warning where the target is `done`, and else of no account."""
         error = None if self._held.closed else _removed(self.path, self.target)
-        self._held.close()
+        release(self._held)
         if error is not None and done:
             warnings.warn(
                 f"{self.target} is complete, but {self.path} could not be removed ({error.strerror or error}); the "

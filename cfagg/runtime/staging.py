@@ -6,9 +6,11 @@ the target, or within a directory whose parent lets nothing be made or is anothe
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
+from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
 
@@ -26,7 +28,7 @@ from cfagg.runtime.publishing import (
     write_all,
 )
 
-__all__ = ["Staging", "is_replaceable", "lock", "locked", "renames_into"]
+__all__ = ["Staging", "is_known", "is_replaceable", "lock", "locked", "release", "renames_into"]
 
 #: What a file system answers that has no locks, as some of clusters.
 _NO_LOCKS = frozenset({errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL})
@@ -76,6 +78,12 @@ def lock(path: Path) -> tuple[FileIO, bool | None]:
             return file, None
         file.close()
         raise
+
+
+def release(held: FileIO) -> None:
+    """Close a file that is locked; nothing was written to it, so whatever the system answers, nothing is lost."""
+    with contextlib.suppress(OSError):
+        held.close()
 
 
 def is_replaceable(path: Path) -> bool:
@@ -271,7 +279,7 @@ class Staging:
     def leave(self) -> None:
         """Let go of the lock."""
         if self._lock is not None:
-            self._lock.close()
+            release(self._lock)
             self._lock = None
 
     def clear(self) -> None:
@@ -308,6 +316,14 @@ class Staging:
         return all(e.name in self._own or _is_part(e.name) for e in found) and all(
             e.is_dir(follow_symlinks=False) if e.name in built else _is_plain(e) for e in found
         )
+
+
+def is_known(look: Callable[[], bool]) -> bool:
+    """Return what is found by looking, False where the system does not let one look; for what errors say."""
+    try:
+        return look()
+    except OSError:
+        return False
 
 
 def _is_plain(entry: os.DirEntry[str]) -> bool:
