@@ -7,8 +7,7 @@ takes its place.  What was written is checked again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from cfagg.checking.findings import Edit, Finding
 from cfagg.checking.model import AttributeValue, Dataset, Group, Variable
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
-from cfagg.errors import CfaggError, TargetError, TargetExistsError, UnsupportedError
+from cfagg.errors import TargetError, TargetExistsError, UnsupportedError
 from cfagg.runtime.files import remove_dead
 
 __all__ = ["Change", "Fixed", "difference", "fix", "planned"]
@@ -234,7 +233,7 @@ def _write(form: str, source: str, target: str, fixed: Fixed, before: list[Findi
     """Write the corrected copy and return what is found in it."""
     from cfagg.checking.fixing_copy import copied, finished
 
-    with copied(source, target) as copy, _naming(target, copy):
+    with copied(source, target) as copy:
         if form == "zarr":
             from cfagg.checking.fixing_zarr import change
         else:
@@ -253,17 +252,6 @@ def _write(form: str, source: str, target: str, fixed: Fixed, before: list[Findi
             )
         finished(copy, target)
     return after
-
-
-@contextmanager
-def _naming(target: str, copy: str) -> Iterator[None]:
-    """Let errors about the copy name its target."""
-    try:
-        yield
-    except CfaggError as error:
-        if copy not in error.message:
-            raise
-        raise TargetError(f"{target} is not written: {error.message.replace(copy, target)}") from error
 
 
 def planned(dataset: Dataset, findings: Iterable[Finding], *, unsafe: bool = False) -> tuple[list[Change], list[str]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cfagg.errors import TargetError
+from cfagg.errors import CfaggError, TargetError
 from cfagg.runtime.files import NewFolder
 from cfagg.runtime.publishing import put, reason, replace_file, sync_tree
 
@@ -22,7 +22,7 @@ def copied(source: str, target: str) -> Iterator[str]:
     Raises
     ------
     TargetError
-        If it cannot be copied.
+        If it cannot be copied, or an error within the block is about the copy: it then names the target.
     """
     # A link stays a link: what it leads to is replaced.
     place = Path(os.path.realpath(target))
@@ -44,7 +44,13 @@ def copied(source: str, target: str) -> Iterator[str]:
             raise TargetError(f"{source} cannot be copied to {place.parent}: {error}") from error
         except OSError as error:
             raise TargetError(f"{source} cannot be copied to {place.parent}: {reason(error)}") from error
-        yield str(copy)
+        try:
+            yield str(copy)
+        except CfaggError as error:
+            if str(copy) not in error.message:
+                raise
+            said = error.message.replace(str(copy), target)
+            raise TargetError(f"{target} is not written: {said}") from error
     except BaseException:
         folder.remove(done=False)
         raise

@@ -12,7 +12,7 @@ from cfagg.readers.hdf5_file import release
 from cfagg.readers.locks import LIBRARY
 from cfagg.readers.netcdf import check_file
 from cfagg.runtime.netcdf_files import closing_written
-from cfagg.runtime.publishing import reason
+from cfagg.runtime.publishing import public_name, reason
 from cfagg.storage.files import CONTEXT_SOURCE, open_regular
 
 if TYPE_CHECKING:
@@ -43,7 +43,9 @@ def change(path: str, changes: Iterable[Change]) -> list[str]:
             file = netCDF4.Dataset(path, "a")
         except (OSError, RuntimeError) as error:
             said = reason(error) if isinstance(error, OSError) else error
-            raise TargetError(f"the netCDF library cannot write to a copy of the file: {said}") from error
+            raise TargetError(
+                f"{public_name(path)} is not written: the netCDF library cannot write to a copy: {said}"
+            ) from error
         try:
             with closing_written(file, path):
                 for one in changes:
@@ -53,9 +55,9 @@ def change(path: str, changes: Iterable[Change]) -> list[str]:
                         where = f"{one.path or ''}:{one.attribute}"
                         refused.append(f"{one.code}: {where}: the netCDF library does not let it be changed: {error}")
         except OSError as error:
-            raise TargetError(f"a copy of the file cannot be written: {reason(error)}") from error
+            raise TargetError(f"{public_name(path)} is not written: {reason(error)}") from error
         except RuntimeError as error:
-            raise TargetError(f"a copy of the file cannot be written: {error}; is the disk full?") from error
+            raise TargetError(f"{public_name(path)} is not written: {error}; is the disk full?") from error
     return refused
 
 
