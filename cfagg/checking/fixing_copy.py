@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,7 +42,7 @@ def copied(source: str, target: str) -> Iterator[str]:
                 # Who may not write to the source may write to the copy.
                 copy.chmod(copy.stat().st_mode | 0o200)
         except shutil.Error as error:
-            raise TargetError(f"{source} cannot be copied to {place.parent}: {error}") from error
+            raise TargetError(f"{source} cannot be copied to {place.parent}: {_first(error)}") from error
         except OSError as error:
             raise TargetError(f"{source} cannot be copied to {place.parent}: {reason(error)}") from error
         try:
@@ -55,6 +56,17 @@ def copied(source: str, target: str) -> Iterator[str]:
         folder.remove(done=False)
         raise
     folder.remove(done=True)
+
+
+def _first(error: shutil.Error) -> str:
+    """Return what prevented the first of several files from being copied: there is a list of them, or a sentence."""
+    found = error.args[0]
+    if not isinstance(found, list):
+        return str(found)
+    place, _, why = found[0]
+    # Of "[Errno 28] No space left on device: 'FILE'" the middle.
+    said = re.fullmatch(r"\[Errno \d+\] ([^:]*)(: .*)?", str(why))
+    return f"{said[1] if said else why} ({place})"
 
 
 def finished(copy: str, target: str) -> None:

@@ -186,8 +186,8 @@ def read(
         except ERRORS as error:
             raise context.broken(
                 context.said(
-                    f"variable {address!r} of {checked.handle.key.path} cannot be read, the library says: {error}; "
-                    "restore the file"
+                    f"variable {address!r} of {checked.handle.key.path} cannot be read, the library says: "
+                    f"{checked.handle.said(error)}; restore the file"
                 )
             ) from error
     counters.add(bytes=block.nbytes)

@@ -125,8 +125,8 @@ def followed(handle: Handle, context: Context) -> list[Reference] | None:
         except ERRORS as error:
             raise context.broken(
                 context.said(
-                    f"{handle.key.path} is damaged or not netCDF, the library says: {error}; restore or replace the "
-                    "file"
+                    f"{handle.key.path} is damaged or not netCDF, the library says: {handle.said(error)}; restore or "
+                    "replace the file"
                 )
             ) from error
 

@@ -129,7 +129,9 @@ def _dataset(handle: Handle, context: Context) -> netCDF4.Dataset:
         found: netCDF4.Dataset = _pool.get(handle)
     except _LIBRARY_ERRORS as error:
         raise context.broken(
-            context.said(f"{path} is damaged or not netCDF, the library says: {error}; restore or replace the file")
+            context.said(
+                f"{path} is damaged or not netCDF, the library says: {handle.said(error)}; restore or replace the file"
+            )
         ) from error
     return found
 

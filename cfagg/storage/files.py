@@ -130,6 +130,10 @@ class Handle:
         """A name by which a library opens the very file that is open here; elsewhere than on Linux just its path."""
         return f"/proc/self/fd/{self.fd}" if _HAS_PROC else self.real
 
+    def said(self, error: BaseException) -> str:
+        """Return what a library says that opened `library_path`, by the name that the user gave."""
+        return str(error).replace(f"/proc/self/fd/{self._fd}", self.key.path) if _HAS_PROC else str(error)
+
     def is_unchanged(self) -> bool:
         """Return whether `library_path` leads to this file, and it was not written since it was opened."""
         found = os.fstat(self.fd) if _HAS_PROC else os.stat(self.real, follow_symlinks=False)  # noqa: PTH116

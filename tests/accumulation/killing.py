@@ -31,6 +31,9 @@ SHAPE, CHUNKS = (60, 4, 6), (4, 2, 3)
 COMBINATIONS = [("time",), ("lat",), ("lat", "lon"), ("time", "lon")]
 VERSIONS = 3
 
+#: Seconds after which something hangs, also on a machine that has much else to do.
+PATIENCE = 600
+
 
 def values(version: int) -> np.ndarray:
     """The array, whole; versions differ in one chunk along time."""
@@ -153,11 +156,28 @@ def tallied(store: pathlib.Path) -> tuple[int, int]:
 
 def waited(store: pathlib.Path, reader: int, count: int) -> int | None:
     """Return how many questions the reader has asked once it has asked so many; `None` if it ended before."""
+    end = time.monotonic() + PATIENCE
     while (asked := sum(tallied(store))) < count:
         if os.waitpid(reader, os.WNOHANG)[0]:
             return None
+        if time.monotonic() > end:
+            raise TimeoutError(f"the reader has asked {asked} questions in {PATIENCE} s, not {count}")
         time.sleep(0.01)
     return asked
+
+
+def ended(process: int) -> int:
+    """Return the status of a process once it has ended; one that does not is killed, which is an error."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        found, status = os.waitpid(process, os.WNOHANG)
+        if found:
+            return status
+        if time.monotonic() > end:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+            raise TimeoutError(f"a builder has not ended within {PATIENCE} s")
+        time.sleep(0.002)
 
 
 def main(folder: str, seed: int, kills: int) -> int:
@@ -195,7 +215,7 @@ def main(folder: str, seed: int, kills: int) -> int:
             if not by_work:
                 time.sleep(seconds)
                 os.kill(builder, signal.SIGKILL)
-            _, status = os.waitpid(builder, 0)
+            status = ended(builder)
             assert os.WIFSIGNALED(status), f"a builder ended by itself with status {status}"
             fresh += judge(store, version, length)
             if os.waitpid(reader, os.WNOHANG)[0]:

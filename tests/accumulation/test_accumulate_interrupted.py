@@ -67,7 +67,7 @@ def killed(store, steps, sign=signal.SIGKILL, **options):
     for _ in range(steps + 1):
         process.stdout.readline()
     process.send_signal(sign)
-    return process.communicate()[1]
+    return process.communicate(timeout=300)[1]
 
 
 def right(store, raw=None):
@@ -261,7 +261,7 @@ def test_two_builders_do_not_work_on_the_same_array(store):
     with pytest.raises(TargetError, match="another process is accumulating the same array"):
         accumulate(store, "tas", overwrite=True)
     process.kill()
-    process.communicate()
+    process.communicate(timeout=300)
 
 
 def test_threads_that_build_at_once_are_refused_or_right(store):

@@ -7,6 +7,7 @@ import pickle
 import shutil
 import tempfile
 import threading
+import time
 from functools import cache
 from pathlib import Path
 
@@ -289,7 +290,9 @@ def test_a_group_that_is_exchanged_all_the_time_opens(tmp_path):
     found = set()
     try:
         # Until both were met, however slowly the other thread gets on.
+        end = time.monotonic() + 120
         while not {"turn 0", "turn 1"} <= found:
+            assert time.monotonic() < end, found
             found.add(open_group(tmp_path / "s", "tas").extra.created_by)
     finally:
         stop.set()

@@ -190,7 +190,7 @@ def test_the_bar_is_drawn_on_a_terminal_only(store):
     main_end, other_end = pty.openpty()
     command = [sys.executable, "-m", "cfagg", "accumulate", str(store), "tas"]
     process = subprocess.Popen(command, stderr=other_end, stdout=subprocess.PIPE, env={**os.environ, "TERM": "xterm"})
-    process.communicate()
+    process.communicate(timeout=300)
     os.close(other_end)
     drawn = os.read(main_end, 100_000)
     os.close(main_end)

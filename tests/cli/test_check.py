@@ -223,7 +223,7 @@ def on_terminal(*args, cwd, **env) -> str:
         if not piece:
             break
         told += piece
-    process.wait()
+    process.wait(timeout=300)
     os.close(ours)
     return told.decode()
 

@@ -78,7 +78,7 @@ def test_the_bar_is_drawn_on_a_terminal_only(floats, tmp_path):  # noqa: F811
         while part := os.read(main_end, 100_000):
             drawn += part
     os.close(main_end)
-    process.communicate()
+    process.communicate(timeout=300)
     assert process.returncode == 0
     assert b"\x1b[" in drawn
     quiet = subprocess.run([*command, "--overwrite"], capture_output=True)

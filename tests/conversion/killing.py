@@ -50,7 +50,7 @@ def kill(process: subprocess.Popen[str], slabs: int, seconds: float = 0.0) -> bo
             break
     time.sleep(seconds)
     process.send_signal(signal.SIGKILL)
-    process.communicate()
+    process.communicate(timeout=300)
     return process.returncode == -signal.SIGKILL
 
 

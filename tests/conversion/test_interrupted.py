@@ -123,7 +123,7 @@ def test_a_run_killed_after_its_store_is_in_place_is_tidied_by_resume(made, tmp_
     path, _, whole = made
     target = tmp_path / "out.zarr"
     process = killing.start(path, target, 0.0)
-    process.communicate()
+    process.communicate(timeout=300)
     assert process.returncode == 0
     assert killing.kill(killing.start(path, tmp_path / "b.zarr", 0.02), slabs=5)
     partial = tmp_path / ".b.zarr.cfagg-partial"
@@ -148,7 +148,7 @@ def test_two_processes_do_not_write_the_same_target(made, tmp_path):
     with pytest.raises(TargetError, match="another process"):
         convert(path, tmp_path / "out.zarr", overwrite=True)
     process.kill()
-    process.communicate()
+    process.communicate(timeout=300)
 
 
 def test_an_interrupt_is_one_sentence_and_leaves_no_store(made, tmp_path):

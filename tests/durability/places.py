@@ -1,7 +1,7 @@
-"""Writers whose store is a mount point, or stands in a directory that cannot be written, and what comes of them.
+"""Writers whose store is a mount point, stands in a directory that cannot be written, or finds no room for files.
 
-Run as a program: ``python -m tests.durability.places FOLDER mounts|unwritable``, the former where it may mount.  It
-prints a JSON object for each run.
+Run as a program: ``python -m tests.durability.places FOLDER KIND…``, the kinds ``bind`` and ``tmpfs`` where it may
+mount.  It prints a JSON object for each run.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ctypes
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 
@@ -23,6 +24,7 @@ RUNS = {
         "convert --overwrite", "obs append", "accumulate", "accumulate --append",
         "convert", "obs create", "fix netcdf", "fix zarr", "report",
     ),
+    "full": tuple(writers.WRITERS),
 }  # fmt: skip
 
 
@@ -62,12 +64,17 @@ def forbid(folder: pathlib.Path) -> None:
     raise AssertionError("the directory can be written after all")
 
 
-def main(home: pathlib.Path, asked: str) -> None:
+def fill(said: int) -> None:
+    """Let no file grow beyond 100 bytes: the system refuses it as a full disk does.  What is said goes to a pipe."""
+    sys.stdout = sys.stderr = os.fdopen(said, "w", buffering=1)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+
+def main(home: pathlib.Path, kinds: list[str]) -> None:
     """Run writers in places, each in a process of its own."""
-    kinds = ("bind", "tmpfs") if asked == "mounts" else (asked,)
 
     def once() -> None:
-        for name in RUNS[kinds[0]]:
+        for name in dict.fromkeys(name for kind in kinds for name in RUNS[kind]):
             prepare(home / f"once {name}", name)
             writers.WRITERS[name].run(home / f"once {name}")
 
@@ -76,22 +83,28 @@ def main(home: pathlib.Path, asked: str) -> None:
         for name in RUNS[kind]:
             folder = home / f"{kind} {name}"
             writer = writers.WRITERS[name]
+            start, end = os.pipe()
 
             def work(folder: pathlib.Path = folder, name: str = name, kind: str = kind) -> int:
                 prepare(folder, name)
                 if kind == "unwritable":
                     forbid(folder)
+                elif kind == "full":
+                    fill(end)  # noqa: B023
                 else:
                     mount(folder, kind)
                 return writer.run(folder)  # noqa: B023
 
             outcome = tracing.plain(work)
+            os.close(end)
+            with os.fdopen(start, encoding="utf-8", errors="replace") as pipe:
+                said = pipe.read() if kind == "full" else outcome.said
             found = tracing.plain(lambda: print(json.dumps([writer.state(folder), writer.litter(folder)])))  # noqa: B023
             (folder / "out").chmod(0o755)
             state, litter = json.loads(found.said.splitlines()[-1]) if found.status == 0 else (found.said, [])
             about = {"kind": kind, "name": name, "status": outcome.status, "state": state, "litter": litter}
-            print(json.dumps({**about, "said": outcome.said}), flush=True)
+            print(json.dumps({**about, "said": said}), flush=True)
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]), sys.argv[2])
+    main(pathlib.Path(sys.argv[1]), sys.argv[2:])

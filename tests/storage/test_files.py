@@ -14,7 +14,7 @@ import pytest
 
 from cfagg.errors import FragmentReadError, SourceError
 from cfagg.storage import counters, files
-from cfagg.storage.files import Context, look, open_regular
+from cfagg.storage.files import Context, close_read, look, open_regular
 
 
 @pytest.fixture
@@ -282,3 +282,13 @@ def test_without_names_of_open_files_a_link_in_the_place_of_a_file_is_a_change(t
         file.rename(tmp_path / "b.nc")
         file.symlink_to("b.nc")
         assert not handle.is_unchanged()
+
+
+def test_what_a_library_says_of_an_open_file_names_the_file(tmp_path):
+    (tmp_path / "a.nc").write_bytes(b"x")
+    with open_regular(str(tmp_path / "a.nc")) as handle:
+        assert handle.said(OSError(f"no HDF5: {handle.library_path}")) == f"no HDF5: {tmp_path / 'a.nc'}"
+
+
+def test_closing_what_was_only_read_never_fails():
+    close_read(10**6)

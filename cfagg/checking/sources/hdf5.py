@@ -54,7 +54,7 @@ def open_hdf5(handle: Handle) -> Dataset:
             file = hdf5_file.open_hdf5(handle.library_path)
         except ERRORS as error:
             raise SourceError(
-                f"{source} cannot be opened: it begins as HDF5, and the HDF5 library says: {error}; "
+                f"{source} cannot be opened: it begins as HDF5, and the HDF5 library says: {handle.said(error)}; "
                 "copy or make it again"
             ) from error
         try:

@@ -1,4 +1,4 @@
-"""Stores that are mount points, and directories that let nothing be made: the work is done within the store."""
+"""Stores that are mount points, directories that let nothing be made, and disks without room."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import sys
 
 import pytest
 
+from tests.durability.faults import names_of_work
 from tests.durability.places import RUNS
 
 #: Writers that replace what stands within a store; the others make something beside it.
 WITHIN = RUNS["unwritable"][:4]
 
 
-def outcomes(folder, asked, *before):
+def outcomes(folder, *kinds, before=()):
     """Run the writers, and return what came of each."""
     done = subprocess.run(
-        [*before, sys.executable, "-m", "tests.durability.places", folder, asked], capture_output=True, text=True
+        [*before, sys.executable, "-m", "tests.durability.places", folder, *kinds], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -35,14 +36,14 @@ def mounted(tmp_path_factory):
         or subprocess.run([*alone, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode
     ):
         pytest.skip("nothing can be mounted here (unshare --mount)")
-    return outcomes(tmp_path_factory.mktemp("mounted"), "mounts", *alone)
+    return outcomes(tmp_path_factory.mktemp("mounted"), "bind", "tmpfs", before=alone)
 
 
 @pytest.fixture(scope="module")
 def unwritable(tmp_path_factory):
     if sys.platform != "linux":
         pytest.skip("only Linux has capabilities")
-    return outcomes(tmp_path_factory.mktemp("unwritable"), "unwritable")
+    return outcomes(tmp_path_factory.mktemp("unwritable"), "unwritable", "full")
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in ("bind", "tmpfs") for name in RUNS[kind]])
@@ -64,3 +65,14 @@ def test_what_stands_in_a_directory_that_cannot_be_written_stays_and_one_sentenc
     (line,) = [line for line in found["said"].splitlines() if "error: " in line]
     assert "Permission denied" in line
     assert ".cfagg-" not in line
+
+
+@pytest.mark.parametrize("name", RUNS["full"])
+def test_without_room_the_old_state_stays_and_one_sentence_names_the_target_only(unwritable, name):
+    found = unwritable["full", name]
+    assert (found["status"], found["state"]) == (2, "old"), found
+    said = [line for line in found["said"].splitlines() if not line.startswith("note")]
+    (line,) = [line for line in said if "error: " in line]
+    assert any(why in line for why in ("File too large", "HDF error", "No space left"))
+    assert "/out/" in line
+    assert names_of_work(found["said"]) == []
