@@ -167,7 +167,7 @@ def accumulate(
         return report_of(plan, "up to date" if plan.done else "dry run")
     fitting = threads_that_fit(plan.recipe, budget, threads)
     shop = Workshop(plan.array.store, plan.array.path, plan.folder)
-    with working(shop, plan):
+    with working(shop, plan, order):
         if existing_group(plan.array) != plan.existing:
             # Another process, or the end of a build that was killed, has put a group in place meanwhile.
             plan = plan_build(order)

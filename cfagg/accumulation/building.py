@@ -236,10 +236,12 @@ def finish_dead(shop: Workshop, array: ZarrArray) -> None:
 
 
 @contextmanager
-def working(shop: Workshop, plan: Plan) -> Iterator[None]:
+def working(shop: Workshop, plan: Plan, order: Order) -> Iterator[None]:
     """Hold the work directory; say in one sentence what the system refused, and leave nothing useless behind."""
     shop.enter()
-    kept = "; what is done is kept, finish it with resume=True (--resume)"
+    more = " and overwrite=True (--overwrite)" if order.overwrite and plan.existing else ""
+    again = "by the same call" if order.append or order.refresh else f"with resume=True (--resume){more}"
+    kept = f"; what is done is kept, finish it {again}"
     try:
         _finish(shop, plan.array)
         yield
@@ -255,7 +257,7 @@ def working(shop: Workshop, plan: Plan) -> Iterator[None]:
         raise
     except OSError as error:
         if is_known(lambda: shop.published):
-            rest = "is in its place, but not finished; finish it with resume=True (--resume)"
+            rest = f"is in its place, but not finished; finish it {again}"
             raise TargetError(f"{plan.folder} {rest}: {reason(error)}") from error
         rest = kept if is_known(lambda: shop.unfinished) else ""
         raise TargetError(f"{plan.folder} was not written: {reason(error)}{rest}") from error

@@ -121,6 +121,12 @@ class Workplace(Staging):
         return self.journal.exists() and self.in_place
 
     @property
+    def remedy(self) -> str:
+        """How a run that was cut short is finished."""
+        more = " and overwrite=True (--overwrite)" if self._overwrite and os.path.lexists(self.target) else ""
+        return f"finish it with resume=True (--resume){more}"
+
+    @property
     def _tells_its_build(self) -> bool:
         """Whether the target says which build made it, and nothing is here that could be finished."""
         return not (self._overwrite or self.journal.exists()) and build_of(self.target) is not None

@@ -222,11 +222,8 @@ def create_observations(
     except KeyboardInterrupt:
         _leave(place)
         what = "is complete" if is_known(lambda: place.finished) else "was not written"
-        rest = (
-            "; what is done is kept, finish it with resume=True (--resume)"
-            if is_known(lambda: place.unfinished)
-            else ""
-        )
+        kept = f"; what is done is kept, {'finish it by the same call' if append else place.remedy}"
+        rest = kept if is_known(lambda: place.unfinished) else ""
         raise KeyboardInterrupt(f"interrupted: {place.target} {what}{rest}") from None
     except BaseException as error:
         _leave(place)

@@ -1,0 +1,57 @@
+"""What an interrupted writer says of how it is finished, and that this finishes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cfagg.runtime.staging import Staging
+from tests.durability import writers
+
+#: What is said last, and the options that it names.
+SAID = {
+    "convert": ("finish it with --resume", "--resume"),
+    "convert --overwrite": ("finish it with --resume and --overwrite", "--resume --overwrite"),
+    "accumulate": ("finish it with --resume", "--resume"),
+    "accumulate --append": ("finish it by the same call", "--append"),
+    "obs create": ("finish it with --resume", "--resume"),
+    "obs create --overwrite": ("finish it with --resume and --overwrite", "--resume --overwrite"),
+    "obs append": ("finish it by the same call", "--append"),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_an_interrupted_writer_says_how_it_is_finished(tmp_path, monkeypatch, capfd, name):
+    writer, (said, options) = writers.WRITERS[name], SAID[name]
+    writer.prepare(tmp_path)
+    capfd.readouterr()
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Staging, "put_in_place", interrupt)
+        assert writer.run(tmp_path) == 130
+    told = capfd.readouterr().err.splitlines()[-1]
+    assert told.startswith("interrupted: ")
+    assert told.endswith(f"what is done is kept, {said}")
+    again = {"convert": writers.convert, "accumulate": writers.accumulate}.get(name.split()[0])
+    status = (
+        again(tmp_path, *options.split()) if again is not None else writers.build(tmp_path, "long", *options.split())
+    )
+    assert status == 0
+    assert writer.state(tmp_path) == "new"
+    assert not writer.litter(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["convert", "accumulate", "obs create"])
+def test_a_writer_says_that_an_unfinished_run_is_there_and_how_it_is_finished(tmp_path, monkeypatch, capfd, name):
+    writer = writers.WRITERS[name]
+    writer.prepare(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Staging, "put_in_place", lambda _: 1 / 0)
+        assert writer.run(tmp_path) != 0
+    capfd.readouterr()
+    assert writer.run(tmp_path) == 2
+    said = capfd.readouterr().err
+    assert "is there; finish it with --resume or start" in said
+    assert ".cfagg-" not in said
