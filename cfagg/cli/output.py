@@ -88,6 +88,7 @@ def aside(target: str) -> Iterator[str]:
     if _is_device(path):
         yield target
         return
+    made = path
     try:
         # Through a link, so that the file is replaced and not the link.
         with written_aside(path.resolve()) as made:
@@ -95,7 +96,7 @@ def aside(target: str) -> Iterator[str]:
     except CfaggError:  # some of them are also OSError
         raise
     except OSError as error:
-        raise TargetError(f"{target} cannot be written: {reason(error)}") from error
+        raise TargetError(f"{target} cannot be written: {reason(error).replace(str(made), target)}") from error
 
 
 def write_netcdf(result: Any, path: str | os.PathLike[str]) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pathlib
 import resource
 
 import netCDF4
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 import xarray as xr
 
@@ -106,3 +109,12 @@ def test_a_result_of_the_command_that_finds_no_room_is_an_error_of_the_target(tm
     assert outcome.status == 2
     assert capfd.readouterr().out.startswith(f"{tmp_path / 'a.nc'} cannot be written: ")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_arrow_says_of_a_file_that_it_cannot_open_names_the_target(tmp_path):
+    target = tmp_path / "a.parquet"
+    with pytest.raises(TargetError) as caught, output.aside(str(target)) as name:
+        pathlib.Path(name).mkdir()
+        pyarrow.parquet.write_table(pyarrow.table({"a": [1]}), name)
+    assert "cannot be written" in str(caught.value)
+    assert ".cfagg-" not in str(caught.value)

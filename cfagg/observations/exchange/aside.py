@@ -32,12 +32,13 @@ def written_aside(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[
         raise TargetError(f"{target} is a directory; give the name of a file")
     if os.path.lexists(target) and not overwrite:
         raise TargetExistsError(f"{target} exists; choose another name or replace it with overwrite=True")
+    made = target
     try:
-        with files.written_aside(target.resolve()) as aside:
-            yield aside
+        with files.written_aside(target.resolve()) as made:
+            yield made
     except CfaggError:  # some of them are also OSError
         raise
     except OSError as error:
-        raise TargetError(f"{path} cannot be written: {reason(error)}") from error
+        raise TargetError(f"{path} cannot be written: {reason(error).replace(str(made), str(path))}") from error
     except RuntimeError as error:  # netCDF4 says so where HDF5 fails
-        raise TargetError(f"{path} cannot be written: {error}") from error
+        raise TargetError(f"{path} cannot be written: {str(error).replace(str(made), str(path))}") from error
