@@ -7,10 +7,10 @@ import resource
 
 import netCDF4
 import numpy as np
-import pyarrow
-import pyarrow.parquet
+import pyarrow as pa
 import pytest
 import xarray as xr
+from pyarrow import parquet
 
 from cfagg.cli import output
 from cfagg.errors import TargetError
@@ -113,8 +113,12 @@ def test_a_result_of_the_command_that_finds_no_room_is_an_error_of_the_target(tm
 
 def test_what_arrow_says_of_a_file_that_it_cannot_open_names_the_target(tmp_path):
     target = tmp_path / "a.parquet"
-    with pytest.raises(TargetError) as caught, output.aside(str(target)) as name:
-        pathlib.Path(name).mkdir()
-        pyarrow.parquet.write_table(pyarrow.table({"a": [1]}), name)
-    assert "cannot be written" in str(caught.value)
+
+    def write_to_a_directory():
+        with output.aside(str(target)) as name:
+            pathlib.Path(name).mkdir()
+            parquet.write_table(pa.table({"a": [1]}), name)
+
+    with pytest.raises(TargetError, match="cannot be written") as caught:
+        write_to_a_directory()
     assert ".cfagg-" not in str(caught.value)
