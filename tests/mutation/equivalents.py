@@ -7,6 +7,7 @@ from __future__ import annotations
 
 _TOTAL = "the sizes of all frames are summed up then, with the same result"
 _HEAD = "if len(head) < 6 or not head.startswith(_ZSTD):"
+_CIRCLE = "if len(levels) >= DEEPEST or visited > MOST or any(o.address == below.address for o in levels):"
 _SIZE = "if size is None or not fewest <= size <= most or not size or fewest < most:"
 
 EQUIVALENTS: dict[str, dict[tuple[str, str, str], str]] = {
@@ -33,6 +34,8 @@ EQUIVALENTS: dict[str, dict[tuple[str, str, str], str]] = {
     },
     "cfagg/readers/hdf5_links.py": {
         ("MOST, DEEPEST = 1 << 20, 128", "20", "21"): "a bound",
+        (_CIRCLE, "any", "all"): "a circle is too deep in the end",
+        (_CIRCLE, _CIRCLE[3:-1], "len(levels) >= DEEPEST or visited > MOST"): "a circle is too deep in the end",
     },
     "cfagg/readers/hdf5_proof.py": {
         (

@@ -265,3 +265,30 @@ def test_a_list_of_dimensions_of_a_kind_that_may_name_files_is_followed(path):
 def test_what_is_no_hdf5_is_damaged(path):
     path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
     assert "the library says" in refused(path)
+
+
+def test_a_file_whose_structures_contradict_each_other_is_refused_before_it_is_gone_through(path):
+    with h5py.File(path, "w", libver="latest") as file:
+        file.create_dataset("fixed", data=np.zeros((4, 2)), chunks=(1, 2))
+    path.write_bytes(path.read_bytes().replace(b"FAHD", b"ABCD"))
+    assert "contradict each other" in refused(path)
+
+
+def test_a_virtual_dataset_mapped_as_a_whole_has_an_extent_of_its_own(path):
+    with h5py.File(path, "w", libver="latest") as file:
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        space = h5py.h5s.create_simple((4,))
+        plist.set_virtual(space, b"b.h5", b"x", h5py.h5s.create_simple((4,)))
+        h5py.h5d.create(file.id, b"v", h5py.h5t.IEEE_F64LE, space, plist)
+    assert follow(path) == []
+
+
+def test_attributes_of_other_types_by_the_same_names_are_of_no_account(path):
+    with h5py.File(path, "w") as file:
+        x = file.create_dataset("x", data=np.zeros(2))
+        x.attrs["CLASS"] = np.arange(3)
+        h5py.h5a.create(
+            x.id, b"DIMENSION_LIST", h5py.h5t.vlen_create(h5py.h5t.NATIVE_INT32), h5py.h5s.create_simple((1,))
+        )
+        assert hdf5_links._scales(x.id) == []
+    assert follow(path) == []

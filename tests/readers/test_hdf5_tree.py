@@ -87,3 +87,10 @@ def test_what_is_no_whole_table_of_one_node_is_left_to_the_library(positions, gi
 def test_a_table_of_up_to_1024_chunks_is_read(positions, count, read):
     rows = [(24, 0, 2 * k, 0, 0, 4096 + 24 * k) for k in range(count)]
     assert positions(rows, [(7, 0)]) == ([(0, 4096 + 24 * 7, 24)] if read else None)
+
+
+def test_without_a_table_the_library_has_to_look(tmp_path):
+    (tmp_path / "a").write_bytes(b"TREE")
+    with (tmp_path / "a").open("rb") as file:
+        storage = Chunked((2, 3), (), np.dtype("<i4"), "v", None)
+        assert hdf5_tree.positions(file.fileno(), storage, [(0, 0)]) is None

@@ -49,6 +49,7 @@ def test_files_of_other_kinds_are_known_by_their_first_bytes(head, name):
 def test_pp_is_a_record_of_64_words_that_begins_with_a_year(order, name, marker, word, year, known):
     head = struct.pack(f"{order}Ii", marker, year)
     assert kind(head) == (f"PP, {name}-endian with words of {word} bytes" if known else None)
+    assert kind(head + b"\xff" * 8) == kind(head)
     assert kind(head[:7]) is None
 
 

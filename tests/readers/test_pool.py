@@ -10,6 +10,7 @@ import pytest
 from cfagg.readers import pool as pools
 from cfagg.readers.pool import Pool
 from cfagg.storage import counters
+from cfagg.storage import files as storage_files
 from cfagg.storage.files import open_regular
 
 
@@ -224,3 +225,7 @@ def test_all_pools_are_limited_closed_and_counted(pool, library, files, monkeypa
     pools.close_files()
     assert pools.open_files() == 0
     assert library.closed == ["0", "1", "2", "3"]
+
+
+def test_libraries_are_asked_where_the_process_has_too_many_open_files():
+    assert pools._relieve in storage_files._relief
