@@ -12,7 +12,7 @@ import uuid
 import zlib
 
 import h5py
-import netCDF4  # noqa: F401  (it brings filters that h5py's HDF5 library finds)
+import netCDF4
 import numcodecs
 import numpy as np
 import pytest
@@ -112,7 +112,12 @@ def test_any_order_of_filters_reads_as_the_hdf5_library_does(folder, pipeline, d
 def test_every_compression_of_netcdf4_reads_as_netcdf4_does(tmp_path, compression, checksum, shuffle):
     values = (np.arange(60_000) % 977).astype("i4").reshape(300, 200)
     extra = {"fletcher32": checksum, "shuffle": shuffle, "chunksizes": [70, 130]}
-    path = nca_files.fragment(tmp_path / "a.nc", "v", values, ["x", "y"], compression=compression, **extra)
+    try:
+        path = nca_files.fragment(tmp_path / "a.nc", "v", values, ["x", "y"], compression=compression, **extra)
+    except RuntimeError as error:
+        if "undefined filter" not in str(error):
+            raise
+        pytest.skip(f"this netCDF4 {netCDF4.__version__} came without the filter of {compression}")
     found = read(locate(str(path), "v", CONTEXT_SOURCE), [slice(0, 300, 1), slice(0, 200, 1)], CONTEXT_SOURCE)
     np.testing.assert_array_equal(found, values)
 
