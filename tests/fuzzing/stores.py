@@ -153,6 +153,10 @@ def checked(documents: Any) -> None:
     _each(documents, lambda path: check(path, data=False))
 
 
+#: Chunks and values of an array that are looked at within seconds; all are looked at where there are more.
+_CHUNKS, _VALUES = 1 << 13, 1 << 24
+
+
 @target("check --data Zarr", seeds=_stores, tokens=_WORDS, share=0.2)
 def checked_data(documents: Any) -> None:
     from tests.fuzzing.files import check
@@ -162,10 +166,22 @@ def checked_data(documents: Any) -> None:
 
 
 def _is_long(documents: Any) -> bool:
-    """Return whether an array is said to have so many values that it rightly takes long to look at all."""
-    shapes = [d.get("shape") for d in documents.values() if isinstance(d, dict)] if isinstance(documents, dict) else []
-    sizes = [[n for n in s if isinstance(n, int)] for s in shapes if isinstance(s, list)]
-    return any(1 << 17 < abs(math.prod(s)) < 1 << 40 for s in sizes)
+    """Return whether an array is said to have so many chunks or values that it rightly takes long to look at all."""
+    nodes = [d for d in documents.values() if isinstance(d, dict)] if isinstance(documents, dict) else []
+    return any(_chunk_count(d) > _CHUNKS or _size(d.get("shape")) > _VALUES for d in nodes)
+
+
+def _size(lengths: Any) -> int:
+    given = [n for n in lengths if type(n) is int] if isinstance(lengths, list) else [0]
+    return abs(math.prod(given))
+
+
+def _chunk_count(document: Any) -> int:
+    """Return how many chunks an array has, as far as its metadata can be understood."""
+    grid = document.get("chunk_grid")
+    inner = grid.get("configuration") if isinstance(grid, dict) else None
+    chunks = document.get("chunks", inner.get("chunk_shape") if isinstance(inner, dict) else None)
+    return _size(document.get("shape")) // max(_size(chunks), 1)
 
 
 @target("read Zarr", seeds=_stores, tokens=_WORDS, share=0.2)

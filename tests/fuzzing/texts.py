@@ -243,7 +243,7 @@ def _checked() -> list[Any]:
     return [[key, "tas", name, text] for key in ("grid",) for name, text in zip(ATTRIBUTES, TEXTS * 3, strict=False)]
 
 
-@target("rules", seeds=_checked, tokens=[*TEXTS, *ATTRIBUTES, *CLEAN], share=0.5)
+@target("rules", seeds=_checked, tokens=[*TEXTS, *ATTRIBUTES, *CLEAN])
 def rules(change: Any) -> None:
     """Give an attribute of a clean dataset another value, as `[dataset, variable, attribute, value]`."""
     from cfagg.checking.engine import run

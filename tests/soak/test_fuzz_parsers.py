@@ -7,7 +7,7 @@ import pytest
 from tests.fuzzing.running import Process
 from tests.fuzzing.target import table
 
-#: Inputs for each parser, in parts that can run beside each other.
+#: Inputs for each parser, in parts that can run beside each other: about an hour of processor time for all.
 PARTS, COUNT = 5, 10_000
 
 #: Another number gives other inputs.
@@ -23,6 +23,29 @@ def test_nothing_but_our_errors_comes_out_of(name: str, part: int) -> None:
         assert [str(f) for f in process.fuzz(name, count, SEED, part * count)] == []
 
 
-@pytest.mark.soak
+#: Ways in that get fewer inputs, and what runs the same parsers with all of them.
+SAME = {
+    "check --data classic": "values classic",
+    "read classic": "locate classic",
+    "convert classic": "locate classic",
+    "check --data HDF5": "values HDF5",
+    "read HDF5": "locate HDF5",
+    "convert HDF5": "locate HDF5",
+    "every byte of HDF5": "check HDF5",
+    "every byte of HDF5 with its checksums": "check HDF5",
+    "check --data CDL": "CDL",
+    "check --data Zarr": "check Zarr",
+    "read Zarr": "Zarr arrays",
+}
+
+
+def test_every_parser_gets_fifty_thousand_inputs_by_one_way_in_at_least() -> None:
+    known = {name: one for name, one in table().items() if not one.trial}
+    assert not [name for name, one in known.items() if one.pending]
+    assert {name for name, one in known.items() if one.share < 1} == set(SAME)
+    assert all(COUNT * PARTS * one.share >= 50_000 for name, one in known.items() if name not in SAME)
+    assert all(known[same].share >= 1 for same in SAME.values())
+
+
 def test_all_parsers_together_get_a_million_inputs() -> None:
     assert sum(int(COUNT * one.share) * PARTS for one in table().values() if not one.pending) >= 1_000_000
