@@ -437,7 +437,10 @@ class Partitions:
         return len(self.file)
 
     def __repr__(self) -> str:
-        return f"<Partitions {len(self)}: {len(self.files)} files, {len(self.layouts)} layouts>"
+        files, layouts = (
+            f"{n:,} {what}{'s'[: n != 1]}" for n, what in ((len(self.files), "file"), (len(self.layouts), "layout"))
+        )
+        return f"<Partitions {len(self):,}: {files}, {layouts}>"
 
     def _repr_html_(self) -> str | None:
         return _html(self)

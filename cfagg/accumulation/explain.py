@@ -223,7 +223,7 @@ def explain_plan(group: Group, plan: Plan, statistic: str, more: tuple[Step, ...
 
 
 def _amount(what: Step | Explanation) -> str:
-    return f"{size_text(what.bytes)}: {what.elements:,} elements of {what.chunks:,} chunks"
+    return f"{size_text(what.bytes)}: {what.elements:,} elements in {what.chunks:,} chunk{'s'[: what.chunks != 1]}"
 
 
 def _numbers(what: Step | Explanation) -> tuple[str, str, str]:

@@ -137,7 +137,7 @@ class Report:
         return "\n".join([*lines, *(f"  note: {n}" for n in self.notes)])
 
     def __repr__(self) -> str:
-        notes = f", {len(self.notes)} notes" if self.notes else ""
+        notes = f", {len(self.notes)} note{'s'[: len(self.notes) > 1]}" if self.notes else ""
         return f"<Report of {str(self).partition(chr(10))[0]}; {len(self.arrays)} arrays{notes}>"
 
     def _repr_html_(self) -> str:

@@ -80,8 +80,10 @@ class Report:
         )
 
     def __repr__(self) -> str:
-        more = ((len(self.losses), "losses"), (len(self.notes), "notes"))
-        return f"<Report of {self}{''.join(f', {n} {what}' for n, what in more if n)}>"
+        lost, said = len(self.losses), len(self.notes)
+        losses = f", {lost:,} {'loss' if lost == 1 else 'losses'}" if lost else ""
+        notes = f", {said:,} note{'s'[: said > 1]}" if said else ""
+        return f"<Report of {self}{losses}{notes}>"
 
     def _repr_html_(self) -> str:
         from cfagg.display.facts import facts_html

@@ -89,8 +89,9 @@ class Report:
     def __repr__(self) -> str:
         if self.dry_run or not self.parts:
             return f"<Report of {self}>"
+        notes = f", {len(self.notes):,} note{'s'[: len(self.notes) > 1]}" if self.notes else ""
         what = f"{self.rows:,} rows of {len(self.variables)} variables, {self.first} to {self.last}"
-        return f"<Report of {self.path}: {what}{f', {len(self.notes)} notes' if self.notes else ''}>"
+        return f"<Report of {self.path}: {what}{notes}>"
 
     def _repr_html_(self) -> str:
         from cfagg.display.facts import facts_html
