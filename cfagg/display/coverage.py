@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cfagg.display import date_axis, picture
 from cfagg.display.escape import printable
-from cfagg.display.field_axes import INK, MUTED, degrees, soften
+from cfagg.display.field_axes import INK, MUTED, degree_ticks, soften
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -238,7 +238,6 @@ def _bars(axes: Axes, time: TimeCoverage) -> None:
 def _map(axes: Axes, part: Frame) -> Any:
     """Draw rows over the Earth, and return what has the colours."""
     from matplotlib.colors import LogNorm, Normalize
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axes.set_xlim(part.west, part.east)
     axes.set_ylim(part.south, part.north)
@@ -252,9 +251,8 @@ def _map(axes: Axes, part: Frame) -> Any:
         x = part.west + part.size * np.arange(part.counts.shape[1] + 1)
         y = part.south + part.size * np.arange(part.counts.shape[0] + 1)
         mesh = axes.pcolormesh(x, y, shown, cmap="viridis", norm=norm, rasterized=True)
-    for axis, kind in ((axes.xaxis, "longitude"), (axes.yaxis, "latitude")):
-        axis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 1.5, 2, 3, 4.5, 6, 9, 10]))
-        axis.set_major_formatter(FuncFormatter(lambda value, _, kind=kind: degrees(value, kind)))
+    degree_ticks(axes.xaxis, "longitude")
+    degree_ticks(axes.yaxis, "latitude")
     axes.grid(color=_GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     soften(axes)
