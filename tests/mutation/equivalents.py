@@ -26,6 +26,13 @@ EQUIVALENTS: dict[str, dict[tuple[str, str, str], str]] = {
         ("if size is None and 0 < fewest == most:", "0", "1"): "one byte is decoded either way",
         ("if at + 3 > len(view):", "at + 3", "at - 3"): "behind the end there are only zeros, so that it is seen later",
     },
+    "cfagg/kernels/exact_sums.py": {
+        (
+            "sign = 1 - 2 * (word >> 31)",
+            "2 * (word >> 31)",
+            "2 // (word >> 31)",
+        ): "without Numba, where NumPy divides by zero to zero",
+    },
     "cfagg/readers/hdf5_tree.py": {
         ("prefix = os.pread(handle, 24, storage.tree)", "24", "25"): "only what is unpacked of it counts",
     },

@@ -292,3 +292,24 @@ def test_what_a_library_says_of_an_open_file_names_the_file(tmp_path):
 
 def test_closing_what_was_only_read_never_fails():
     close_read(10**6)
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE])
+def test_where_all_files_are_taken_others_are_given_back_as_long_as_there_are_some(file, monkeypatch, code):
+    given = [True, True]
+    real = os.open
+
+    def opens(path, flags):
+        if given:
+            raise OSError(code, "Too many open files")
+        return real(path, flags)
+
+    monkeypatch.setattr(files, "relieve", lambda: bool(given and given.pop()))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", opens)
+        with open_regular(str(file)) as handle:
+            assert handle.key.size == 100
+        given.append(True)
+        patched.setattr(files, "relieve", lambda: False)
+        with pytest.raises(SourceError, match="cannot be opened: Too many open files"):
+            open_regular(str(file))
