@@ -148,18 +148,18 @@ class Bytes:
         if found is not None:
             return found
         mark, size = struct.unpack("<8sQ", self.take(at, 16))
-        if mark != b"GCOL\1\0\0\0":
+        if mark != b"GCOL\1\0\0\0" or size & 7:
             raise UnusualError
         whole = self.take(at, size)
         found = self._heaps[at] = {}
         here = 16
         while here + 16 <= size:
             index, length = struct.unpack_from("<H6xQ", whole, here)
-            if index == 0:
-                break
-            here += 16
-            if here + length > size:
+            # What is free has the number 0, and its own sixteen bytes count.
+            step = 16 + length + (-length & 7) if index else length
+            if step < 16 or here + step > size:
                 raise UnusualError
-            found[index] = whole[here : here + length]
-            here += length + (-length & 7)
+            if index:
+                found[index] = whole[here + 16 : here + 16 + length]
+            here += step
         return found
