@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from cfagg.errors import CfaggError
 from cfagg.readers.hdf5_file import ERRORS, file_of
 from cfagg.readers.hdf5_proof import UnsoundError, prove, prove_file
@@ -241,6 +243,12 @@ def _check_attributes(owner: Any, name: bytes) -> None:
             most = 1 if single else owner.rank
             if count > most or (kind and not isinstance(stored, kind)) or (size and stored.get_size() != size):
                 raise _unsound(name, attribute, f"{count} elements of type class {stored.get_class()}", most)
+            if single and isinstance(stored, h5py.h5t.TypeIntegerID):
+                # The library makes a list of as many dimensions, and aborts where it cannot.
+                numbers = np.zeros(found.shape, found.dtype)
+                found.read(numbers)
+                if not all(0 <= n < MOST for n in numbers.reshape(-1).tolist()):
+                    raise _unsound(name, attribute, f"the number {numbers.reshape(-1)[0]}", MOST - 1)
 
 
 def _check_text(owner: Any, name: bytes, attribute: bytes) -> None:
