@@ -93,7 +93,7 @@ def close(
     if not ordered:
         _check_twice(index[inside][order], flat[inside][order], number[inside][order], findings)
     if complete and bool(inside.all()):
-        _check_missing(np.unique(flat), pshape, size, findings, name)
+        _check_missing(flat if ordered else np.unique(flat), pshape, size, findings, name)
     _check_ranges(dims, shape, location, number, findings)
     if len(findings.problems) > before or not complete:
         return None
