@@ -24,7 +24,8 @@ RUNS = {
         "convert --overwrite", "obs append", "accumulate", "accumulate --append",
         "convert", "obs create", "fix netcdf", "fix zarr", "report",
     ),
-    "full": tuple(writers.WRITERS),
+    "full": ("convert", "accumulate", "obs append", "export netcdf", "fix zarr", "report"),
+    "all full": tuple(writers.WRITERS),
 }  # fmt: skip
 
 
@@ -72,6 +73,7 @@ def fill(said: int) -> None:
 
 def main(home: pathlib.Path, kinds: list[str]) -> None:
     """Run writers in places, each in a process of its own."""
+    home.mkdir(exist_ok=True)
 
     def once() -> None:
         for name in dict.fromkeys(name for kind in kinds for name in RUNS[kind]):
@@ -89,7 +91,7 @@ def main(home: pathlib.Path, kinds: list[str]) -> None:
                 prepare(folder, name)
                 if kind == "unwritable":
                     forbid(folder)
-                elif kind == "full":
+                elif kind.endswith("full"):
                     fill(end)  # noqa: B023
                 else:
                     mount(folder, kind)
@@ -98,7 +100,7 @@ def main(home: pathlib.Path, kinds: list[str]) -> None:
             outcome = tracing.plain(work)
             os.close(end)
             with os.fdopen(start, encoding="utf-8", errors="replace") as pipe:
-                said = pipe.read() if kind == "full" else outcome.said
+                said = pipe.read() if kind.endswith("full") else outcome.said
             found = tracing.plain(lambda: print(json.dumps([writer.state(folder), writer.litter(folder)])))  # noqa: B023
             (folder / "out").chmod(0o755)
             state, litter = json.loads(found.said.splitlines()[-1]) if found.status == 0 else (found.said, [])

@@ -14,8 +14,8 @@ from tests.durability.writers import WRITERS
 #: Of each writer so many kills, errors and moments of power loss; in `make soak`, as many as are promised.
 FEW, MANY = (2, 2, 4), (200, 102, 120)
 
-#: Writers that stand for the others in the short run: one for each way of publishing.
-SHORT = ("convert --overwrite", "accumulate --append", "obs append", "fix zarr", "report")
+#: Writers that stand for the others in the short run: a directory and a file.
+SHORT = ("convert --overwrite", "report")
 
 
 def torment(folder, name, counts):

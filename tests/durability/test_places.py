@@ -67,12 +67,23 @@ def test_what_stands_in_a_directory_that_cannot_be_written_stays_and_one_sentenc
     assert ".cfagg-" not in line
 
 
-@pytest.mark.parametrize("name", RUNS["full"])
-def test_without_room_the_old_state_stays_and_one_sentence_names_the_target_only(unwritable, name):
-    found = unwritable["full", name]
+def check_full(found):
     assert (found["status"], found["state"]) == (2, "old"), found
     said = [line for line in found["said"].splitlines() if not line.startswith("note")]
     (line,) = [line for line in said if "error: " in line]
     assert any(why in line for why in ("File too large", "HDF error", "No space left"))
     assert "/out/" in line
     assert names_of_work(found["said"]) == []
+
+
+@pytest.mark.parametrize("name", RUNS["full"])
+def test_without_room_the_old_state_stays_and_one_sentence_names_the_target_only(unwritable, name):
+    check_full(unwritable["full", name])
+
+
+@pytest.mark.soak
+def test_without_room_no_writer_replaces_anything_or_shows_names_of_its_own(tmp_path):
+    found = outcomes(tmp_path / "full", "all full")
+    assert len(found) == len(RUNS["all full"])
+    for one in found.values():
+        check_full(one)
