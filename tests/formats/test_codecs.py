@@ -76,7 +76,9 @@ def told(decode, stored, fewest, most, out=None):
 
 
 @pytest.mark.parametrize("name", DECODERS)
-@pytest.mark.parametrize("view", [bytes, memoryview, lambda raw: np.frombuffer(raw, np.uint8)], ids=str)
+@pytest.mark.parametrize(
+    "view", [bytes, memoryview, lambda raw: np.frombuffer(raw, np.uint8)], ids=["bytes", "memoryview", "array"]
+)
 @pytest.mark.parametrize(("fewest", "most"), [(1024, 1024), (0, 1024), (1024, 5000), (1000, 1030)])
 def test_what_an_encoder_made_comes_back(name, view, fewest, most):
     decode, encode = DECODERS[name]
