@@ -1,6 +1,7 @@
-"""Metadata of HDF5 files that hold links to other files, which the netCDF library would follow when it opens them.
+"""Metadata of HDF5 files that the netCDF library must not open.
 
-They are described by the reader that checks files, which follows nothing.  Links are listed as unreadable, each by
+It would follow links to other files, and takes numbers of types that netCDF does not have for strings, which it frees.
+The files are described by the reader that checks files, which follows nothing.  Links are listed as unreadable, each by
 itself, and so is what only the netCDF library describes; other variables are as in any file.
 """
 
@@ -95,8 +96,8 @@ class LinkedGroup(_Described):
                 self.variables[name] = _LinkedVariable(variable)
             else:
                 links[f"{below}/{name}"] = (
-                    "only the netCDF library describes it, which would follow the links of the file to other files: "
-                    "remove them"
+                    "only the netCDF library describes it, which must not open this file, for it would follow the "
+                    "links to other files in it, and takes numbers that netCDF does not have for strings: remove them"
                 )
         self.groups = {name: LinkedGroup(g, f"{below}/{name}", links) for name, g in found.groups.items()}
 
@@ -113,8 +114,8 @@ def linked_group(handle: Handle) -> LinkedGroup | None:
     handle : Handle
         The open file.
     """
-    references = followed(handle, CONTEXT_SOURCE)
-    if not references or any(r.kind not in _LINKS for r in references):
+    references = followed(handle, CONTEXT_SOURCE, strange=True)
+    if references is None or any(r.kind not in _LINKS for r in references):
         return None
     with mmap.mmap(handle.fd, 0, access=mmap.ACCESS_READ) as data, LIBRARY:
         file = file_of(handle)

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.errors import AccessError, CfaggError, ConventionError, Problem, SourceError, UnreadableAggregationError
+from cfagg.errors import (
+    AccessError,
+    CfaggError,
+    ConventionError,
+    Problem,
+    SourceError,
+    UnreadableAggregationError,
+    UnsupportedError,
+)
 from cfagg.model import Aggregation
 
 if TYPE_CHECKING:
@@ -274,7 +282,7 @@ def source_of(handle: Handle, name: str) -> Source:
     try:
         with opened_handle(handle) as dataset:
             return Source(name, str(dataset.data_model), _group(dataset, name, {}, {}))
-    except AccessError:
+    except (AccessError, UnsupportedError):
         from cfagg.linked_source import linked_group
 
         found = linked_group(handle)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from cfagg.cf.header import Header
-from cfagg.errors import CfaggError
+from cfagg.errors import CfaggError, UnsupportedError
 from cfagg.formats.codecs import check_chunk
 from cfagg.readers import classic, contiguous, hdf5, hdf5_chunks, hdf5_header, hdf5_memory, netcdf
 from cfagg.readers.located import Chunked, Contiguous, Library, Located
@@ -188,6 +188,17 @@ def _find(handle: Handle, address: str, context: Context, group: str) -> Located
 
 def _by_library(handle: Handle, address: str, context: Context, group: str) -> Located:
     """Return a variable that only the netCDF library understands; what it would read of it was checked."""
+    try:
+        return _described(handle, address, context, group)
+    except UnsupportedError:
+        found = hdf5.find(handle, address, context, group, unnamed=True)
+        if found is None:
+            raise
+        return found
+
+
+def _described(handle: Handle, address: str, context: Context, group: str) -> Located:
+    """Return a variable as the netCDF library describes it."""
     with netcdf.opened_handle(handle, context) as dataset:
         variable = netcdf.lookup(dataset, address, group)
         if variable is None:

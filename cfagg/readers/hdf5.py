@@ -34,8 +34,10 @@ class _UnclearError(Exception):
     """Something that the netCDF library should interpret."""
 
 
-def find(handle: Handle, address: str, context: Context, group: str = "/") -> Located | None:
+def find(handle: Handle, address: str, context: Context, group: str = "/", *, unnamed: bool = False) -> Located | None:
     """Return a variable of an HDF5-based file, or `None` where the netCDF library has to look itself.
+
+    Dimensions without names get some only where they may be `unnamed`: their numbers are the netCDF library's to give.
 
     Raises
     ------
@@ -51,7 +53,7 @@ def find(handle: Handle, address: str, context: Context, group: str = "/") -> Lo
                 return None
             name, opened, leads = found
             admit(handle, name, leads, context)
-            return _located(handle, file, name, opened, opened.get_create_plist(), address, group)
+            return _located(handle, file, name, opened, opened.get_create_plist(), address, group, unnamed)
         except AccessError:
             raise
         except (*ERRORS, UnsoundError, _UnclearError):
@@ -250,12 +252,17 @@ def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(dtype.str)
 
 
-def _located(handle: Handle, file: Any, name: str, dataset: Any, plist: Any, address: str, group: str) -> Located:
+def _located(
+    handle: Handle, file: Any, name: str, dataset: Any, plist: Any, address: str, group: str, unnamed: bool
+) -> Located:
     """Return what is known of a dataset."""
     dtype = _plain(dataset.dtype)
     shape = dataset.shape
     names = _attribute_names(dataset, plist)
-    dims = _dimensions(file, name, dataset, shape, names)
+    if unnamed and not {b"DIMENSION_LIST", b"CLASS"}.intersection(names):
+        dims = tuple(f"phony_dim_{d}" for d in range(len(shape)))
+    else:
+        dims = _dimensions(file, name, dataset, shape, names)
     header = Header(handle.key.path, address, dims, shape, dtype.newbyteorder("="), _attributes(dataset, names))
     return Located(handle.key, address, group, header, _storage(file, name, dataset, plist, dtype), name, ())
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cfagg.errors import CfaggError
+from cfagg.errors import CfaggError, UnsupportedError
 from cfagg.readers.hdf5_file import ERRORS, file_of
 from cfagg.readers.hdf5_proof import UnsoundError, prove, prove_file
 from cfagg.readers.locks import LIBRARY
@@ -104,7 +104,7 @@ class _Level(NamedTuple):
     names: list[bytes]
 
 
-def followed(handle: Handle, context: Context) -> list[Reference] | None:
+def followed(handle: Handle, context: Context, *, strange: bool = False) -> list[Reference] | None:
     """Return what a library that reads all metadata of a file would follow out of it, `None` where it has no end.
 
     Links to other files are followed when an object is opened, and sources of a virtual dataset whose extent depends on
@@ -114,10 +114,12 @@ def followed(handle: Handle, context: Context) -> list[Reference] | None:
     ------
     CfaggError
         ``context.broken`` where the file is damaged.
+    UnsupportedError
+        Where a dataset holds numbers that netCDF does not have, unless files may hold `strange` ones.
     """
     with LIBRARY:
         try:
-            return _followed(handle, file_of(handle))
+            return _followed(handle, file_of(handle), context, strange)
         except CfaggError:
             raise
         except UnsoundError as error:
@@ -133,7 +135,7 @@ def followed(handle: Handle, context: Context) -> list[Reference] | None:
             ) from error
 
 
-def _followed(handle: Handle, file: Any) -> list[Reference] | None:
+def _followed(handle: Handle, file: Any, context: Context, strange: bool) -> list[Reference] | None:
     import h5py
 
     found: list[Reference] = []
@@ -168,6 +170,14 @@ def _followed(handle: Handle, file: Any) -> list[Reference] | None:
             if address not in safe:
                 safe.add(address)
                 prove(handle, file, inner)
+                if not strange and not _has_numbers_of_netcdf(inner):
+                    raise UnsupportedError(
+                        context.said(
+                            f"dataset {_text(name)!r} of {handle.key.path} holds numbers that netCDF does not have "
+                            f"({inner.get_type().get_size()} bytes each), which the netCDF library takes for strings: "
+                            "write them as float32 or float64"
+                        )
+                    )
                 extent = _extent(inner)
                 if not extent:
                     # Nothing that asks for its extent before.
@@ -182,6 +192,19 @@ def _level(group: Any) -> _Level:
     names: list[bytes] = []
     group.links.iterate(names.append)
     return _Level(group, int(h5py.h5o.get_info(group).addr), names)
+
+
+def _has_numbers_of_netcdf(dataset: Any) -> bool:
+    """Whether the netCDF library knows the type of a dataset's numbers; it frees others as if they were strings."""
+    import h5py
+
+    kind = dataset.get_type()
+    if isinstance(kind, h5py.h5t.TypeFloatID):
+        return any(
+            kind.equal(known)
+            for known in (h5py.h5t.IEEE_F32LE, h5py.h5t.IEEE_F32BE, h5py.h5t.IEEE_F64LE, h5py.h5t.IEEE_F64BE)
+        )
+    return not isinstance(kind, h5py.h5t.TypeIntegerID) or kind.get_size() <= 8
 
 
 def _extent(dataset: Any) -> list[Reference]:
@@ -242,13 +265,18 @@ def _check_attributes(owner: Any, name: bytes) -> None:
             count, stored = found.get_space().get_simple_extent_npoints(), found.get_type()
             most = 1 if single else owner.rank
             if count > most or (kind and not isinstance(stored, kind)) or (size and stored.get_size() != size):
-                raise _unsound(name, attribute, f"{count} elements of type class {stored.get_class()}", most)
+                raise _unsound(
+                    name, attribute, f"{count} elements of type class {stored.get_class()}", f"at most {most}"
+                )
+            if attribute == b"DIMENSION_LIST" and count < owner.rank:
+                # The library reads an element for each dimension, and follows what was in memory for those not there.
+                raise _unsound(name, attribute, f"{count} elements", str(owner.rank))
             if single and isinstance(stored, h5py.h5t.TypeIntegerID):
                 # The library makes a list of as many dimensions, and aborts where it cannot.
                 numbers = np.zeros(found.shape, found.dtype)
                 found.read(numbers)
                 if not all(0 <= n < MOST for n in numbers.reshape(-1).tolist()):
-                    raise _unsound(name, attribute, f"the number {numbers.reshape(-1)[0]}", MOST - 1)
+                    raise _unsound(name, attribute, f"the number {numbers.reshape(-1)[0]}", f"at most {MOST - 1}")
 
 
 def _check_text(owner: Any, name: bytes, attribute: bytes) -> None:
@@ -258,12 +286,12 @@ def _check_text(owner: Any, name: bytes, attribute: bytes) -> None:
         found = h5py.h5a.open(owner, attribute)
         count = found.get_space().get_simple_extent_npoints()
         if count > 1 and isinstance(found.get_type(), h5py.h5t.TypeStringID):
-            raise _unsound(name, attribute, f"{count} texts", 1)
+            raise _unsound(name, attribute, f"{count} texts", "at most 1")
 
 
-def _unsound(owner: bytes, attribute: bytes, found: str, most: int) -> UnsoundError:
+def _unsound(owner: bytes, attribute: bytes, found: str, expected: str) -> UnsoundError:
     return UnsoundError(
-        f"attribute {_text(attribute)!r} of {_text(owner)!r} has {found}, expected at most {most}, which the netCDF "
+        f"attribute {_text(attribute)!r} of {_text(owner)!r} has {found}, expected {expected}, which the netCDF "
         "library takes for granted"
     )
 

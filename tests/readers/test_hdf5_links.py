@@ -292,3 +292,17 @@ def test_attributes_of_other_types_by_the_same_names_are_of_no_account(path):
         )
         assert hdf5_links._scales(x.id) == []
     assert follow(path) == []
+
+
+def test_a_list_of_dimensions_shorter_than_the_rank_is_refused(tmp_path):
+    """The netCDF library reads an element for each dimension, those that are not there out of what was in memory."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.arange(4.0)
+        file["x"].make_scale("x")
+        file["v"] = np.zeros((4, 3))
+        file["v"].dims[0].attach_scale(file["x"])
+        file["v"].attrs.create(
+            "DIMENSION_LIST", file["v"].attrs["DIMENSION_LIST"][:1], dtype=h5py.vlen_dtype(h5py.ref_dtype)
+        )
+    with pytest.raises(FragmentReadError, match="has 1 elements, expected 2"):
+        follow(tmp_path / "a.h5")
