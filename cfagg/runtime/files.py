@@ -75,6 +75,9 @@ class NewFolder:
         """Remove it; what prevents that is a warning where the target is `done`, and else of no account."""
         error = None if self._held.closed else _removed(self.path, self.target)
         release(self._held)
+        if isinstance(error, FileNotFoundError) and not os.path.lexists(self.path):
+            # Between its lock and itself, another process took it for a dead one's, and removed it.
+            return
         if error is not None and done:
             warnings.warn(
                 f"{self.target} is complete, but {self.path} could not be removed ({error.strerror or error}); the "
@@ -127,7 +130,12 @@ def _sweep(left: Path, target: Path) -> None:
     try:
         if left.is_symlink() or not left.is_dir() or not all(p.name.split(".")[0] in _OURS for p in left.iterdir()):
             return
-        file, held = lock(left / "lock")
+        try:
+            file, held = lock(left / "lock", create=False)
+        except FileNotFoundError:
+            # It was not locked yet, or is empty but for its lock, which was removed: its maker copes with either.
+            left.rmdir()
+            return
         with file:
             if held:
                 _removed(left, target)

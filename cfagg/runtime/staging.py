@@ -60,9 +60,12 @@ def locked(path: Path, doing: str) -> FileIO:
     return file
 
 
-def lock(path: Path) -> tuple[FileIO, bool | None]:
-    """Return an open file, and whether it is locked by it; `None` where there are no locks."""
-    file = opened(path, "ab")
+def lock(path: Path, *, create: bool = True) -> tuple[FileIO, bool | None]:
+    """Return an open file, and whether it is locked by it; `None` where there are no locks.
+
+    Where it is not there it is made, unless `create` is false.
+    """
+    file = opened(path, "ab" if create else "r+b")
     try:
         import fcntl
     except ImportError:  # no such locks on this system

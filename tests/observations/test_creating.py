@@ -338,7 +338,7 @@ def test_a_disk_that_takes_no_more_is_told_and_leaves_no_store(tmp_path, most):
 
 
 def test_options_that_exclude_each_other_are_refused(tmp_path):
-    with pytest.raises(ConventionError, match="excludes"):
+    with pytest.raises(ConventionError, match="cannot be combined"):
         cfagg.create_observations(recipe(), tmp_path / "a.zarr", overwrite=True, append=True)
 
 
