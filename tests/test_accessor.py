@@ -290,7 +290,7 @@ def test_booleans_are_left_to_xarray_for_their_types(tmp_path):
     with xr.open_zarr(tmp_path / "a.zarr") as opened:
         result = opened["wet"].cfagg.max("time")
     assert result.dtype == bool
-    assert result.encoding["cfagg"].startswith("by xarray: its values are booleans")
+    assert result.encoding["cfagg"].startswith("by xarray: its values are booleans"), result.encoding["cfagg"]
 
 
 def test_a_fill_value_that_the_accumulation_does_not_know_is_left_to_xarray(tmp_path):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.accumulation.provenance import Decoding, Origin, Picked, UntracedError, trace
+from cfagg.accumulation.provenance import BOOLEANS, Decoding, Origin, Picked, UntracedError, trace
 from cfagg.errors import (
     CfaggError,
     LimitError,
@@ -127,7 +127,7 @@ def disagreement(group: Group, origin: Origin) -> str:
     if origin.shape != group.source.shape or origin.dtype != group.source.dtype.newbyteorder("="):
         return "the stored array has another shape or type since it was opened"
     if origin.dtype.kind == "b":
-        return "its values are booleans, whose sums, minima and maxima xarray gives in other types"
+        return BOOLEANS
     if (decoding.scale, decoding.offset) != (group.scale, group.offset) or _unsigned(decoding, origin) != (
         group.dtype.kind == "u"
     ):

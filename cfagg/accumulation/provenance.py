@@ -23,7 +23,10 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from xarray import Variable
 
-__all__ = ["Decoding", "Origin", "Picked", "UntracedError", "trace"]
+__all__ = ["BOOLEANS", "Decoding", "Origin", "Picked", "UntracedError", "trace"]
+
+#: Why the statistics of booleans are left to xarray.
+BOOLEANS = "its values are booleans, whose sums, minima and maxima xarray gives in other types"
 
 #: What is picked along one axis of the stored array: a run of positions, listed ones, or one (an axis that is gone).
 Picked = range | int | npt.NDArray[np.int64]
@@ -125,7 +128,7 @@ def _chain(data: Any) -> Origin:
     """Return where a wrapper's values come from."""
     from xarray.backends.zarr import ZarrArrayWrapper
     from xarray.coding.common import _ElementwiseFunctionArray
-    from xarray.coding.variables import NativeEndiannessArray
+    from xarray.coding.variables import BoolTypeArray, NativeEndiannessArray
     from xarray.core import indexing
 
     # Exact types: a derived class may do anything to values.
@@ -147,6 +150,8 @@ def _chain(data: Any) -> Origin:
         raise UntracedError("its values are in memory")
     if kind is indexing.LazilyVectorizedIndexedArray:
         raise UntracedError("it is transposed or indexed point by point")
+    if kind is BoolTypeArray:
+        raise UntracedError(BOOLEANS)
     raise UntracedError(f"it does not come from a Zarr store ({kind.__name__})")
 
 

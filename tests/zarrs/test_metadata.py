@@ -368,8 +368,10 @@ def test_any_metadata_open_or_raise_an_error_of_cfagg(tmp_path_factory, zarr_for
 
 
 def test_the_shard_of_a_chunk_is_found_without_writing_out_the_edges_of_all_shards(tmp_path):
-    array = zarr.create_array(tmp_path, name="a", shape=(2**50,), chunks=(2,), shards=(8,), dtype="i1")
-    assert array.shape == (2**50,)
+    # Some versions of zarr-python write out the edges themselves where they create the array.
+    zarr.create_array(tmp_path, name="a", shape=(16,), chunks=(2,), shards=(8,), dtype="i1")
+    document = tmp_path / "a" / "zarr.json"
+    document.write_text(json.dumps(json.loads(document.read_text()) | {"shape": [2**50]}))
     opened = open_array(tmp_path, "a")
     assert [opened.object_of((i,)) for i in (0, 3, 4, 2**49 - 1)] == [(0,), (0,), (1,), (2**47 - 1,)]
     assert "edges" not in vars(opened.objects)
