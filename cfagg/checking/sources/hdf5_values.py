@@ -14,13 +14,18 @@ import numpy.typing as npt
 
 from cfagg.errors import AccessError, FragmentReadError, LimitError
 from cfagg.formats.codecs import check_chunk
+from cfagg.readers import hdf5_chunks
 from cfagg.readers.hdf5_file import ERRORS
 from cfagg.readers.hdf5_links import LeavesError, outside, reach
+from cfagg.readers.located import Chunked
 from cfagg.readers.locks import LIBRARY
-from cfagg.storage.files import Handle
+from cfagg.storage.files import CONTEXT_SOURCE, Handle
 from cfagg.storage.gate import Checked, Reference, admit
 
 __all__ = ["Values"]
+
+#: The number of the filter that adds and compares checksums.
+_FLETCHER = 3
 
 
 class Values:
@@ -50,7 +55,7 @@ class Values:
                 # Opened for each read: what stays open would keep the file open.
                 dataset, leads = self._found()
                 return _read(admit(self.handle, self.path.decode("utf-8", "replace"), leads), dataset, slices)
-            except (AccessError, LimitError):
+            except (AccessError, LimitError, FragmentReadError):
                 raise
             except ERRORS as error:
                 raise FragmentReadError(
@@ -94,7 +99,11 @@ def _read(checked: Checked, dataset: Any, slices: tuple[slice, ...]) -> npt.NDAr
     # A netCDF dimension that may grow can be longer than the dataset: what is behind its end was never written.
     stored = tuple(len(range(*s.indices(n))) for s, n in zip(slices, shape, strict=True))
     block = np.empty(stored, native)
-    if 0 not in stored:
+    own = _with_checksum(checked, plist, dtype)
+    if 0 not in stored and own is not None:
+        parts = [slice(r.start, r.start + (n - 1) * r.step + 1, r.step) for r, n in zip(ranges, stored, strict=True)]
+        block[...] = hdf5_chunks.read(checked, own, parts, CONTEXT_SOURCE)
+    elif 0 not in stored:
         space = dataset.get_space()
         if stored:
             space.select_hyperslab(tuple(r.start for r in ranges), stored, tuple(r.step for r in ranges))
@@ -107,6 +116,17 @@ def _read(checked: Checked, dataset: Any, slices: tuple[slice, ...]) -> npt.NDAr
     if text and native.kind == "S" and native.itemsize > 1:
         return block.astype(object)
     return block
+
+
+def _with_checksum(checked: Checked, plist: Any, dtype: np.dtype[Any]) -> Chunked | None:
+    """Return how numbers with Fletcher-32 checksums are stored: the library crashes on chunks shorter than those."""
+    import h5py as h5
+
+    if plist.get_layout() != h5.h5d.CHUNKED or dtype.kind not in "iuf":
+        return None
+    filters = tuple((f[0], tuple(f[2])) for f in map(plist.get_filter, range(plist.get_nfilters())))
+    found = Chunked(plist.get_chunk(), filters, np.dtype(dtype.str), checked.dataset)
+    return found if any(number == _FLETCHER for number, _ in filters) and hdf5_chunks.can_read(found) else None
 
 
 def _fill(h5: Any, dataset: Any, dtype: np.dtype[Any]) -> Any:
