@@ -316,7 +316,10 @@ def _dimensions(
         attribute.read(references)
         if references.shape != (len(shape),) or any(len(refs) != 1 for refs in references):
             raise _UnclearError
-        names = [h5py.h5r.get_name(refs[0], file).decode().rpartition("/")[2] for refs in references]
+        found = [h5py.h5r.get_name(refs[0], file) for refs in references]
+        if None in found:
+            raise _UnclearError  # a reference to nothing
+        names = [name.decode().rpartition("/")[2] for name in found]
     for d, (n, most) in enumerate(zip(shape, limits, strict=True)):
         # An unlimited dimension is as long as the longest variable along it.
         if most != n:
