@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cfagg
+from cfagg.checking.opening import open_dataset
 
 VALUES = np.arange(24.0).reshape(4, 6)
 
@@ -69,3 +70,10 @@ def test_short_ones_are_an_error_of_checks(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "damaged" in done.stdout
+
+
+def test_checks_read_whole_ones_behind_a_user_block(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w", userblock_size=512) as file:
+        file.create_dataset("v", data=VALUES, chunks=(2, 3), fletcher32=True)
+    with open_dataset(tmp_path / "a.h5") as dataset:
+        np.testing.assert_array_equal(dataset.variables[0].values(), VALUES)
