@@ -289,12 +289,11 @@ def test_a_chunk_whose_filters_were_skipped_is_taken_as_it_is(tmp_path):
     np.testing.assert_array_equal(found, [plain[0], plain[1] * 2, plain[2]])
 
 
-def order_case(folder, coordinates):
+def order_case(folder, coordinates, group=None):
     """An aggregation over a square fragment whose dimensions have names of their own."""
-    nca_files.fragment(folder / "a.nc", "tas", values(4, 4), ["rows", "columns"], coordinates=coordinates)
-    content = nca_files.array(
-        ["lat", "lon"], [[0, 4], [0, 4]], lambda i, box: {"data": {"file": "a.nc", "ncvar": "tas", "shape": [4, 4]}}
-    )
+    nca_files.fragment(folder / "a.nc", "tas", values(4, 4), ["rows", "columns"], group=group, coordinates=coordinates)
+    data = {"file": "a.nc", "ncvar": f"{group}/tas" if group else "tas", "shape": [4, 4]}
+    content = nca_files.array(["lat", "lon"], [[0, 4], [0, 4]], lambda i, box: {"data": data})
     own = {
         "lat": (["lat"], np.arange(4.0), {"units": "degrees_north"}),
         "lon": (["lon"], np.arange(4.0), {"standard_name": "longitude"}),
@@ -302,13 +301,15 @@ def order_case(folder, coordinates):
     return nca_files.aggregation(folder / "agg.nca", "tas", "f4", {"lat": 4, "lon": 4}, content, coordinates=own)
 
 
-def test_coordinates_show_a_transposed_square_whose_dimensions_have_other_names(tmp_path):
+@pytest.mark.parametrize("group", [None, "model/run"])
+def test_coordinates_show_a_transposed_square_whose_dimensions_have_other_names(tmp_path, group):
     path = order_case(
         tmp_path,
         {
             "rows": (["rows"], np.arange(4.0), {"axis": "X"}),
             "columns": (["columns"], np.arange(4.0), {"standard_name": "latitude"}),
         },
+        group,
     )
     with pytest.raises(FragmentMismatchError, match=r"'rows' of size 4, has the coordinates of 'lon'.*'lat'"):
         whole(open_reader(path))

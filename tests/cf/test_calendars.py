@@ -1,5 +1,6 @@
 """Reference times: parsing, epochs and units, and the change of calendar, with cftime as the oracle."""
 
+import re
 from fractions import Fraction
 
 import cftime
@@ -103,6 +104,14 @@ def test_nan_stays_nan_and_infinity_is_no_date():
     np.testing.assert_array_equal(change("noleap", "360_day")(np.array([np.nan]), where=""), [np.nan])
     with pytest.raises(CalendarError, match="the time inf is not a date"):
         change("noleap", "360_day")(np.array([np.inf]), where="a.nc")
+
+
+@pytest.mark.parametrize(("unit", "far"), [("days", 2.0**48), ("hours", 24 * 2.0**48), ("seconds", 2.0**62)])
+def test_times_are_dates_up_to_a_limit_and_the_first_beyond_it_is_named(unit, far):
+    convert = change("noleap", "all_leap", unit)
+    assert np.isfinite(convert(np.array([0, -np.nextafter(far, 0)]), where="")).all()
+    with pytest.raises(CalendarError, match=re.escape(f"a.nc: the time {far} is not a date")):
+        convert(np.array([0, np.nextafter(far, 0), far, 2 * far]), where="a.nc")
 
 
 @pytest.mark.parametrize(

@@ -56,3 +56,12 @@ def test_every_date_that_a_calendar_has_comes_back_and_no_other(calendar):
         expected = lengths.get(calendar, 365 + (leap or (calendar == "julian" and y == 1900)))
         expected -= 10 * (calendar == "standard" and y == 1582)
         assert int(there[year == y].sum()) == expected
+
+
+@pytest.mark.parametrize("calendar", CALENDARS)
+def test_many_days_are_compiled_with_the_same_dates(calendar, monkeypatch):
+    days = np.arange(-800, 800).reshape(2, -1)
+    expected = from_days(calendar, days)
+    monkeypatch.setattr(dates, "_compiled", lambda size: True)
+    for found, wanted in zip(from_days(calendar, days), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)

@@ -15,6 +15,7 @@ from cfagg.cf.datetimes import (
     day_number,
     days_in_month,
     leap_seconds_until,
+    may_have_leap_second,
     parse_datetime,
     seconds_between,
 )
@@ -106,9 +107,31 @@ def test_leap_seconds_count_in_utc_alone() -> None:
     assert seconds_between("tai", start, (2017, 1, 1)) == 86400
 
 
-def test_there_were_27_leap_seconds_up_to_2017() -> None:
-    assert leap_seconds_until(1972, 1, 1) == 0
-    assert leap_seconds_until(2025, 1, 1) == 27
+def test_leap_seconds_are_those_that_were_announced_and_may_follow_half_a_year_later() -> None:
+    june = {1972, 1981, 1982, 1983, 1985, 1992, 1993, 1994, 1997, 2012, 2015}
+    december = {*range(1972, 1980), 1987, 1989, 1990, 1995, 1998, 2005, 2008, 2016}
+    count = 0
+    for year in range(1971, 2027):
+        for month, day, years in ((6, 30, june), (12, 31, december)):
+            assert leap_seconds_until(year, month, day) == count
+            count += year in years
+            assert may_have_leap_second(year, month, day) == (year in years)
+        assert not may_have_leap_second(year, 6, 29)
+        assert not may_have_leap_second(year, 12, 30)
+    assert leap_seconds_until(2027, 1, 1) == count == 27
+    # Nobody knows those that come.
+    assert may_have_leap_second(2027, 6, 30)
+    assert may_have_leap_second(2027, 12, 31)
+    assert not may_have_leap_second(2027, 7, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"), [("2000-01-31 12", True), ("2000-01", False), ("2000-01-31 12 x-y", False), ("2000", False)]
+)
+def test_a_datetime_is_complete_with_a_day_and_without_a_rest(text: str, complete: bool) -> None:
+    found = parse_datetime(text)
+    assert found is not None
+    assert found.complete is complete
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,9 @@ def _zarr(path: Path, key: str, value: Any) -> str:
 @pytest.mark.parametrize("value", ["0.5 K", np.array([1.0, 2.0])], ids=["text", "two"])
 def test_reading_refuses_a_packing_that_is_not_one_number(tmp_path: Path, made: Any, key: str, value: Any) -> None:
     path = made(tmp_path, key, value)
-    with pytest.raises(ConventionError, match=f"variable 'a' has {key} = .*expected one number.*mask_and_scale=False"):
+    with pytest.raises(
+        ConventionError, match=f"variable 'a' has {key} = .*expected one number; correct.*mask_and_scale=False"
+    ):
         cfagg.read(path)
     with cfagg.read(path, mask_and_scale=False) as dataset:
         assert dataset.a.values.tolist() == [1, 2, 3]

@@ -51,7 +51,7 @@ class Bench:
     use : callable
         Gets the bench once the tests are collected and measured.
     budget : float
-        Most seconds of tests for one mutant.
+        Most seconds of tests for one mutant; a test that needs more by itself is left out.
     margin : float
         Seconds of processor that a mutant may use beyond four times what its tests need.
     shared : tuple of str
@@ -104,7 +104,7 @@ class Bench:
             seen, failing, used = {}, [], set(sys.modules)
             for nodeid, item in self._items.items():
                 before, failed = _cpu(), self.session.testsfailed
-                with _lines(self.folder, set(self.paths)) as lines:
+                with _lines(self.folder, set(self.paths)) as lines, _at_most(self.budget):
                     item.ihook.pytest_runtest_protocol(item=item, nextitem=_next(self._items, nodeid))
                 seen[nodeid] = Seen(_cpu() - before, lines)
                 if self.session.testsfailed > failed:
@@ -273,6 +273,21 @@ def _lines(folder: Path, paths: set[str]) -> Iterator[dict[str, set[int]]]:
     finally:
         sys.monitoring.set_events(_TOOL, 0)
         sys.monitoring.free_tool_id(_TOOL)
+
+
+@contextlib.contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """Have what runs fail after seconds of processor: kernels that go through millions of values as plain Python."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"it runs longer than {seconds:g} s")
+
+    signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 def _cpu() -> float:

@@ -9,8 +9,29 @@ _TOTAL = "the sizes of all frames are summed up then, with the same result"
 _HEAD = "if len(head) < 6 or not head.startswith(_ZSTD):"
 _CIRCLE = "if len(levels) >= DEEPEST or visited > MOST or any(o.address == below.address for o in levels):"
 _SIZE = "if size is None or not fewest <= size <= most or not size or fewest < most:"
+_SIMPLE = "if near and abs((1 / near if inverse else near) - Fraction(value)) <= tolerance:"
+_ROUNDED = "bad, first = _count((np.abs(changed - whole) > dates.tolerance(changed)) | (np.abs(changed) > 2.0**53))"
+_ORDER = "if layout.dims != located.header.dims and len(set(located.header.shape)) < len(located.header.shape):"
+_SIZES = "len(set(located.header.shape)) < len(located.header.shape)"
+_NO_RIVALS = "what is compared are dimensions of other names and of one size; the condition saves opening coordinates"
 
 EQUIVALENTS: dict[str, dict[tuple[str, str, str], str]] = {
+    "cfagg/cf/apply.py": {
+        (
+            _ROUNDED,
+            "np.abs(changed - whole) > dates.tolerance(changed)",
+            "np.abs(changed - whole) >= dates.tolerance(changed)",
+        ): "the tolerance is an estimate",
+    },
+    "cfagg/cf/dates.py": {
+        ('return size >= _LARGE or (size >= 2**12 and "cfagg.kernels.calendars" in sys.modules)', "12", "13"): "speed",
+    },
+    "cfagg/cf/units.py": {
+        (_SIMPLE, _SIMPLE[12:-1], _SIMPLE[12:-1].replace("<=", "<")): "the tolerance is an estimate",
+    },
+    "cfagg/cf/valid.py": {
+        ("if upper == (scale > 0):", "scale > 0", "scale >= 0"): "no scale is 0",
+    },
     "cfagg/formats/codecs.py": {
         ("part = stream.decompress(rest, most - total + 1)", "1", "2"): "a bound of memory, one byte larger",
         ("part = stream.decompress(rest, most - total + 1)", "most - total", "most + total"): "a bound of memory",
@@ -25,6 +46,12 @@ EQUIVALENTS: dict[str, dict[tuple[str, str, str], str]] = {
         (_SIZE, "fewest < most", "fewest <= most"): _TOTAL,
         ("if size is None and 0 < fewest == most:", "0", "1"): "one byte is decoded either way",
         ("if at + 3 > len(view):", "at + 3", "at - 3"): "behind the end there are only zeros, so that it is seen later",
+    },
+    "cfagg/fragments.py": {
+        (_ORDER, _SIZES, _SIZES.replace("<", "<=")): _NO_RIVALS,
+        (_ORDER, _ORDER[3:-1], "layout.dims != located.header.dims"): _NO_RIVALS,
+        (_ORDER, _ORDER[3:-1], _SIZES): _NO_RIVALS,
+        (_ORDER, _ORDER[3:-1], _ORDER[3:-1].replace(" and ", " or ")): _NO_RIVALS,
     },
     "cfagg/kernels/exact_sums.py": {
         (

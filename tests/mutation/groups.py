@@ -65,7 +65,10 @@ GROUPS: dict[str, Group] = {
         _in("storage", "files gate handles tree"),
         [f"tests/storage/test_{name}.py" for name in ("files", "gate", "handles", "tree")],
     ),
-    "access": Group(["cfagg/access.py", "cfagg/fragments.py"], ["tests/test_access.py", "tests/test_fragments.py"]),
+    "access": Group(
+        ["cfagg/access.py", "cfagg/fragments.py"],
+        ["tests/test_access.py", "tests/test_fragments.py", "tests/test_reading.py"],
+    ),
     "zarrs": Group(
         ["cfagg/zarr_source.py", *_in("zarrs", "checksums chunks codecs documents metadata plain shards")],
         ["tests/zarrs", "tests/conversion/test_convert_zarr.py"],

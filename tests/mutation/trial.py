@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         seconds = sum(seen.seconds for seen in bench.seen.values())
         print(f"{len(bench.seen)} tests, {seconds:.0f} s of processor", file=out)
         for nodeid in bench.failing:
-            print(f"  left out, since it fails without a change: {nodeid}", file=out)
+            print(f"  left out, since it fails without a change or runs too long: {nodeid}", file=out)
         start = time.monotonic()
         for k, mutant in enumerate(waiting):
             result = bench.attempt(mutant)

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.errors import ConventionError, SourceError
+from cfagg.observations.cache import DEFAULT_BUDGET, set_cache_size
 from cfagg.observations.indexes import btree, open_index, write_btree
 from cfagg.observations.indexes.btree import NAME
 from tests.effort import examples
-from tests.observations.indexes.made import Store, cut, even, uneven, write
+from tests.observations.indexes.made import Counting, Store, cut, even, uneven, write
 from tests.oracles import btree_pages
 
 
@@ -86,6 +87,34 @@ def test_nodes_that_lead_in_a_circle_are_refused(tmp_path):
 def test_leaves_that_lead_in_a_circle_are_refused(tmp_path):
     store = changed(tmp_path, 1000, 3, 3, 2)
     assert "entry 512 is wrong" in str(open_index(store, "btree").validate(full=True)[0])
+
+
+def test_leaves_that_end_before_the_last_one_are_refused(tmp_path):
+    # The second leaf leads to none, though the tree has four.
+    index = open_index(changed(tmp_path, 1000, 3, 3, 0), "btree")
+    with pytest.raises(ConventionError, match="do not agree"):
+        index.find(512, 513)
+
+
+def test_an_empty_tree_is_one_page(tmp_path):
+    assert write_btree(tmp_path, []) == 0
+    found = rows_of(tmp_path)
+    assert (found.attrs["root_page_id"], found.attrs["number_of_rows"]) == (1, 1)
+    assert open_index(Store(tmp_path, 0), "btree").find(0, 9) == (0, 0)
+
+
+def test_a_page_is_read_once(tmp_path):
+    store = write(tmp_path, "btree", even(1000))
+    store.source = Counting(tmp_path)
+    index = open_index(store, "btree")
+    assert index.find(300, 301) == (300, 301)
+    set_cache_size(0)
+    try:
+        before = store.source.calls
+        assert index.find(305, 306) == (305, 306)
+        assert store.source.calls == before
+    finally:
+        set_cache_size(DEFAULT_BUDGET)
 
 
 def test_keys_that_do_not_agree_with_leaves_are_refused(tmp_path):

@@ -15,7 +15,7 @@ import pytest
 import zarr
 
 from cfagg.errors import ConventionError, FragmentReadError, SourceError, StaleError, StaleIndexWarning
-from cfagg.observations.indexes import open_index, pages, write_bisect, write_pages
+from cfagg.observations.indexes import open_index, pages, pages_directory, write_bisect, write_pages
 from cfagg.observations.indexes.pages import open_pages
 from cfagg.observations.indexes.pages_writing import NAME
 from tests.observations.indexes.made import Counting, Store, cut, even, uneven, write
@@ -155,6 +155,24 @@ def test_a_changed_byte_is_noticed(tmp_path, where):
         with pytest.raises(FragmentReadError, match=f"{NAME} is damaged: page 0"):
             ask()
     assert index.validate()
+
+
+@pytest.mark.parametrize("row", [0, 1], ids=["firsts", "offsets"])
+@pytest.mark.parametrize("place", range(1, 7))
+def test_a_directory_that_is_not_in_order_is_refused_wherever_that_is(tmp_path, monkeypatch, place, row):
+    # It is looked at in slabs, and whatever stands at the edge of one belongs to two of them.
+    monkeypatch.setattr(pages_directory, "_SLAB", 2)
+    store = write(tmp_path, "pages", uneven(25_000))
+    assert open_index(store)._directory.firsts.size == 7
+    old = next((tmp_path / NAME).glob("directory_*"))
+    table = np.frombuffer((old / "0.0").read_bytes(), "<i8").reshape(2, -1).copy()
+    table[row, place] += 4 if row else -(10**9)
+    crc = zlib.crc32(table.tobytes())
+    old.rename(old.with_name(f"directory_{crc:08x}")).joinpath("0.0").write_bytes(table.tobytes())
+    attributes = tmp_path / NAME / ".zattrs"
+    attributes.write_text(json.dumps(json.loads(attributes.read_text()) | {"directory_crc32": crc}))
+    with pytest.raises(FragmentReadError, match="its directory is not in order"):
+        open_index(store)
 
 
 @pytest.mark.parametrize("name", ["directory", "pages"])
