@@ -7,6 +7,7 @@ prints a line for each writer, and every find; its status is 1 if there is any.
 from __future__ import annotations
 
 import argparse
+import copy
 import pathlib
 import random
 import re
@@ -64,12 +65,13 @@ class Tally:
 
 
 class Stand:
-    """A directory in which one writer is run again and again."""
+    """A directory in which one writer is run again and again; it imports what that needs, unless it is `loaded`."""
 
-    def __init__(self, writer: Writer, home: pathlib.Path) -> None:
+    def __init__(self, writer: Writer, home: pathlib.Path, *, loaded: bool = False) -> None:
         self.writer, self.home = writer, home
         self.folder = home / "run"
         self.log = home / "log"
+        self.recorded = home / "recorded"
         self.pristine = home / "pristine"
         self.crashes = 0
         #: What was found well: what a run left, and what it was allowed to leave.
@@ -77,11 +79,12 @@ class Stand:
         self.folder.mkdir(parents=True)
         outcome = tracing.plain(lambda: writer.prepare(self.folder))
         assert outcome.status == 0, outcome.said
-        tracing.load_what_is_needed(lambda: writer.run(self.folder))
-        shutil.rmtree(self.folder)
-        self.folder.mkdir()
-        outcome = tracing.plain(lambda: writer.prepare(self.folder))
-        assert outcome.status == 0, outcome.said
+        if not loaded:
+            tracing.load_what_is_needed(lambda: writer.run(self.folder))
+            shutil.rmtree(self.folder)
+            self.folder.mkdir()
+            outcome = tracing.plain(lambda: writer.prepare(self.folder))
+            assert outcome.status == 0, outcome.said
         shutil.copytree(self.folder / "out", self.pristine, symlinks=True)
 
     def reset(self) -> None:
@@ -96,15 +99,19 @@ class Stand:
         disk.safe_names, disk.top = wanted.safe_names, wanted.top
         powerloss.Image(disk, wanted.safe_names, "safe", random.Random(0)).write()
 
-    def points(self) -> dict[str, int]:
-        """Return how often each call is made in a run without a fault, after seeing that it ends well."""
+    def record(self) -> powerloss.Disk:
+        """Record a run without a fault, see that it ends well, and return the disk as it was before."""
         self.reset()
-        outcome = tracing.run(lambda: self.writer.run(self.folder), self.log)
-        found = tracing.counts(self.log)
-        assert outcome.status == 0, outcome.said
+        disk = powerloss.Disk(self.folder / "out")
+        run = tracing.run(lambda: self.writer.run(self.folder), self.recorded, trace=tracing.RECORDED, record=True)
+        assert run.status == 0, run.said
         said = self.judge(("new",))
         assert not said, said
-        return found
+        return disk
+
+    def points(self) -> dict[str, int]:
+        """Return how often each call was made in the run that was recorded."""
+        return tracing.counts(self.recorded)
 
     def judge(self, allowed: tuple[str, ...], *, finish: bool = True) -> str:
         """Look at what is there, finish it, and look again; return what is wrong.
@@ -206,22 +213,19 @@ class Stand:
         said = self.judge(("old", "new"))
         return said and f"{inject}: said {outcome.said.strip()[-200:]!r}, then {said}"
 
-    def record(self) -> powerloss.Disk:
-        """Record a run."""
-        self.reset()
-        disk = powerloss.Disk(self.folder / "out")
-        run = tracing.run(lambda: self.writer.run(self.folder), self.log, trace=tracing.RECORDED, record=True)
-        assert run.status == 0, run.said
-        return disk
+    def lose_power(
+        self, disk: powerloss.Disk, chance: random.Random, most: int, forgotten: frozenset[bytes] = frozenset()
+    ) -> Iterator[str]:
+        """Lose power at moments of the recorded run; give for each what is wrong afterwards, nothing if all is well.
 
-    def lose_power(self, chance: random.Random, most: int) -> Iterator[str]:
-        """Lose power at moments of a run; give for each what is wrong afterwards, which is nothing if all is well.
+        The disk is that before the run, and nothing was run since it was recorded.  Calls that are `forgotten` are
+        those that a faulty writer would not have made.
 
         Every call after which a disk may hold something else is a moment.  What is safe for certain, and the same with
         all names, are looked at for each of them, mixtures for as many as `most` allows; equal ones only once.
         """
-        disk = self.record()
-        calls = list(powerloss.calls(self.log))
+        disk = copy.deepcopy(disk)
+        calls = [call for call in powerloss.calls(self.recorded) if call[0] not in forgotten]
         found: list[tuple[int, powerloss.Image]] = []
         seen: set[int] = set()
         version = -1
@@ -284,13 +288,22 @@ def torment(
     losses: int,
     seed: int = 0,
     meanwhile: Callable[[Tally], None] = lambda _: None,
+    *,
+    loaded: bool = False,
 ) -> Tally:
     """Do to a writer whatever may happen to it; `meanwhile` is called after each fault."""
     chance = random.Random(seed)
-    stand = Stand(writer, home)
+    stand = Stand(writer, home, loaded=loaded)
     tally = Tally(writer.name)
+    disk = stand.record()
     points = stand.points()
     tally.points = sum(points.get(c, 0) for c in KILLED)
+    if losses:
+        for said in stand.lose_power(disk, chance, losses):
+            tally.losses += 1
+            if said:
+                tally.finds.append(said)
+            meanwhile(tally)
     done: list[tuple[str, int]] = []
     while len(done) < kills:
         done += spread(points, KILLED, kills - len(done), chance)
@@ -315,12 +328,6 @@ def torment(
             tally.finds.append(said)
         tally.crashes = stand.crashes
         meanwhile(tally)
-    if losses:
-        for said in stand.lose_power(chance, losses):
-            tally.losses += 1
-            if said:
-                tally.finds.append(said)
-            meanwhile(tally)
     return tally
 
 
