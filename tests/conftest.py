@@ -1,7 +1,9 @@
 """Settings of all tests."""
 
 import os
+from random import Random
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.effort import examples
@@ -16,3 +18,21 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("cfagg")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave most of the parameters of a test that is marked ``few(n)`` to the soak suite.
+
+    Which ones are tried every day is drawn by the name of the test: always the same, and of no pattern that the product
+    of several parameters could share.
+    """
+    found: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("few"):
+            found.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for name, alike in found.items():
+        (number,) = alike[0].get_closest_marker("few").args  # type: ignore[union-attr]  # they were found by it
+        daily = Random(name).sample(range(len(alike)), min(number, len(alike)))
+        for item in (one for n, one in enumerate(alike) if n not in daily):
+            item.add_marker("soak")

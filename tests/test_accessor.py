@@ -66,6 +66,7 @@ def same(result, expected, rtol=1e-12):
     np.testing.assert_allclose(result.values, expected.values, rtol=rtol)
 
 
+@pytest.mark.few(19)
 @pytest.mark.parametrize("dask", [False, True])
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("dim", ["time", ("lat", "lon"), None, ...])
@@ -386,6 +387,7 @@ def test_an_array_without_a_name_is_answered(store):
     assert (result.encoding["cfagg"], result.name) == (FROM, None)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "how",
     [

@@ -90,6 +90,7 @@ def as_command(*args: object) -> str:
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
 def test_mean_loads_xarray_and_neither_zarr_nor_dask_nor_jsonschema_nor_a_compiler(
     accumulated: Path, options: list[str]

@@ -54,6 +54,7 @@ SELECTIONS = [
 ]
 
 
+@pytest.mark.few(17)
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("dim", [None, ..., "time", ("lat", "lon"), ["lon", "time"], "lat", ()])
 def test_statistics_are_those_of_xarray(rich, statistic, dim):
@@ -153,6 +154,7 @@ PACKINGS = [
 ]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("encoding", PACKINGS)
 def test_packed_values_are_decoded(tmp_path, encoding, zarr_format):
@@ -179,6 +181,7 @@ def test_unsigned_values_in_a_signed_type(tmp_path):
             assert_same(found, getattr(array.isel(time=slice(1, 8)), statistic)(dim))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("weights", ["area", "array"])
 def test_weighted_statistics_are_those_of_xarray(tmp_path, weights, missing):
@@ -327,6 +330,7 @@ def replacing(store):
     accumulate(store, "tas", overwrite=True)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("change", [writing, appending, removing, replacing])
 @pytest.mark.parametrize("statistic", ["mean", "max", "std", "count"])
 def test_a_change_after_opening_is_noticed(tmp_path, change, statistic):

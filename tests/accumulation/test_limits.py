@@ -14,6 +14,7 @@ from cfagg.accumulation.accumulating import accumulate
 from cfagg.errors import UnsupportedError
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("dtype", ["i8", "u8"])
 @pytest.mark.parametrize("part", [slice(0, 40), slice(3, 29), slice(1, 2)], ids=str)
 def test_variances_of_integers_near_the_limits_are_those_of_exact_arithmetic(

@@ -54,6 +54,7 @@ def test_moments_are_those_of_the_whole_array(data, made):
             np.testing.assert_allclose(found[2], m2, rtol=1e-9, atol=1e-9 * raw.size)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("statistics", [(), (("time",),)])
 @pytest.mark.parametrize("few", [0, 10**9])
 def test_every_way_through_the_pyramid_gives_the_same(tmp_path, monkeypatch, statistics, few):

@@ -122,6 +122,7 @@ COPIES = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("how", COPIES)
 def test_a_copy_is_refused_until_it_is_adopted(tmp_path, how, zarr_format):
@@ -426,6 +427,7 @@ def answers(store):
     return [a.tobytes() for a in out]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("codec", "zarr_format", "share"),
     [("blosc", 3, 6), ("none", 2, 6), pytest.param("blosc", 3, 1, marks=pytest.mark.soak)],
@@ -510,6 +512,7 @@ def test_metadata_of_version_2_are_compared(tmp_path, key, value):
     refused(store, key)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("weights", "name", "other"),
     [("area", "lat", "values"), ("area", "lat", "units"), ("lat_weights", "lat_weights", "values"),

@@ -1,4 +1,4 @@
-"""A hundred changed inputs for each parser, and whether the fuzzers themselves notice what they are there for."""
+"""Forty changed inputs for each parser, and whether the fuzzers themselves notice what they are there for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.fuzzing.running import Process
 from tests.fuzzing.target import TABLE, table, target
 
 #: Inputs for each parser.
-COUNT = 100
+COUNT = 40
 
 
 @pytest.fixture(scope="module")

@@ -20,10 +20,8 @@ U = 2.0**-53
 CASES = [
     ("f4", False, False),
     ("f4", True, False),
-    ("f4", False, True),
     ("f8", True, True),
     ("i2", False, False),
-    ("u1", False, False),
     ("u8", False, False),
 ]
 OTHERS = [
@@ -138,7 +136,7 @@ def test_sums_counts_and_statistics_of_small_blocks_are_exact(dtype, weighted, d
     check_partials(data, data.draw(st.sampled_from(SHAPES + EMPTY)), dtype, weighted, double_double, compiled)
 
 
-@pytest.mark.parametrize(("dtype", "weighted", "double_double"), CASES[:5])
+@pytest.mark.parametrize(("dtype", "weighted", "double_double"), CASES[:4])
 @settings(ROOM, max_examples=examples(8))
 @given(data=st.data())
 def test_sums_counts_and_statistics_of_blocks_of_many_tiles_are_exact(dtype, weighted, double_double, data):
@@ -189,6 +187,7 @@ def test_weights_that_do_not_broadcast_are_refused():
         partial_sums(np.zeros((2, 3)), [(0,)], weights=np.ones(2))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("weights", [None, 0.5])
 def test_cells_where_everything_is_missing_have_exact_zeros(compiled, weights):

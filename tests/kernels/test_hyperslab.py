@@ -14,8 +14,6 @@ from cfagg.kernels.hyperslab import (
 )
 from tests import oracles
 
-#: The first example of a kernel pays for its compilation.
-
 
 @st.composite
 def dimensions(draw, longest=12):
@@ -67,7 +65,7 @@ def test_a_slice_projects_on_the_chunks_that_it_touches(dim):
 
 
 def test_a_strided_read_of_an_overhanging_last_chunk_is_clipped_to_the_dimension():
-    array = np.arange(36.0).reshape(4, 9)
+    array = np.arange(36).reshape(4, 9)
     got = hyperslab([(4, 4, 0, 4, 1), (9, 8, 0, 9, 4)], array)
     assert np.array_equal(got, array[:, ::4])
 
@@ -106,8 +104,8 @@ def test_one_combination_of_projections_fills_only_its_own_place():
 
 
 def test_get_data_copies_a_strided_piece_of_a_chunk_to_its_place():
-    chunk = np.arange(12.0)
-    output = np.zeros(6 * 6)
+    chunk = np.arange(12)
+    output = np.zeros(6 * 6, int)
     get_data(np.array([[0, 3, 2], [1, 4, 2]]), np.array([3, 4]), chunk, 6 * 2 + 3, np.array([6, 6]), output)
     expected = np.zeros((6, 6))
     expected[2:4, 3:5] = chunk.reshape(3, 4)[::2, 1::2]

@@ -319,6 +319,7 @@ except cfagg.CfaggError as error:
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("most", [5_000, 30_000])
 def test_a_disk_that_takes_no_more_is_told_and_leaves_no_store(tmp_path, most):
     # Files may not grow beyond a limit: first that of a run of sorted rows, then that of a chunk.

@@ -33,6 +33,7 @@ def write(path, rows, cuts=(), **options):
         return writer.finish()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("form", ["zarr2", "cfagg"])
 @pytest.mark.parametrize("rows_per_chunk", [None, 1, 999, 5000, 2 * INNER_ROWS])
 def test_zarr_reads_what_was_written(tmp_path, form, rows_per_chunk):

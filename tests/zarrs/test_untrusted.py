@@ -79,6 +79,7 @@ READERS = {
 }
 
 
+@pytest.mark.few(24)
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(

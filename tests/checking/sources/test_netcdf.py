@@ -409,6 +409,7 @@ def test_an_attribute_of_a_hundred_megabytes_is_told_by_its_size(tmp_path: Path)
         assert dataset.root.attributes["title"] == "short"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("format_", ["NETCDF3_CLASSIC", "NETCDF4"])
 def test_a_hundred_thousand_attributes_take_less_than_ten_seconds(tmp_path: Path, format_: Any) -> None:
     count = 20_000 if format_ == "NETCDF4" else 100_000

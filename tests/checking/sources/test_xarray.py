@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,14 @@ _UNWRITABLE = ("7.5 methods",)
 WAYS: list[dict[str, Any]] = [{}, {"decode_times": False}, {"decode_coords": "all"}, {"mask_and_scale": False}]
 
 
+def every_way(names: Iterable[str]) -> Iterator[Any]:
+    """Yield each name with each of the ways, of which one is tried every day."""
+    for at, name in enumerate(names):
+        for number, way in enumerate(WAYS):
+            marks = [] if at % len(WAYS) == number else [pytest.mark.soak]
+            yield pytest.param(name, number, id=f"{name}-{' '.join(way) or 'decoded'}", marks=marks)
+
+
 def found(source: Any) -> list[Finding]:
     with open_dataset(source) as dataset:
         findings = run(dataset, Options(data=True)).findings
@@ -53,8 +61,7 @@ def opened(path: Path, ways: dict[str, Any]) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("number", range(len(WAYS)), ids=lambda n: " ".join(WAYS[n]) or "decoded")
-@pytest.mark.parametrize("name", CLEAN)
+@pytest.mark.parametrize(("name", "number"), every_way(CLEAN))
 def test_a_clean_dataset_opened_by_xarray_is_checked_as_it_is_written(name: str, number: int, tmp_path: Path) -> None:
     path = write_cdl(CLEAN[name], tmp_path / "given.nc")
     with opened(path, WAYS[number]) as held:
@@ -66,6 +73,7 @@ def test_a_clean_dataset_opened_by_xarray_is_checked_as_it_is_written(name: str,
     assert ours == found(tmp_path / "written.nc")
 
 
+@pytest.mark.few(40)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("defect", DEFECTS[::4], ids=lambda d: d.name)
 def test_a_defect_that_xarray_keeps_is_found_as_it_is_written(defect: Defect, tmp_path: Path) -> None:
