@@ -24,7 +24,7 @@ from cfagg.accumulation.accumulating import accumulate
 from cfagg.errors import CfaggError, ConventionError, FragmentReadError, OptionError, StaleError, UnsupportedError
 from tests.effort import examples
 
-SHAPE, CHUNKS = (18, 8, 10), {"time": 4, "lat": 4, "lon": 5}
+SHAPE, CHUNKS = (18, 8, 10), (4, 4, 5)
 SMALL = (14, 6, 7)
 STATISTICS = ("sum", "mean", "count", "min", "max", "std")
 
@@ -42,8 +42,8 @@ def write(store, seed=0, zarr_format=3, values=None, **options):
         },
     )
     ds = ds.reset_coords("area")
-    encoding = {"tas": options} if options else None
-    ds.chunk(CHUNKS).to_zarr(store, zarr_format=zarr_format, encoding=encoding, consolidated=False)
+    encoding = {"tas": {"chunks": CHUNKS, **options}, "area": {"chunks": CHUNKS[1:]}}
+    ds.to_zarr(store, zarr_format=zarr_format, encoding=encoding, consolidated=False)
     return values
 
 
@@ -245,11 +245,13 @@ def by_memory_map(path):
 
 
 def maps_set_times(path):
-    """Return whether the file system sets the time of a file that is written through a memory map."""
+    """Return whether the file system sets the time of a file each time it is written through a memory map."""
     path.write_bytes(bytes(4096))
-    os.utime(path, ns=(0, 0))
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
         memory[0] = 1
+        memory.flush()
+        os.utime(path, ns=(0, 0))
+        memory[1] = 1
         memory.flush()
     return path.stat().st_mtime_ns != 0
 
