@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,24 +26,32 @@ def test_the_demonstration_converts_compares_and_draws(tmp_path: Path) -> None:
     assert {p.name for p in (tmp_path / "out").iterdir()} == {"sst.zarr", *pictures}
 
 
-def test_a_second_run_replaces_the_first(tmp_path: Path) -> None:
-    assert demo.main(tmp_path) == 0
-    assert demo.main(tmp_path) == 0
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("demo")
+    assert demo.main(path) == 0
+    return path
 
 
-def test_the_comparison_counts_a_value_that_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    demo.main(tmp_path)
-    values = np.asarray(zarr.open_group(tmp_path / "sst.zarr")["surface_temperature"])
+def test_a_second_run_replaces_the_first(folder: Path) -> None:
+    assert demo.main(folder) == 0
+
+
+def test_the_comparison_counts_a_value_that_differs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = np.asarray(zarr.open_group(folder / "sst.zarr", mode="r")["surface_temperature"])
     values[values > 1e19] = np.nan
     values[10, 3, 50] += 0.01
     assert demo._compare(values, demo.sample("sst")) == 1
     assert "1 differ" in capsys.readouterr().out
 
 
-def test_the_comparison_counts_a_mean_that_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    demo.main(tmp_path)
-    values = zarr.open_group(tmp_path / "sst.zarr")["surface_temperature"]
+def test_the_comparison_counts_a_mean_that_differs(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "sst.zarr"
+    shutil.copytree(folder / "sst.zarr", store)
+    values = zarr.open_group(store)["surface_temperature"]
     values[20, 3, 50] += 0.5
-    cfagg.accumulate(tmp_path / "sst.zarr", "surface_temperature", refresh=True)
-    assert demo._compare_means(tmp_path / "sst.zarr", demo.sample("sst")) == 1
+    cfagg.accumulate(store, "surface_temperature", refresh=True)
+    assert demo._compare_means(store, demo.sample("sst")) == 1
     assert "1 differ" in capsys.readouterr().out

@@ -268,7 +268,7 @@ def test_packed_integers_stay_exact_over_many_appends(tmp_path):
 def test_chunks_of_sums_grow_with_an_array_that_began_small(tmp_path):
     raw = np.ones((3000, 4), "f4")
     store = tmp_path / "a.zarr"
-    reference.write_source(store, "tas", raw[:2], ("time", "x"), (1, 4))
+    reference.write_source(store, "tas", raw[:2], ("time", "x"), (20, 4))
     accumulate(store, "tas", ["x"])
     start = 2
     for n in (3, 20, 400, 3000):
