@@ -17,12 +17,15 @@ from cfagg.formats import codecs
 if TYPE_CHECKING:
     from cfagg.readers.located import Chunked
 
-__all__ = ["DamagedError", "decode", "known", "stored_most"]
+__all__ = ["DamagedError", "check_unknown", "decode", "is_few", "known", "stored_most"]
 
 DamagedError = codecs.DamagedError
 
 #: The filter that sorts bytes by their place in an element.
 _SHUFFLE = 2
+
+#: Filters that the HDF5 library undoes: szip, n-bit, scale and offset; and the bytes before the numbers of the last.
+_SZIP, _NBIT, _SCALE, _SCALE_HEAD = 4, 5, 6, 21
 
 #: A part of a chunk that is smaller by so much is picked out of its sorted bytes.
 _FEW = 16
@@ -82,7 +85,7 @@ def decode(
     expected = storage.dtype.itemsize * math.prod(storage.chunks)
     used = [f for k, f in enumerate(storage.filters) if not mask >> k & 1]
     plain: Any = data
-    few = within is not None and _is_shuffled(used, storage) and _count(within) * _FEW <= math.prod(storage.chunks)
+    few = within is not None and _is_shuffled(used, storage) and is_few(within, storage)
     for k, (fewest, most) in reversed(list(enumerate(_sizes(used, expected)))):
         if k == 0 and few:
             break
@@ -102,8 +105,9 @@ def _is_shuffled(used: list[tuple[int, tuple[int, ...]]], storage: Chunked) -> b
     return bool(used) and used[0] == (_SHUFFLE, (storage.dtype.itemsize,))
 
 
-def _count(within: tuple[slice, ...]) -> int:
-    return math.prod(len(range(s.start, s.stop, s.step)) for s in within)
+def is_few(within: tuple[slice, ...], storage: Chunked) -> bool:
+    """Return whether a part of a chunk is so small that it is picked out."""
+    return math.prod(len(range(s.start, s.stop, s.step)) for s in within) * _FEW <= math.prod(storage.chunks)
 
 
 def _picked(plain: Any, storage: Chunked, within: tuple[slice, ...]) -> npt.NDArray[Any]:
@@ -128,6 +132,51 @@ def _sizes(used: list[tuple[int, tuple[int, ...]]], nbytes: int) -> list[tuple[i
         adds = _FILTERS[number].adds
         fewest, most = (0, codecs.encoded_most(most)) if adds is None else (fewest + adds, most + adds)
     return found
+
+
+def check_unknown(data: npt.NDArray[np.uint8], mask: int, storage: Chunked) -> None:
+    """Look at a chunk behind a filter that is not undone here, as far as that can be seen, before a library does it.
+
+    Raises
+    ------
+    DamagedError
+        If the bytes are damaged.
+    """
+    used = [f for k, f in enumerate(storage.filters) if not mask >> k & 1]
+    plain: Any = data
+    while used and known((used[-1],)):
+        number, parameters = used.pop()
+        plain = _FILTERS[number].undo(plain, parameters, 0, stored_most(storage), None)
+    if not used:
+        return
+    number, parameters = used.pop()
+    before = [n for n, _ in used]
+    size = storage.dtype.itemsize * math.prod(storage.chunks)
+    if not known(tuple(used)) or any(_FILTERS[n].adds is None for n in before):
+        return
+    expected = size + sum(_FILTERS[n].adds or 0 for n in before)
+    needed = _needed(number, parameters, memoryview(plain).cast("B"), storage)
+    if needed is None and expected != size:
+        raise DamagedError(f"filter {number} stands between it and its checksum, and cannot be undone here")
+    if number == _SZIP and needed != expected:
+        raise DamagedError(f"it decodes to {needed:,} bytes, expected {expected:,}")
+    if number in (_NBIT, _SCALE) and (needed is None or memoryview(plain).nbytes < needed):
+        raise DamagedError(f"it has {memoryview(plain).nbytes:,} bytes, expected at least {needed or 0:,}")
+
+
+def _needed(number: int, parameters: tuple[int, ...], data: memoryview, storage: Chunked) -> int | None:
+    """Return the bytes that szip makes, and that the filters which pack bits take; `None` where that is not known."""
+    count, size = math.prod(storage.chunks), storage.dtype.itemsize
+    if number == _SZIP:
+        return int.from_bytes(data[:4], "little")
+    if number == _SCALE and len(parameters) > 4 and parameters[2] == count and parameters[4] == size:
+        return _SCALE_HEAD + -(-count * int.from_bytes(data[:4], "little") // 8)
+    if number == _NBIT and len(parameters) > 7 and parameters[2] == count and parameters[4] == size:
+        if parameters[1]:
+            return count * size
+        # Others than numbers are packed member by member.
+        return -(-count * parameters[6] // 8) if parameters[3] == 1 else None
+    return None
 
 
 def _inflate(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001

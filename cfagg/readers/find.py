@@ -24,11 +24,8 @@ __all__ = ["forget", "locate", "read", "scan"]
 #: Headers remembered, each some kilobytes.
 REMEMBERED = 2048
 
-#: From so many bytes on, HDF5 chunks are read directly; for less, the library is quicker.
+#: From so many bytes on, HDF5 chunks are given one by one.
 DIRECT_BYTES = 2**16
-
-#: Chunks of a variable that are read directly whatever their size.
-FEW_CHUNKS = 16
 
 #: Bytes at the start of a file that are read at once: most headers of netCDF-4 files stand there.
 _HEAD = 2**13
@@ -107,13 +104,9 @@ def read(located: Located, slices: Sequence[slice], context: Context) -> npt.NDA
         # Whoever decodes a chunk takes memory for the whole of it.
         nbytes = math.prod(storage.chunks) * located.header.dtype.itemsize
         check_chunk(nbytes, context.said(f"a chunk of {located.address!r} in {located.key.path}"))
-    if isinstance(storage, Chunked):
-        large, builtin = _bytes(located, slices) >= DIRECT_BYTES, _builtin(storage)
-        # The netCDF library has some of the other filters, depending on how it was built.
-        if (large or not builtin or _is_small(located, storage)) and hdf5_chunks.can_read(storage):
-            return hdf5_chunks.read(checked, storage, slices, context)
-        if builtin:
-            return hdf5.read(checked, storage.dtype, slices, located.address, context)
+    if isinstance(storage, Chunked) and hdf5_chunks.can_read(storage):
+        return hdf5_chunks.read(checked, storage, slices, context)
+    # The netCDF library has some of the other filters, depending on how it was built.
     return netcdf.read(checked, slices, context)
 
 
@@ -151,27 +144,11 @@ def scan(
     yield tuple(slice(0, n) for n in block.shape), block
 
 
-def _is_small(located: Located, storage: Chunked) -> bool:
-    """Whether a table of few chunks is read faster than the library opens the file."""
-    if storage.tree is None:
-        return False
-    chunks = zip(located.header.shape, storage.chunks, strict=True)
-    return math.prod(-(-n // chunk) for n, chunk in chunks) <= FEW_CHUNKS
-
-
 def _bytes(located: Located, slices: Sequence[slice]) -> int:
     size = located.header.dtype.itemsize
     for s in slices:
         size *= len(range(s.start, s.stop, s.step))
     return size
-
-
-def _builtin(storage: Chunked) -> bool:
-    """Whether every HDF5 library has the filters, and survives all chunks: shuffle, deflate.
-
-    On a chunk shorter than its Fletcher-32 checksum the library crashes.
-    """
-    return all(number in (1, 2) for number, _ in storage.filters)
 
 
 def _find(handle: Handle, address: str, context: Context, group: str) -> Located:

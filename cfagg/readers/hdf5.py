@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cfagg.cf.header import Header
 from cfagg.errors import AccessError
@@ -21,11 +20,10 @@ from cfagg.readers.hdf5_proof import UnsoundError, prove, prove_file
 from cfagg.readers.located import Chunked, Contiguous, Library, Located
 from cfagg.readers.locks import LIBRARY
 from cfagg.readers.netcdf4_names import INTERNAL, NO_VARIABLE, NON_COORDINATE
-from cfagg.storage import counters
 from cfagg.storage.files import Context, Handle
 from cfagg.storage.gate import Checked, Reference, admit
 
-__all__ = ["ERRORS", "dataset", "fill", "find", "read", "references", "stored"]
+__all__ = ["ERRORS", "dataset", "fill", "find", "references", "stored"]
 
 _INTERNAL = frozenset(name.encode() for name in INTERNAL)
 
@@ -157,43 +155,6 @@ def dataset(checked: Checked, context: Context) -> Any:
         raise KeyError(f"there is no {path!r}")
     admit(checked.handle, path, outside(found), context)
     return found
-
-
-def read(
-    checked: Checked, dtype: np.dtype[Any], slices: Sequence[slice], address: str, context: Context
-) -> npt.NDArray[Any]:
-    """Read a hyperslab through the HDF5 library, under its lock: the cheapest for a few values.
-
-    Raises
-    ------
-    FragmentReadError
-        If the library cannot read them.
-    """
-    import h5py
-
-    counts = tuple(len(range(s.start, s.stop, s.step)) for s in slices)
-    block = np.empty(counts, dtype.newbyteorder("="))
-    if block.size == 0:
-        return block
-    with LIBRARY:
-        try:
-            source = dataset(checked, context)
-            space = source.get_space()
-            if counts:
-                space.select_hyperslab(tuple(s.start for s in slices), counts, tuple(s.step for s in slices))
-            memory = h5py.h5s.create_simple(counts) if counts else h5py.h5s.create(h5py.h5s.SCALAR)
-            source.read(memory, space, block)
-        except AccessError:
-            raise
-        except ERRORS as error:
-            raise context.broken(
-                context.said(
-                    f"variable {address!r} of {checked.handle.key.path} cannot be read, the library says: "
-                    f"{checked.handle.said(error)}; restore the file"
-                )
-            ) from error
-    counters.add(bytes=block.nbytes)
-    return block
 
 
 def _dataset(handle: Handle, file: Any, address: str, group: str) -> tuple[str, Any, list[Reference]] | None:

@@ -15,18 +15,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import AccessError
+from cfagg.errors import AccessError, CfaggError
 from cfagg.formats.codecs import check_chunk
-from cfagg.readers import filters, hdf5, hdf5_tree
-from cfagg.readers.located import Chunked
+from cfagg.readers import contiguous, filters, hdf5, hdf5_tree
+from cfagg.readers.hdf5_proof import UnsoundError, prove_index
+from cfagg.readers.located import Chunked, Contiguous
 from cfagg.readers.locks import LIBRARY
 from cfagg.storage.files import Context
 from cfagg.storage.gate import Checked
 
-__all__ = ["can_read", "read", "scan"]
+__all__ = ["can_read", "damaged", "raw", "read", "scan"]
 
 #: Chunks whose positions are looked up at once, and so the share of the table that is held.
 _BATCH = 1024
+
+#: Bytes of a chunk without filters from which on only what is wanted is read.
+_LARGE = 1 << 18
 
 #: One touched chunk: its index in the chunk grid, place in the block, place in the chunk.
 _Touch = tuple[tuple[int, ...], tuple[slice, ...], tuple[slice, ...]]
@@ -37,7 +41,9 @@ def can_read(storage: Chunked) -> bool:
     return filters.known(storage.filters)
 
 
-def read(checked: Checked, storage: Chunked, slices: Sequence[slice], context: Context) -> npt.NDArray[Any]:
+def read(
+    checked: Checked, storage: Chunked, slices: Sequence[slice], context: Context, opened: Any = None
+) -> npt.NDArray[Any]:
     """Read a hyperslab from the chunks that it touches.
 
     Parameters, errors: as `scan`.
@@ -48,13 +54,13 @@ def read(checked: Checked, storage: Chunked, slices: Sequence[slice], context: C
         In native byte order.
     """
     block = np.empty([len(range(s.start, s.stop, s.step)) for s in slices], storage.dtype.newbyteorder("="))
-    for place, values in scan(checked, storage, slices, context):
+    for place, values in scan(checked, storage, slices, context, opened):
         block[place] = values
     return block
 
 
 def scan(
-    checked: Checked, storage: Chunked, slices: Sequence[slice], context: Context
+    checked: Checked, storage: Chunked, slices: Sequence[slice], context: Context, opened: Any = None
 ) -> Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]]:
     """Yield a hyperslab chunk by chunk.
 
@@ -68,6 +74,8 @@ def scan(
         One per dimension with 0 <= start <= stop <= size and a positive step.
     context : Context
         For messages.
+    opened : h5py.h5d.DatasetID, optional
+        The same dataset where the library has it open, of which the caller holds the lock.
 
     Yields
     ------
@@ -83,49 +91,88 @@ def scan(
     LimitError
         If a chunk takes more memory than allowed.
     """
+    scratch = _Scratch.take()
+    try:
+        for (index, place, within), mask, stored in _stored(checked, storage, slices, context, opened, scratch):
+            if isinstance(stored, Contiguous):
+                part = contiguous.read(checked, stored, storage.chunks, within, context)
+                yield place, part.astype(storage.dtype, copy=False)
+                continue
+            if not isinstance(stored, np.ndarray):
+                yield place, np.broadcast_to(stored, [p.stop - p.start for p in place])
+                continue
+            try:
+                values = filters.decode(stored, mask, storage, scratch.plain(storage), within)
+            except filters.DamagedError as error:
+                raise damaged(checked, index, error, context) from error
+            yield place, values
+    finally:
+        scratch.give_back()
+
+
+def raw(
+    checked: Checked, storage: Chunked, slices: Sequence[slice], context: Context, opened: Any
+) -> Iterator[tuple[tuple[int, ...], int, npt.NDArray[np.uint8]]]:
+    """Yield index, filter mask and bytes of the chunks that a hyperslab touches, as they are stored.
+
+    Parameters, errors: as `scan`.
+    """
+    scratch = _Scratch.take()
+    try:
+        for touch, mask, stored in _stored(checked, storage, slices, context, opened, scratch):
+            if isinstance(stored, np.ndarray):
+                yield touch[0], mask, stored
+    finally:
+        scratch.give_back()
+
+
+def damaged(checked: Checked, index: tuple[int, ...], error: Exception, context: Context) -> CfaggError:
+    """Return the error about a chunk that does not decode."""
+    return context.broken(
+        context.said(
+            f"chunk {index} of {checked.dataset!r} in {checked.handle.key.path} is damaged: {error}; restore the file"
+        )
+    )
+
+
+def _stored(
+    checked: Checked, storage: Chunked, slices: Sequence[slice], context: Context, opened: Any, scratch: _Scratch
+) -> Iterator[tuple[_Touch, int, Any]]:
+    """Yield the chunks that a hyperslab touches with mask and bytes; of one never written, the value in it.
+
+    Of a large chunk without filters of which little is wanted its place is given instead.
+    """
     if any(s.start >= s.stop for s in slices):
         return
     nbytes = math.prod(storage.chunks) * storage.dtype.itemsize
     check_chunk(nbytes, context.said(f"a chunk of {storage.path!r} in {checked.handle.key.path}"))
     most = filters.stored_most(storage)
     touches = _touched(storage.chunks, slices)
-    scratch = _Scratch.take()
     handle = checked.handle
     key = handle.key
-    try:
-        while batch := list(itertools.islice(touches, _BATCH)):
-            table, fill = _positions(checked, storage, [index for index, _, _ in batch], context)
-            for (index, place, within), (mask, offset, size) in zip(batch, table, strict=True):
-                if offset is None:
-                    yield place, np.broadcast_to(fill, [p.stop - p.start for p in place])
-                    continue
-                if offset + size > key.size:
-                    raise context.broken(
-                        context.said(
-                            f"{key.path} is truncated: it has {key.size} bytes, and chunk {index} of {storage.path!r} "
-                            f"reaches to byte {offset + size}; restore the file"
-                        )
+    while batch := list(itertools.islice(touches, _BATCH)):
+        table, fill = _positions(checked, storage, [index for index, _, _ in batch], context, opened)
+        for touch, (mask, offset, size) in zip(batch, table, strict=True):
+            if offset is None:
+                yield touch, 0, fill
+                continue
+            if offset + size > key.size:
+                raise context.broken(
+                    context.said(
+                        f"{key.path} is truncated: it has {key.size} bytes, and chunk {touch[0]} of {storage.path!r} "
+                        f"reaches to byte {offset + size}; restore the file"
                     )
-                if size > most:
-                    raise context.broken(
-                        context.said(
-                            f"chunk {index} of {storage.path!r} in {key.path} is damaged: it is stored in {size:,} "
-                            f"bytes, expected at most {most:,}; restore the file"
-                        )
-                    )
-                stored = scratch.stored(size)
-                handle.fill(stored, offset, context)
-                try:
-                    values = filters.decode(stored, mask, storage, scratch.plain(storage), within)
-                except filters.DamagedError as error:
-                    raise context.broken(
-                        context.said(
-                            f"chunk {index} of {storage.path!r} in {key.path} is damaged: {error}; restore the file"
-                        )
-                    ) from error
-                yield place, values
-    finally:
-        scratch.give_back()
+                )
+            if size > most:
+                raise damaged(
+                    checked, touch[0], ValueError(f"it is stored in {size:,} bytes, expected at most {most:,}"), context
+                )
+            if size == nbytes >= _LARGE and not storage.filters and filters.is_few(touch[2], storage):
+                yield touch, mask, Contiguous(offset, 0, storage.dtype)
+                continue
+            stored = scratch.stored(size)
+            handle.fill(stored, offset, context)
+            yield touch, mask, stored
 
 
 class _Scratch:
@@ -188,25 +235,29 @@ def _touched(chunks: Sequence[int], slices: Sequence[slice]) -> Iterator[_Touch]
 
 
 def _positions(
-    checked: Checked, storage: Chunked, indices: Sequence[tuple[int, ...]], context: Context
+    checked: Checked, storage: Chunked, indices: Sequence[tuple[int, ...]], context: Context, opened: Any
 ) -> tuple[list[tuple[int, int | None, int]], Any]:
     """Return filter mask, byte offset (`None`: never written) and size of chunks, and the value of unwritten ones."""
-    known = hdf5_tree.positions(checked.handle.fd, storage, indices)
+    known = None if storage.tree is None else hdf5_tree.positions(checked.handle.fd, storage, indices)
     if known is not None:
         return known, None
+    import h5py
+
     found = []
     fill = None
     with LIBRARY:
         try:
-            dataset = hdf5.dataset(checked, context)
+            dataset = hdf5.dataset(checked, context) if opened is None else opened
+            prove_index(checked.handle, h5py.h5i.get_file_id(dataset), dataset)
             for index in indices:
                 info = dataset.get_chunk_info_by_coord(tuple(i * c for i, c in zip(index, storage.chunks, strict=True)))
                 found.append((int(info.filter_mask), info.byte_offset, int(info.size)))
             if any(offset is None for _, offset, _ in found):
-                fill = hdf5.fill(dataset)
+                # Of other types only what refers to something is looked at, and nothing is there.
+                fill = np.void(bytes(storage.dtype.itemsize)) if storage.dtype.kind == "V" else hdf5.fill(dataset)
         except AccessError:
             raise
-        except hdf5.ERRORS as error:
+        except (*hdf5.ERRORS, UnsoundError) as error:
             raise context.broken(
                 context.said(
                     f"the chunk table of {storage.path!r} in {checked.handle.key.path} is damaged: {error}; "

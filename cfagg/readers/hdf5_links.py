@@ -253,6 +253,9 @@ def _check_attributes(owner: Any, name: bytes) -> None:
         _check_text(owner, name, b"_NCProperties")
         return
     if h5py.h5a.exists(owner, b"CLASS"):
+        if not owner.rank:
+            # The library takes it for a dimension, whose length it looks for.
+            raise UnsoundError(f"{_text(name)!r} is a dimension scale of no dimension")
         _check_text(owner, name, b"CLASS")
         _check_text(owner, name, b"NAME")
     for attribute, single, kind, size in (

@@ -1,4 +1,4 @@
-"""Attributes of HDF5 objects are proven sound before the HDF5 library reads them.
+"""Objects and attributes of HDF5 files are proven sound before the HDF5 library reads them.
 
 The HDF5 library is asked for types and shapes of attributes only, whose structures it checks itself; the places of
 values are compared by `cfagg.formats.hdf5.sound`.
@@ -6,26 +6,26 @@ values are compared by `cfagg.formats.hdf5.sound`.
 
 from __future__ import annotations
 
-import os
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from cfagg.formats.hdf5.sound import Sound
 from cfagg.formats.hdf5.space import BrokenError
 from cfagg.storage.files import Handle
 
-__all__ = ["UnsoundError", "prove", "prove_file"]
+__all__ = ["UnsoundError", "prove", "prove_file", "prove_index", "sound_of"]
 
 
 class UnsoundError(Exception):
-    """An attribute that the library must not read."""
+    """Something that the library must not read."""
 
 
 class _Bytes:
     """The bytes of an open file, from where HDF5 begins."""
 
-    def __init__(self, fd: int, size: int, begin: int) -> None:
-        self._fd, self._size, self._begin = fd, size, begin
+    def __init__(self, handle: Handle, begin: int) -> None:
+        # Kept by what is remembered of the handle, which it must not keep.
+        self._handle, self._size, self._begin = ref(handle), handle.key.size, begin
 
     def __len__(self) -> int:
         return max(self._size - self._begin, 0)
@@ -33,7 +33,9 @@ class _Bytes:
     def __getitem__(self, where: slice) -> bytes:
         start = where.start or 0
         stop = min(where.stop, len(self))
-        return os.pread(self._fd, stop - start, start + self._begin) if stop > start else b""
+        handle = self._handle()
+        assert handle is not None  # noqa: S101 - whoever asks holds it
+        return handle.some(stop - start, start + self._begin) if stop > start else b""
 
 
 _known: WeakKeyDictionary[Handle, Sound] = WeakKeyDictionary()
@@ -54,22 +56,35 @@ def prove_file(handle: Handle, file: Any) -> None:
     """
     if handle not in _checked:
         try:
-            _of(handle, file).check()
+            sound_of(handle, file).check()
         except BrokenError as error:
             raise UnsoundError("the structures of its groups and attributes contradict each other") from error
         _checked[handle] = True
 
 
-def _sound(handle: Handle, file: Any) -> Sound:
+def prove_index(handle: Handle, file: Any, dataset: Any) -> None:
+    """Look at the index of a dataset's chunks before the library looks for some in it; the library lock is held.
+
+    Raises
+    ------
+    UnsoundError
+        If it is damaged.
+    """
+    import h5py
+
+    try:
+        sound_of(handle, file).index(int(h5py.h5o.get_info(dataset).addr))
+    except BrokenError as error:
+        raise UnsoundError("its index of chunks is damaged") from error
+
+
+def sound_of(handle: Handle, file: Any) -> Sound:
+    """Return what looks at the objects of a file; the library lock is held."""
     sound = _known.get(handle)
     if sound is None:
-        sound = _known[handle] = _of(handle, file)
+        begin = int(file.get_create_plist().get_userblock())
+        sound = _known[handle] = Sound(_Bytes(handle, begin))
     return sound
-
-
-def _of(handle: Handle, file: Any) -> Sound:
-    begin = int(file.get_create_plist().get_userblock())
-    return Sound(_Bytes(handle.fd, handle.key.size, begin))
 
 
 def prove(handle: Handle, file: Any, owner: Any) -> None:
@@ -82,7 +97,7 @@ def prove(handle: Handle, file: Any, owner: Any) -> None:
     """
     import h5py
 
-    doubtful = _sound(handle, file).unproven(int(h5py.h5o.get_info(owner).addr))
+    doubtful = sound_of(handle, file).unproven(int(h5py.h5o.get_info(owner).addr))
     if doubtful is None or doubtful:
         names: list[bytes] = []
         h5py.h5a.iterate(owner, names.append)

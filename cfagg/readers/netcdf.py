@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from cfagg.errors import UnsupportedError
 from cfagg.readers import classic, hdf5_links
+from cfagg.readers.hdf5_proof import UnsoundError
 from cfagg.readers.kinds import kind
 from cfagg.readers.locks import LIBRARY
 from cfagg.readers.pool import Pool
@@ -245,7 +246,15 @@ def read(checked: Checked, key: Sequence[slice], context: Context) -> npt.NDArra
             raise context.missing(context.said(f"{path} has no variable {address!r}"))
         dtype = dtype_of(variable)
         try:
+            if dataset.disk_format == "HDF5":
+                from cfagg.readers.hdf5_stored import prove_named
+
+                prove_named(checked, key, context)
             values = variable[tuple(key)] if key else variable[...]
+        except UnsoundError as error:
+            raise context.broken(
+                context.said(f"variable {address!r} of {path} cannot be read: {error}; restore the file")
+            ) from error
         except _LIBRARY_ERRORS as error:
             raise context.broken(
                 context.said(

@@ -8,7 +8,7 @@ import stat
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -210,22 +210,43 @@ class Handle:
 
 
 class Borrowed(Handle):
-    """A file that a library has open already, under whatever name: datasets of it are admitted, its bytes not read."""
+    """A file that a library has open already, under whatever name.
 
-    __slots__ = ("_lent",)
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    data : bytes or the like, optional
+        Its bytes, of which pieces can be had; without them datasets of it are admitted, but none is read here.
+    """
 
-    def __init__(self, name: str) -> None:
-        super().__init__(-1, FileKey(name, 0, 0, 0, 0, 0), name)
-        self._lent = True
+    __slots__ = ("_data", "_lent")
+
+    def __init__(self, name: str, data: Any = None) -> None:
+        super().__init__(-1, FileKey(name, 0, 0, 0 if data is None else len(data), 0, 0), name)
+        self._lent, self._data = True, data
 
     @property
     def is_open(self) -> bool:
         """Whether the file may still be read."""
         return self._lent
 
+    def some(self, size: int, offset: int, context: Context = CONTEXT_SOURCE) -> bytes:
+        """Return up to `size` bytes at `offset`."""
+        if self._data is None:
+            return super().some(size, offset, context)
+        return bytes(self._data[offset : min(offset + size, self.key.size)])
+
+    def fill(self, buffer: npt.NDArray[np.uint8], offset: int, context: Context = CONTEXT_SOURCE) -> None:
+        """Fill `buffer` with the bytes at `offset`."""
+        if self._data is None:
+            super().fill(buffer, offset, context)
+        else:
+            buffer[...] = np.frombuffer(self.exactly(buffer.nbytes, offset, context), np.uint8)
+
     def close(self) -> None:
         """Admit nothing of it any more; whoever opened the file closes it."""
-        self._lent = False
+        self._lent, self._data = False, None
 
 
 def _unreadable(key: FileKey, context: Context, error: OSError) -> CfaggError:

@@ -12,6 +12,7 @@ from cfagg.readers.hdf5_file import release
 from cfagg.readers.hdf5_links import LeavesError, followed, outside, reach
 from cfagg.storage.files import Context, open_regular
 from cfagg.storage.gate import Reference
+from tests.readers.test_hdf5_proof import garbled
 
 
 @pytest.fixture
@@ -191,6 +192,8 @@ def test_an_attribute_that_is_not_proven_is_refused_wherever_it_is(path, owner):
         file["g/h/z"] = 2
         kind = h5py.h5t.array_create(h5py.h5t.vlen_create(h5py.h5t.NATIVE_INT32), (2,))
         h5py.h5a.create(file[owner].id, b"doubtful", kind, h5py.h5s.create(h5py.h5s.SCALAR))
+    assert follow(path) == []
+    garbled(path)
     assert "attribute 'doubtful'" in refused(path)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import h5py
 import numpy as np
 import pytest
@@ -67,6 +69,19 @@ def written(path, kind, userblock=0):
     return path
 
 
+def garbled(path, userblock=0):
+    """Overwrite the value of the attribute, which was never written."""
+    raw = bytearray(path.read_bytes())
+    at = raw.index(b"doubtful", userblock)
+    name, kind, space = struct.unpack_from("<HHH", raw, at - 6)
+    begin = at + sum(n + -n % 8 for n in (name, kind, space))
+    (size,) = struct.unpack_from("<I", raw, at + name + -name % 8 + 4)
+    assert not any(raw[begin : begin + size])
+    raw[begin : begin + size] = b"\1" * size
+    path.write_bytes(raw)
+    return path
+
+
 def proven(path):
     with open_regular(str(path)) as handle, h5py.File(path, "r") as file:
         prove(handle, file.id, file["/"].id)
@@ -76,6 +91,8 @@ def proven(path):
 @pytest.mark.parametrize("name", [n for n in VARYING_TYPES if n.startswith(("array", "compound", "sequence of"))])
 def test_an_attribute_that_cannot_be_proven_is_refused_where_it_varies(tmp_path, name, userblock):
     path = written(tmp_path / "a.h5", VARYING_TYPES[name], userblock)
+    proven(path)
+    garbled(path, userblock)
     with pytest.raises(UnsoundError, match="attribute 'doubtful' has values that are not where the file says"):
         proven(path)
 
@@ -111,13 +128,13 @@ def test_of_an_object_that_cannot_be_looked_at_no_varying_attribute_is_read(tmp_
 def test_the_bytes_of_a_file_begin_behind_its_user_block(tmp_path):
     (tmp_path / "a").write_bytes(bytes(range(20)))
     with open_regular(str(tmp_path / "a")) as handle:
-        found = _Bytes(handle.fd, 20, 5)
+        found = _Bytes(handle, 5)
         assert len(found) == 15
         assert found[0:3] == bytes((5, 6, 7))
         assert found[:2] == bytes((5, 6))
         assert found[13:99] == bytes((18, 19))
         assert found[15:16] == found[9:9] == found[9:2] == b""
-        assert len(_Bytes(handle.fd, 20, 21)) == 0
+        assert len(_Bytes(handle, 21)) == 0
 
 
 def test_a_file_whose_structures_contradict_each_other_is_refused_each_time(tmp_path):

@@ -291,7 +291,7 @@ def test_what_the_library_understands_otherwise_than_our_parser_is_checked_again
     other = handles.get(str(tmp_path / "other.nc"))
     checked = files_checked(other)
     with pytest.raises(AccessError, match="external storage"):
-        hdf5.read(checked, np.dtype("f8"), WHOLE, "x", CONTEXT_SOURCE)
+        hdf5.dataset(checked, CONTEXT_SOURCE)
     assert read(located, WHOLE, CONTEXT_SOURCE).tolist() == [0, 1, 2, 3]
 
 

@@ -17,15 +17,14 @@ from cfagg.formats.codecs import check_chunk
 from cfagg.readers import hdf5_chunks
 from cfagg.readers.hdf5_file import ERRORS
 from cfagg.readers.hdf5_links import LeavesError, outside, reach
+from cfagg.readers.hdf5_proof import UnsoundError, prove_file
+from cfagg.readers.hdf5_stored import prove_values
 from cfagg.readers.located import Chunked
 from cfagg.readers.locks import LIBRARY
 from cfagg.storage.files import CONTEXT_SOURCE, Handle
 from cfagg.storage.gate import Checked, Reference, admit
 
 __all__ = ["Values"]
-
-#: The number of the filter that adds and compares checksums.
-_FLETCHER = 3
 
 
 class Values:
@@ -57,6 +56,10 @@ class Values:
                 return _read(admit(self.handle, self.path.decode("utf-8", "replace"), leads), dataset, slices)
             except (AccessError, LimitError, FragmentReadError):
                 raise
+            except UnsoundError as error:
+                raise FragmentReadError(
+                    f"{self.where}: its values cannot be read: {error}; copy or make the file again"
+                ) from error
             except ERRORS as error:
                 raise FragmentReadError(
                     f"{self.where}: its values cannot be read, the HDF5 library says: {error}; copy or make the "
@@ -67,8 +70,10 @@ class Values:
         """Return the low-level dataset, and what leads from it, or on the way to it, out of the file."""
         import h5py
 
+        file = self.file()
+        prove_file(self.handle, file)
         try:
-            found = reach(self.file(), self.path.decode("utf-8", "surrogateescape"))
+            found = reach(file, self.path.decode("utf-8", "surrogateescape"))
         except LeavesError as error:
             return None, [error.reference]
         if not isinstance(found, h5py.h5d.DatasetID):
@@ -99,11 +104,12 @@ def _read(checked: Checked, dataset: Any, slices: tuple[slice, ...]) -> npt.NDAr
     # A netCDF dimension that may grow can be longer than the dataset: what is behind its end was never written.
     stored = tuple(len(range(*s.indices(n))) for s, n in zip(slices, shape, strict=True))
     block = np.empty(stored, native)
-    own = _with_checksum(checked, plist, dtype)
+    own = _numbers(checked, plist, dtype)
+    parts = [slice(r.start, r.start + (n - 1) * r.step + 1, r.step) for r, n in zip(ranges, stored, strict=True) if n]
     if 0 not in stored and own is not None:
-        parts = [slice(r.start, r.start + (n - 1) * r.step + 1, r.step) for r, n in zip(ranges, stored, strict=True)]
-        block[...] = hdf5_chunks.read(checked, own, parts, CONTEXT_SOURCE)
+        block[...] = hdf5_chunks.read(checked, own, parts, CONTEXT_SOURCE, dataset)
     elif 0 not in stored:
+        prove_values(checked, dataset, parts, CONTEXT_SOURCE)
         space = dataset.get_space()
         if stored:
             space.select_hyperslab(tuple(r.start for r in ranges), stored, tuple(r.step for r in ranges))
@@ -118,15 +124,15 @@ def _read(checked: Checked, dataset: Any, slices: tuple[slice, ...]) -> npt.NDAr
     return block
 
 
-def _with_checksum(checked: Checked, plist: Any, dtype: np.dtype[Any]) -> Chunked | None:
-    """Return how numbers with Fletcher-32 checksums are stored: the library crashes on chunks shorter than those."""
+def _numbers(checked: Checked, plist: Any, dtype: np.dtype[Any]) -> Chunked | None:
+    """Return how numbers in chunks are stored that are decoded here: the library reads beyond short chunks."""
     import h5py as h5
 
     if plist.get_layout() != h5.h5d.CHUNKED or dtype.kind not in "iuf":
         return None
     filters = tuple((f[0], tuple(f[2])) for f in map(plist.get_filter, range(plist.get_nfilters())))
     found = Chunked(plist.get_chunk(), filters, np.dtype(dtype.str), checked.dataset)
-    return found if any(number == _FLETCHER for number, _ in filters) and hdf5_chunks.can_read(found) else None
+    return found if hdf5_chunks.can_read(found) else None
 
 
 def _fill(h5: Any, dataset: Any, dtype: np.dtype[Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from cfagg.checking.model import Dataset
@@ -53,20 +54,30 @@ def open_object(source: Any) -> Dataset:
 
 def _h5py(file: Any) -> Dataset:
     """Return the model of a file that h5py has open: its attributes are read from its bytes."""
-    import mmap
-
     from cfagg.checking.sources.hdf5 import open_file
     from cfagg.storage.files import Borrowed
 
     source = f"h5py.File {file.filename}"
     if file.mode != "r":
         file.flush()
-    handle = Borrowed(source)
     if file.driver == "sec2":
         # The very file that the library has open: by its name there may be another one meanwhile.
-        with mmap.mmap(file.id.get_vfd_handle(), 0, access=mmap.ACCESS_READ) as data:
-            return open_file(file.id, handle, data)
+        return open_file(file.id, Borrowed(source, _Open(file.id)), _Open(file.id))
     size = file.id.get_filesize()
     if size > _LARGEST:
         raise LimitError(f"{source} has {size:,} bytes, of which {_LARGEST:,} are looked at in memory; give its path")
-    return open_file(file.id, handle, file.id.get_file_image())
+    image = file.id.get_file_image()
+    return open_file(file.id, Borrowed(source, image), image)
+
+
+class _Open:
+    """The bytes of a file that h5py has open."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def __len__(self) -> int:
+        return os.fstat(self._file.get_vfd_handle()).st_size
+
+    def __getitem__(self, where: slice) -> bytes:
+        return os.pread(self._file.get_vfd_handle(), max(where.stop - where.start, 0), where.start)

@@ -170,7 +170,7 @@ def _open_hdf5(file: RemoteFile, url: str) -> Dataset:
     from cfagg.formats.hdf5.lookup3 import damaged
     from cfagg.storage.files import Borrowed
 
-    handle = Borrowed(url)
+    handle = Borrowed(url, file)
     read = parsed(file, handle, lambda: _h5py(file))
     if read is not None and not damaged(file, read[1]):
         return read[0]

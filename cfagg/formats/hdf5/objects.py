@@ -9,19 +9,22 @@ import struct
 from collections.abc import Iterator
 from typing import NoReturn
 
-from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, Heap, Space, UnusualError, records
+from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, Heap, Space, TooManyError, UnusualError, records
 
-__all__ = ["ATTRIBUTES", "LAYOUT", "MOST", "SPACE", "TYPE", "Object", "Objects"]
+__all__ = ["ATTRIBUTES", "FILL", "LAYOUT", "MOST", "OLD_FILL", "SPACE", "TYPE", "Object", "Objects"]
 
 #: Objects of a file.
 MOST = 1 << 22
 
 #: Numbers of header messages.
-SPACE, LINKS, TYPE, LINK, LAYOUT, ATTRIBUTE, CONTINUED, SYMBOLS, ATTRIBUTES = 1, 2, 3, 6, 8, 12, 16, 17, 21
-_KNOWN = frozenset({SPACE, LINKS, TYPE, LINK, LAYOUT, ATTRIBUTE, CONTINUED, SYMBOLS, ATTRIBUTES})
-#: Those that say nothing of interest here: nil, fill values, files of values, group information, filters, comment,
-#: times, hints for B-trees, count of references.
-_IGNORED = frozenset({0, 4, 5, 7, 10, 11, 13, 14, 18, 19, 22})
+SPACE, LINKS, TYPE, OLD_FILL, FILL, LINK, LAYOUT, ATTRIBUTE, CONTINUED = 1, 2, 3, 4, 5, 6, 8, 12, 16
+SYMBOLS, ATTRIBUTES, _TABLES = 17, 21, 15
+_KNOWN = frozenset(
+    {SPACE, LINKS, TYPE, OLD_FILL, FILL, LINK, LAYOUT, ATTRIBUTE, CONTINUED, SYMBOLS, ATTRIBUTES, _TABLES}
+)
+#: Those that say nothing of interest here: nil, files of values, group information, filters, comment, times, hints for
+#: B-trees, count of references; and of an extended superblock: driver, free space, cache.
+_IGNORED = frozenset({0, 7, 10, 11, 13, 14, 18, 19, 20, 22, 23, 24})
 
 
 class Object:
@@ -74,20 +77,21 @@ class Objects:
             at = 24 if version == 0 else 28
             base, _, end, _ = struct.unpack_from("<4Q", head, at)
             (root,) = struct.unpack_from("<Q", head, at + 40)
+            self.extended = False
         elif version in (2, 3):
             offsets, lengths, flags = head[9:12]
             base, extension, end, root = struct.unpack_from("<4Q", head, 12)
             self.space.structure(0, 48)
-            # Flags tell of a writer that is or was at work; an extension may change anything.
-            if (offsets, lengths, extension) != (8, 8, UNDEFINED):
+            if (offsets, lengths) != (8, 8):
                 raise UnusualError
-            self.extended = False
-            if flags:
+            self.extended = extension != UNDEFINED and _TABLES in self.read(extension).messages
+            # Flags tell of a writer that is or was at work; an extension may change anything.
+            if flags or extension != UNDEFINED:
                 self.root = int(root)
                 raise UnusualError
         else:
             raise UnusualError
-        self.extended = False
+        self.root = int(root)
         if base or end > self.space.size:
             raise UnusualError
         return int(root)
@@ -190,13 +194,13 @@ class Objects:
             members = list(symbols(self.space, group.messages[SYMBOLS], hard=hard))
             self._count += len(members)
             if self._count > MOST:
-                raise UnusualError
+                raise TooManyError
             return members
         found = []
         stored = [*group.links, *self._dense_links(group.messages.get(LINKS), 5, 11, 4)]
         self._count += len(stored)
         if self._count > MOST:
-            raise UnusualError
+            raise TooManyError
         for data in stored:
             flags = data[1]
             at = 3 if flags & 8 else 2

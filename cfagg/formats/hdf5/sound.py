@@ -1,4 +1,4 @@
-"""Whether the HDF5 library can read the attributes of an object without harm.
+"""Whether the HDF5 library can read a file's objects, attributes and values without harm.
 
 For values of variable length the library believes the lengths and places that stand in a file: on damaged ones it
 crashes, hangs, or takes all memory.  Here each is compared with what the file has, before the library sees it.
@@ -10,59 +10,67 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.formats.hdf5.indexes import check_index
 from cfagg.formats.hdf5.lookup3 import damaged
-from cfagg.formats.hdf5.objects import ATTRIBUTES, LAYOUT, SPACE, Object, Objects
-from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, OverlapError, Slices, Space, UnusualError, records
-from cfagg.formats.hdf5.types import shape_of
+from cfagg.formats.hdf5.objects import ATTRIBUTES, FILL, LAYOUT, OLD_FILL, SPACE, TYPE, Object, Objects
+from cfagg.formats.hdf5.slots import Slot, slots_of
+from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, OverlapError, Slices, Space, TooManyError, UnusualError
+from cfagg.formats.hdf5.types import fill_of, shape_of
 
 __all__ = ["Sound"]
 
 #: What comes of bytes that are unusual or damaged.
 _ERRORS = (UnusualError, OverlapError, struct.error, ValueError, LookupError, OverflowError, MemoryError)
 
-#: The class of layouts in chunks, and of their indexes, by number, the first bytes and the bytes of settings.
-_CHUNKED = 2
-_TREE = b"BTHD\0"
-_INDEXES = {3: (b"FAHD\0", 1), 4: (b"EAHD\0", 5), 5: (_TREE, 6)}
-#: Where in them the place of their first block stands.
-_BLOCKS = {b"FAHD\0": 16, b"EAHD\0": 60}
+#: References to heaps: of values of variable length, and of regions.
+_SEQUENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("index", "<u4")])
+_REGION = np.dtype([("heap", "<u8"), ("index", "<u4")])
 
-#: Classes of types.
-_COMPOUND, _REFERENCE, _SEQUENCE, _ARRAY = 6, 7, 9, 10
+#: Values within values.
+_DEEPEST = 8
 
 
 class Sound:
-    """Looks at the attributes of objects of a file.
+    """Looks at the objects of a file.
 
     Parameters
     ----------
     data : Slices
         The file's bytes, from where HDF5 begins.
+    heaps : bool
+        Whether more than the heap read last is remembered.
     """
 
-    def __init__(self, data: Slices) -> None:
-        self._space = Space(data)
+    def __init__(self, data: Slices, *, heaps: bool = True) -> None:
+        self._space = Space(data, heaps=heaps)
         self._objects = Objects(self._space)
         self._known: dict[int, bool] = {}
+        self._indexed: set[int] = set()
         #: Each object is looked at once, for the bytes that may be read are counted.
         self._unproven: dict[int, frozenset[bytes] | None] = {}
 
     def check(self) -> None:
-        """Look at all objects of the file; what is only unusual is left to the library.
+        """Look at all objects of the file.
+
+        What only a table of shared messages explains is left to the library, and so are more objects than are counted.
 
         Raises
         ------
         BrokenError
-            If the structure of one is damaged.
+            If the structure of one is damaged, or like none that is known.
         """
         seen: set[int] = set()
+        self._space.renew()
         try:
             waiting = [self._objects.top()]
         except BrokenError:
             raise
-        except UnusualError:
+        except UnusualError as error:
             if self._objects.root is None:
-                return
+                raise BrokenError from error
             waiting = [self._objects.root]
         except (struct.error, IndexError) as error:
             raise BrokenError from error
@@ -74,54 +82,102 @@ class Sound:
                     waiting += self._below(at)
                 except BrokenError:
                     raise
-                except UnusualError:
+                except TooManyError:
                     continue
+                except UnusualError as error:
+                    if not self._objects.extended:
+                        raise BrokenError from error
                 except (OverlapError, struct.error, IndexError) as error:
                     raise BrokenError from error
+        self._space.renew()
 
     def _below(self, at: int) -> list[int]:
         """Return the objects that one links, after a look at its attributes."""
         found = self._objects.read(at)
-        if LAYOUT in found.messages:
-            self._layout(found.messages[LAYOUT], found.messages.get(SPACE))
+        self._index(at, found)
+        self._check_fill(found)
         self._objects.check_orders(found)
         for data in self._stored(found):
             self._attribute(data)
         return [place for _, place in self._objects.links(found, hard=True)]
 
-    def _layout(self, data: bytes, space: bytes | None) -> None:
-        """Look whether the index of a dataset's chunks stands where its layout says."""
-        version, class_ = data[:2]
-        if class_ != _CHUNKED or version not in (3, 4, 5):
+    def _index(self, at: int, found: Object) -> None:
+        """Look at the index of a dataset's chunks, once."""
+        if LAYOUT in found.messages and at not in self._indexed:
+            space = found.messages.get(SPACE)
+            check_index(self._space, found.messages[LAYOUT], None if space is None else len(shape_of(space)[0]))
+            self._indexed.add(at)
+
+    def _check_fill(self, found: Object) -> None:
+        """Look whether the fill value of a dataset exists where it has a variable length."""
+        kind = found.messages.get(TYPE)
+        values = [v for v in (fill_of(found.messages, FILL), fill_of(found.messages, OLD_FILL)) if v]
+        if kind is None or not values:
             return
-        if version == 3:
-            rank, at = struct.unpack_from("<BQ", data, 2)
-            mark, step, first = b"TREE\1", 4, 11
-        else:
-            rank, step, first = data[3], data[4], 5
-            end = first + step * rank
-            known = _INDEXES.get(data[end])
-            if known is None:
-                return
-            mark, skip = known
-            (at,) = struct.unpack_from("<Q", data, end + 1 + skip)
-        sizes = [data[first + step * i : first + step * (i + 1)] for i in range(rank)]
-        if not rank or not all(map(any, sizes)) or (space is not None and len(shape_of(space)[0]) + 1 != rank):
+        try:
+            size, slots = slots_of(kind)
+        except BrokenError:
+            raise
+        except UnusualError:
+            return  # its values are not read
+        if slots and not all(len(value) == size and self._exist(value, size, slots) for value in values):
             raise BrokenError
-        if at == UNDEFINED:
+
+    def index(self, at: int) -> None:
+        """Look at the index of the chunks of a dataset.
+
+        Raises
+        ------
+        BrokenError
+            If it is damaged.
+        """
+        if at in self._indexed:
             return
-        if self._space.take(at, len(mark)) != mark:
+        try:
+            self._index(at, self._objects.read(at))
+        except BrokenError:
+            raise
+        except _ERRORS as error:
+            raise BrokenError from error
+
+    def type(self, at: int) -> tuple[int, tuple[Slot, ...]]:
+        """Return the bytes of an element of a dataset, and where they refer to heaps.
+
+        Raises
+        ------
+        UnusualError
+            If that is not known.
+        """
+        try:
+            return slots_of(self._objects.read(at).messages[TYPE])
+        except (OverlapError, struct.error, IndexError, KeyError) as error:
+            raise BrokenError from error
+
+    def compact(self, at: int) -> bytes:
+        """Return the values of a dataset that stand in its header."""
+        layout = self._objects.read(at).messages[LAYOUT]
+        (size,) = struct.unpack_from("<H", layout, 2)
+        if layout[0] not in (3, 4) or layout[1] or 4 + size > len(layout):
             raise BrokenError
-        if mark == _TREE:
-            kind, size = struct.unpack_from("<B4xH", self._space.take(at, 38), 5)
-            if kind not in (10, 11):
-                raise BrokenError
-            for _ in records(self._space, at, kind, size):
-                pass
-        elif version > 3:
-            (block,) = struct.unpack_from("<Q", self._space.take(at, _BLOCKS[mark] + 8), _BLOCKS[mark])
-            if block != UNDEFINED and self._space.take(block, 4) not in (b"FADB", b"EAIB"):
-                raise BrokenError
+        return layout[4 : 4 + size]
+
+    def exist(self, raw: bytes, size: int, slots: tuple[Slot, ...]) -> bool:
+        """Return whether all values exist to which elements refer, with their very lengths.
+
+        Parameters
+        ----------
+        raw : bytes
+            Elements, one after the other.
+        size : int
+            Bytes of one.
+        slots : tuple of Slot
+            Where in them references stand.
+        """
+        # What is counted is what one reading takes.
+        try:
+            return all(Sound(self._space.data, heaps=bool(s.below or s.objects))._exist(raw, size, (s,)) for s in slots)
+        except _ERRORS:
+            return False
 
     def _stored(self, found: Object) -> list[bytes]:
         """Return the attributes of an object."""
@@ -129,10 +185,7 @@ class Sound:
         return [data for _, data in (*found.attributes, *dense)]
 
     def unproven(self, at: int) -> frozenset[bytes] | None:
-        """Return the names of the attributes of an object that may do harm; `None` where the object cannot be read.
-
-        Attributes of compound types and of arrays are among them, because what they hold is not looked at.
-        """
+        """Return the names of the attributes of an object that may do harm; `None` where the object cannot be read."""
         if at not in self._unproven:
             self._unproven[at] = self._look(at)
         return self._unproven[at]
@@ -183,28 +236,34 @@ class Sound:
         (size,) = struct.unpack_from("<I", kind, 4)
         if end + count * size > len(data):
             return name, False
-        class_ = kind[0] & 15
-        if class_ == _SEQUENCE:
-            try:
-                return name, self._sequences(kind, data, end, count)
-            except _ERRORS:
-                return name, False
-        return name, class_ not in (_COMPOUND, _ARRAY)
+        try:
+            element, slots = slots_of(kind)
+            return name, element == size and self._exist(data[end : end + count * size], size, slots)
+        except _ERRORS:
+            return name, False
 
-    def _sequences(self, kind: bytes, data: bytes, at: int, count: int) -> bool:
-        """Return whether values of variable length exist, with their very lengths."""
-        (size,) = struct.unpack_from("<I", kind, 12)
-        inner = kind[8] & 15
-        if inner in (_COMPOUND, _SEQUENCE, _ARRAY):
-            return False
-        for i in range(count):
-            length, heap, index = struct.unpack_from("<IQI", data, at + 16 * i)
-            if not length and heap in (0, UNDEFINED):
-                continue
-            if self._space.long_size(heap, index) != length * size:
+    def _exist(self, raw: bytes, size: int, slots: tuple[Slot, ...], depth: int = 0) -> bool:
+        """Return what `exist` does."""
+        whole = np.frombuffer(raw, np.uint8).reshape(-1, size)
+        return all(self._slot(np.ascontiguousarray(whole[:, s.at : s.at + 16]), s, depth) for s in slots)
+
+    def _slot(self, raw: npt.NDArray[np.uint8], slot: Slot, depth: int) -> bool:
+        """Return whether what references of one kind lead to exists."""
+        if not slot.size:
+            regions = np.ascontiguousarray(raw[:, :12]).view(_REGION).ravel()
+            regions = regions[(regions["heap"] != 0) & (regions["heap"] != UNDEFINED)]
+            return all(self._space.long_size(int(r["heap"]), int(r["index"])) >= 8 for r in regions)
+        found = raw.view(_SEQUENCE).ravel()
+        found = found[(found["length"] != 0) | ((found["heap"] != 0) & (found["heap"] != UNDEFINED))]
+        # Heap after heap, so that each is read once.
+        for n, heap, index in found[np.argsort(found["heap"], kind="stable")].tolist():
+            if self._space.long_size(heap, index) != n * slot.size:
                 return False
-            if inner == _REFERENCE and size == 8:
-                raw = self._space.long_value(8 * length, heap, index)
-                if not all(self.is_object(place) for (place,) in struct.iter_unpack("<Q", raw)):
-                    return False
+            if not (slot.below or slot.objects) or not n:
+                continue
+            value = self._space.long_value(n * slot.size, heap, index)
+            if slot.objects and not all(self.is_object(place) for (place,) in struct.iter_unpack("<Q", value)):
+                return False
+            if slot.below and (depth > _DEEPEST or not self._exist(value, slot.size, slot.below, depth + 1)):
+                return False
         return True

@@ -11,7 +11,18 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-__all__ = ["UNDEFINED", "BrokenError", "Heap", "OverlapError", "Shifted", "Slices", "Space", "UnusualError", "records"]
+__all__ = [
+    "UNDEFINED",
+    "BrokenError",
+    "Heap",
+    "OverlapError",
+    "Shifted",
+    "Slices",
+    "Space",
+    "TooManyError",
+    "UnusualError",
+    "records",
+]
 
 #: The address of what does not exist.
 UNDEFINED = 2**64 - 1
@@ -26,6 +37,10 @@ class UnusualError(Exception):
 
 class BrokenError(UnusualError):
     """Something that cannot be in a sound file; the HDF5 library could crash on it."""
+
+
+class TooManyError(UnusualError):
+    """More, or longer, than is looked at."""
 
 
 class OverlapError(Exception):
@@ -76,12 +91,14 @@ class Space:
     ----------
     checked : list of (int, int, int)
         Places and lengths of structures with a checksum, and where in them it stands.
+    heaps : bool
+        Whether more than the heap read last is remembered.
     """
 
-    def __init__(self, data: Slices) -> None:
-        self.data, self.size = data, len(data)
+    def __init__(self, data: Slices, *, heaps: bool = True) -> None:
+        self.data, self.size, self.heaps = data, len(data), heaps
         self.checked: list[tuple[int, int, int]] = []
-        self._left = 2 * self.size + _ROOM
+        self.renew()
         self._global: dict[int, dict[int, tuple[int, int]]] = {}
 
     def take(self, at: int, size: int) -> bytes:
@@ -96,7 +113,7 @@ class Space:
         if end > self.size:
             raise BrokenError
         if size > _LONGEST:
-            raise UnusualError
+            raise TooManyError
         return self.data[at:end]
 
     def structure(self, at: int, size: int) -> bytes:
@@ -104,6 +121,10 @@ class Space:
         self.spend(size)
         self.checked.append((at, size, size - 4))
         return self.take(at, size)
+
+    def renew(self) -> None:
+        """Count bytes from the beginning: everything may be read once more."""
+        self._left = 2 * self.size + _ROOM
 
     def spend(self, size: int) -> None:
         """Count bytes of which each should be read once.
@@ -151,6 +172,9 @@ class Space:
         mark, size = struct.unpack("<8sQ", self.take(at, 16))
         if mark != b"GCOL\1\0\0\0" or size & 7 or at + size > self.size:
             raise BrokenError
+        self.spend(size)
+        if not self.heaps:
+            self._global.clear()
         found = {}
         here, end = at + 16, at + size
         whole = self.data[at:end]
@@ -330,7 +354,7 @@ def records(space: Space, at: int, kind: int, size: int) -> Iterator[bytes]:
     mark, version, found, node, each, depth, split, merge, root, count, total = struct.unpack_from(
         "<4sBBIHHBBQHQ", space.structure(at, 38)
     )
-    if mark != b"BTHD" or found != kind or each != size or total * size > space.size:
+    if mark != b"BTHD" or found != kind or not size or each != size or total * size > space.size:
         raise BrokenError
     if not (0 < split <= 100 and 0 < merge <= 100):
         raise BrokenError

@@ -6,13 +6,14 @@ Source: HDF5 File Format Specification, version 3.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from cfagg.formats.hdf5.space import UNDEFINED, UnusualError
 
-__all__ = ["Type", "shape_of", "type_of"]
+__all__ = ["Type", "fill_of", "shape_of", "type_of"]
 
 #: Classes of types.
 _FIXED, _FLOAT, _STRING, _REFERENCE, _SEQUENCE = 0, 1, 3, 7, 9
@@ -64,3 +65,22 @@ def type_of(data: bytes) -> Type:
         if len(data) >= 16 and data[8] & 15 == _REFERENCE and data[9] & 15 == 0:
             return "references", None
     return "other", None
+
+
+def fill_of(messages: Mapping[int, bytes], number: int) -> bytes:
+    """Return the fill value in a message of an object header, of the newer kind (5) or the older (4); empty if none."""
+    data = messages.get(number)
+    if data is None:
+        return b""
+    at = 0
+    if number == 5:
+        if data[0] not in (1, 2, 3):
+            raise UnusualError
+        defined = bool(data[1] & 32) if data[0] == 3 else data[0] == 1 or bool(data[3])
+        if not defined:
+            return b""
+        at = 2 if data[0] == 3 else 4
+    (size,) = struct.unpack_from("<i", data, at)
+    if at + 4 + size > len(data):
+        raise UnusualError
+    return data[at + 4 : at + 4 + size] if size > 0 else b""

@@ -1,0 +1,92 @@
+"""The indexes by which chunks of a dataset are found: whether the HDF5 library can go through one without harm.
+
+Source: HDF5 File Format Specification, version 3, "The Data Layout Message".
+"""
+
+from __future__ import annotations
+
+import struct
+
+from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, Space, records
+
+__all__ = ["check_index"]
+
+#: The class of layouts in chunks, and of their indexes, by number, the first bytes and the bytes of settings.
+_CHUNKED = 2
+_TREE, _OLD_TREE = b"BTHD\0", b"TREE\1"
+_INDEXES = {3: (b"FAHD\0", 1), 4: (b"EAHD\0", 5), 5: (_TREE, 6)}
+#: Where in them the place of their first block stands.
+_BLOCKS = {b"FAHD\0": 16, b"EAHD\0": 60}
+
+#: Records of chunks without and with filters.
+_PLAIN, _FILTERED = 10, 11
+
+
+def check_index(space: Space, layout: bytes, rank: int | None) -> None:
+    """Look at the index of a dataset's chunks.
+
+    Parameters
+    ----------
+    space : Space
+        The file's bytes.
+    layout : bytes
+        The layout message of the dataset.
+    rank : int or None
+        Dimensions of the dataset, where they are known.
+
+    Raises
+    ------
+    BrokenError
+        If the index is damaged, or of another dataset.
+    """
+    version, class_ = layout[:2]
+    if class_ != _CHUNKED or version not in (3, 4, 5):
+        return
+    if version == 3:
+        sizes, at = struct.unpack_from("<BQ", layout, 2)
+        mark, step, first = _OLD_TREE, 4, 11
+    else:
+        sizes, step, first = layout[3], layout[4], 5
+        end = first + step * sizes
+        known = _INDEXES.get(layout[end])
+        mark, skip = known or (b"", 0)
+        at = struct.unpack_from("<Q", layout, end + 1 + skip)[0] if known else UNDEFINED
+    if not sizes or not all(any(layout[first + step * i : first + step * (i + 1)]) for i in range(sizes)):
+        raise BrokenError
+    # The last size is that of an element.
+    if rank is not None and rank + 1 != sizes:
+        raise BrokenError
+    if at == UNDEFINED:
+        return
+    if space.take(at, len(mark)) != mark:
+        raise BrokenError
+    if mark == _OLD_TREE:
+        _check_old(space, at, sizes)
+    elif mark == _TREE:
+        kind, size = struct.unpack_from("<B4xH", space.take(at, 38), 5)
+        plain = 8 * sizes
+        if (kind, size) != (_PLAIN, plain) and not (kind == _FILTERED and plain + 4 < size <= plain + 12):
+            raise BrokenError
+        for _ in records(space, at, kind, size):
+            pass
+    else:
+        (block,) = struct.unpack_from("<Q", space.take(at, _BLOCKS[mark] + 8), _BLOCKS[mark])
+        if block != UNDEFINED and space.take(block, 4) not in (b"FADB", b"EAIB"):
+            raise BrokenError
+
+
+def _check_old(space: Space, root: int, sizes: int) -> None:
+    """Look whether each node of a version 1 B-tree is one level below the one above: the library goes down for ever."""
+    key = 8 + 8 * sizes
+    waiting = [(root, -1)]
+    while waiting:
+        at, expected = waiting.pop()
+        mark, level, count = struct.unpack("<5sBH", space.take(at, 8))
+        if mark != _OLD_TREE or expected not in (-1, level):
+            raise BrokenError
+        space.spend(24)
+        if level:
+            size = count * (key + 8)
+            space.spend(size)
+            node = space.take(at + 24, size)
+            waiting += [(child, level - 1) for (child,) in struct.iter_unpack(f"<{key}xQ", node)]
