@@ -12,6 +12,8 @@
 PYTHON ?=
 # Tests run in this many processes.
 JOBS ?= 2
+# Hundreds of tests start processes, each of which would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
 # Further arguments: make test ARGS='-k grid'; make bench ARGS='--small gather'
 ARGS ?=
 
