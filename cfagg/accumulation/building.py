@@ -230,7 +230,7 @@ def finish_dead(shop: Workshop, array: ZarrArray) -> None:
     try:
         _finish(shop, array)
     except OSError as error:
-        raise TargetError(f"{shop.target} is in its place, but not finished: {reason(error)}") from error
+        raise TargetError(f"{shop.target} is in its place, but not finished: {reason(error, shop.target)}") from error
     finally:
         shop.tidy()
 
@@ -258,8 +258,8 @@ def working(shop: Workshop, plan: Plan, order: Order) -> Iterator[None]:
     except OSError as error:
         if is_known(lambda: shop.published):
             rest = f"is in its place, but not finished; finish it {again}"
-            raise TargetError(f"{plan.folder} {rest}: {reason(error)}") from error
+            raise TargetError(f"{plan.folder} {rest}: {reason(error, plan.folder)}") from error
         rest = kept if is_known(lambda: shop.unfinished) else ""
-        raise TargetError(f"{plan.folder} was not written: {reason(error)}{rest}") from error
+        raise TargetError(f"{plan.folder} was not written: {reason(error, plan.folder)}{rest}") from error
     finally:
         shop.tidy()

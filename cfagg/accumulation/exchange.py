@@ -62,7 +62,7 @@ class Workshop(Staging):
                 self.settle()
             except OSError as error:
                 self.leave()
-                raise TargetError(f"{self.target} cannot be written: {reason(error)}") from error
+                raise TargetError(f"{self.target} cannot be written: {reason(error, self.target)}") from error
 
     @property
     def unfinished(self) -> bool:

@@ -132,7 +132,7 @@ def _absolute(path: str | os.PathLike[str]) -> Path:
 def _in(directory: Path) -> Settings | None:
     for name in FILES:
         path = directory / name
-        if path.is_file():
+        if os.path.isfile(path):  # noqa: PTH113 - Path raises where the directory may not be looked into
             found = _read(path)
             if found is not None:
                 return found

@@ -149,9 +149,10 @@ def fix(
         raise UnsupportedError(
             f"{place} is {dataset.format} and cannot be changed; netCDF files and Zarr stores on this machine can"
         )
-    if not in_place and not overwrite and Path(target).exists():
+    there = not in_place and os.path.exists(target)  # noqa: PTH110 - Path raises where it may not be looked for
+    if there and not overwrite:
         raise TargetExistsError(f"{target} exists already; pass overwrite=True (--overwrite) to replace it")
-    if not in_place and Path(target).exists() and Path(target).samefile(place):
+    if there and Path(target).samefile(place):
         raise TargetExistsError(f"{target} is the source itself; pass in_place=True (--in-place) to replace it")
     fixed.remaining = _write(form, place, target, fixed, found, options)
     fixed.output = target

@@ -30,7 +30,7 @@ def copied(source: str, target: str) -> Iterator[str]:
     try:
         folder = NewFolder(place)
     except OSError as error:
-        raise TargetError(f"{target} cannot be written: {reason(error)}") from error
+        raise TargetError(f"{target} cannot be written: {reason(error, target)}") from error
     try:
         copy = folder.path / f"file{place.suffix}"
         try:
@@ -85,4 +85,4 @@ def finished(copy: str, target: str) -> None:
         else:
             replace_file(made, place)
     except OSError as error:
-        raise TargetError(f"{target} cannot be written: {reason(error)}") from error
+        raise TargetError(f"{target} cannot be written: {reason(error, target)}") from error

@@ -55,7 +55,7 @@ def change(path: str, changes: Iterable[Change]) -> list[str]:
                         where = f"{one.path or ''}:{one.attribute}"
                         refused.append(f"{one.code}: {where}: the netCDF library does not let it be changed: {error}")
         except OSError as error:
-            raise TargetError(f"{public_name(path)} is not written: {reason(error)}") from error
+            raise TargetError(f"{public_name(path)} is not written: {reason(error, path)}") from error
         except RuntimeError as error:
             raise TargetError(f"{public_name(path)} is not written: {error}; is the disk full?") from error
     return refused

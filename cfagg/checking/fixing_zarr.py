@@ -143,4 +143,4 @@ def _write(file: Path, held: dict[str, Any]) -> None:
             write_all(made, json.dumps(held, indent=2).encode())
         part.replace(file)
     except OSError as error:
-        raise TargetError(f"{public_name(file)} cannot be written: {reason(error)}") from error
+        raise TargetError(f"{public_name(file)} cannot be written: {reason(error, file)}") from error

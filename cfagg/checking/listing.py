@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -15,14 +16,15 @@ _MARKS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata", ".zattrs", ".nczarr")
 
 
 def is_store(path: str | Path) -> bool:
-    """Tell whether a directory is a Zarr store."""
-    return any(Path(path, mark).exists() for mark in _MARKS)
+    """Tell whether a directory is a Zarr store; not so where it cannot be looked into."""
+    return any(os.path.exists(f"{path}/{mark}") for mark in _MARKS)  # noqa: PTH110 - Path raises PermissionError
 
 
 def expanded(sources: Iterable[str]) -> Iterator[str]:
     """Yield the sources; for a directory that is not a store, the files and stores below it, by name.
 
-    Symbolic links to directories are not followed, and what begins with a dot is passed over.
+    Symbolic links to directories are not followed, and what begins with a dot is passed over.  Directories that cannot
+    be listed are yielded themselves, so that they are reported.
 
     Parameters
     ----------
@@ -35,7 +37,7 @@ def expanded(sources: Iterable[str]) -> Iterator[str]:
         If there is nothing to check in a directory.
     """
     for source in sources:
-        if not source or "://" in source or not Path(source).is_dir() or is_store(source):
+        if not source or "://" in source or not os.path.isdir(source) or is_store(source):  # noqa: PTH112
             yield source
             continue
         found = False
@@ -49,9 +51,11 @@ def expanded(sources: Iterable[str]) -> Iterator[str]:
 
 
 def _below(directory: str) -> Iterator[str]:
-    for home, folders, files in Path(directory).walk():
+    unlisted: list[str] = []
+    for home, folders, files in Path(directory).walk(on_error=lambda error: unlisted.append(str(error.filename))):
         stores = [f for f in folders if not f.startswith(".") and is_store(home / f)]
         named = [f for f in files if f.lower().endswith(_ENDS) and not f.startswith(".")]
         for name in sorted([*stores, *named]):
             yield str(home / name)
         folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in stores)
+    yield from unlisted

@@ -232,7 +232,7 @@ class Report(Sequence[Checked]):
             try:
                 write_aside(Path(path).resolve(), page.encode("utf-8"))
             except OSError as error:
-                raise TargetError(f"{path} cannot be written: {reason(error)}") from error
+                raise TargetError(f"{path} cannot be written: {reason(error, path)}") from error
         return page
 
     def __str__(self) -> str:

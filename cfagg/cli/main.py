@@ -10,6 +10,7 @@ that is asked for is imported, so that ``cfagg --version`` and ``cfagg --help`` 
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 import warnings
@@ -84,6 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _replace_closed_streams()
     _tolerate_any_text(sys.stdout, sys.stderr)
     if not arguments:
         print(_OVERVIEW)
@@ -178,6 +180,8 @@ def _message(error: Exception) -> str:
         return "\n".join(lines)
     if isinstance(error, OSError) and error.strerror:
         names = [printable(os.fsdecode(f)) for f in (error.filename, error.filename2) if isinstance(f, str | bytes)]
+        if not names and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            return f"error: the output cannot be written: {error.strerror}"
         return "error: " + ": ".join([*names, error.strerror])
     if isinstance(error, MemoryError):
         return "error: not enough memory for this job"
@@ -221,6 +225,13 @@ def _warnings_as_lines(*, quiet: bool) -> Iterator[None]:
         warnings.simplefilter("always", CfaggWarning)
         warnings.showwarning = show
         yield
+
+
+def _replace_closed_streams() -> None:
+    """Let what is printed go nowhere if the process was started without stdout or stderr (``>&-``)."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
 
 
 def _tolerate_any_text(*streams: TextIO) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 
 from cfagg.cli.bars import step_bar
 
@@ -81,6 +82,7 @@ def run(args: argparse.Namespace) -> int:
     elif not args.quiet:
         from cfagg.display.escape import printable
 
-        for line in str(report).splitlines():
-            print(printable(line))
+        for note in report.notes:
+            print(f"note: {printable(note)}", file=sys.stderr)
+        print(printable(str(replace(report, notes=()))))
     return 0

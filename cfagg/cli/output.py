@@ -36,11 +36,12 @@ def check(target: str, *, overwrite: bool) -> None:
     path = Path(target)
     if target == "-" or _is_device(path):
         return
-    if path.is_dir():
+    # Path would raise where a directory may not be looked into; writing says so.
+    if os.path.isdir(path):  # noqa: PTH112
         raise TargetError(f"{target} is a directory; give the name of a file")
-    if path.exists() and not overwrite:
+    if os.path.exists(path) and not overwrite:  # noqa: PTH110
         raise TargetExistsError(f"{target} exists; pass --overwrite to replace it, or give another name")
-    if not path.absolute().parent.is_dir():
+    if not os.path.isdir(path.absolute().parent):  # noqa: PTH112
         raise TargetError(f"{target} cannot be written: there is no directory {path.parent}")
 
 
@@ -85,18 +86,17 @@ def aside(target: str) -> Iterator[str]:
         If the directory cannot be written to or the disk is full.
     """
     path = Path(target)
-    if _is_device(path):
-        yield target
-        return
-    made = path
     try:
+        if _is_device(path):
+            yield target
+            return
         # Through a link, so that the file is replaced and not the link.
         with written_aside(path.resolve()) as made:
             yield str(made)
-    except CfaggError:  # some of them are also OSError
+    except (CfaggError, BrokenPipeError):  # some errors of cfagg are also OSError
         raise
     except OSError as error:
-        raise TargetError(f"{target} cannot be written: {reason(error).replace(str(made), target)}") from error
+        raise TargetError(f"{target} cannot be written: {reason(error, target)}") from error
 
 
 def write_netcdf(result: Any, path: str | os.PathLike[str]) -> None:
@@ -115,4 +115,4 @@ def write_netcdf(result: Any, path: str | os.PathLike[str]) -> None:
 
 def _is_device(path: Path) -> bool:
     """Tell whether a path is a pipe or device, which is written to and never replaced."""
-    return path.exists() and not path.is_file() and not path.is_dir()
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)  # noqa: PTH110, PTH112, PTH113

@@ -18,6 +18,13 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, **kwargs})
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As `argparse` does it; but a sub-command itself says which of its arguments it does not know."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest and " " in self.prog:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return found, rest
+
     def error(self, message: str) -> NoReturn:
         """Print the usage and what is wrong, with a suggestion where a name is nearly right, and exit with status 2."""
         super().error(message + self._suggestion(message))
@@ -31,19 +38,10 @@ class Parser(argparse.ArgumentParser):
             wrong, known = [found[1]], re.findall(r"[\w.-]+", found[2])
         elif found := re.fullmatch(r"unrecognized arguments: (.*)", message):
             wrong = [word.partition("=")[0] for word in found[1].split() if word.startswith("-")]
-            known = self._all_options()
-        near = [(word, get_close_matches(word, known, n=1)) for word in wrong]
+            known = [option for action in self._actions for option in action.option_strings]
+        near = [(word, get_close_matches(word, known, n=1, cutoff=0.7)) for word in wrong]
         meant = [f"{match[0]} instead of {word}" for word, match in near if match]
         return f"; did you mean {', '.join(meant)}?" if meant else ""
-
-    def _all_options(self) -> list[str]:
-        """Return the options of this parser and of the sub-commands that are filled in."""
-        found = [option for action in self._actions for option in action.option_strings]
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                for parser in action.choices.values():
-                    found += parser._all_options() if isinstance(parser, Parser) else []
-        return found
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:

@@ -86,6 +86,11 @@ def run(args: argparse.Namespace) -> int:
         Exit status, 0.
     """
     # What cannot be written is said before the file is read.
+    if args.plot is not None:
+        from cfagg.display import picture
+
+        picture.kind(args.plot)
+        picture.check_library()
     for target in filter(None, (args.plot, args.output)):
         output.check(target, overwrite=args.overwrite)
     from cfagg.zarr_source import open_any
@@ -95,9 +100,13 @@ def run(args: argparse.Namespace) -> int:
         _plot(source, args)
         if args.output is None and not args.json and not args.references:
             return 0
+    printed = False
     with output.opened(args.output) as stream:
         for line in _lines(source, args):
             print(line, file=stream)
+            printed = True
+    if not printed and not getattr(args, "quiet", False):
+        print(f"note: {source.path} refers to no other files", file=sys.stderr)
     return 0
 
 

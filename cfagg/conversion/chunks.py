@@ -79,12 +79,13 @@ def choose_chunks(
     return Grid.regular(shape, auto_chunks(partitions, storage, itemsize, fixed)), False
 
 
-def check_dimensions(chunks: Mapping[str, int], known: set[str]) -> None:
+def check_dimensions(chunks: Mapping[str, int], known: set[str], where: str) -> None:
     """Raise where explicit chunks name a dimension that no converted variable has."""
     unknown = [d for d in chunks if d not in known]
     if unknown:
         raise OptionError(
-            f"chunks: no converted variable has a dimension {unknown[0]!r}; they have {', '.join(sorted(known))}"
+            f"chunks of {', '.join(map(repr, unknown))}: no converted variable of {where} has this dimension; "
+            f"they have {', '.join(sorted(known)) or 'none'}"
         )
 
 

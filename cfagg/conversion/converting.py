@@ -15,13 +15,14 @@ import numpy as np
 
 from cfagg import __version__
 from cfagg.access import Access
-from cfagg.conversion.options import DEFAULT_MEMORY, Options, check_target_name, parse_size, worker_count
+from cfagg.conversion.options import DEFAULT_MEMORY, Options, parse_size, worker_count
 from cfagg.conversion.workplace import Workplace
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
 from cfagg.model import Aggregation
 from cfagg.readers.pool import close_files
 from cfagg.runtime.publishing import reason
 from cfagg.runtime.staging import is_known
+from cfagg.runtime.targets import check_target_name
 from cfagg.source import Source
 from cfagg.zarr_source import ZarrSource, open_any
 
@@ -244,7 +245,7 @@ def _working(place: Workplace, *, resume: bool, overwrite: bool) -> Iterator[Non
         raise
     except OSError as error:
         what = "may not outlive a power loss" if is_known(lambda: place.finished) else "was not written"
-        raise TargetError(f"{place.target} {what}: {reason(error)}{_tidy(place)}") from error
+        raise TargetError(f"{place.target} {what}: {reason(error, place.target)}{_tidy(place)}") from error
     except BaseException:
         _tidy(place)
         raise

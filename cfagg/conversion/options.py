@@ -10,16 +10,10 @@ from typing import Any, Literal
 
 from cfagg.errors import LimitError, OptionError, UnsupportedError
 
-__all__ = ["DEFAULT_MEMORY", "Options", "check_target_name", "parse_size"]
+__all__ = ["DEFAULT_MEMORY", "Options", "parse_size"]
 
 #: Bytes of values in flight by default; the libraries themselves add some 150 MB.
 DEFAULT_MEMORY = 128 << 20
-
-#: Ends of names that promise a format other than Zarr.
-_OTHER_TARGETS = frozenset(
-    {".nc", ".nc3", ".nc4", ".cdf", ".nca", ".cfa", ".h5", ".hdf", ".hdf5", ".he5", ".pp", ".ff", ".grib", ".grb"}
-    | {".grb2", ".icechunk", ".json", ".parquet", ".csv", ".cdl", ".zip", ".tar", ".gz"}
-)
 
 CODECS = {"zstd": (-7, 22), "blosc": (0, 9), "gzip": (0, 9), "none": (0, 0)}
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
@@ -137,28 +131,6 @@ class Options:
         chunks = self.chunks if isinstance(self.chunks, str) else dict(self.chunks)
         variables = None if self.variables is None else list(self.variables)
         return {**self.__dict__, "chunks": chunks, "variables": variables}
-
-
-def check_target_name(target: str) -> None:
-    """Refuse a target whose name says that it is to be something other than a Zarr store.
-
-    Raises
-    ------
-    OptionError
-        If the name ends like that of a file or of another format.
-
-    Examples
-    --------
-    >>> check_target_name("tas.zarr"), check_target_name("model_v1.2")
-    (None, None)
-    """
-    suffix = os.path.splitext(target.rstrip("/"))[1].lower()  # noqa: PTH122
-    if suffix in _OTHER_TARGETS:
-        raise OptionError(
-            f"{target} would be a Zarr store, a directory, and its name ends with {suffix!r}; only Zarr stores can be "
-            "written: name it, for instance, "
-            f"{os.path.splitext(os.path.basename(target.rstrip('/')))[0]}.zarr"  # noqa: PTH119, PTH122
-        )
 
 
 def _one_of(name: str, value: object, known: tuple[object, ...]) -> None:

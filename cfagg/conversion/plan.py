@@ -172,7 +172,7 @@ def build_plan(source: Source, access: Access, options: Options, workers: int) -
     CfaggError
         Whatever is wrong with the partitions' headers.
     """
-    chosen = select(source.root, options.variables)
+    chosen = select(source.root, options.variables, source.path)
     losses = _losses(source, chosen, options)
     groups: dict[str, dict[str, Any]] = {"": group_attributes(source.root.attributes)}
     arrays: list[Array] = []
@@ -192,7 +192,7 @@ def build_plan(source: Source, access: Access, options: Options, workers: int) -
             known.update(variable.dims)
             arrays.append(_array(source, group, variable, access, options, workers, notes))
     if not isinstance(options.chunks, str):
-        check_dimensions(dict(options.chunks), known)
+        check_dimensions(dict(options.chunks), known, source.path)
     notes.extend(_readers(groups, arrays, options.zarr_format))
     return Plan(groups, tuple(arrays), tuple(notes), losses)
 

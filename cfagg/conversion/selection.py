@@ -18,7 +18,7 @@ _REFERENCES = (
 )  # fmt: skip
 
 
-def select(root: Group, wanted: Sequence[str] | None) -> set[str]:
+def select(root: Group, wanted: Sequence[str] | None, where: str) -> set[str]:
     """Return the paths of the variables to convert, aggregations that cannot be read among them.
 
     Parameters
@@ -28,6 +28,8 @@ def select(root: Group, wanted: Sequence[str] | None) -> set[str]:
     wanted : sequence of str, optional
         Names, or paths in groups; None is all.  Coordinates, bounds and whatever a named variable's attributes refer to
         come with it.
+    where : str
+        The source, for messages.
 
     Raises
     ------
@@ -41,7 +43,7 @@ def select(root: Group, wanted: Sequence[str] | None) -> set[str]:
     unknown = [w for w in todo if w not in known]
     if unknown:
         raise OptionError(
-            f"there is no variable {', '.join(map(repr, unknown))}; the variables are {', '.join(known) or 'none'}"
+            f"{where} has no variable {', '.join(map(repr, unknown))}; its variables are {', '.join(known) or 'none'}"
         )
     chosen: set[str] = set()
     while todo:

@@ -60,6 +60,12 @@ class Workplace(Staging):
         # An empty name is the working directory to the system: a variable of a script that was not set.
         if not name or not place.name:
             raise TargetError(f"{name!r} cannot be the target; name a directory for the store")
+        try:
+            place.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError as error:  # its directory may not be looked into, or no file can have this name
+            raise TargetError(f"{place} cannot be written: {reason(error, place)}") from error
         root, inside = place.with_name(f".{place.name}.cfagg-partial"), place / ".cfagg-partial"
         if inside.is_dir() or (place.is_dir() and not root.exists() and not is_replaceable(place)):
             root = inside
@@ -105,7 +111,7 @@ class Workplace(Staging):
             self.abandon_if_useless()
             if isinstance(error, TargetError | TargetExistsError):
                 raise
-            raise TargetError(f"{self.target} cannot be written: {reason(error)}") from error
+            raise TargetError(f"{self.target} cannot be written: {reason(error, self.target)}") from error
 
     @property
     def unfinished(self) -> bool:

@@ -175,8 +175,8 @@ def _notes(recipe: Recipe, chosen: tuple[int, int], table: RowTable) -> tuple[st
         return ()
     end = iso(table.epoch(chosen[1] - 1))
     note = (
-        f"the recipe does not say which rows the statistics are of: they are of those up to {end}, as the published "
-        "software chooses; write statistics: {records: all} for all rows"
+        f"the recipe does not choose the rows for statistics: they are of those up to {end}, as in the published "
+        "software; for all rows, add statistics: {records: all}"
     )
     return (note,)
 

@@ -114,7 +114,7 @@ def _holds(path: Path, data: bytes | memoryview) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise TargetError(f"{public_name(path)} cannot be read: {reason(error)}") from error
+        raise TargetError(f"{public_name(path)} cannot be read: {reason(error, path)}") from error
 
 
 def _take_over(old: Path, new: Path) -> None:
@@ -129,4 +129,4 @@ def _take_over(old: Path, new: Path) -> None:
             shutil.copyfile(old, part)
             part.replace(new)
     except OSError as error:
-        raise TargetError(f"{public_name(new)} cannot be written: {reason(error)}") from error
+        raise TargetError(f"{public_name(new)} cannot be written: {reason(error, new)}") from error

@@ -22,6 +22,7 @@ from cfagg.observations.provenance import iso
 from cfagg.observations.recipe import Recipe, load_recipe
 from cfagg.runtime.publishing import read_own, reason, write_synced
 from cfagg.runtime.staging import is_known
+from cfagg.runtime.targets import check_target_name
 
 __all__ = ["Report", "create_observations"]
 
@@ -113,11 +114,9 @@ class Report:
         said = f"{self.path}: {self.rows:,} rows of {len(self.variables)} variables, {self.first} to {self.last}"
         if self.duplicates:
             said += f"; {self.duplicates:,} duplicates dropped"
-        if self.notes:
-            said += "".join(f"; {note}" for note in self.notes)
         if self.rounded:
             said += f"; whole numbers of {', '.join(self.rounded)} rounded to float32"
-        return said
+        return "\n".join([said, *(f"note: {note}" for note in self.notes)])
 
 
 def create_observations(
@@ -200,6 +199,8 @@ def create_observations(
     if overwrite and append:
         raise ConventionError("overwrite and append cannot be combined; give one of them")
     require("builds of observations", "pandas", "pyarrow")
+    if not append:
+        check_target_name(os.fsdecode(path))
     given = load_recipe(recipe)
     budget = Budget(parse_size(memory), worker_count(given.build.max_workers if workers is None else workers))
     place = Place(path, overwrite=overwrite or append, resume=resume)
@@ -229,7 +230,7 @@ def create_observations(
     except BaseException as error:
         _leave(place)
         if isinstance(error, OSError) and not isinstance(error, CfaggError):
-            raise TargetError(f"{place.target} cannot be written: {reason(error)}") from error
+            raise TargetError(f"{place.target} cannot be written: {reason(error, place.target)}") from error
         raise
     if progress is not None:
         progress(1000, 1000)

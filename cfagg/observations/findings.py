@@ -134,6 +134,8 @@ class CheckReport:
         return facts_html("Check of observations", facts, [("findings", self.findings)])
 
     def __str__(self) -> str:
+        if any(f.code == "OBS001" for f in self.findings):
+            return "\n".join([f"{self.path}: not checked", *map(str, self.findings)])
         share = f"all {self.rows:,} rows" if self.checked >= self.rows else f"{self.checked:,} of {self.rows:,} rows"
         errors = sum(f.severity == "error" for f in self.findings)
         warnings = len(self.findings) - errors

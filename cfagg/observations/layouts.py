@@ -289,7 +289,7 @@ def write_bytes(path: Path, data: bytes | memoryview) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
-        raise TargetError(f"{public_name(path)} cannot be written: {reason(error)}") from error
+        raise TargetError(f"{public_name(path)} cannot be written: {reason(error, path)}") from error
 
 
 def _filled(rows: Rows, length: int) -> Rows:

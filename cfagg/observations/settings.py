@@ -175,12 +175,31 @@ class Settings:
 
     def names(self, key: str) -> tuple[str, ...] | None:
         """Return a list of different names; a single name counts as a list of one."""
+        return self._listed(key, self.take(key), "names")
+
+    def paths(self, key: str) -> tuple[str, ...] | None:
+        """Return a list of different paths as text; a single one, text or path-like, counts as a list of one."""
         value = self.take(key)
+        if isinstance(value, os.PathLike):
+            value = os.fspath(value)
+        elif isinstance(value, list | tuple):
+            value = [os.fspath(v) if isinstance(v, os.PathLike) else v for v in value]
+        return self._listed(key, value, "paths")
+
+    def path(self, key: str) -> str:
+        """Return one path as text, text or path-like."""
+        value = self._values.get(key)
+        if isinstance(value, os.PathLike):
+            self._taken.add(key)
+            return os.fsdecode(value)
+        return self.text(key, required=True)
+
+    def _listed(self, key: str, value: Any, what: str) -> tuple[str, ...] | None:
         if value is None:
             return None
         found = [value] if isinstance(value, str) else value
         if not isinstance(found, list | tuple) or not all(isinstance(v, str) and v for v in found):
-            self.wrong(key, f"{value!r} is not a list of names")
+            self.wrong(key, f"{value!r} is not a list of {what}")
             return None
         twice = sorted({v for v in found if list(found).count(v) > 1})
         if twice:

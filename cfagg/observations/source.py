@@ -139,7 +139,7 @@ class LocalSource:
         name = os.fspath(path)
         self.allow = prefixes(allow)
         self.path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")
-        if not name or not Path(self.path).is_dir():
+        if not name or not os.path.isdir(self.path):  # noqa: PTH112
             raise no_directory(name, "an observation store", "make one of it with: cfagg obs create RECIPE STORE")
         self._files: dict[str, _File] = {}
         self._known: dict[str, tuple[int, int, int]] = {}

@@ -174,7 +174,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise TargetError(f"{public_name(path)} cannot be read: {reason(error)}") from error
+        raise TargetError(f"{public_name(path)} cannot be read: {reason(error, path)}") from error
     except (ValueError, KeyError, TypeError):
         return None
     return record if good else None

@@ -99,7 +99,7 @@ class StoreWriter:
             self._entries = EntryFile(self._place.work / "entries")
         except OSError as error:
             self._place.leave()
-            raise TargetError(f"{self._place.target} cannot be written: {reason(error)}") from error
+            raise TargetError(f"{self._place.target} cannot be written: {reason(error, self._place.target)}") from error
         self._statistics = Accumulator(len(self.variables))
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="cfagg-pack")
         self._free = threading.Semaphore(threads + 1)
@@ -188,7 +188,7 @@ class StoreWriter:
         except OSError as error:
             if isinstance(error, CfaggError):
                 raise
-            raise TargetError(f"{self._place.target} cannot be written: {reason(error)}") from error
+            raise TargetError(f"{self._place.target} cannot be written: {reason(error, self._place.target)}") from error
         self._done = True
         return self._place.target
 

@@ -76,9 +76,20 @@ def public_name(path: str | os.PathLike[str]) -> str:
     return "/".join(names)
 
 
-def reason(error: OSError) -> str:
-    """Return what the system says, in its words."""
-    said = f"{error.strerror or error}" + (f" ({public_name(error.filename)})" if error.filename else "")
+def reason(error: OSError, named: str | os.PathLike[str] | None = None) -> str:
+    """Return what the system says, in its words, and of which file, unless the message has named that already.
+
+    Examples
+    --------
+    >>> error = PermissionError(errno.EACCES, "Permission denied", "/data/.a.zarr.cfagg-partial")
+    >>> reason(error, "/data/a.zarr"), reason(error, "/data/b.zarr")
+    ('Permission denied', 'Permission denied (/data/a.zarr)')
+    """
+    said = f"{error.strerror or error}"
+    if error.filename:
+        name = public_name(error.filename)
+        if named is None or os.path.abspath(name) != os.path.abspath(public_name(named)):  # noqa: PTH100
+            said += f" ({name})"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         said += "; free some space and run again"
     return said
@@ -298,7 +309,7 @@ def discard(paths: Iterable[Path], home: Path, of: str) -> None:
         home.rmdir()
     except OSError as error:
         warnings.warn(
-            f"{of} is complete, but {home} could not be removed ({reason(error)}); the next run will remove it",
+            f"{of} is complete, but {home} could not be removed ({reason(error, home)}); the next run will remove it",
             LeftoverWarning,
             stacklevel=3,
         )

@@ -183,7 +183,7 @@ class Staging:
             self.leave()
             if isinstance(error, TargetError):
                 raise
-            raise TargetError(f"{self.target} cannot be written: {reason(error)}") from error
+            raise TargetError(f"{self.target} cannot be written: {reason(error, self.target)}") from error
 
     def _recover(self) -> None:
         """Put the former directory back that was moved away for one that has not come, or remove it."""

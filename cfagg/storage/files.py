@@ -346,9 +346,10 @@ def _open(path: str, context: Context) -> int:
                 continue
             if code == errno.ENXIO:  # a socket, or a device without a driver
                 look(path, context)
+            if isinstance(error, OSError):
+                raise context.broken(context.said(f"{path} cannot be opened: {error.strerror}")) from error
             # A path with NUL bytes or unpaired surrogates raises ValueError.
-            verb, why = ("opened", error.strerror) if isinstance(error, OSError) else ("inspected", error)
-            raise context.broken(context.said(f"{path!r} cannot be {verb}: {why}")) from error
+            raise context.broken(context.said(f"{path!r} is not a file name: {error}")) from error
 
 
 def _real_path(fd: int, path: str, found: os.stat_result) -> str:
@@ -377,8 +378,10 @@ def look(path: str, context: Context = CONTEXT_SOURCE) -> FileKey:
         found = os.stat(path)  # noqa: PTH116
     except (FileNotFoundError, NotADirectoryError) as error:
         raise context.missing(context.said(f"there is no file {path}; {context.remedy}")) from error
-    except (OSError, ValueError) as error:
-        raise context.broken(context.said(f"{path!r} cannot be inspected: {error}")) from error
+    except OSError as error:
+        raise context.broken(context.said(f"{path} cannot be opened: {error.strerror}")) from error
+    except ValueError as error:
+        raise context.broken(context.said(f"{path!r} is not a file name: {error}")) from error
     if not stat.S_ISREG(found.st_mode):
         raise _irregular(path, found.st_mode, context)
     return _key(path, found)
@@ -396,7 +399,14 @@ def no_directory(name: str, what: str, remedy: str = "") -> SourceError:
     remedy : str
         What to do where it is a file.
     """
-    if name and os.path.lexists(name):
+    if name and not absent(name):
+        try:
+            os.stat(name)  # noqa: PTH116
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            return SourceError(
+                f"{name!r} cannot be opened: {why}" if "\0" in name else f"{name} cannot be opened: {why}"
+            )
         more = f"; {remedy}" if remedy else ""
         return SourceError(f"{name} is not {what}: it is a file, and {what} is a directory{more}")
     return SourceNotFoundError(f"{name or 'the empty name'} is not {what}: there is no such directory")

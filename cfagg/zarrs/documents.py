@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from cfagg.errors import CfaggError, LimitError, SourceError
@@ -50,7 +49,7 @@ def store_path(store: str | os.PathLike[str]) -> str:
     if "://" in name:
         raise SourceError(f"{name} is a URL; chunks are read from local stores only: copy the store to this machine")
     path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")
-    if not name or not Path(path).is_dir():
+    if not name or not os.path.isdir(path):  # noqa: PTH112
         raise no_directory(name, "a Zarr store", f"make one of it with: cfagg convert {name} STORE")
     return path
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cfagg.checking.model import Dataset
 from cfagg.checking.sources import classic
-from cfagg.errors import SourceError, SourceNotFoundError
+from cfagg.errors import SourceError
 from cfagg.readers.kinds import kind
 from cfagg.storage.files import Handle, open_regular
 
@@ -76,10 +76,10 @@ def opened(path: str, source: str) -> Handle:
     """
     try:
         handle = open_regular(path)
-    except SourceNotFoundError as error:
-        raise SourceNotFoundError(f"{source} is not there: there is no file or directory of that name") from error
     except SourceError as error:
-        raise SourceError(f"{source} cannot be checked: {error.message.replace(path, 'it')}") from error
+        if path == source:
+            raise
+        raise type(error)(error.message.replace(path, source)) from error
     handle.key = handle.key._replace(path=source)
     return handle
 

@@ -28,7 +28,7 @@ def written_aside(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[
     target = Path(path)
     if "://" in os.fspath(path):
         raise TargetError(f"{path} is a URL; a file is written to a local directory: name one")
-    if target.is_dir():
+    if os.path.isdir(target):  # noqa: PTH112 - Path raises where it may not be looked for
         raise TargetError(f"{target} is a directory; give the name of a file")
     if os.path.lexists(target) and not overwrite:
         raise TargetExistsError(f"{target} exists; choose another name or replace it with overwrite=True")
@@ -39,6 +39,6 @@ def written_aside(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[
     except CfaggError:  # some of them are also OSError
         raise
     except OSError as error:
-        raise TargetError(f"{path} cannot be written: {reason(error).replace(str(made), str(path))}") from error
+        raise TargetError(f"{path} cannot be written: {reason(error, path)}") from error
     except RuntimeError as error:  # netCDF4 says so where HDF5 fails
         raise TargetError(f"{path} cannot be written: {str(error).replace(str(made), str(path))}") from error

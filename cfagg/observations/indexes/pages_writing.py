@@ -233,7 +233,7 @@ class _PagesWriter:
         write_document(self._aside.path / name, document, self._format)
 
     def _failed(self, error: OSError) -> TargetError:
-        return TargetError(f"{public_name(self._aside.target)} cannot be written: {reason(error)}")
+        return TargetError(f"{public_name(self._aside.target)} cannot be written: {reason(error, self._aside.target)}")
 
 
 def _cut(epoch: Int64, length: Int64) -> Iterator[tuple[int, int, bool]]:

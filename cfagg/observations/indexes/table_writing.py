@@ -49,7 +49,7 @@ class Aside:
             self.path = self._folder.path / "file"
             self.path.mkdir()
         except OSError as error:
-            raise TargetError(f"{public_name(self.target)} cannot be written: {reason(error)}") from error
+            raise TargetError(f"{public_name(self.target)} cannot be written: {reason(error, self.target)}") from error
 
     def commit(self) -> None:
         """Give the directory its name, in place of one that is there."""
@@ -65,7 +65,7 @@ class Aside:
                     continue
                 break
         except OSError as error:
-            raise TargetError(f"{public_name(self.target)} cannot be written: {reason(error)}") from error
+            raise TargetError(f"{public_name(self.target)} cannot be written: {reason(error, self.target)}") from error
         self._folder.remove(done=True)
 
     def discard(self) -> None:
@@ -165,7 +165,7 @@ class TableWriter:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(self._thread.submit(self._codec.encode, self._buffer).result())
         except OSError as error:
-            raise TargetError(f"{public_name(path)} cannot be written: {reason(error)}") from error
+            raise TargetError(f"{public_name(path)} cannot be written: {reason(error, path)}") from error
         self._buffer[:] = 0
         self._used = 0
 
@@ -229,4 +229,4 @@ def write_document(folder: Path, document: tuple[dict[str, Any], dict[str, Any]]
         for name, content in named.items():
             (folder / name).write_text(json.dumps(content, indent=4, sort_keys=True), encoding="utf-8")
     except OSError as error:
-        raise TargetError(f"{public_name(folder)} cannot be written: {reason(error)}") from error
+        raise TargetError(f"{public_name(folder)} cannot be written: {reason(error, folder)}") from error

@@ -36,7 +36,7 @@ _COLUMN = re.compile(r"In CSV column #(\d+)")
 
 def paths_of(config: Mapping[str, Any], settings: Settings) -> list[str]:
     """Return the setting ``path``, one or several, absolute."""
-    paths = settings.names("path")
+    paths = settings.paths("path")
     if paths is None and not settings.problems:
         settings.wrong("path", "is missing")
     return [config.path(p) if isinstance(config, Config) else p for p in paths or ()]

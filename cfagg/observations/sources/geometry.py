@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.cf.roles import is_reference, place_by_units
+from cfagg.conventions.nca import foreign_mark, is_aggregation
 from cfagg.errors import ConventionError, Problem
 from cfagg.observations.settings import closest
 
@@ -123,13 +124,17 @@ def find_geometry(
         No times or places, more than one of a kind, or counts and indexes that lead nowhere; all at once.
     """
     problems: list[Problem] = []
+    wanted = None if columns is None else tuple(dict.fromkeys(columns))
+    for name, variable in variables.items():
+        if (wanted is None or name in wanted) and _is_aggregation(variable):
+            remedy = "write it to one file with cfagg.read(…).to_netcdf(…), or name the other variables in columns"
+            problems.append(Problem(name, f"is an aggregation of other files, which are not read here; {remedy}"))
     links = _links(variables, sizes, problems)
     places = _places(variables, dict(flavour or {}), problems)
     if problems:
         raise ConventionError(f"{where} is not understood as observations", problems)
     apart = _apart(variables, links) | set(places.values())
     candidates = {n: v for n, v in variables.items() if n not in apart and v.dtype.kind in "iuf"}
-    wanted = None if columns is None else tuple(dict.fromkeys(columns))
     chosen = candidates if wanted is None else {n: v for n, v in candidates.items() if n in wanted}
     dims = _dims(variables, chosen, links, places)
     reached = _reached(dims, links)
@@ -154,6 +159,11 @@ def find_geometry(
     if problems:
         raise ConventionError(f"{where}: columns cannot be read", problems)
     return Geometry(dims, sizes, links, places, wanted)
+
+
+def _is_aggregation(variable: Described) -> bool:
+    """Tell whether the values of a variable stand in other files, or seem to."""
+    return is_aggregation(variable.attributes) or foreign_mark(variable.attributes) is not None
 
 
 def _left_out(candidates: Mapping[str, Described], fit: list[str]) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class ObservationsSource:
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         settings = Settings(config)
-        path = settings.text("path", required=True)
+        path = settings.path("path")
         self.path = config.path(path) if isinstance(config, Config) else path
         self.columns = settings.names("columns")
         self.options = settings.mapping("options")

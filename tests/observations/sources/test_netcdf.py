@@ -298,3 +298,28 @@ def test_classic_files_are_read(tmp_path: Path) -> None:
         places(file, ("obs",), ("obs",), [0, 1], [50, 51], [5, 6])
         temperature(file, ("obs",), [1, 2])
     assert read(tmp_path / "a.nc")["t"].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_path_may_be_an_object_of_pathlib(tmp_path: Path, many: bool) -> None:
+    expected = write_form(tmp_path / "a.nc", "point")
+    path = tmp_path / "a.nc"
+    assert len(rows(NetcdfSource({"path": [path] if many else path}))) == len(expected)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [{"nca_array": "{}", "nca_dimensions": "obs"}, {"aggregated_dimensions": "obs", "aggregated_data": "x: y"}],
+)
+def test_aggregations_are_refused_and_not_left_out_in_silence(tmp_path: Path, attributes: dict[str, str]) -> None:
+    write_form(tmp_path / "a.nc", "point")
+    with netCDF4.Dataset(tmp_path / "a.nc", "a") as dataset:
+        dataset.createVariable("sst", "f4", ()).setncatts(attributes)
+    with pytest.raises(ConventionError, match=r"sst: is an aggregation of other files.*name the other variables"):
+        read(tmp_path / "a.nc")
+    assert len(read(tmp_path / "a.nc", columns=["t"]))
+
+
+def test_the_sample_aggregation_is_refused() -> None:
+    with pytest.raises(ConventionError, match="surface_temperature: is an aggregation"):
+        read(SAMPLES / "sst.nca")

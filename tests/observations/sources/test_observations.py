@@ -58,3 +58,8 @@ def test_columns_and_stores_that_are_not_there_are_named(tmp_path: Path) -> None
         rows(ObservationsSource({"path": str(tmp_path / "none.zarr")}))
     with pytest.raises(ConventionError, match="path: is missing"):
         ObservationsSource({})
+
+
+def test_a_path_may_be_an_object_of_pathlib(tmp_path: Path) -> None:
+    path, table = hourly(tmp_path / "a.zarr")
+    assert len(rows(ObservationsSource({"path": path}))) == len(table)

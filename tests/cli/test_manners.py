@@ -1,0 +1,176 @@
+"""What the command says to those who mistype a name, may not read or write, or give something of another kind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import cfagg
+from cfagg.cli import main as cli
+from cfagg.demo import sample
+from cfagg.errors import CfaggError
+from tests.rights import unprivileged
+
+REFUSED = "Permission denied"
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Path:
+    """Return a directory with a readable file, one that may not be read, and a directory that may not be listed."""
+    shutil.copy(sample("test1.nc"), tmp_path / "a.nc")
+    shutil.copy(sample("test1.nc"), tmp_path / "b.nc")
+    (tmp_path / "b.nc").chmod(0)
+    (tmp_path / "c").mkdir(0)
+    return tmp_path
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    with unprivileged():
+        status = cli.main([str(a) for a in arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+@pytest.mark.parametrize("verb", [("show",), ("convert", "-o", "x.zarr")])
+def test_a_file_that_may_not_be_read_is_named_once(
+    closed: Path, verb: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(closed)
+    assert said(capsys, *verb, closed / "b.nc") == (2, "", f"error: {closed / 'b.nc'} cannot be opened: {REFUSED}\n")
+
+
+def test_check_reports_what_may_not_be_read_and_goes_on(closed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = said(capsys, "check", closed)
+    assert (status, err) == (2, "")
+    assert f"{closed / 'a.nc'}: CF-1.5" in out
+    assert f"{closed / 'b.nc'} cannot be opened: {REFUSED}" in out
+    assert f"{closed / 'c'}: not checked" in out
+    assert "3 sources: " in out
+    assert "2 sources not checked" in out
+    status, out, _ = said(capsys, "check", closed / "c" / "d.nc")
+    assert status == 2
+    assert f"d.nc cannot be opened: {REFUSED}" in out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("convert", "test1.nc", "TARGET.zarr"),
+        ("obs", "create", "RECIPE", "TARGET.zarr"),
+        ("show", "test1.nc", "-o", "TARGET"),
+    ],
+)
+def test_a_target_that_may_not_be_written_is_named_once(
+    command: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(
+        f"dates: {{start: 2003, end: 2006, frequency: 1d}}\ninput: {{netcdf: {{path: {sample('storms.nc')}}}}}\n"
+        "output: {layout: tabular}\n",
+        encoding="utf-8",
+    )
+    folder = tmp_path / "folder"
+    folder.mkdir(0o555)
+    places = {"test1.nc": str(sample("test1.nc")), "RECIPE": str(recipe)}
+    status, _, err = said(capsys, *(places.get(c, c.replace("TARGET", f"{folder}/new")) for c in command))
+    assert status == 2
+    assert err.endswith(f" cannot be written: {REFUSED}\n")
+    assert err.count(str(folder)) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("check", "gone.nc"), "there is no file gone.nc; check the path"),
+        (
+            ("convert", "sst.nca", "x.zarr", "--variable", "sst"),
+            "sst.nca has no variable 'sst'; its variables are time,",
+        ),
+        (("convert", "sst.nca", "x.zarr", "--chunks", "tme=3"), "chunks of 'tme': no converted variable of"),
+        (("show", "sst.nca", "--plot", "x.bmp"), "a picture x.bmp cannot be drawn: its name must end in .png"),
+        (("obs", "create", "gone.yaml", "x.nc"), "x.nc would be a Zarr store, a directory, and its name ends with"),
+        (("obs", "check", "sst"), "sst: not checked"),
+    ],
+)
+def test_a_message_names_the_file_and_what_was_wrong_with_the_command(
+    command: tuple[str, ...],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    for name in ("sst.nca", "test1.nc"):
+        shutil.copy(sample(name), tmp_path)
+    shutil.copytree(sample("sst"), tmp_path / "sst")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(list(command)) in (1, 2)
+    captured = capsys.readouterr()
+    assert message in captured.out + captured.err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["sst", "sst.nca", "test1.nc"]
+
+
+def test_a_file_without_references_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    path = sample("test1.nc")
+    assert cli.main(["show", str(path), "--references"]) == 0
+    assert capsys.readouterr() == ("", f"note: {path} refers to no other files\n")
+    assert cli.main(["show", str(path), "--references", "-q"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_unknown_option_is_answered_by_its_command_with_its_options_only(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["obs", "window", "a.zarr", "2005", "--date", "2005"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("usage: cfagg obs window ")
+    assert said.endswith("cfagg obs window: error: unrecognized arguments: --date 2005\n")
+
+
+def test_a_full_disk_is_said_of_the_output(capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", str(sample("test1.nc")), "--output", "/dev/full"]) == 2
+    assert capfd.readouterr().err.startswith("error: /dev/full cannot be written: No space left on device")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_a_full_disk_behind_stdout_is_said_of_the_output() -> None:
+    command = [sys.executable, "-m", "cfagg", "explain", "DOC001"]
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "error: the output cannot be written: No space left on device\n")
+
+
+def test_a_process_without_stdout_works_and_says_nothing() -> None:
+    command = f"{sys.executable} -m cfagg explain DOC001 >&-"
+    done = subprocess.run(["bash", "-c", command], stderr=subprocess.PIPE, text=True, check=False, env={**os.environ})
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["c/new", "x" * 300])
+def test_only_errors_of_cfagg_leave_python_calls_with_places_out_of_reach(name: str, closed: Path) -> None:
+    source, place = sample("test1.nc"), closed / name
+    recipe = {
+        "dates": {"start": 2003, "end": 2006, "frequency": "1d"},
+        "input": {"netcdf": {"path": sample("storms.nc")}},
+        "output": {"layout": "tabular"},
+    }
+    calls: dict[str, Callable[[], object]] = {
+        "convert": lambda: cfagg.convert(source, place),
+        "convert from": lambda: cfagg.convert(place, closed / "new"),
+        "create": lambda: cfagg.create_observations(recipe, place),
+        "accumulate": lambda: cfagg.accumulate(place, "tas"),
+        "accumulated": lambda: cfagg.open_accumulated(place, "tas"),
+        "observations": lambda: cfagg.open_observations(place),
+        "read": lambda: cfagg.read(place),
+        "show": lambda: cfagg.show(place),
+        "check": lambda: cfagg.check(place),
+        "report": lambda: cfagg.check(source).to_html(place),
+    }
+    for what, call in calls.items():
+        with unprivileged(), pytest.raises(CfaggError, match=r"Permission denied|File name too long") as caught:
+            call()
+        assert caught.value.message.count(name) == 1, what
+        assert ".cfagg-partial" not in caught.value.message
