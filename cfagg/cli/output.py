@@ -85,7 +85,7 @@ def aside(target: str) -> Iterator[str]:
     TargetError
         If the directory cannot be written to or the disk is full.
     """
-    path = Path(target)
+    path = made = Path(target)
     try:
         if _is_device(path):
             yield target
@@ -96,7 +96,7 @@ def aside(target: str) -> Iterator[str]:
     except (CfaggError, BrokenPipeError):  # some errors of cfagg are also OSError
         raise
     except OSError as error:
-        raise TargetError(f"{target} cannot be written: {reason(error, target)}") from error
+        raise TargetError(f"{target} cannot be written: {reason(error, target).replace(str(made), target)}") from error
 
 
 def write_netcdf(result: Any, path: str | os.PathLike[str]) -> None:

@@ -39,6 +39,6 @@ def written_aside(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[
     except CfaggError:  # some of them are also OSError
         raise
     except OSError as error:
-        raise TargetError(f"{path} cannot be written: {reason(error, path)}") from error
+        raise TargetError(f"{path} cannot be written: {reason(error, path).replace(str(made), str(path))}") from error
     except RuntimeError as error:  # netCDF4 says so where HDF5 fails
         raise TargetError(f"{path} cannot be written: {str(error).replace(str(made), str(path))}") from error
