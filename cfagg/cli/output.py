@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
 from cfagg.runtime.files import written_aside
+from cfagg.runtime.netcdf_files import closing_written
 from cfagg.runtime.publishing import public_name, reason
 
 __all__ = ["aside", "check", "opened", "write_netcdf"]
@@ -107,10 +108,30 @@ def write_netcdf(result: Any, path: str | os.PathLike[str]) -> None:
     TargetError
         The netCDF library cannot write it.
     """
+    import netCDF4
+    from xarray.backends import NetCDF4DataStore
+
+    dataset = _as_dataset(result.compute())
     try:
-        result.to_netcdf(path, engine="netcdf4")
+        with closing_written(netCDF4.Dataset(path, "w"), path) as file:
+            dataset.dump_to_store(NetCDF4DataStore(file))  # type: ignore[no-untyped-call]
     except RuntimeError as error:
         raise TargetError(f"{public_name(path)} cannot be written: {error}; is the disk full?") from error
+
+
+def _as_dataset(result: Any) -> Any:
+    """Return an array as the dataset that `to_netcdf` makes of it."""
+    from xarray import Dataset
+    from xarray.backends.api import DATAARRAY_NAME, DATAARRAY_VARIABLE
+
+    if isinstance(result, Dataset):
+        return result
+    if result.name is not None and result.name not in result.coords and result.name not in result.dims:
+        return result.to_dataset()
+    dataset = result.to_dataset(name=DATAARRAY_VARIABLE)
+    if result.name is not None:
+        dataset.attrs[DATAARRAY_NAME] = result.name
+    return dataset
 
 
 def _is_device(path: Path) -> bool:

@@ -22,6 +22,7 @@ from cfagg.readers.hdf5_proof import UnsoundError
 from cfagg.readers.kinds import kind
 from cfagg.readers.locks import LIBRARY
 from cfagg.readers.pool import Pool
+from cfagg.runtime import netcdf_files
 from cfagg.storage import counters
 from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
 from cfagg.storage.gate import WHOLE, Checked, admit
@@ -65,7 +66,7 @@ def _open(handle: Handle) -> netCDF4.Dataset:
 def _close(dataset: netCDF4.Dataset) -> None:
     # It was only read: whatever the library says, nothing is lost.
     with contextlib.suppress(OSError, RuntimeError):
-        dataset.close()
+        netcdf_files.close(dataset)
 
 
 _pool = Pool(_open, _close)

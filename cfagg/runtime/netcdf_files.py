@@ -1,10 +1,13 @@
-"""Closing netCDF files that may not have been written to the end."""
+"""Closing netCDF files so that what a full or broken disk answers is an error, and the process goes on."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
+import functools
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,18 +15,24 @@ from typing import Any
 
 from cfagg.runtime.publishing import sync_file, write_all
 
-__all__ = ["closing_written"]
+__all__ = ["close", "closing_written"]
 
 #: Bytes that hold what the library notes of an open file.
 _START = 512
+
+#: H5F_OBJ_ALL in place of a file, and H5F_OBJ_FILE.
+_EVERY_FILE, _FILES = 0x1F, 0x01
+
+#: Numbers of files that HDF5 could not close: nothing is left of them that could be looked at.
+_broken: set[int] = set()
 
 
 @contextmanager
 def closing_written(file: Any, path: str | os.PathLike[str]) -> Iterator[Any]:
     """Close a `netCDF4.Dataset` when the block ends, after everything was forced to disk.
 
-    The netCDF library does not survive a file whose end cannot be written when it is closed: the process ends.  So what
-    a full or broken disk answers is found out before, and a file that cannot be written stays open for good.
+    What a full or broken disk answers is found out before it is closed, and a file that cannot be written stays open
+    for good: the netCDF library would end the process.
 
     Parameters
     ----------
@@ -50,7 +59,76 @@ def closing_written(file: Any, path: str | os.PathLike[str]) -> Iterator[Any]:
     except BaseException:
         _close_if_written(file)
         raise
-    file.close()
+    close(file)
+
+
+def close(file: Any) -> None:
+    """Close a `netCDF4.Dataset`.
+
+    Where HDF5 cannot close a file, the netCDF library looks at what is left of it and the process ends.  So HDF5 is
+    asked to keep the file open while the netCDF library closes it, and then to close it: its answer comes back here.
+
+    Parameters
+    ----------
+    file : netCDF4.Dataset
+        Its data are with the system: a file that was written was synchronised.
+
+    Raises
+    ------
+    OSError, RuntimeError
+        The last bytes could not be written, or the system says that the file is not closed.
+    """
+    path = file.filepath()
+    library = _hdf5(type(file).__module__)
+    held = [] if library is None else _held(library, path)
+    try:
+        file.close()
+    except BaseException:
+        # Another attempt, at the latest when the object comes to its end, would end the process.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(file))
+        raise
+    finally:
+        broken = {number for number in held if library.H5Fclose(number) < 0}
+        _broken.update(broken)
+    if broken:
+        raise OSError(errno.EIO, "its last bytes could not be written, or it could not be closed", path)
+
+
+def _held(library: Any, path: str) -> list[int]:
+    """Hold every file of a name that HDF5 has open, and return their numbers; each is closed once more than before."""
+    most = library.H5Fget_obj_count(_EVERY_FILE, _FILES)
+    numbers = (ctypes.c_int64 * max(most, 1))()
+    found = library.H5Fget_obj_ids(_EVERY_FILE, _FILES, max(most, 0), numbers)
+    name = os.fsencode(path)
+    said = ctypes.create_string_buffer(len(name) + 2)
+    held = []
+    for number in numbers[: max(found, 0)]:
+        if number in _broken:
+            continue
+        if library.H5Fget_name(number, said, len(said)) == len(name) and said.value == name:
+            library.H5Iinc_ref(number)
+            held.append(number)
+    return held
+
+
+@functools.cache
+def _hdf5(module: str) -> Any:
+    """Return the HDF5 library of the netCDF library, `None` where it cannot be reached through it."""
+    try:
+        library = ctypes.CDLL(sys.modules[module].__file__)
+        number, size = ctypes.c_int64, ctypes.c_ssize_t
+        for name, result, arguments in (
+            ("H5Fget_obj_count", size, [number, ctypes.c_uint]),
+            ("H5Fget_obj_ids", size, [number, ctypes.c_uint, ctypes.c_size_t, ctypes.POINTER(number)]),
+            ("H5Fget_name", size, [number, ctypes.c_char_p, ctypes.c_size_t]),
+            ("H5Iinc_ref", ctypes.c_int, [number]),
+            ("H5Fclose", ctypes.c_int, [number]),
+        ):
+            call = getattr(library, name)
+            call.restype, call.argtypes = result, arguments
+    except (AttributeError, OSError, TypeError):
+        return None
+    return library
 
 
 def _close_if_written(file: Any) -> None:
@@ -61,4 +139,4 @@ def _close_if_written(file: Any) -> None:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(file))
         return
     with contextlib.suppress(OSError, RuntimeError):
-        file.close()
+        close(file)

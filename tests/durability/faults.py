@@ -53,14 +53,12 @@ class Tally:
     errors: int = 0
     losses: int = 0
     points: int = 0
-    crashes: int = 0
     finds: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         return (
             f"{self.writer:24s} {self.points:5d} calls, {self.kills:4d} kills, {self.errors:4d} errors, "
             f"{self.losses:4d} power losses, {len(self.finds)} finds"
-            + (f" ({self.crashes} crashes of the netCDF library)" if self.crashes else "")
         )
 
 
@@ -73,7 +71,6 @@ class Stand:
         self.log = home / "log"
         self.recorded = home / "recorded"
         self.pristine = home / "pristine"
-        self.crashes = 0
         #: What was found well: what a run left, and what it was allowed to leave.
         self._well: set[int] = set()
         self.folder.mkdir(parents=True)
@@ -186,11 +183,6 @@ class Stand:
         outcome = tracing.run(lambda: self.writer.run(self.folder), self.log, inject=inject)
         # Where nothing can be written any more, nothing can be said either.
         mute = re.search(r"write\([12], .*INJECTED", self.log.read_text(errors="replace")) is not None
-        if outcome.status in (-11, -6) and "HDF5 objects open" in outcome.said:
-            # netCDF-C does not survive a file whose last bytes cannot be written; it is as if it had been killed.
-            self.crashes += 1
-            said = self.judge(("old", "new"))
-            return said and f"{inject}: {said}"
         if outcome.status not in (0, 1, 2, 3 if mute else 2):
             return f"{inject}: status {outcome.status}: {outcome.said[-400:]}"
         lines = [line for line in outcome.said.splitlines() if not line.startswith(("note", "warning: "))]
@@ -326,7 +318,6 @@ def torment(
             tally.errors += 1
         if said:
             tally.finds.append(said)
-        tally.crashes = stand.crashes
         meanwhile(tally)
     return tally
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pathlib
 import resource
+import subprocess
+import sys
 
+import h5py
 import netCDF4
 import numpy as np
 import pyarrow as pa
@@ -14,6 +17,8 @@ from pyarrow import parquet
 
 from cfagg.cli import output
 from cfagg.errors import TargetError
+from cfagg.readers.netcdf import opened
+from cfagg.readers.pool import close_files
 from cfagg.runtime.netcdf_files import closing_written
 from tests.durability import tracing, writers
 
@@ -28,26 +33,100 @@ def write(path, mode):
                 file.createDimension("time", 5)
                 file.createVariable("time", "f8", ("time",))[:] = np.arange(5)
             file["time"].units = "days since 2001-01-01"
-    except (OSError, RuntimeError):
+    except (OSError, RuntimeError) as error:
+        print(error)
         return 1
     return 0
 
 
-@needs_strace
-@pytest.mark.parametrize("mode", ["w", "a"])
-def test_a_disk_that_takes_nothing_from_any_moment_on_is_an_error_and_no_crash(tmp_path, mode):
-    path, log = tmp_path / "a.nc", tmp_path / "log"
+def faulty(path, log, mode):
+    """Return how often calls are made that write to or close a file, and what runs it with a fault in one of them."""
 
     def run(inject=None):
         path.unlink(missing_ok=True)
         if mode == "a":
             assert tracing.plain(lambda: write(path, "w")).status == 0
-        return tracing.run(lambda: write(path, mode), log, inject=inject).status
+        return tracing.run(lambda: write(path, mode), log, inject=inject)
 
-    assert run() == 0
-    calls = tracing.counts(log)["pwrite64"]
-    assert calls > 3
-    assert [run(f"pwrite64:error=ENOSPC:when={n}+") for n in range(1, calls)] == [1] * (calls - 1)
+    assert run().status == 0
+    return tracing.counts(log), run
+
+
+@needs_strace
+@pytest.mark.parametrize("mode", ["w", "a"])
+def test_a_disk_that_takes_nothing_from_any_moment_on_is_an_error_and_no_crash(tmp_path, mode):
+    calls, run = faulty(tmp_path / "a.nc", tmp_path / "log", mode)
+    assert calls["pwrite64"] > 3
+    found = [run(f"pwrite64:error=ENOSPC:when={n}+").status for n in range(1, calls["pwrite64"])]
+    assert found == [1] * len(found)
+
+
+@needs_strace
+@pytest.mark.parametrize("mode", ["w", "a"])
+def test_a_single_write_that_fails_is_an_error_and_no_crash_even_if_it_is_the_last(tmp_path, mode):
+    calls, run = faulty(tmp_path / "a.nc", tmp_path / "log", mode)
+    found = [run(f"pwrite64:error=EIO:when={n}").status for n in range(2, calls["pwrite64"] + 1)]
+    assert found == [1] * len(found)
+
+
+@needs_strace
+@pytest.mark.parametrize("mode", ["w", "a"])
+def test_a_file_that_cannot_be_closed_is_an_error_that_names_it(tmp_path, capfd, mode):
+    calls, run = faulty(tmp_path / "a.nc", tmp_path / "log", mode)
+    assert run(f"close:error=EIO:when={calls['close']}").status == 1
+    said = capfd.readouterr().out
+    assert "its last bytes could not be written, or it could not be closed" in said
+    assert str(tmp_path / "a.nc") in said
+
+
+#: Two files, the first of which cannot be closed.
+TWO = """
+import sys, netCDF4
+from cfagg.runtime.netcdf_files import close, closing_written
+for name in sys.argv[1:]:
+    try:
+        with closing_written(netCDF4.Dataset(name, "w"), name) as file:
+            file.createDimension("time", 5)
+    except OSError as error:
+        print(error)
+file = netCDF4.Dataset(name)
+print(file.dimensions["time"].size)
+close(file)
+"""
+
+
+@needs_strace
+def test_after_a_file_that_cannot_be_closed_others_are_written_and_read_and_the_process_ends_well(tmp_path):
+    names, log = [str(tmp_path / "a.nc"), str(tmp_path / "b.nc")], tmp_path / "log"
+    first = [tracing.STRACE, "-f", "-o", log, "-e", "trace=pwrite64"]
+    subprocess.run([*first, sys.executable, "-c", TWO, *names], check=True, capture_output=True)
+    half = tracing.counts(log)["pwrite64"] // 2
+    fault = [*first, "-e", f"inject=pwrite64:error=EIO:when={half}"]
+    done = subprocess.run([*fault, sys.executable, "-c", TWO, *names], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[0].endswith(f"'{tmp_path / 'a.nc'}'")
+    assert done.stdout.splitlines()[1:] == ["5"]
+    assert done.stderr == ""
+
+
+@needs_strace
+def test_a_file_that_was_only_read_and_cannot_be_closed_does_no_harm(tmp_path, capfd):
+    path = tmp_path / "a.nc"
+    write(path, "w")
+    assert h5py  # so that no import is hit
+
+    def work():
+        with opened(str(path)) as file:
+            print(file["time"].units)
+        close_files()
+        return 0
+
+    assert tracing.run(work, tmp_path / "log").status == 0
+    calls = tracing.counts(tmp_path / "log")["close"]
+    capfd.readouterr()
+    found = [tracing.run(work, tmp_path / "log", inject=f"close:error=EIO:when={n}") for n in range(1, calls + 1)]
+    assert [outcome.status for outcome in found] == [0] * calls
+    assert capfd.readouterr().out == "days since 2001-01-01\n" * calls
 
 
 @needs_strace
@@ -109,6 +188,35 @@ def test_a_result_of_the_command_that_finds_no_room_is_an_error_of_the_target(tm
     assert outcome.status == 2
     assert capfd.readouterr().out.startswith(f"{tmp_path / 'a.nc'} cannot be written: ")
     assert list(tmp_path.iterdir()) == []
+
+
+@needs_strace
+def test_a_result_of_the_command_whose_last_write_fails_is_an_error_of_the_target(tmp_path, capfd):
+    data = xr.DataArray(np.arange(5.0), dims="x", name="tas")
+
+    def work():
+        try:
+            with output.aside(str(tmp_path / "a.nc")) as name:
+                output.write_netcdf(data, name)
+        except TargetError as error:
+            print(error)
+            return 2
+        return 0
+
+    assert tracing.run(work, tmp_path / "log").status == 0
+    last = tracing.counts(tmp_path / "log")["pwrite64"]
+    (tmp_path / "a.nc").unlink()
+    assert tracing.run(work, tmp_path / "log", inject=f"pwrite64:error=EIO:when={last}").status == 2
+    assert capfd.readouterr().out.startswith(f"{tmp_path / 'a.nc'} cannot be written: ")
+    assert [p.name for p in tmp_path.iterdir()] == ["log"]
+
+
+@pytest.mark.parametrize("name", ["tas", "x", None])
+def test_an_array_is_written_as_xarray_writes_it(tmp_path, name):
+    data = xr.DataArray([1.5, 2.5], dims="x", coords={"x": [1, 2]}, name=name, attrs={"units": "K"})
+    output.write_netcdf(data, tmp_path / "a.nc")
+    data.to_netcdf(tmp_path / "b.nc", engine="netcdf4")
+    assert (tmp_path / "a.nc").read_bytes() == (tmp_path / "b.nc").read_bytes()
 
 
 def test_what_arrow_says_of_a_file_that_it_cannot_open_names_the_target(tmp_path):

@@ -23,6 +23,7 @@ from cfagg.observations.exchange.instances import FEATURES, Instances, find_inst
 from cfagg.observations.exchange.kept import KEPT, kept_of
 from cfagg.observations.exchange.names import ORIGINAL, netcdf_attributes, netcdf_names
 from cfagg.observations.exchange.table import META, Table, epochs_of, text_of
+from cfagg.readers.locks import LIBRARY
 from cfagg.runtime.netcdf_files import closing_written
 
 __all__ = ["FORMS", "export_netcdf"]
@@ -161,7 +162,7 @@ class _File:
         import netCDF4
 
         self.folder = path.parent
-        with closing_written(netCDF4.Dataset(path, "w", format="NETCDF4"), path) as file:
+        with LIBRARY, closing_written(netCDF4.Dataset(path, "w", format="NETCDF4"), path) as file:
             file.set_fill_off()
             file.createDimension("obs", self.table.rows)
             file.setncatts(self._global())
