@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -38,6 +39,9 @@ Gift = tuple[str, Place, Array, Array | None]
 #: Plans that are estimated to take longer than this, in nanoseconds, are worth starting threads for.  Smaller ones
 #: mostly copy from the system's memory, where threads stand in each other's way.
 _THREADS_FROM = 15e6
+
+#: Jobs for a thread take about so long together, and are no more than so many.
+_BATCH_SECONDS, _BATCH = 2e-3, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,15 +181,24 @@ def in_order[J, R](work: Callable[[J], R], jobs: Iterator[J], workers: int) -> I
     if workers <= 1:
         yield from map(work, jobs)
         return
-    waiting: deque[Future[R]] = deque()
+
+    def timed(some: list[J]) -> tuple[list[R], float]:
+        start = time.perf_counter()
+        return [work(job) for job in some], time.perf_counter() - start
+
+    # Handing a job to a thread takes longer than many a job: what is quick goes by several at a time.
+    batch = 1
+    waiting: deque[Future[tuple[list[R], float]]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         try:
-            for job in jobs:
-                waiting.append(pool.submit(work, job))
+            while some := list(itertools.islice(jobs, batch)):
+                waiting.append(pool.submit(timed, some))
                 if len(waiting) > 2 * workers:
-                    yield waiting.popleft().result()
+                    results, seconds = waiting.popleft().result()
+                    batch = max(1, min(_BATCH, int(len(results) * _BATCH_SECONDS / max(seconds, 1e-9))))
+                    yield from results
             while waiting:
-                yield waiting.popleft().result()
+                yield from waiting.popleft().result()[0]
         finally:
             for future in waiting:
                 future.cancel()

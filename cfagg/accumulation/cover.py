@@ -9,13 +9,15 @@ cell, down to the cells of the array itself.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.arrays import Level, takes_parts
+from cfagg.accumulation.arrays import Level
+from cfagg.accumulation.costs import reading_cost
 from cfagg.accumulation.explain import Explanation, explain_plan
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.parts import Part, Pick, extent
@@ -33,9 +35,8 @@ Dims = tuple[str, ...]
 #: Per axis: "kept", "whole", "core" (whole chunks) or "edge" (what is left of the ranges); "" while undecided.
 State = tuple[str, ...]
 
-#: Cost of a chunk beyond its bytes, of a byte decoded, of one read as it is stored, and of an element reduced, in
-#: nanoseconds.  Only their ratios matter, and these little: choices differ by factors.
-_CHUNK, _DECODED, _READ, _REDUCED = 40_000.0, 1.0, 0.3, 2.0
+#: Cost of an element reduced, in nanoseconds.
+_REDUCED = 2.0
 
 #: So many elements are not worth the way up the pyramid.
 _FEW = 1 << 14
@@ -266,13 +267,8 @@ class _Planner:
 
     def cost(self, array: ZarrArray, axes: Sequence[int], state: State) -> float:
         """Return the estimated time of reading a term from an array."""
-        chunks = decoded = boxed = cells = 1.0
-        for d, a in enumerate(axes):
-            e = extent(self.parts[a][state[a]], array.grid.axes[d], array.shape[d])
-            chunks, decoded, boxed, cells = chunks * e.chunks, decoded * e.decoded, boxed * e.boxed, cells * e.cells
-        size = array.dtype.itemsize
-        bytes_ = boxed * size * _READ if takes_parts(array) else decoded * size * _DECODED
-        return chunks * _CHUNK + bytes_ + cells * _REDUCED
+        extents = [extent(self.parts[a][state[a]], array.grid.axes[d], array.shape[d]) for d, a in enumerate(axes)]
+        return reading_cost(array, extents) + math.prod(e.cells for e in extents) * _REDUCED
 
     def term(self, state: State, inner: Mapping[int, Runs] | None = None) -> Term:
         """Return the term of a state, with other ranges of chunks if some are given."""

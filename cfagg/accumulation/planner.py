@@ -8,6 +8,7 @@ every term, so that sums that are not stored are done without, and dear ones are
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,8 @@ from typing import Literal
 
 import numpy as np
 
-from cfagg.accumulation.arrays import SumArrays, takes_parts
+from cfagg.accumulation.arrays import SumArrays
+from cfagg.accumulation.costs import reading_cost
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.parts import Extent, Part, Pick, extent
 from cfagg.accumulation.request import Request
@@ -27,9 +29,8 @@ __all__ = ["Plan", "Quantity", "Reading", "Term", "make_plan", "weights_are_know
 Quantity = Literal["data", "weights", "counts"]
 Dims = tuple[str, ...]
 
-#: Cost of a chunk beyond its bytes, of a byte decoded, of one read as it is stored, and of an element summed, in
-#: nanoseconds.  Only their ratios matter, and these little: choices differ by factors.
-_CHUNK, _DECODED, _READ, _SUMMED = 40_000.0, 1.0, 0.3, 0.5
+#: Cost of an element summed, in nanoseconds.
+_SUMMED = 0.5
 
 #: So many positions of samples are named where others were asked for.
 _NAMED = 12
@@ -261,13 +262,8 @@ class _Planner:
 
     def cost(self, array: ZarrArray, axes: Sequence[int], state: State) -> float:
         """Return the estimated time of reading a term from an array."""
-        chunks = decoded = boxed = cells = 1.0
-        for d, a in enumerate(axes):
-            e = self.extent(array, d, a, state[a])
-            chunks, decoded, boxed, cells = chunks * e.chunks, decoded * e.decoded, boxed * e.boxed, cells * e.cells
-        size = array.dtype.itemsize
-        bytes_ = boxed * size * _READ if takes_parts(array) else decoded * size * _DECODED
-        return chunks * _CHUNK + bytes_ + cells * _SUMMED
+        extents = [self.extent(array, d, a, state[a]) for d, a in enumerate(axes)]
+        return reading_cost(array, extents) + math.prod(e.cells for e in extents) * _SUMMED
 
     def extent(self, array: ZarrArray, d: int, axis: int, state: str) -> Extent:
         """Return how much of an axis of an array a part touches."""
