@@ -24,6 +24,9 @@ Loading Numba costs about as much as NumPy needs for the larger number; compilin
 from the cache, as much as for a multiple of the smaller one.
 """
 
+_LIGHT = 16
+"""So many elements that NumPy copies in whole rows, only looking for missing ones, count as one."""
+
 
 class _Work:
     """How many elements this process has met in blocks worth the kernel."""
@@ -35,7 +38,7 @@ def _kernel_pays(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: Gathe
     """Return whether to use the compiled kernel: for large blocks, once there was enough work to pay for it."""
     if source.size < _SMALL or (rule.copies and _same_order(source, target)):
         return False
-    _Work.elements += source.size
+    _Work.elements += source.size // (_LIGHT if rule.light and _same_order(source, target) else 1)
     return _Work.elements > (_LOADED if "numba" in sys.modules else _UNLOADED)
 
 

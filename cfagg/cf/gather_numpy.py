@@ -63,12 +63,10 @@ def _block(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule)
     with np.errstate(over="ignore", invalid="ignore"):
         bad = _cast(values, target, rule) if rule.pure else _compute(values, target, rule)
     if rule.masked:
-        missing = ~((values >= rule.low) & (values <= rule.high))
-        for fill in rule.fills:
-            missing |= values == fill
+        missing = _missing(values, rule)
         if rule.lost:
             bad = missing if bad is None else bad | missing
-        else:
+        elif missing.any():
             np.copyto(target, rule.fill, where=missing)
             if bad is not None:
                 bad &= ~missing
@@ -76,6 +74,20 @@ def _block(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule)
         return 0, -1
     flat = np.flatnonzero(bad)
     return len(flat), int(flat[0])
+
+
+def _missing(values: npt.NDArray[Any], rule: GatherRule) -> npt.NDArray[np.bool_]:
+    """Return which values are missing, NaN included; bounds that exclude no number are not compared."""
+    missing: npt.NDArray[np.bool_]
+    if rule.bounded:
+        missing = ~((values >= rule.low) & (values <= rule.high))
+    elif rule.source.kind == "f":
+        missing = np.isnan(values)
+    else:
+        missing = np.zeros(values.shape, np.bool_)
+    for fill in rule.fills:
+        missing |= values == fill
+    return missing
 
 
 def _cast(values: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> npt.NDArray[np.bool_] | None:

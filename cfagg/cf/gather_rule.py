@@ -85,6 +85,19 @@ class GatherRule:
         """Whether target elements are the source's own bits."""
         return self.pure and not self.masked and self.source == self.target
 
+    @property
+    def bounded(self) -> bool:
+        """Whether `low` and `high` exclude any number of the source's type."""
+        if self.source.kind == "f":
+            return not (self.low == -math.inf and self.high == math.inf)
+        least, most = integer_range(self.source)
+        return not (self.low == least and self.high == most)
+
+    @property
+    def light(self) -> bool:
+        """Whether target elements are the source's own bits but for missing ones, which few comparisons find."""
+        return self.pure and self.source == self.target and not (self.masked and self.bounded) and len(self.fills) <= 1
+
     @classmethod
     def make(
         cls,

@@ -87,6 +87,37 @@ def test_numpy_copies_rows_that_need_no_change_whatever_the_size(order):
     assert rule.copies
 
 
+@pytest.mark.parametrize(
+    ("turned", "arguments", "part"),
+    [
+        (False, {"fills": [9.0]}, 16),
+        (True, {"fills": [9.0]}, 1),
+        (False, {"fills": [9.0], "valid_max": 8.0}, 1),
+        (False, {"fills": [9.0], "scale": 2.0}, 1),
+        (False, {"fills": [9.0, 8.0]}, 1),
+    ],
+)
+def test_rows_in_which_numpy_only_looks_for_missing_values_hardly_call_for_the_kernel(
+    monkeypatch, turned, arguments, part
+):
+    monkeypatch.setattr(module._Work, "elements", 0)
+    source = np.zeros((256, 256), "f4")
+    gather(source.T if turned else source, np.empty_like(source), **arguments)
+    assert module._Work.elements == source.size // part
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "u1"])
+@pytest.mark.parametrize("bound", ["valid_min", "valid_max"])
+def test_a_bound_that_is_the_last_number_of_its_type_excludes_none(dtype, bound):
+    limits = (np.finfo if dtype[0] == "f" else np.iinfo)(dtype)
+    last, inner = (limits.min, limits.min / 2) if bound == "valid_min" else (limits.max, limits.max / 2)
+    source = np.array([last, 1], dtype)
+    for limit, kept in ((last, last), (inner or 0.5, 7)):
+        out = np.empty_like(source)
+        gather(source, out, fills=[1], fill=7, **{bound: limit})
+        assert out.tolist() == [kept, 7]
+
+
 def test_small_jobs_do_not_load_numba():
     code = (
         "import sys, numpy as np\nfrom cfagg.cf.gather import gather\n"
