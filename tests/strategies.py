@@ -75,8 +75,8 @@ def gather_arguments(draw, target: str, pure: bool | None = None, masked: bool |
     """Scale, offset, fills, bounds and fill for a type; `pure` and `masked` as asked for, else any."""
     out = {}
     if not (draw(st.booleans()) if pure is None else pure):
-        out["scale"] = draw(st.sampled_from([0.1, -1.0, 2.0, 1000.0, 1e-5, 1e300]))
-        out["offset"] = draw(st.sampled_from([0.5, -273.15, 1.0, 2.0**31, -1e18]))
+        out["scale"] = draw(st.sampled_from([0.1, 1.0, -1.0, 2.0, 1000.0, 1e-5, 1e300]))
+        out["offset"] = draw(st.sampled_from([0.5, 0.0, -273.15, 1.0, 2.0**31, -1e18]))
     if not (draw(st.booleans()) if masked is None else masked):
         return out
     place = np.dtype(target)

@@ -43,9 +43,9 @@ def _kernel_pays(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: Gathe
 
 
 def _same_order(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> bool:
-    """Return whether the innermost axis of both arrays is the same, so that NumPy copies whole rows."""
+    """Return whether the innermost axis of both arrays, of several elements, is the same: NumPy copies whole rows."""
     steps = [(abs(t), abs(s)) for n, s, t in zip(source.shape, source.strides, target.strides, strict=True) if n > 1]
-    return not steps or min(steps)[1] == min(s for _, s in steps)
+    return min(steps)[1] == min(s for _, s in steps)
 
 
 def gather(

@@ -304,7 +304,7 @@ def _same_missing(aggregation: Aggregation, missing: Missing, source: np.dtype[A
     own = Missing.of(aggregation.attributes, dtype, target, netcdf=False, warn=False, where=where)
     default = default_fill(dtype)
     # Who reads the master knows what it declares, and among integers without that netCDF's default.
-    bare = () if own.declared or dtype.kind == "f" or default is None else (reinterpret(default, dtype, target),)
+    bare = () if dtype.kind == "f" or default is None else (reinterpret(default, dtype, target),)
     fills = own.fills or bare
     with np.errstate(over="ignore"):
         return typed(missing.fills, source) == typed(fills, target)

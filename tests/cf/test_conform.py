@@ -135,6 +135,33 @@ class TestMissing:
         with pytest.raises(ConformError, match="is a valid one"):
             run(np.array([1, 2, -18], "i2"), aggregation, scale_factor=0.5)
 
+    @pytest.mark.parametrize(("offset", "stored"), [(10.0, -38), (-10.0, 2)])
+    def test_an_offset_does_not_hide_what_becomes_the_masters_fill(self, offset, stored):
+        aggregation = master(attributes={"_FillValue": np.float32(-9)})
+        with pytest.raises(ConformError, match="is a valid one"):
+            run(np.array([1, 5, stored], "i2"), aggregation, scale_factor=0.5, add_offset=offset)
+
+    def test_round_off_does_not_hide_what_becomes_the_masters_fill(self):
+        stored, packing = -2055186059, {"scale_factor": 1e-9, "add_offset": 2.0}
+        aggregation = master(dtype="f8", attributes={"_FillValue": stored * 1e-9 + 2.0})
+        with pytest.raises(ConformError, match="is a valid one"):
+            run(np.array([1, 5, stored], "i4"), aggregation, **packing)
+
+    @pytest.mark.parametrize("dtype", ["f4", "f8"])
+    @pytest.mark.parametrize("fill", [-9.0, -9.5, -9.1])
+    def test_a_valid_real_value_that_is_the_masters_fill_is_refused(self, dtype, fill):
+        aggregation = master(attributes={"_FillValue": np.float32(fill)})
+        with pytest.raises(ConformError, match=r"is a valid one.*missing value of the aggregation"):
+            run(np.array([1, 2, fill], dtype), aggregation, _FillValue=np.dtype(dtype).type(-1))
+
+    def test_a_value_outside_the_valid_range_may_be_the_masters_fill(self):
+        aggregation = master(dtype="i2", attributes={"_FillValue": np.int16(-1)})
+        found = run(np.array([-1, -2, 5], "i2"), aggregation, valid_min=np.int16(0), _FillValue=np.int16(9))
+        assert found.tolist() == [-1, -1, 5]
+        aggregation = master(dtype="i2", attributes={"_FillValue": np.int16(99)})
+        found = run(np.array([99, 2, 5], "i2"), aggregation, valid_max=np.int16(90), _FillValue=np.int16(9))
+        assert found.tolist() == [99, 2, 5]
+
     def test_a_missing_value_that_is_unpacked_to_the_masters_fill_is_missing(self):
         aggregation = master(attributes={"_FillValue": -9.0})
         found = run(np.array([1, 2, -18], "i2"), aggregation, scale_factor=0.5, _FillValue=np.int16(-18))
@@ -204,6 +231,10 @@ class TestValues:
     def test_a_fraction_above_round_off_is_refused(self):
         with pytest.raises(ConformError, match="without loss"):
             run(np.array([1 + 2.0**-40, 1, 1]), master(dtype="i4", units="m"), Layout(("x",), units="km"))
+
+    def test_integers_that_are_only_cast_keep_all_their_digits(self):
+        values = [2**60 + 1, 3, 2**62 - 1]
+        assert run(np.array(values), master(dtype="u8")).tolist() == values
 
     def test_large_integers_beyond_53_bits_are_not_rounded_silently(self):
         with pytest.raises(ConformError):
@@ -300,8 +331,19 @@ class TestContradictions:
         with pytest.raises(UnitsError, match=r"partition \(0, 1\).*'K'.*'degC'"):
             run(np.zeros(3, "f4"), master(units="K"), Layout(("x",), units="degC"), units="K")
 
+    def test_a_packing_and_units_beyond_all_numbers_are_refused(self):
+        with pytest.raises(ConformError, match=r"partition \(0, 1\): packing and units together exceed"):
+            run(np.zeros(3, "i2"), master(units="mm"), Layout(("x",), units="km"), scale_factor=1e305)
+
 
 class TestUnits:
+    @pytest.mark.parametrize("one", [1, 1.0, np.int32(1), np.array(1.0)], ids=repr)
+    def test_the_number_1_is_a_unit_and_no_other_number_is(self, one):
+        assert run(np.array([1.0, 2, 3]), units=one).tolist() == [1, 2, 3]
+        for other in (5 * one, np.array([1, 1])):
+            with pytest.raises(UnitsError, match=r"partition \(0, 1\): attribute units = .* is not text"):
+                run(np.zeros(3, "f4"), units=other)
+
     def test_the_files_own_units_count_where_the_aggregation_is_silent(self):
         found = run(np.array([0.0, 1, 2]), master(dtype="f8", units="K"), units="degC")
         np.testing.assert_array_equal(found, [273.15, 274.15, 275.15])
@@ -342,6 +384,16 @@ class TestTimes:
         found = self.times([59.0], "days since 2001-01-01", None, "days since 2000-01-01", "360_day")
         assert found.tolist() == [59 + 360]
 
+    def test_a_calendar_that_the_aggregation_states_is_that_of_a_file_without(self):
+        aggregation = master(dtype="f8", units="days since 2000-01-01", calendar="noleap")
+        layout = Layout(("x",), units="days since 2001-01-01", calendar="noleap")
+        found = run(np.array([0.0, 1, 2]), aggregation, layout, units="days since 2001-1-1 00:00")
+        assert found.tolist() == [365, 366, 367]
+        with pytest.raises(UnitsError, match="its file has units"):
+            run(np.zeros(3), aggregation, layout, units="days since 2001-01-02")
+        silent = Layout(("x",), units="days since 2001-01-01")
+        assert run(np.zeros(3), aggregation, silent, units=layout.units, calendar="noleap").tolist() == [365] * 3
+
     def test_another_calendar_keeps_the_date(self):
         found = self.times([60.5, np.nan], "days since 2000-01-01", "360_day", "hours since 2000-01-01", "noleap")
         np.testing.assert_array_equal(found, [59.5 * 24, np.nan])
@@ -380,6 +432,7 @@ class TestTimes:
     [
         ("f4", {"_FillValue": 1e20, "missing_value": 5.0}, float(np.float32(1e20))),
         ("f8", {"missing_value": np.array([-9.0, -8.0])}, -9.0),
+        ("f4", {"_FillValue": np.float32(np.inf)}, np.inf),
         ("i2", {}, None),
         ("S1", {"_FillValue": b"x"}, None),
         ("i1", {"_Unsigned": "true", "_FillValue": np.uint8(255)}, -1),

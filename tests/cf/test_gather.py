@@ -43,6 +43,28 @@ def test_values_and_bad_elements_are_those_of_exact_arithmetic(data, source, tar
     assert same(native[~wrong], expected[~wrong])
 
 
+@pytest.mark.parametrize("source", strategies.REAL_TYPES)
+def test_ends_of_every_type_are_checked_in_every_other(source):
+    ends = [s * (2**n) + d for n in (0, 7, 8, 24, 53, 63, 64) for s in (1, -1) for d in (-1, 0, 1)]
+    info = np.finfo(source) if source[0] == "f" else np.iinfo(source)
+    values = np.array([v for v in {*ends, info.min, info.max} if info.min <= v <= info.max], source)
+    linear = [(1, 0), (1, 1), (1, -32767), (-1, 0), (0.5, 0), (2**30, 0), (2**-20, 0), (2**22, 2**53), (1e36, 2e38)]
+    for target in strategies.REAL_TYPES:
+        for scale, offset in linear:
+            out = np.zeros(values.shape, target)
+            expected, wrong = oracles.gather(values, out.dtype, scale, offset)
+            assert gather(values, out, scale, offset)[0] == wrong.sum(), (target, scale, offset)
+            assert same(out[~wrong], expected[~wrong])
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "scale"),
+    [("i2", "i2", 1), ("i2", "i4", 1), ("u1", "i2", 1), ("i2", "f4", 1), ("f4", "f8", 1), ("i2", "f4", 0.01)],
+)
+def test_what_every_value_survives_is_not_checked(source, target, scale):
+    assert not GatherRule.make(np.dtype(source), np.dtype(target), scale).checked
+
+
 def test_blocks_of_a_large_array_are_counted_together_in_c_order():
     source = np.zeros((3, 100_000), "i4").T
     source[70_000, 1] = source[99_999, 2] = 300

@@ -63,6 +63,13 @@ def test_regular_chunks_and_the_same_edges_give_the_same_columns_far_beyond_32_b
         assert regular[2].sum() == count
 
 
+@pytest.mark.parametrize("first", [0, 10, 19])
+@pytest.mark.parametrize("step", [1, 15, -15])
+def test_no_element_touches_no_cell(first, step):
+    assert projection.project_slice_regular(first, 0, step, 10).shape == (4, 0)
+    assert projection.project_slice_edges(first, 0, step, np.array([0, 10, 20])).shape == (4, 0)
+
+
 def test_a_stride_longer_than_the_cells_visits_only_touched_cells():
     regular = projection.project_slice_regular(0, 5, 10**15, 7)
     assert regular.shape == (4, 5)
@@ -110,6 +117,12 @@ def test_a_mask_projects_as_the_indices_of_its_true_elements(data):
 @given(st.lists(st.integers(0, 20) | st.integers(0, 2**63 - 1), max_size=40))
 def test_stable_order_is_the_stable_sort(values):
     index = np.array(values, np.int64)
+    assert projection.stable_order(index).tolist() == np.argsort(index, kind="stable").tolist()
+
+
+@pytest.mark.parametrize("step", [1, 2**11, 2**22])
+def test_every_bit_of_a_digit_counts_in_the_order(step):
+    index = np.repeat(np.arange(2100)[::-1], 2) * step
     assert projection.stable_order(index).tolist() == np.argsort(index, kind="stable").tolist()
 
 

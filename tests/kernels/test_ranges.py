@@ -65,6 +65,29 @@ def test_sums_are_those_of_the_valid_values(box, piece):
         np.testing.assert_allclose(weight, exact, rtol=1e-14, atol=0)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "u8"])
+@pytest.mark.parametrize("wide", [(3, 4), (1, 4), (3, 1), (1, 1)])
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+def test_weights_count_with_and_without_missing_values(dtype, wide, axes):
+    block = (np.arange(12).reshape(3, 4) * (0.5 if dtype[0] == "f" else 1)).astype(dtype)
+    weights = np.arange(1.0, 1 + wide[0] * wide[1]).reshape(wide)
+    for mask, valid in (
+        (None, np.ones((3, 4), bool)),
+        (Mask.of(block.dtype, fills=[block[1, 1]]), block != block[1, 1]),
+    ):
+        total, weight, count = box_sums(block, axes, mask, weights, False)
+        assert (total == (block * weights * valid).sum(axes, keepdims=True)).all()
+        assert (weight == (weights * valid).sum(axes, keepdims=True)).all()
+        assert (count == valid.sum(axes, keepdims=True)).all()
+
+
+@pytest.mark.parametrize("n", [255, 256, 65_535, 65_536])
+def test_counts_fill_the_smallest_type_that_holds_them(n):
+    block = np.zeros((2, n), "f4")
+    block[0, 0] = np.nan
+    assert box_sums(block, (1,), Mask.of(block.dtype), None, False)[2].tolist() == [[n - 1], [n]]
+
+
 def test_large_counts_do_not_wrap_around():
     block = np.zeros((3, 70_000), "f4")
     block[:, 0] = np.nan

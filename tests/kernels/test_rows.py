@@ -33,6 +33,28 @@ def test_dates_far_apart_leave_room_for_little_of_the_latitude():
     assert bits(sort_unique(rows.copy())) == bits(oracles.sorted_rows(rows))
 
 
+def test_few_rows_of_equal_keys_before_others_stay_before_them():
+    rows = np.array([[2, 0, 0, 0], [1, 0, 0, 5], [1, 0, 0, 3], [1, 0, 0, 4], [2, 0, 0, 9]], "f4")
+    assert bits(sort_unique(rows.copy())) == bits(oracles.sorted_rows(rows))
+
+
+def test_dates_whose_seconds_have_31_bits_are_in_order():
+    # 9 and 11 January 2004, on either side of 2**30 s, and the last day that 2**31 s reach.
+    rows = np.array([[24855, 0, 0], [12429, 0, 0], [12427, 0, 0], [0, 0, 0]], "f4")
+    for part in (rows, rows[:3], rows[1:3]):
+        assert bits(sort_unique(part.copy())) == bits(oracles.sorted_rows(part))
+
+
+def test_what_was_in_the_place_of_the_result_does_not_count_as_a_row():
+    rows = np.array([[1, 0, 0], [2, 0, 0]], "f4")
+    out = np.repeat(rows[:1], 2, axis=0)
+    assert kernel.take_unique(rows, np.arange(2), out) == 2
+    assert bits(out) == bits(rows)
+    out[:] = rows[0]
+    assert kernel.merge_runs(rows, np.array([0, 1, 2]), out) == 2
+    assert bits(out) == bits(rows)
+
+
 def test_rows_in_order_are_not_copied():
     rows = np.array([[1, 0, 0], [1, 1, 0]], "f4")
     assert sort_unique(rows) is rows
@@ -69,6 +91,16 @@ def test_bounds_count_the_rows_before_and_those_up_to_a_row(rows, others):
         for start in range(place + 1):
             assert kernel.lower_bound(rows, other[None], False, start) == place
             assert kernel.lower_bound(rows, other[None], True, start) == place + len(rows) - len(without)
+
+
+def test_bounds_are_found_from_any_start_on():
+    rows = np.arange(0, 24, 2, dtype="f4")[:, None]
+    for value in range(-1, 25):
+        bound = np.array([[value]], "f4")
+        for after, side in ((False, "left"), (True, "right")):
+            place = np.searchsorted(rows[:, 0], value, side)
+            for start in range(place + 1):
+                assert kernel.lower_bound(rows, bound, after, start) == place
 
 
 @settings(max_examples=examples(50))

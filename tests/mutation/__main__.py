@@ -33,6 +33,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=40, help="most mutants of each group")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="only modules in whose path this regular expression is found")
+    parser.add_argument("--tests", nargs="+", default=[], help="only these tests, of all that a group has")
     parser.add_argument("--budget", type=float, default=30, help="most seconds of tests for a mutant")
     parser.add_argument("--again", action="store_true", help="try those again that were not killed")
     parser.add_argument("--guards", action="store_true", help="only changes that take a check away")
@@ -43,6 +44,7 @@ def main() -> int:
     for group in args.groups:
         log = ROOT / ".mutants" / f"{group}-{args.seed}.jsonl"
         options = [f"--count={args.count}", f"--seed={args.seed}", f"--only={args.only}", f"--budget={args.budget}"]
+        options += ["--tests", *args.tests] if args.tests else []
         options += [f"--{name}" for name in ("again", "guards") if getattr(args, name)]
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             copied(Path(folder))

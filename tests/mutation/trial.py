@@ -64,7 +64,9 @@ def run(args: argparse.Namespace) -> int:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
         options = ["-q", "-p", "no:cacheprovider", f"--basetemp={Path.cwd() / 'temporary'}"]
-        status = pytest.main([*options, *group.tests], plugins=[Bench(paths, use, args.budget, shared=_SHARED)])
+        status = pytest.main(
+            [*options, *(args.tests or group.tests)], plugins=[Bench(paths, use, args.budget, shared=_SHARED)]
+        )
         if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             print(f"{args.group}: pytest ended with {status!r}\n{aside.read_text()[-5000:]}", file=out)
             return 1
@@ -85,6 +87,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--only", required=True)
     parser.add_argument("--budget", type=float, required=True)
+    parser.add_argument("--tests", nargs="+", default=[])
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--guards", action="store_true")
     return 1 if run(parser.parse_args()) else 0

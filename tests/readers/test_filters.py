@@ -285,6 +285,23 @@ def test_a_stream_that_grows_without_end_takes_no_memory(pipeline):
     assert resource.RLIMIT_AS
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [bytes(3000), b"ab" * 700, bytes(range(256)) * 40, b"x" + bytes(300) + b"x" + bytes(range(200)) * 3],
+    ids=["zeros", "pairs", "far", "mixed"],
+)
+def test_repetitions_from_the_first_byte_on_are_unpacked(raw):
+    from cfagg.kernels.lzf import unpack_lzf
+
+    out = np.empty(len(raw), np.uint8)
+    stored = np.frombuffer(lzf(raw), np.uint8)
+    assert unpack_lzf(stored, out) == len(raw)
+    assert out.tobytes() == raw
+    for cut in range(1, min(len(stored), 12)):
+        assert unpack_lzf(stored[:-cut], out) < len(raw)
+        assert unpack_lzf(stored, out[:-cut]) == -1
+
+
 @settings(max_examples=examples(200))
 @given(st.binary(max_size=200), st.integers(0, 64))
 def test_any_bytes_are_an_lzf_block_or_refused(raw, size):
