@@ -256,12 +256,16 @@ def compute_all_slice_projections(dimlen: Int64, chunklen: Int64, slices: Int64)
         begin[d + 1] = b
         if b > table.shape[1]:
             wider = np.empty((4, 2 * b), np.int64)
-            wider[:, :a] = table[:, :a]
+            for row in range(4):
+                for i in range(a):
+                    wider[row, i] = table[row, i]
             table = wider
-        table[0, a:b] = one.chunkindex
-        table[1, a:b] = one.start
-        table[2, a:b] = one.stop
-        table[3, a:b] = one.outpos
+        # One by one: to assign arrays to slices, Numba compiles for seconds what it may have to say of their shapes.
+        for i in range(one.nchunks):
+            table[0, a + i] = one.chunkindex[i]
+            table[1, a + i] = one.start[i]
+            table[2, a + i] = one.stop[i]
+            table[3, a + i] = one.outpos[i]
     n = begin[rank]
     return SliceIndices(
         begin, count, stride, table[0, :n].copy(), table[1, :n].copy(), table[2, :n].copy(), table[3, :n].copy()

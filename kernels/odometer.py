@@ -81,7 +81,8 @@ def odometer_new(start: Int64, stop: Int64, stride: Int64) -> Int64:
     """
     rank = len(start)
     odometer = np.empty((4, rank + 1), np.int64)
-    odometer[:, 0] = (0, 1, 1, 0)
+    odometer[0, 0] = odometer[3, 0] = 0
+    odometer[1, 0] = odometer[2, 0] = 1
     for d in range(rank):
         odometer[0, d + 1] = start[d]
         odometer[1, d + 1] = stop[d]
