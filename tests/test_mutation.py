@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.mutation.changes import mutants
 from tests.mutation.equivalents import EQUIVALENTS
 from tests.mutation.groups import GROUPS
@@ -73,6 +75,7 @@ def test_modules_and_tests_of_the_groups_exist():
         assert [path for path in (*group.modules, *group.tests) if not (ROOT / path).exists()] == []
 
 
+@pytest.mark.soak
 def test_what_is_explained_is_a_mutant_of_today():
     for path, explained in EQUIVALENTS.items():
         known = {(m.text, m.before, m.after) for m in mutants(path, (ROOT / path).read_text())}

@@ -1,4 +1,4 @@
-"""Forty changed inputs for each parser, and whether the fuzzers themselves notice what they are there for."""
+"""Thirty changed inputs for each parser, and whether the fuzzers themselves notice what they are there for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.fuzzing.running import Process
 from tests.fuzzing.target import TABLE, table, target
 
 #: Inputs for each parser.
-COUNT = 40
+COUNT = 30
 
 
 @pytest.fixture(scope="module")
