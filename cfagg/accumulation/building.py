@@ -28,7 +28,7 @@ from cfagg.accumulation.scratch import Scratch
 from cfagg.accumulation.settling import settled, unchanged, write_back
 from cfagg.accumulation.summing import Partly
 from cfagg.accumulation.writing import Target
-from cfagg.errors import CfaggError, LimitError, TargetError, TargetExistsError
+from cfagg.errors import AccessError, CfaggError, LimitError, TargetError, TargetExistsError
 from cfagg.fastzlib import crc32
 from cfagg.runtime.publishing import reason, replace_file, write_synced
 from cfagg.runtime.staging import is_known
@@ -252,6 +252,10 @@ def working(shop: Workshop, plan: Plan, order: Order) -> Iterator[None]:
     except LimitError:
         # The same data will not do better next time.
         shop.clear()
+        raise
+    except AccessError:
+        # It is refused until other places are allowed; then it is another run.
+        shop.take_back()
         raise
     except CfaggError:
         raise

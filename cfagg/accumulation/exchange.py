@@ -73,7 +73,7 @@ class Workshop(Staging):
 
     def start_anew(self) -> None:
         """Remove what an earlier build left."""
-        self.clear()
+        super().start_anew()
         self.scratch.mkdir()
 
     def start_group(self) -> None:

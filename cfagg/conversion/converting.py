@@ -17,7 +17,7 @@ from cfagg import __version__
 from cfagg.access import Access
 from cfagg.conversion.options import DEFAULT_MEMORY, Options, parse_size, worker_count
 from cfagg.conversion.workplace import Workplace
-from cfagg.errors import CfaggError, TargetError, TargetExistsError
+from cfagg.errors import AccessError, CfaggError, TargetError, TargetExistsError
 from cfagg.model import Aggregation
 from cfagg.readers.pool import close_files
 from cfagg.runtime.publishing import reason
@@ -238,6 +238,11 @@ def _working(place: Workplace, *, resume: bool, overwrite: bool) -> Iterator[Non
         what = f"{place.target} is complete" if is_known(lambda: place.finished) else f"{place.target} was not written"
         raise KeyboardInterrupt(f"interrupted: {what}{_tidy(place)}") from None
     except TargetExistsError:
+        _tidy(place)
+        raise
+    except AccessError:
+        # It is refused until other places are allowed; then it is another run.
+        place.take_back()
         _tidy(place)
         raise
     except CfaggError:

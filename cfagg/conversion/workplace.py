@@ -161,7 +161,7 @@ class Workplace(Staging):
 
     def start_anew(self) -> None:
         """Remove what an earlier conversion left."""
-        self.clear()
+        super().start_anew()
         self.store.mkdir()
 
     def publish(self, build: str) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cfagg.conversion.options import parse_size, worker_count
-from cfagg.errors import CfaggError, ConventionError, TargetError, TargetExistsError
+from cfagg.errors import AccessError, CfaggError, ConventionError, TargetError, TargetExistsError
 from cfagg.extras import require
 from cfagg.observations.appending import Base, open_base
 from cfagg.observations.building import Budget, Built, build
@@ -228,6 +228,8 @@ def create_observations(
         rest = kept if is_known(lambda: place.unfinished) else ""
         raise KeyboardInterrupt(f"interrupted: {place.target} {what}{rest}") from None
     except BaseException as error:
+        if isinstance(error, AccessError):
+            place.take_back()
         _leave(place)
         if isinstance(error, OSError) and not isinstance(error, CfaggError):
             raise TargetError(f"{place.target} cannot be written: {reason(error, place.target)}") from error

@@ -158,6 +158,7 @@ class Staging:
         self._own = own | {"lock", product, "done", "old", "former"}
         self._doing = doing
         self._lock: FileIO | None = None
+        self._anew = False
 
     def hold(self) -> None:
         """Make the directory and lock it; finish what a killed process left half exchanged.
@@ -284,6 +285,17 @@ class Staging:
         if self._lock is not None:
             release(self._lock)
             self._lock = None
+
+    def start_anew(self) -> None:
+        """Remove what an earlier run left."""
+        self.clear()
+        self._anew = True
+
+    def take_back(self) -> None:
+        """Remove what was begun since `start_anew`; what an earlier run did, and this one went on with, stays."""
+        if self._anew and not self.published:
+            with contextlib.suppress(OSError):
+                self.clear()
 
     def clear(self) -> None:
         """Remove everything but the lock; the mark of a finished product last, so that this can be repeated."""
