@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import hashlib
 import os
@@ -130,18 +131,25 @@ def _sweep(left: Path, target: Path) -> None:
     try:
         if left.is_symlink() or not left.is_dir() or not all(p.name.split(".")[0] in _OURS for p in left.iterdir()):
             return
-        try:
-            file, held = lock(left / "lock", create=False)
-        except FileNotFoundError:
-            # It was not locked yet, or is empty but for its lock, which was removed: its maker copes with either.
-            left.rmdir()
-            return
+        file, held = _lock_of(left)
         with file:
             if held:
                 _removed(left, target)
     except OSError:
         # Another process was faster, or its owner alone may remove it.
         return
+
+
+def _lock_of(left: Path) -> tuple[FileIO, bool | None]:
+    """Return the lock of a directory, as `lock` does, or remove the directory; then there is none."""
+    with contextlib.suppress(FileNotFoundError):
+        return lock(left / "lock", create=False)
+    with contextlib.suppress(OSError):
+        # It was not locked yet, or is empty but for its lock, which was removed: its maker copes with either.
+        left.rmdir()
+    # Else the power failed when its files were on disk and the name of the lock was not; or its maker has just locked
+    # it, and then this lock is not to be had.
+    return lock(left / "lock")
 
 
 def _removed(folder: Path, target: Path) -> OSError | None:

@@ -156,6 +156,18 @@ def test_what_a_killed_process_left_of_a_file_is_removed_by_the_next(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
 
 
+@pytest.mark.parametrize("names", [["file.txt"], ["former"], []])
+def test_a_directory_whose_lock_was_lost_with_the_power_is_removed(tmp_path, names):
+    left = tmp_path / ".a.txt.cfagg-new-1-00000000"
+    left.mkdir()
+    for name in names:
+        (left / name).write_text("half")
+    (tmp_path / "a.txt").write_text("old")
+    write_aside(tmp_path / "a.txt", b"whole")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+    assert (tmp_path / "a.txt").read_text() == "whole"
+
+
 def test_what_a_living_process_is_writing_is_left_alone(tmp_path):
     with written_aside(tmp_path / "a.txt") as made:
         made.write_text("first")
