@@ -88,6 +88,8 @@ class Variable:
         A value that stands for missing ones and is no attribute: the fill value of Zarr v2.
     netcdf : bool
         Whether the netCDF library may have written its default fill values.
+    most : int, optional
+        Values beyond which it is not read piece by piece, because its file cannot hold so many.
     """
 
     name: str
@@ -101,6 +103,7 @@ class Variable:
     dialect: Literal["CF", "CFA", "NCA"] | None = None
     fill: Any = None
     netcdf: bool = True
+    most: int | None = None
 
     def __repr__(self) -> str:
         return f"<Variable {self.path}({', '.join(self.dims)})>"
@@ -198,10 +201,20 @@ class Variable:
         ----------
         limit : int
             The most values of one piece; a single row of the last dimension is never cut.
+
+        Raises
+        ------
+        LimitError
+            If there are far more than its file can hold: whether they were ever written shows only when all are read.
         """
         shape = tuple(d.size for d in self.stored)
         if self.read is None or 0 in shape or self.dialect is not None:
             return
+        if self.most is not None and self.size > self.most:
+            raise LimitError(
+                f"variable {self.path!r} has {self.size:,} values, of which a file of its size can hold {self.most:,} "
+                "at most; it is not read"
+            )
         for slices in _pieces(shape, limit):
             yield _array(self.read(slices), self.dtype)
 

@@ -42,6 +42,8 @@ class Heap:
         width, start, direct, bits, _, root, rows = found[18:]
         if mark != b"FRHP" or version or filters or not start or not width or bits > 64 or width > 64:
             raise UnusualError
+        if start & (start - 1) or direct & (direct - 1) or width & (width - 1):
+            raise UnusualError
         self.file, self.at = file, at
         self.offset_size = (bits + 7) // 8
         self.length_size = min(_bytes(direct), _bytes(largest))
@@ -122,10 +124,12 @@ def records(file: Bytes, at: int, kind: int, size: int) -> Iterator[bytes]:
     UnusualError
         If the tree is another, or damaged.
     """
-    mark, version, found, _, each, depth, _, _, root, count, _ = struct.unpack_from(
+    mark, version, found, node, each, depth, split, merge, root, count, total = struct.unpack_from(
         "<4sBBIHHBBQHQ", file.checked(at, 38)
     )
-    if mark != b"BTHD" or version or found != kind or each != size or depth:
+    if mark != b"BTHD" or version or found != kind or each != size or depth or count != total:
+        raise UnusualError
+    if not (0 < split <= 100 and 0 < merge <= 100) or 10 + count * size > node:
         raise UnusualError
     if root == UNDEFINED or not count:
         return

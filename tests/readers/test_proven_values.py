@@ -225,3 +225,13 @@ def test_values_of_files_that_others_have_open_are_read_as_from_their_paths(tmp_
         np.testing.assert_array_equal(dataset.variables[0].values(), NUMBERS)
     with h5py.File(path, driver="core", backing_store=False) as file, open_dataset(file) as dataset:
         np.testing.assert_array_equal(dataset.variables[0].values(), NUMBERS)
+
+
+def test_checks_do_not_read_what_a_file_of_its_size_cannot_hold(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        time = file.create_dataset("time", (2**47,), "f8", chunks=(1024,), maxshape=(None,))
+        time.make_scale("time")
+        time.attrs["units"] = "days since 2000-01-01"
+        time[:3] = [0, 1, 2]
+    result = cfagg.check(tmp_path / "a.h5", data=True)
+    assert any("140,737,488,355,328 values, of which a file of its size can hold" in s for s in result.skipped.values())

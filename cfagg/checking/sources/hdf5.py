@@ -120,7 +120,7 @@ class _Walk:
         self.h5, self.file, self.handle, self.source = h5py, file, handle, handle.key.path
         #: What the library says of a place begins behind the user block.
         self.own = OwnAttributes(Shifted(data, int(file.get_create_plist().get_userblock())))
-        self.assembly = Assembly()
+        self.assembly = Assembly(handle.key.size)
         self.objects = 0
         #: By address, because a dataset may have several names.
         self.known: dict[int, Found] = {}

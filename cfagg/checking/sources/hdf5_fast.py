@@ -95,7 +95,7 @@ class _Reader:
         self.space, self.source = space, handle.key.path
         self.objects = Objects(space)
         self.values = _File(handle, opens)
-        self.assembly = Assembly()
+        self.assembly = Assembly(handle.key.size)
         self.known: dict[int, Found] = {}
         self.attributes = Attributes(self.objects)
 

@@ -24,6 +24,10 @@ __all__ = ["DEEPEST", "Assembly", "Found", "texts_of"]
 #: Groups within groups.
 DEEPEST = 4096
 
+#: Values of a variable that are read whatever the size of the file, and values that a byte of it may hold: those that
+#: were never written take none, and deflate makes up to 1032 bytes of one.
+_FEW, _DENSEST = 1 << 26, 2048
+
 
 @dataclass(slots=True)
 class Found:
@@ -60,9 +64,16 @@ class Found:
 
 
 class Assembly:
-    """Puts the datasets of a file together: add them all, then `finish`."""
+    """Puts the datasets of a file together: add them all, then `finish`.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    size : int
+        Bytes of the file.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._most = max(_FEW, size * _DENSEST)
         self._known: dict[int, Dimension] = {}
         self._numbered: dict[int, Dimension] = {}
         #: Numbers of the dimensions, which tell their order, and the groups that they are in.
@@ -101,7 +112,7 @@ class Assembly:
             if isinstance(title, str) and title.startswith(NO_VARIABLE):
                 return
         variable = Variable(name, group, (), found.dtype, found.kind, found.attributes)
-        variable.read = read(variable)
+        variable.read, variable.most = read(variable), self._most
         group.variables[name] = variable
         self._variables.append((variable, found))
 
