@@ -122,6 +122,15 @@ def opened_handle(handle: Handle, context: Context = CONTEXT_SOURCE) -> Iterator
             raise context.broken(
                 context.said(f"{handle.key.path} has a name that is not UTF-8: {error.object!r}; restore the file")
             ) from error
+        except (AttributeError, RuntimeError, OSError) as error:
+            # What the library says of damage that it finds only when it is asked for an attribute or a dimension.
+            if not str(error).startswith("NetCDF: "):
+                raise
+            raise context.broken(
+                context.said(
+                    f"{handle.key.path} is damaged, the library says: {handle.said(error)}; restore or replace the file"
+                )
+            ) from error
 
 
 def _dataset(handle: Handle, context: Context) -> netCDF4.Dataset:
