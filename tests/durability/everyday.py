@@ -35,6 +35,15 @@ def forgetful(home: pathlib.Path) -> dict[str, str]:
     }
 
 
+def on_a_network(home: pathlib.Path) -> list[str]:
+    """Kill a writer before and between the two renames where directories cannot be exchanged; return what is wrong."""
+    home.mkdir()
+    stand = faults.Stand(WRITERS["convert --overwrite on a network"], home, loaded=True)
+    stand.record()
+    last = stand.points()["rename"]
+    return [said for n in (last - 1, last) if (said := stand.kill("rename", n))]
+
+
 def everything(home: pathlib.Path) -> dict[str, Any]:
     """Do it."""
     names = tuple(dict.fromkeys((*SHORT, *(name for kind in places.RUNS for name in places.RUNS[kind]))))
@@ -48,7 +57,12 @@ def everything(home: pathlib.Path) -> dict[str, Any]:
         (home / name).mkdir()
         tally = faults.torment(WRITERS[name], home / name, *FEW, loaded=True)
         tallies[name] = [tally.kills, tally.errors, tally.losses, tally.finds]
-    return {**found, "faults": tallies, "forgetful": forgetful(home / "forgetful")}
+    return {
+        **found,
+        "faults": tallies,
+        "forgetful": forgetful(home / "forgetful"),
+        "network": on_a_network(home / "network"),
+    }
 
 
 if __name__ == "__main__":

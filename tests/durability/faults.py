@@ -100,7 +100,13 @@ class Stand:
         """Record a run without a fault, see that it ends well, and return the disk as it was before."""
         self.reset()
         disk = powerloss.Disk(self.folder / "out")
-        run = tracing.run(lambda: self.writer.run(self.folder), self.recorded, trace=tracing.RECORDED, record=True)
+        run = tracing.run(
+            lambda: self.writer.run(self.folder),
+            self.recorded,
+            trace=tracing.RECORDED,
+            record=True,
+            lacking=self.writer.lacks,
+        )
         assert run.status == 0, run.said
         said = self.judge(("new",))
         assert not said, said
@@ -145,7 +151,10 @@ class Stand:
                 return 1
             return 0
 
-        outcome = tracing.plain(look)
+        lacks = self.writer.lacks
+        outcome = (
+            tracing.run(look, self.home / "judged", trace="rmdir", lacking=lacks) if lacks else tracing.plain(look)
+        )
         if outcome.status == 0:
             self._well.add(left)
             return ""
@@ -170,7 +179,7 @@ class Stand:
         """Kill a run before one of its calls; return what is wrong afterwards."""
         self.reset()
         inject = f"{call}:signal=KILL:when={number}"
-        outcome = tracing.run(lambda: self.writer.run(self.folder), self.log, inject=inject)
+        outcome = tracing.run(lambda: self.writer.run(self.folder), self.log, inject=inject, lacking=self.writer.lacks)
         if outcome.status not in (0, -9):
             return f"{inject}: status {outcome.status}: {outcome.said[-300:]}"
         said = self.judge(("new",) if outcome.status == 0 else ("old", "new"))
@@ -180,7 +189,7 @@ class Stand:
         """Let a call fail; return what is wrong afterwards."""
         self.reset()
         inject = f"{call}:error={error}:when={when}"
-        outcome = tracing.run(lambda: self.writer.run(self.folder), self.log, inject=inject)
+        outcome = tracing.run(lambda: self.writer.run(self.folder), self.log, inject=inject, lacking=self.writer.lacks)
         # Where nothing can be written any more, nothing can be said either.
         mute = re.search(r"write\([12], .*INJECTED", self.log.read_text(errors="replace")) is not None
         if outcome.status not in (0, 1, 2, 3 if mute else 2):

@@ -31,6 +31,12 @@ def test_a_writer_leaves_the_old_state_or_the_new_one_and_is_finished(injected, 
     assert losses >= FEW[2]
 
 
+def test_where_directories_are_not_exchanged_a_run_killed_between_renames_keeps_the_old_store(
+    injected,
+):
+    assert injected["network"] == []
+
+
 @pytest.mark.parametrize("what", FORGOTTEN)
 def test_the_harness_finds_a_store_that_is_not_forced_to_disk(injected, what):
     assert "power loss after call" in injected["forgetful"][what]

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,6 +89,7 @@ def run(
     trace: str = WRITING,
     record: bool = False,
     limit: float = LIMIT,
+    lacking: Sequence[str] = (),
 ) -> Outcome:
     """Run a function in a process of its own under strace.
 
@@ -106,12 +107,17 @@ def run(
         Whether the log holds all data.
     limit : float
         Seconds after which the process is killed; that is an error.
+    lacking : sequence of str
+        What the file system answers that does not know some calls, such as ``syncfs:error=ENOSYS``.
     """
     hold, go = os.pipe()
     output = os.memfd_create("said")
     child = forked(work, output, hold)
     os.close(hold)
+    trace = ",".join([trace, *(x.partition(":")[0] for x in lacking)])
     options = ["-e", f"trace={trace}", "-o", os.fspath(log), "-p", str(child)]
+    for one in lacking:
+        options += ["-e", f"inject={one}"]
     if inject:
         options += ["-e", f"inject={inject}"]
     if record:

@@ -9,7 +9,7 @@ import json
 import pathlib
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import netCDF4
 import numpy as np
@@ -47,6 +47,8 @@ class Writer:
         What is in ``out`` after a completed run.
     says : bool
         Whether it says what failed; a report holds that itself.
+    lacks : tuple of str
+        What the file system answers that does not know some calls.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Writer:
     state: Callable[[pathlib.Path], str]
     names: tuple[str, ...]
     says: bool = True
+    lacks: tuple[str, ...] = ()
 
     def litter(self, folder: pathlib.Path) -> list[str]:
         """Return what is there and should not be after a completed run."""
@@ -127,6 +130,20 @@ def state_of_conversion(folder: pathlib.Path, *, old: bool) -> str:
     raise AssertionError("the store has values of neither")
 
 
+#: What file systems of networks and clusters answer: two directories cannot be exchanged, there are no locks, and the
+#: data of a whole file system are not forced to disk.
+NETWORK = ("renameat2:error=EINVAL", "flock:error=ENOSYS", "syncfs:error=ENOSYS")
+
+
+def state_with_two_renames(folder: pathlib.Path) -> str:
+    """Return whose store is there; between two renames it is the old one, under another name."""
+    store, aside = folder / "out" / "a.zarr", folder / "out" / ".a.zarr.cfagg-partial" / "old"
+    if store.exists() or not aside.exists():
+        return state_of_conversion(folder, old=True)
+    check(np.array_equal(zarr.open_group(aside, mode="r")["tas"][:], field(1)), "the old store is not whole")
+    return "old"
+
+
 def conversion(name: str, *, old: bool) -> Writer:
     more = ("--overwrite",) if old else ()
 
@@ -141,6 +158,11 @@ def conversion(name: str, *, old: bool) -> Writer:
         lambda f: state_of_conversion(f, old=old),
         ("a.zarr",),
     )
+
+
+def conversion_on_a_network() -> Writer:
+    there = conversion("convert --overwrite on a network", old=True)
+    return replace(there, state=state_with_two_renames, lacks=NETWORK)
 
 
 # Accumulation --------------------------------------------------------------------------------------------------------
@@ -439,6 +461,7 @@ WRITERS = {
     for w in (
         conversion("convert", old=False),
         conversion("convert --overwrite", old=True),
+        conversion_on_a_network(),
         accumulation("accumulate", old=0, form=3),
         accumulation("accumulate --append", old=6, form=2),
         observations("obs create", old=False),
