@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.evaluate import STATISTICS
-from cfagg.accumulation.grouping import Grouping, grouping_of, periods, steps, time_dimension
+from cfagg.accumulation.grouping import Grouping, grouping_of, periods, steps, time_coordinate
 from cfagg.errors import SelectionError
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ def climatology(acc: Accumulated, by: str, dim: Dims, statistic: str, options: M
     """
     if statistic not in STATISTICS:
         raise SelectionError(f"no statistic {statistic!r}; {', '.join(STATISTICS)} are known")
-    time = time_dimension(acc.labels)
+    time, dates = time_coordinate(acc.labels)
     dims = (time,) if dim is None else (time, dim) if isinstance(dim, str) else dim if dim is ... else (time, *dim)
-    return getattr(acc.groupby(f"{time}.{by}"), statistic)(dims, **options)
+    return getattr(acc.groupby(f"{dates}.{by}"), statistic)(dims, **options)
 
 
 def anomaly(
@@ -76,8 +76,8 @@ def anomaly(
     keep_attrs = options.pop("keep_attrs", True)
     if options.pop("explain", False):
         raise SelectionError("an anomaly is the difference of two means; explain climatology() and groupby() instead")
-    time = time_dimension(labels)
-    key = grouping_of(labels, f"{time}.{by}")
+    time, dates = time_coordinate(labels)
+    key = grouping_of(labels, f"{dates}.{by}")
     picked = labels.pick(**options)
     dims = () if dim is None else tuple(d for d in labels.chosen_dims(dim, picked) if d != time)
     if isinstance(picked.get(time), int):
@@ -89,21 +89,32 @@ def anomaly(
     if each == "step":
         part = acc.answer("mean", dims, {**picked, time: positions[first]}, keep_attrs=keep_attrs)
     else:
-        stretches = _stretches(labels, time, positions, first, groups)
+        stretches = _stretches(labels, time, dates, positions, first, groups)
         part = acc.answer("mean", (time, *dims), picked, stretches, keep_attrs=keep_attrs)
-    base = positions if reference is None else labels.pick(sel={time: reference})[time]
+    base = positions if reference is None else _selected(labels, time, dates, reference)
     usual = acc.answer("mean", (time, *dims), {**picked, time: base}, key)
     expected = usual.reindex({key.name: groups.values}).isel({key.name: codes})
     out: xr.DataArray = part.copy(data=part.values - expected.values)
-    return out.assign_coords({key.name: (time, groups.values[codes])})
+    return out.assign_coords({key.name: (dates if each == "period" else time, groups.values[codes])})
 
 
-def _stretches(labels: Labels, time: str, positions: Int64, first: Int64, groups: Grouping) -> Grouping:
+def _selected(labels: Labels, time: str, dates: str, chosen: Any) -> Any:
+    """Return the positions along the dimension of time whose dates are chosen by labels."""
+    import xarray as xr
+
+    if dates != time:
+        values = labels.coords[dates].values
+        array = xr.DataArray(np.zeros(len(values), bool), {dates: values}, (dates,), labels.name)
+        labels = labels.of_array(array)
+    return labels.pick(sel={dates: chosen})[dates]
+
+
+def _stretches(labels: Labels, time: str, dates: str, positions: Int64, first: Int64, groups: Grouping) -> Grouping:
     """Return a group for each stretch, labelled with its first time."""
     number = np.zeros(len(positions), np.int64)
     number[first] = 1
     number = np.where(groups.codes >= 0, np.cumsum(number) - 1, -1)
     codes = np.full(labels.sizes[time], -1, np.int64)
     codes[positions] = number
-    coordinate = labels.coords[time]
-    return Grouping(time, time, coordinate.values[positions[first]], codes, tuple(coordinate.attrs.items()))
+    coordinate = labels.coords[dates]
+    return Grouping(time, dates, coordinate.values[positions[first]], codes, tuple(coordinate.attrs.items()))

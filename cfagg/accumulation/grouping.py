@@ -15,7 +15,7 @@ from cfagg.errors import SelectionError
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Grouping", "grouping_of", "periods", "steps", "time_dimension"]
+__all__ = ["Grouping", "grouping_of", "periods", "steps", "time_coordinate"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -126,8 +126,10 @@ def grouping_of(labels: Labels, key: str | xr.DataArray) -> Grouping:
     return found
 
 
-def time_dimension(labels: Labels) -> str:
-    """Return the one dimension whose coordinate has dates.
+def time_coordinate(labels: Labels) -> tuple[str, str]:
+    """Return the one dimension that has dates, and the name of the coordinate that holds them.
+
+    A dimension without dates of its own, such as the step of a forecast, may have them in an auxiliary coordinate.
 
     Raises
     ------
@@ -138,14 +140,23 @@ def time_dimension(labels: Labels) -> str:
     --------
     >>> import numpy as np, xarray as xr
     >>> time = xr.date_range("2001", periods=3, freq="MS", calendar="noleap", use_cftime=True)
-    >>> time_dimension(Labels.of_array(xr.DataArray(np.zeros(3), coords={"t": time}, dims="t", name="tas")))
-    't'
+    >>> time_coordinate(Labels.of_array(xr.DataArray(np.zeros(3), coords={"t": time}, dims="t", name="tas")))
+    ('t', 't')
+    >>> array = xr.DataArray(np.zeros(3), coords={"valid_time": ("step", time)}, dims="step", name="tas")
+    >>> time_coordinate(Labels.of_array(array))
+    ('step', 'valid_time')
     """
-    found = [d for d in labels.dims if d in labels.coords and _has_dates(labels.coords[d])]
+    found = [(d, d) for d in labels.dims if d in labels.coords and _has_dates(labels.coords[d])]
+    if not found:
+        auxiliary = {
+            str(n): c for n, c in labels.coords.variables.items() if len(c.dims) == 1 and c.dims[0] in labels.dims
+        }
+        found = [(str(c.dims[0]), n) for n, c in auxiliary.items() if _has_dates(c)]
     if len(found) != 1:
+        named = f" ({', '.join(name for _, name in found)})" if found else ""
         raise SelectionError(
-            f"{labels.name!r} has {len(found) or 'no'} dimensions with dates for coordinates, expected 1; use groupby "
-            "with the name of a coordinate"
+            f"{labels.name!r} has {len(found) or 'no'} dimensions with dates for coordinates{named}, expected 1; use "
+            "groupby with the name of a coordinate"
         )
     return found[0]
 
@@ -198,7 +209,7 @@ def _component(array: xr.DataArray, name: str) -> xr.DataArray:
     return out.drop_attrs()
 
 
-def _has_dates(array: xr.DataArray) -> bool:
+def _has_dates(array: xr.DataArray | xr.Variable) -> bool:
     if array.dtype.kind == "M":
         return True
     if array.dtype.kind != "O" or not array.size:

@@ -71,6 +71,35 @@ def test_anomalies_of_months_are_those_of_monthly_means(pair):
     assert found["time"].attrs == array["time"].attrs
 
 
+@pytest.fixture(scope="module")
+def forecast(tmp_path_factory):
+    """Return an array along steps, whose dates are in an auxiliary coordinate."""
+    series = dataset(steps=60, freq="MS", missing=0).rename(time="step")
+    dates = series["step"].variable
+    return stored(tmp_path_factory.mktemp("store"), series.drop_vars("step").assign_coords(valid_time=dates))
+
+
+def test_dates_of_an_auxiliary_coordinate_make_a_climatology(forecast):
+    acc, array = forecast
+    assert "step" not in array.coords
+    assert_same(acc.climatology("month"), array.groupby("valid_time.month").mean())
+    assert_same(acc.climatology("season", "lon"), array.groupby("valid_time.season").mean(["step", "lon"]))
+
+
+@pytest.mark.parametrize("each", ["period", "step"])
+def test_dates_of_an_auxiliary_coordinate_make_anomalies(forecast, each):
+    acc, array = forecast
+    years = slice("2000", "2001")
+    groups = array.groupby("valid_time.month")
+    usual = array.isel(step=np.isin(array["valid_time"].dt.year, [2000, 2001])).groupby("valid_time.month").mean()
+    wanted = groups - usual
+    found = acc.anomaly("month", reference=years, each=each)
+    assert found.dims == (("valid_time" if each == "period" else "step"), "lat", "lon")
+    np.testing.assert_allclose(found.values, wanted.transpose("step", "lat", "lon").values, atol=1e-9)
+    np.testing.assert_array_equal(found["valid_time"].values, array["valid_time"].values)
+    np.testing.assert_array_equal(found["month"].values, array["valid_time"].dt.month.values)
+
+
 def test_a_winter_is_one_period_over_the_turn_of_the_year(pair):
     acc, array = pair
     found = acc.anomaly("season", ..., sel={"time": slice("2000-12", "2002-02")})

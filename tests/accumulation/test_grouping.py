@@ -8,7 +8,7 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cfagg.accumulation.grouping import Grouping, grouping_of, periods, steps, time_dimension
+from cfagg.accumulation.grouping import Grouping, grouping_of, periods, steps, time_coordinate
 from cfagg.accumulation.labels import Labels
 from cfagg.errors import SelectionError
 from tests.strategies import slices
@@ -52,10 +52,15 @@ def test_missing_dates_belong_to_no_group(key):
     assert groups.values.tolist() in ([1, 2], ["DJF"], [2001])
 
 
-def test_the_time_dimension_is_the_one_with_dates():
+def test_the_time_coordinate_is_the_one_with_dates():
     time = xr.date_range("2001", periods=3)
     array = xr.DataArray(np.zeros((3, 3)), coords={"a": time, "b": time}, dims=("a", "b"), name="tas")
-    assert time_dimension(Labels.of_array(array.drop_vars("a"))) == "b"
-    for wrong, number in ((array, "2"), (array.drop_vars(["a", "b"]), "no")):
+    assert time_coordinate(Labels.of_array(array.drop_vars("a"))) == ("b", "b")
+    auxiliary = array.drop_vars(["a", "b"]).assign_coords(valid=("b", time))
+    assert time_coordinate(Labels.of_array(auxiliary)) == ("b", "valid")
+    # The dimension's own dates are meant, if there are any.
+    assert time_coordinate(Labels.of_array(array.drop_vars("a").assign_coords(valid=("b", time)))) == ("b", "b")
+    twice = auxiliary.assign_coords(issued=("b", time))
+    for wrong, number in ((array, "2"), (array.drop_vars(["a", "b"]), "no"), (twice, "2")):
         with pytest.raises(SelectionError, match=f"has {number} dimensions with dates"):
-            time_dimension(Labels.of_array(wrong))
+            time_coordinate(Labels.of_array(wrong))
