@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from cfagg.conventions import nca, partition_stream, tolerant_json
 from cfagg.conventions.nca_shapes import Private
-from cfagg.errors import ConventionError, Problem, RepairWarning
+from cfagg.errors import ConventionError, Problem
 from cfagg.model import Aggregation
 
 __all__ = ["is_later", "parse_array"]
@@ -111,7 +111,7 @@ def parse_array(
                     worst = error
                 continue
         for warning in said:
-            warnings.warn(_named(str(warning.message), prefix), RepairWarning, stacklevel=2)
+            warnings.warn(_named(str(warning.message), prefix), warning.category, stacklevel=2)
         return made
     assert worst is not None  # noqa: S101 - every reading that is not an error has returned
     problems = [Problem(_place(p.where), _named(p.message, prefix)) for p in worst.problems]
@@ -128,16 +128,17 @@ def _strict(text: str, prefix: str, subject: str) -> tuple[str, dict[str, Any]]:
         try:
             text, repairs = tolerant_json.repair(text)
         except ConventionError as error:
-            raise ConventionError(
+            raise partition_stream.BrokenJSONError(
                 f"{subject}: {prefix}_array is not JSON ({strict}); beside known misprints: {error.message}"
             ) from None
         for repair in repairs:
-            warnings.warn(f"{subject}: {prefix}_array was repaired: {repair.message}", RepairWarning, stacklevel=3)
+            message = f"{subject}: {prefix}_array was repaired: {repair.message}"
+            warnings.warn(message, tolerant_json.MisprintWarning, stacklevel=3)
         return text, partition_stream.load(text, lambda *_: None)
     except ConventionError as error:
         if error.message.startswith(subject):
             raise
-        raise ConventionError(f"{subject}: {prefix}_array: {error.message}", error.problems) from None
+        raise type(error)(f"{subject}: {prefix}_array: {error.message}", error.problems) from None
 
 
 def _rewritten(text: str, head: Mapping[str, Any], reading: _Reading, sizes: Mapping[str, int]) -> str:

@@ -44,6 +44,7 @@ class Findings:
         self.problems: list[Problem] = []
         self.unlisted = 0
         self._repairs: dict[str, list[str]] = {}
+        self._categories: dict[str, type[RepairWarning]] = {}
         self._repeats: dict[str, int] = {}
 
     def problem(self, where: str, message: str) -> None:
@@ -53,8 +54,9 @@ class Findings:
         else:
             self.unlisted += 1
 
-    def repair(self, kind: str, message: str) -> None:
+    def repair(self, kind: str, message: str, category: type[RepairWarning] = RepairWarning) -> None:
         """Note one repair; those of a kind beyond a cap are only counted."""
+        self._categories[kind] = category
         seen = self._repairs.setdefault(kind, [])
         if len(seen) < limits.MAX_REPAIR_WARNINGS:
             seen.append(message)
@@ -71,7 +73,7 @@ class Findings:
         """Give one `RepairWarning` per repair."""
         for kind, messages in self._repairs.items():
             for message in messages:
-                warnings.warn(f"{self.subject}: {message}", RepairWarning, stacklevel=3)
+                warnings.warn(f"{self.subject}: {message}", self._categories[kind], stacklevel=3)
             if kind in self._repeats:
                 more = f"{self._repeats[kind]} more repairs like this one: {messages[-1]}"
-                warnings.warn(f"{self.subject}: {more}", RepairWarning, stacklevel=3)
+                warnings.warn(f"{self.subject}: {more}", self._categories[kind], stacklevel=3)

@@ -238,12 +238,12 @@ def _load(
         try:
             text, repairs = tolerant_json.repair(text)
         except ConventionError as error:
-            raise ConventionError(
+            raise partition_stream.BrokenJSONError(
                 f"{subject}: nca_array is not JSON ({strict}) and has misprints that are not repaired: {error.message}"
             ) from None
         findings = Findings(subject)
         for repair in repairs:
-            findings.repair(repair.kind, f"nca_array was repaired: {repair.message}")
+            findings.repair(repair.kind, f"nca_array was repaired: {repair.message}", tolerant_json.MisprintWarning)
         records = Records(dims, sizes, private, findings)
         return findings, records, partition_stream.load(text, records.add)
     except LimitError as error:
@@ -251,7 +251,7 @@ def _load(
     except ConventionError as error:
         if error.message.startswith(subject):
             raise
-        raise ConventionError(f"{subject}: nca_array: {error.message}", error.problems) from None
+        raise type(error)(f"{subject}: nca_array: {error.message}", error.problems) from None
 
 
 def _matrix(

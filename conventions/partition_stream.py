@@ -18,7 +18,7 @@ from cfagg.conventions import limits
 from cfagg.conventions.findings import shorten
 from cfagg.errors import CfaggError, ConventionError, LimitError
 
-__all__ = ["BATCH", "NotJSONError", "load"]
+__all__ = ["BATCH", "BrokenJSONError", "NotJSONError", "load"]
 
 #: Elements handed on at a time: enough to vectorise over, few enough to stay in the processor's cache.
 BATCH = 4096
@@ -34,7 +34,11 @@ _comma = re.compile(r"[ \t\n\r]*+,[ \t\n\r]*+").match
 Batch = Callable[[list[Any], int, dict[str, Any]], None]
 
 
-class NotJSONError(ConventionError):
+class BrokenJSONError(ConventionError):
+    """Text that is not one object in strict JSON, each key of which occurs once."""
+
+
+class NotJSONError(BrokenJSONError):
     """Text that is not strict JSON; the repair may help."""
 
 
@@ -96,7 +100,7 @@ def load(text: str, batch: Batch, key: str = "Partitions") -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise NotJSONError(f"line {error.lineno} column {error.colno}: {error.msg}") from None
     except _DuplicateKeyError as error:
-        raise ConventionError(f"the key {shorten(error.args[0])} occurs twice in one JSON object") from None
+        raise BrokenJSONError(f"the key {shorten(error.args[0])} occurs twice in one JSON object") from None
     except RecursionError:
         raise LimitError("lists and objects are nested too deeply") from None
     except CfaggError:
@@ -112,7 +116,7 @@ def _object_with(text: str, batch: Batch, key: str) -> dict[str, Any]:
     if text[i : i + 1] != "{":
         value, end = _decode(text, i)
         _expect_end(text, end)
-        raise ConventionError(f"the JSON is not an object; found {shorten(value)}")
+        raise BrokenJSONError(f"the JSON is not an object; found {shorten(value)}")
     i = _skip(text, i + 1)
     if text[i : i + 1] == "}":
         _expect_end(text, i + 1)
@@ -173,7 +177,7 @@ def _elements(text: str, i: int, batch: Batch, head: dict[str, Any], key: str) -
         try:
             value, i = _decode(text, i)
         except _DuplicateKeyError as error:
-            raise ConventionError(
+            raise BrokenJSONError(
                 f"the key {shorten(error.args[0])} occurs twice in one JSON object (in {key}[{count + len(held)}])"
             ) from None
         held.append(value)

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from cfagg.conventions import limits
 from cfagg.conventions.findings import shorten
-from cfagg.errors import ConventionError, LimitError
+from cfagg.errors import ConventionError, LimitError, RepairWarning
 
-__all__ = ["Repair", "place", "repair"]
+__all__ = ["MisprintWarning", "Repair", "place", "repair"]
 
 _ESCAPE = r"""\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})"""
 _TOKEN = re.compile(
@@ -40,6 +40,10 @@ _EXPECTED = {
     _AFTER: "a comma or a closing bracket",
     _END: "the end of the text",
 }
+
+
+class MisprintWarning(RepairWarning):
+    """A text that was not strict JSON and was read after a repair."""
 
 
 class Repair(NamedTuple):

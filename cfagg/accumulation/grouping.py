@@ -146,12 +146,9 @@ def time_coordinate(labels: Labels) -> tuple[str, str]:
     >>> time_coordinate(Labels.of_array(array))
     ('step', 'valid_time')
     """
-    found = [(d, d) for d in labels.dims if d in labels.coords and _has_dates(labels.coords[d])]
-    if not found:
-        auxiliary = {
-            str(n): c for n, c in labels.coords.variables.items() if len(c.dims) == 1 and c.dims[0] in labels.dims
-        }
-        found = [(str(c.dims[0]), n) for n, c in auxiliary.items() if _has_dates(c)]
+    from cfagg.display.kinds import date_coordinate
+
+    found = [(d, str(name)) for d in labels.dims if (name := date_coordinate(labels.coords, d)) is not None]
     if len(found) != 1:
         named = f" ({', '.join(name for _, name in found)})" if found else ""
         raise SelectionError(
@@ -209,7 +206,7 @@ def _component(array: xr.DataArray, name: str) -> xr.DataArray:
     return out.drop_attrs()
 
 
-def _has_dates(array: xr.DataArray | xr.Variable) -> bool:
+def _has_dates(array: xr.DataArray) -> bool:
     if array.dtype.kind == "M":
         return True
     if array.dtype.kind != "O" or not array.size:

@@ -22,6 +22,8 @@ from cfagg.checking.instructions import (
 )
 from cfagg.checking.model import Variable
 from cfagg.conventions import cfa, nca
+from cfagg.conventions.partition_stream import BrokenJSONError
+from cfagg.conventions.tolerant_json import MisprintWarning
 from cfagg.errors import CfaggError, ConventionError, LimitError, ModelError, Problem
 from cfagg.model import Aggregation, Grid, Layout, Partitions, Strings
 
@@ -40,17 +42,23 @@ class Description:
         Its grid and fragments, `None` where they are not understood.
     problems : tuple of Problem
         What is wrong, of variables described in JSON; the other rules tell it of others.
+    misprints : tuple of str
+        How its JSON had to be repaired.
     repairs : tuple of str
-        What had to be repaired or left out.
+        What else had to be repaired or left out.
     limit : str
         Why it was not read, where it is larger than is read.
+    broken : bool
+        Whether it is not one object in strict JSON, not even after a repair.
     """
 
     variable: Variable
     aggregation: Aggregation | None
     problems: tuple[Problem, ...] = ()
+    misprints: tuple[str, ...] = ()
     repairs: tuple[str, ...] = ()
     limit: str = ""
+    broken: bool = False
 
 
 def described(c: Context) -> dict[Variable, Description]:
@@ -96,8 +104,13 @@ def _of_json(variable: Variable) -> Description:
             return Description(variable, None, limit=error.message)
         except ConventionError as error:
             problems = error.problems or (Problem("", error.message),)
-            return Description(variable, None, tuple(Problem(p.where, _bare(p.message)) for p in problems))
-    return Description(variable, made, (), tuple(_bare(str(w.message)) for w in said))
+            bare = tuple(Problem(p.where, _bare(p.message)) for p in problems)
+            return Description(variable, None, bare, broken=isinstance(error, BrokenJSONError))
+    misprints, others = (
+        tuple(_bare(str(w.message)) for w in said if issubclass(w.category, MisprintWarning) is wanted)
+        for wanted in (True, False)
+    )
+    return Description(variable, made, (), misprints, others)
 
 
 def _is_plain(value: object) -> bool:

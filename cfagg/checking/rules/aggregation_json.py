@@ -25,7 +25,6 @@ _KINDS = (
     ("shape", re.compile(r"Partitions\[\d+\]\.((data|subarray)\.shape|part)\b")),
     ("matrix", re.compile(r"location along|Partitions\Z|Partitions\[\d+\]\.(index|location)")),
 )
-_JSON = re.compile(r"is not JSON|the JSON is not an object|occurs twice in one JSON object")
 
 #: So many problems of one variable are listed one by one.
 _TOLD = 20
@@ -96,32 +95,26 @@ def _json(c: Context, dialect: str) -> Iterator[Hit]:
             continue
         if d.limit:
             yield Hit(v, attribute, f"it was not read: {d.limit}", "info")
-        for problem in d.problems:
-            if not problem.where and _JSON.search(problem.message):
-                yield Hit(v, attribute, f"{problem.message}; write strict JSON")
-        for repair in d.repairs:
-            if "was repaired" in repair:
-                yield Hit(v, attribute, f"{repair}; write strict JSON", "warning")
+        if d.broken:
+            yield from (Hit(v, attribute, f"{problem.message}; write strict JSON") for problem in d.problems)
+        for misprint in d.misprints:
+            yield Hit(v, attribute, f"{misprint}; write strict JSON", "warning")
 
 
-def _kind(where: str, message: str) -> str:
-    if not where and _JSON.search(message):
-        return "json"
+def _kind(where: str) -> str:
     return next((kind for kind, pattern in _KINDS if pattern.match(where)), "keys")
 
 
 def _problems(c: Context, dialect: str, kind: str) -> Iterator[Hit]:
     attribute = f"{dialect.lower()}_array"
     for d in _descriptions(c, dialect):
-        found = [p for p in d.problems if _kind(p.where, p.message) == kind]
+        found = [p for p in d.problems if not d.broken and _kind(p.where) == kind]
         for problem in found[:_TOLD]:
             yield Hit(d.variable, attribute, str(problem))
         if len(found) > _TOLD:
             yield Hit(d.variable, attribute, f"{len(found) - _TOLD:,} more problems of this kind are not listed")
         if kind == "keys":
-            for repair in d.repairs:
-                if "was repaired" not in repair:
-                    yield Hit(d.variable, attribute, repair, "warning")
+            yield from (Hit(d.variable, attribute, repair, "warning") for repair in d.repairs)
 
 
 def _own(c: Context, dialect: str) -> Iterator[Hit]:

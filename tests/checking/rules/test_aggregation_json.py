@@ -181,3 +181,18 @@ def test_no_text_makes_a_rule_fail(data: st.DataObject) -> None:
     )
     found = check(family, text[:start] + between + text[stop:])
     assert [f for f in found if f.code == "INT001"] == []
+
+
+@pytest.mark.parametrize("key", ["was repaired", "is not JSON", "the JSON is not an object"])
+@pytest.mark.parametrize(("family", "code"), [("NCA", "NCA004"), ("CFA", "CFA004")])
+def test_the_words_of_a_key_do_not_decide_which_rule_reports_it(family: str, code: str, key: str) -> None:
+    array = TWO if family == "CFA" else {**TWO, "directions": {"time": True, "lat": True, "lon": True}}
+    assert {f.code for f in check(family, {**array, key: 1})} <= {code}
+    if family == "NCA":
+        assert [f.code for f in check(family, {**array, key: 1})] == [code]
+
+
+@pytest.mark.parametrize("text", ["[1]", "1", "{", '{"a": 1, "a": 2}', '{"Partitions": [{"a": 1, "a": 2}]}'])
+@pytest.mark.parametrize(("family", "code"), [("NCA", "NCA003"), ("CFA", "CFA003")])
+def test_what_is_not_one_object_in_json_is_reported_by_one_rule_alone(family: str, code: str, text: str) -> None:
+    assert [f.code for f in check(family, text)] == [code]
