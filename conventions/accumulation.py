@@ -238,7 +238,7 @@ def _check_dims(
     """Note what is wrong with the dimensions of an accumulation array."""
     where = "_ARRAY_DIMENSIONS"
     if ndim is not None and len(found) != ndim:
-        findings.problem(where, f"{len(found)} dimensions named for an array that has {ndim}")
+        findings.problem(where, f"{len(found)} dimensions are named for an array that has {ndim}")
     if named is not None and found != named:
         findings.problem(where, f"{shorten(found)} disagrees with dimension_names {shorten(named)}")
     seen: set[str] = set()
@@ -399,7 +399,7 @@ def sample_positions(edges: npt.ArrayLike | Regular, length: int, stride: int) -
     array([5, 6, 9])
     """
     if stride < 1:
-        raise ValueError(f"an accumulation stride is 1 or more; found {stride}")
+        raise ValueError(f"an accumulation stride must be at least 1; found {stride}")
     if isinstance(edges, Regular):
         count, width = edges.count, edges.chunk
         samples = -(-count // stride)

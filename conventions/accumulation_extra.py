@@ -203,7 +203,7 @@ def _counts(fields: Fields, dims: Dims) -> Table[Dims, str]:
     for entry in fields.objects("counts", limits.MAX_COMBINATIONS):
         key = entry.dims("dims", dims)
         if key in out:
-            entry.problem(("dims",), f"counts of {list(key)} occur twice")
+            entry.problem(("dims",), f"the counts of {list(key)} occur twice")
         out[key] = entry.node("array")
     return Table(out)
 

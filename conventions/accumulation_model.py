@@ -17,7 +17,7 @@ Dims = tuple[str, ...]
 
 
 class Table[K, V](Mapping[K, V]):
-    """A mapping that does not change, keeps its order, can be hashed and pickled.
+    """A mapping that is immutable, keeps its order, can be hashed and pickled.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Table[K, V](Mapping[K, V]):
         object.__setattr__(self, "_items", dict(items))
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a {type(self).__name__} does not change")
+        raise AttributeError(f"a {type(self).__name__} is immutable")
 
     def __getitem__(self, key: K) -> V:
         return self._items[key]

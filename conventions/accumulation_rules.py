@@ -63,9 +63,9 @@ def _check_numbers(extra: Extra, findings: Findings) -> None:
     integers = "int" in extra.source.dtype or extra.source.dtype == "bool"
     if extra.sums == "int64" and (extra.weights or not integers):
         found = "weighted sums" if extra.weights else f"a source of type {extra.source.dtype}"
-        findings.problem("cfagg.sums", f"int64 sums are of integers without weights; found {found}")
+        findings.problem("cfagg.sums", f"int64 sums need integers without weights; found {found}")
     if extra.low and extra.sums != "double-double":
-        findings.problem("cfagg.low", f"low parts of {extra.sums} sums; only double-double sums have any")
+        findings.problem("cfagg.low", f"low parts of {extra.sums} sums; only double-double sums have low parts")
     if extra.sums == "int64" and (extra.outliers or extra.magnitudes):
         findings.problem("cfagg.sums", "int64 sums are exact; outliers and magnitudes belong to sums of real numbers")
     if extra.outliers and (extra.magnitudes is None or extra.magnitudes.largest > extra.outliers.limit):

@@ -182,7 +182,7 @@ def _bound(document: Any, subject: str) -> None:
     level, depth, count = [document], 0, 0
     while level:
         if depth > limits.MAX_DEPTH + 2:
-            raise LimitError(f"{subject}: accumulation attributes nest deeper than {limits.MAX_DEPTH} dimensions")
+            raise LimitError(f"{subject}: accumulation attributes are nested deeper than {limits.MAX_DEPTH} dimensions")
         below: list[Any] = []
         for value in level:
             if isinstance(value, (dict, list)):
@@ -208,7 +208,7 @@ def is_dimension(key: str) -> bool:
 def _not_a_dimension(key: str) -> str:
     kind = next((k for k in KINDS if key.startswith(k)), None)
     if kind == key:
-        return "names an array of no dimension; it belongs inside an object that is named after a dimension"
+        return "names an array without a dimension; it belongs inside an object that is named after a dimension"
     if kind:
         return f"no dimension may have a name that begins with {kind}"
     return "no dimension may have a line break in its name"

@@ -193,7 +193,7 @@ class Reader:
         self._base = _absolute(path).parent
 
     def _wrong(self, key: str, wanted: str) -> SourceError:
-        return SourceError(f"{self._path}: {key} is expected to be {wanted}")
+        return SourceError(f"{self._path}: {key} must be {wanted}")
 
     def settings(self, section: Any) -> Settings:
         """Return the settings of a section as TOML gives it.
@@ -207,7 +207,8 @@ class Reader:
             raise self._wrong("the section check", "a table")
         for key in section:
             if key not in KEYS:
-                raise SourceError(f"{self._path}: {key!r} is not a setting of check; there are {', '.join(KEYS)}")
+                known = ", ".join(KEYS)
+                raise SourceError(f"{self._path}: {key!r} is not a setting of check; the settings are {known}")
         options: dict[str, Any] = {}
         if "cf-version" in section:
             if not isinstance(section["cf-version"], str):
@@ -232,7 +233,7 @@ class Reader:
         if isinstance(value, str) and value:
             return (value,)
         if not isinstance(value, list) or not all(isinstance(v, str) and v for v in value):
-            raise self._wrong(key, "a list of texts")
+            raise self._wrong(key, "a list of strings")
         return tuple(value)
 
     def _tables(self, value: Any) -> dict[str, Path]:
@@ -256,7 +257,7 @@ class Reader:
             here = f"suppress[{number}]"
             unknown = set(entry) - {"codes", "files", "variables", "reason"}
             if unknown or "codes" not in entry:
-                raise self._wrong(here, "a table with codes and, if need be, files, variables and reason")
+                raise self._wrong(here, "a table with codes and, optionally, files, variables and reason")
             found.append(
                 Suppression(
                     self._texts(entry["codes"], f"{here}.codes"),

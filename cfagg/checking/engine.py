@@ -90,7 +90,7 @@ def _run(dataset: Dataset, options: Options) -> Result:
         if rule.function is None or not rule.holds_in(version) or not options.chooses(code):
             continue
         if observations and not code.startswith(OWN):
-            result.skipped[code] = "a store of observations has a layout of its own, of which CF says nothing"
+            result.skipped[code] = "stores of observations have a layout of their own, which CF does not cover"
             continue
         if rule.needs == "data" and not options.data:
             result.skipped[code] = "values are read only with --data"

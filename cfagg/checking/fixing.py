@@ -248,7 +248,7 @@ def _write(form: str, source: str, target: str, fixed: Fixed, before: list[Findi
         worse = [f for f in after if f.severity == "error" and (f.code, f.variable) not in known]
         if worse:
             raise TargetError(
-                f"{target} is not written: the changes would bring errors that {source} lacks, the first of them: "
+                f"{target} was not written: the changes would introduce errors that {source} lacks, the first of them: "
                 f"{worse[0]}; leave out its cause with --ignore"
             )
         finished(copy, target)

@@ -70,7 +70,7 @@ def _read(path: str, file: Path) -> dict[str, Any] | None:
             "leads to into its place"
         ) from error
     except SourceError as error:
-        raise TargetError(f"{public_name(file)} is no regular file, or cannot be read") from error
+        raise TargetError(f"{public_name(file)} is not a regular file, or cannot be read") from error
     return None if found is None else document(found[0], public_name(file))
 
 

@@ -137,7 +137,10 @@ def _kind(fragment: Variable, master: Variable) -> Iterator[Found]:
             None,
         )
     elif fragment.kind == "float" and master.kind == "integer" and "scale_factor" not in fragment.attributes:
-        message = f"{fragment.path!r} is of type {fragment.dtype}; as {master.dtype} it would lose its decimal places"
+        message = (
+            f"{fragment.path!r} is of type {fragment.dtype}; as {master.dtype} its values would lose their "
+            "decimal places"
+        )
         yield "REF008", message, "warning"
 
 

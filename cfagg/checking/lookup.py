@@ -139,7 +139,7 @@ def _newest(kind: str, given: Path, version: int | None) -> Path:
     try:
         files = list(given.iterdir()) if given.is_dir() else [given]
     except OSError as error:
-        raise NotApplicable(f"the folder of tables {str(given)!r} is not read: {error}") from error
+        raise NotApplicable(f"the folder of tables {str(given)!r} cannot be read: {error}") from error
     if files == [given]:
         return given
     word = kind.removesuffix("s").replace("_", "[-_ ]?")
@@ -193,7 +193,7 @@ def _table(kind: str, given: Path | None) -> _Table:
         text = raw.decode("utf-8-sig")
         return _from_xml(text) if text.lstrip().startswith("<") else _Table(_number(given.name), _rows(text))
     except (OSError, ValueError, zlib.error) as error:
-        raise NotApplicable(f"the table of {kind.replace('_', ' ')} {str(given)!r} is not read: {error}") from error
+        raise NotApplicable(f"the table of {kind.replace('_', ' ')} {str(given)!r} cannot be read: {error}") from error
 
 
 def _packed(name: str) -> bytes:

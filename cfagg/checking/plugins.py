@@ -99,7 +99,7 @@ def _wrong(one: Any, known: Collection[str], others: Collection[str]) -> str | N
     if not isinstance(one, Rule):
         return f"{type(one).__name__} where a Rule is expected"
     if _CODE.fullmatch(str(one.code)) is None or one.code.startswith("INT"):
-        return f"the code {one.code!r} is not capital letters and three digits"
+        return f"the code {one.code!r} does not consist of capital letters and three digits"
     if one.code in known or one.code in others:
         return f"the code {one.code} is taken"
     if not callable(one.function):

@@ -242,7 +242,7 @@ def _notes(scene: _Scene, out: Drawing, y: float) -> float:
     a, drawn = scene.aggregation, (scene.right, scene.down, scene.deep)
     notes = []
     hidden = [
-        f"{printable(name)} ({n:,}, {'1 partition' if m == 1 else f'{m:,} partitions, the first is drawn'})"
+        f"{printable(name)} ({n:,}, {'1 partition' if m == 1 else f'{m:,} partitions, of which the first is drawn'})"
         for d, (name, n, m) in enumerate(zip(a.dims, a.shape, a.grid.matrix_shape, strict=True))
         if m and d not in {axis.number for axis in drawn}
     ]

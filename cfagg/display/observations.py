@@ -69,7 +69,7 @@ def _indexes(store: Description) -> str:
     if store.index_problem and store.indexes:
         return f"{', '.join(store.indexes)}; not usable: {store.index_problem}"
     if not store.indexes:
-        return "none: cfagg obs index makes one"
+        return "none; cfagg obs index builds one"
     return ", ".join(f"{kind} (used)" if kind == store.used_index else kind for kind in store.indexes)
 
 

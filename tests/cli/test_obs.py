@@ -86,7 +86,7 @@ def test_show_tells_what_is_wrong_with_an_index_and_shows_the_rest(store, capsys
     shutil.rmtree(store / "date_index_ranges")
     status, out, err = run(capsys, "show", store)
     assert status == 0
-    assert "none: cfagg obs index makes one" in out
+    assert "none; cfagg obs index builds one" in out
     assert "2020-01-01T" in out
     assert err == ""
 

@@ -166,7 +166,7 @@ def test_combinations_do_not_change_and_can_be_pickled_and_hashed():
     assert hash(copy) == hash(parsed)
     with pytest.raises(TypeError):
         parsed["time",] = Names()
-    with pytest.raises(AttributeError, match="does not change"):
+    with pytest.raises(AttributeError, match="is immutable"):
         parsed._items = {}
     assert repr(Table({"a": 1})) == "Table({'a': 1})"
 

@@ -62,7 +62,7 @@ def test_hidden_layers_of_a_box_are_drawn_one_by_one():
 
 
 def test_more_than_three_dimensions_name_what_is_not_drawn():
-    assert "Not drawn: level (20, 2 partitions, the first is drawn)" in texts(draw(arrays.cube(2, 2, 3, 2)))
+    assert "Not drawn: level (20, 2 partitions, of which the first is drawn)" in texts(draw(arrays.cube(2, 2, 3, 2)))
 
 
 def test_missing_partitions_have_no_colour_and_are_counted():

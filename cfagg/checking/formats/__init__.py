@@ -89,5 +89,5 @@ def pieces(format: str, results: Iterable[Checked], style: Style) -> Iterator[st
         If there is no such format.
     """
     if format not in FORMATS:
-        raise OptionError(f"{format!r} is not a format; there are {', '.join(FORMATS)}")
+        raise OptionError(f"{format!r} is not a format of reports; the formats are {', '.join(FORMATS)}")
     yield from import_module(FORMATS[format]).pieces(results, style)

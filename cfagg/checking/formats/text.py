@@ -42,7 +42,7 @@ def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
         if not style.statistics or result.failure is not None:
             yield from (f"{line}\n" for line in _source(result, style, once))
     for code, number in once.left_out.items():
-        yield f"{code} is shown once a run: {number:,} more like it; --statistics and --format json count all\n"
+        yield f"{code} is shown once per run: {number:,} more like it; --statistics and --format json count all\n"
     if style.statistics:
         yield from (f"{line}\n" for line in _statistics(codes, severest))
     parts = [counted(total[s], s) if s != "info" else f"{total[s]:,} info" for s in ORDER if total[s] or s == "error"]

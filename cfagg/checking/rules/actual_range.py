@@ -30,7 +30,11 @@ def actual_range_has_the_type_of_the_data(c: Context) -> Iterator[Hit]:
         types = _packing_types(v)
         told = f"it holds {said(value, typed=c.dataset.typed)}"
         if v.is_text:
-            yield Hit(v, "actual_range", f"{told}, and the variable text; it applies only to numbers: remove it")
+            yield Hit(
+                v,
+                "actual_range",
+                f"{told}, but the variable holds text, and actual_range applies only to numbers: remove it",
+            )
         elif holds(value) in ("bytes", "other"):
             continue
         elif not types:

@@ -48,7 +48,7 @@ def dimensions_are_text(c: Context) -> Iterator[Hit]:
             yield Hit(v, "aggregated_dimensions", message)
         elif v.text("aggregated_dimensions") is None:
             message = (
-                "aggregated_dimensions is not a text; expected names of dimensions, separated by blanks, in one text"
+                "aggregated_dimensions is not text; expected names of dimensions, separated by blanks, in one text"
             )
             yield Hit(v, "aggregated_dimensions", message)
 
@@ -125,7 +125,7 @@ def uris_are_strings(c: Context) -> Iterator[Hit]:
     for i, v in _targets(c, "uris"):
         if v.kind == "char" and _holds_strings(i, v):
             message = (
-                "it holds characters; the text asks for the type string, although elsewhere (2.2) it allows arrays "
+                "it holds characters; section 2.8 asks for the type string, although section 2.2 allows arrays "
                 "of characters for strings: every reader understands string"
             )
             yield Hit(v, None, message, "warning")
@@ -332,8 +332,8 @@ def map_fills_the_dimensions(c: Context) -> Iterator[Hit]:
                 yield Hit(v, None, message)
             elif sizes and min(sizes) < 1:
                 message = (
-                    f"row {d} holds {min(sizes)}; a fragment has one element at least, and a place that is not used a "
-                    "missing value"
+                    f"row {d} holds {min(sizes)}; every fragment has at least one element, and unused places of the "
+                    "map hold missing values"
                 )
                 yield Hit(v, None, message, "warning")
             elif not valid[: len(sizes)].all():

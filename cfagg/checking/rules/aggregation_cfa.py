@@ -51,7 +51,8 @@ def dimensions_exist(c: Context) -> Iterator[Hit]:
         v = i.variable
         if v.text("aggregated_dimensions") is None:
             message = (
-                "aggregated_dimensions is not there or no text; write the names of the dimensions, separated by blanks"
+                "aggregated_dimensions is missing or is not text; write the names of the dimensions, separated by "
+                "blanks"
             )
             yield Hit(v, "aggregated_dimensions", message)
         for name in v.words("aggregated_dimensions"):
@@ -102,7 +103,7 @@ def location_has_its_shape(c: Context) -> Iterator[Hit]:
             if prod(d.size for d in v.stored) != 1 or (
                 values is not None and values.size == 1 and values.ravel()[0] != 1
             ):
-                yield Hit(v, None, "without aggregated dimensions it has one element, which is 1")
+                yield Hit(v, None, "without aggregated dimensions it has one element, with the value 1")
         elif len(v.stored) != 2 or v.stored[0].size != rows:
             found = " x ".join(str(d.size) for d in v.stored) or "a scalar"
             message = (

@@ -91,7 +91,7 @@ def _json(c: Context, dialect: str) -> Iterator[Hit]:
             if isinstance(value, Foreign):
                 yield Hit(v, attribute, f"it was not read: it is {value}", "info")
             else:
-                yield Hit(v, attribute, f"{attribute} is not text; expected one text of JSON")
+                yield Hit(v, attribute, f"{attribute} is not text; expected JSON")
             continue
         if d.limit:
             yield Hit(v, attribute, f"it was not read: {d.limit}", "info")
@@ -190,7 +190,7 @@ def nca_own_subarrays_exist(c: Context) -> Iterator[Hit]:
     for v in c.with_attribute("nca_private"):
         value = v.numbers("nca_private")
         if value is None or value.size != 1 or value.dtype.kind not in "iu":
-            yield Hit(v, "nca_private", "nca_private is an integer: 0 for no, another one for yes")
+            yield Hit(v, "nca_private", "nca_private must be an integer: 0 for no, any other for yes")
     yield from _own(c, "NCA")
 
 

@@ -144,7 +144,7 @@ def norm_description_has_no_other_coordinates(c: Context) -> Iterator[Hit]:
             yield Hit(
                 a.norm,
                 "_FillValue",
-                f"the norm of {a.data.path!r} only describes how that was taken, and has no _FillValue; add it, and "
+                f"the norm of {a.data.path!r} only describes how it was taken, and has no _FillValue; add it, and "
                 "let its value be missing (section 7.5.2, not in the conformance document)",
                 "warning",
             )

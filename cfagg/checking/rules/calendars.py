@@ -249,7 +249,8 @@ def times_have_a_calendar(c: Context) -> Iterator[Hit]:
             yield Hit(
                 t.variable,
                 "calendar",
-                "there is no calendar, so it is the standard one; say so by calendar = 'standard', or name another",
+                "there is no calendar, so the standard calendar applies; say so with calendar = 'standard', or "
+                "name another",
             )
 
 

@@ -83,4 +83,9 @@ def scalar_coordinates_are_not_called_like_dimensions(c: Context) -> Iterator[Hi
     """No scalar coordinate has the name of a dimension."""
     for v in c.dataset.variables:
         if v in c.roles.auxiliary and not v.dimensions and c.resolver.dimension(v.name, v.group) is not None:
-            yield Hit(v, None, f"scalar coordinate {v.name!r} takes the name of a dimension, which then can have none")
+            yield Hit(
+                v,
+                None,
+                f"scalar coordinate {v.name!r} has the name of a dimension, which then cannot have "
+                "a coordinate variable of its own",
+            )

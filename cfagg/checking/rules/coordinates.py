@@ -108,7 +108,9 @@ def coordinates_exist(c: Context) -> Iterator[Hit]:
         value = v.attributes["coordinates"]
         if not isinstance(value, str):
             if c.version < Version(1, 12) or not isinstance(value, tuple | bytes):
-                yield Hit(v, "coordinates", "coordinates is not one text; expected names of variables between blanks")
+                yield Hit(
+                    v, "coordinates", "coordinates is not one text; expected names of variables separated by blanks"
+                )
             continue
         clean = " ".join(value.replace(",", " ").replace(";", " ").split())
         fix = (Edit(v.path, "coordinates", clean, safe=False),)

@@ -46,7 +46,7 @@ def space_and_time_are_in_order(c: Context) -> Iterator[Hit]:
                 v,
                 None,
                 f"its dimensions of space and time are in the order ({', '.join(n for n, _ in found)}); "
-                f"recommended is time, height, latitude, longitude: ({', '.join(wanted)})",
+                f"the recommended order is time, height, latitude, longitude: ({', '.join(wanted)})",
             )
 
 

@@ -83,7 +83,8 @@ def domain_has_dimensions(c: Context) -> Iterator[Hit]:
     for v in c.with_attribute("dimensions"):
         if v.stored and "coordinates" in v.attributes:
             message = (
-                "dimensions makes it a domain variable, which should be a scalar; delete the attribute of an array"
+                "the attribute dimensions makes it a domain variable, which should be a scalar; delete the "
+                "attribute from an array variable"
             )
             yield Hit(v, "dimensions", message, "warning")
 

@@ -54,7 +54,7 @@ def month_lengths_are_twelve_integers(c: Context) -> Iterator[Hit]:
     for v in _times_with(c, "month_lengths"):
         lengths = v.numbers("month_lengths")
         if lengths is None or lengths.dtype.kind not in "iu":
-            found = "text or no numbers" if lengths is None else f"of type {lengths.dtype.name}"
+            found = "not numeric" if lengths is None else f"of type {lengths.dtype.name}"
             yield Hit(v, "month_lengths", f"month_lengths is {found}; expected twelve integers")
         elif lengths.size != 12:
             yield Hit(v, "month_lengths", f"month_lengths has {lengths.size} values; expected twelve, for each month")

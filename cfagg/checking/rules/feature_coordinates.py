@@ -112,7 +112,7 @@ def coordinates_vary_as_table_9_1_says(c: Context) -> Iterator[Hit]:
 def _point(placed: Placed) -> Iterator[Hit]:
     v, axes = placed.variable, placed.axes
     if len(v.dimensions) > 1:
-        message = f"data of points have one dimension; this has ({', '.join(v.dims)})"
+        message = f"point data have one dimension; this variable has ({', '.join(v.dims)})"
         yield Hit(v, None, message, "warning")
         return
     for a in "XYT":

@@ -41,7 +41,8 @@ def counts_fill_the_sample_dimension(c: Context) -> Iterator[Hit]:
             )
         elif total < sample.size:
             message = (
-                f"the counts add up to {total}, so {sample.size - total} samples of {sample.name!r} are of no feature"
+                f"the counts add up to {total}, so {sample.size - total} samples of {sample.name!r} belong to no "
+                "feature"
             )
             yield Hit(v, None, message, "warning")
 

@@ -43,7 +43,7 @@ def ragged_arrays_have_a_feature_type(c: Context) -> Iterator[Hit]:
     f = features(c)
     ragged = [v for v, _ in f.counts + f.indices]
     if ragged:
-        message = f"{ragged[0].path!r} is of a ragged array, but there is no featureType; add the global attribute"
+        message = f"{ragged[0].path!r} belongs to a ragged array, but there is no featureType; add the global attribute"
         yield Hit(None, "featureType", message)
         return
     own = _of_each_feature(f)
@@ -100,7 +100,9 @@ def counts_are_integers_for_each_instance(c: Context) -> Iterator[Hit]:
             yield Hit(v, None, f"the count variable is of type {v.dtype}; expected an integer type")
         elif len(v.dimensions) != 1:
             yield Hit(
-                v, None, f"the count variable has dimensions ({', '.join(v.dims)}); expected the instances' alone"
+                v,
+                None,
+                f"the count variable has dimensions ({', '.join(v.dims)}); expected the instance dimension alone",
             )
         elif v.dimensions[0] is sample:
             yield Hit(v, None, f"the count variable has the sample dimension {sample.name!r}; expected the instances'")
@@ -119,7 +121,9 @@ def indices_are_integers_for_each_sample(c: Context) -> Iterator[Hit]:
         if v.kind != "integer":
             yield Hit(v, None, f"the index variable is of type {v.dtype}; expected an integer type")
         elif len(v.dimensions) != 1:
-            yield Hit(v, None, f"the index variable has dimensions ({', '.join(v.dims)}); expected the samples' alone")
+            yield Hit(
+                v, None, f"the index variable has dimensions ({', '.join(v.dims)}); expected the sample dimension alone"
+            )
         elif v.dimensions[0] is instance:
             yield Hit(
                 v, None, f"the index variable has the instance dimension {instance.name!r}; expected the samples'"

@@ -91,7 +91,11 @@ def parts_are_counted_in_one_dimension(c: Context) -> Iterator[Hit]:
             continue
         v = names[0].target
         if len(v.dimensions) != 1 or not v.is_numeric:
-            yield Hit(v, None, f"it has type {v.dtype} and dimensions ({', '.join(v.dims)}); expected counts in one")
+            yield Hit(
+                v,
+                None,
+                f"it has type {v.dtype} and dimensions ({', '.join(v.dims)}); expected counts along one dimension",
+            )
         elif c.options.data:
             yield from _whole_parts(g, v)
 

@@ -62,7 +62,7 @@ def grid_mapping_is_well_formed(c: Context) -> Iterator[Hit]:
             yield Hit(
                 v,
                 "grid_mapping",
-                f"{text!r} names coordinates; {c.version} knows a single name only, the longer form is of CF-1.7",
+                f"{text!r} names coordinates; {c.version} allows only a single name; the longer form came with CF-1.7",
             )
         elif "," in text:
             yield Hit(v, "grid_mapping", f"{text!r} has a comma; names are separated by blanks", "warning")

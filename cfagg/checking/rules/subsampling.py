@@ -37,7 +37,7 @@ def coordinate_interpolation_names_variables(c: Context) -> Iterator[Hit]:
                 yield Hit(r.target, None, f"tie points are of type {r.target.dtype}; expected numbers")
             elif r.key == "tie_point" and not {"_FillValue", "missing_value"}.isdisjoint(r.target.attributes):
                 name = next(a for a in ("_FillValue", "missing_value") if a in r.target.attributes)
-                message = f"tie points have no missing values, but {name} is given; delete it"
+                message = f"tie points cannot have missing values, but {name} is given; delete it"
                 yield Hit(r.target, name, message, "warning", (Edit(r.target.path, name, safe=False),))
 
 

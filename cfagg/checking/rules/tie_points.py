@@ -129,7 +129,7 @@ def _disorder(values: npt.NDArray[np.int64]) -> str | None:
     if (short[1:] & short[:-1]).any():
         at = int(np.flatnonzero(short[1:] & short[:-1])[0])
         found = ", ".join(map(str, values[at : at + 3].tolist()))
-        return f"indices {found} follow each other; of two steps one must be 2 or more"
+        return f"indices {found} are consecutive; of two adjacent steps one must be at least 2"
     return None
 
 

@@ -27,7 +27,7 @@ def document(raw: bytes, where: str) -> dict[str, Any]:
         If it is too long or nested too deeply.
     """
     if len(raw) > LONGEST:
-        raise LimitError(f"{where} has {len(raw):,} bytes; metadata are read up to {LONGEST:,}")
+        raise LimitError(f"{where} has {len(raw):,} bytes; metadata documents are read up to {LONGEST:,}")
     try:
         found = json.loads(raw)
     except RecursionError as error:

@@ -65,7 +65,7 @@ def _h5py(file: Any) -> Dataset:
         return open_file(file.id, Borrowed(source, _Open(file.id)), _Open(file.id))
     size = file.id.get_filesize()
     if size > _LARGEST:
-        raise LimitError(f"{source} has {size:,} bytes, of which {_LARGEST:,} are looked at in memory; give its path")
+        raise LimitError(f"{source} has {size:,} bytes, but only {_LARGEST:,} are read in memory; give its path")
     image = file.id.get_file_image()
     return open_file(file.id, Borrowed(source, image), image)
 

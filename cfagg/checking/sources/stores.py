@@ -76,7 +76,7 @@ class LocalStore:
         if found is None:
             return None
         if len(found[0]) > _LONGEST:
-            raise LimitError(f"{path} has {found[1].st_size:,} bytes; metadata are read up to {_LONGEST:,}")
+            raise LimitError(f"{path} has {found[1].st_size:,} bytes; metadata documents are read up to {_LONGEST:,}")
         return found[0]
 
     def children(self, path: str) -> Iterator[str]:

@@ -351,7 +351,8 @@ class _Values:
         total = math.prod(-(-n // c) for n, c in zip(self.shape, chunks, strict=True))
         if total > limits.MAX_PARTITIONS:
             raise LimitError(
-                f"{self.where} has {total:,} chunks; values are read of arrays of up to {limits.MAX_PARTITIONS:,}"
+                f"{self.where} has {total:,} chunks; values are read only from arrays of up to "
+                f"{limits.MAX_PARTITIONS:,}"
             )
         counts = [-(-(s.stop - s.start) // c) for s, c in zip(slices, chunks, strict=True)]
         if math.prod(counts) <= _AT_ONCE:

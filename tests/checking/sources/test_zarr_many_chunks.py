@@ -44,5 +44,5 @@ def test_more_chunks_than_an_aggregation_may_have_are_refused(tmp_path: Path) ->
     with source.open_zarr(str(tmp_path / "s.zarr")) as dataset:
         read = dataset.variables[0].read
         assert read is not None
-        with pytest.raises(LimitError, match="chunks; values are read of arrays of up to"):
+        with pytest.raises(LimitError, match="chunks; values are read only from arrays of up to"):
             read((slice(0, 4, 1),))
