@@ -140,7 +140,7 @@ def test_a_name_that_is_taken_is_not_given_again(path: Path) -> None:
 
 def test_what_would_bring_new_errors_is_not_written(path: Path) -> None:
     found = [finding(Edit("tas", "units", "no unit at all"))]
-    with pytest.raises(TargetError, match="would bring errors"):
+    with pytest.raises(TargetError, match="would introduce errors"):
         fix(path, found, path.with_name("b.nc"))
     assert [p.name for p in path.parent.iterdir()] == ["a.nc"]
 
