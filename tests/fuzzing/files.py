@@ -161,6 +161,42 @@ def small_hdf5_seeds() -> list[bytes]:
     return [_written(_small, format="NETCDF4"), latest, _written(_texts, format="NETCDF4")]
 
 
+def _own_types(dataset: Any) -> None:
+    """Types that the file defines, and texts with a fill value."""
+    dataset.createDimension("x", 2)
+    kind = dataset.createCompoundType(np.dtype([("a", "f4"), ("b", "i2", (3,))]), "kind")
+    dataset.createVariable("c", kind, ("x",))[:] = np.zeros(2, kind.dtype)
+    dataset.createVariable("l", dataset.createVLType(np.int16, "list"), ("x",))[0] = np.arange(3, dtype="i2")
+    dataset.createVariable("e", dataset.createEnumType(np.uint8, "enum", {"no": 0, "yes": 1}), ("x",))[:] = [0, 1]
+    dataset.createVariable("s", str, ("x",), fill_value="none")[0] = "a"
+
+
+@cache
+def typed_hdf5_seeds() -> list[bytes]:
+    """Return files with types of variable length within others, references, and filters that are not undone here."""
+    import h5py
+
+    path, found = _folder() / "seed.h5", []
+    kind = np.dtype([("n", "i4"), ("text", h5py.string_dtype()), ("list", h5py.vlen_dtype("f4"), (2,))])
+    values = np.empty(2, kind)
+    for i in range(2):
+        values[i]["n"], values[i]["text"] = i, "text"
+        values[i]["list"][:] = [np.arange(i, dtype="f4"), np.arange(3, dtype="f4")]
+    for options in ({"libver": "latest"}, {"libver": "earliest", "userblock_size": 512}):
+        with h5py.File(path, "w", **options) as file:
+            file["compound"], file.attrs["compound"] = values, values
+            file.create_dataset("texts", (4,), h5py.string_dtype(), chunks=(2,), maxshape=(None,))[:2] = ["a", "bcd"]
+            file["references"] = np.array([file.ref], h5py.Reference)
+            file.create_dataset("regions", (1,), h5py.regionref_dtype)[0] = file["texts"].regionref[1:]
+        found.append(path.read_bytes())
+    with h5py.File(path, "w") as file:
+        for name, options in (("scaled", {"scaleoffset": 2}), ("szip", {"compression": "szip", "fletcher32": True})):
+            file.create_dataset(name, data=np.arange(24).reshape(4, 6), chunks=(2, 6), **options)
+        file.create_dataset("words", data=np.array([b"a", b"bcd"]), chunks=(2,), fletcher32=True)
+        file.create_dataset("enum", data=[0, 1], dtype=h5py.enum_dtype({"no": 0, "yes": 1}), chunks=(2,), compression=1)
+    return [*found, path.read_bytes(), _written(_own_types, format="NETCDF4")]
+
+
 CDL = [
     """netcdf a {
 dimensions:
@@ -320,6 +356,19 @@ def _each_way(data: bytes) -> None:
 target("every byte of HDF5", seeds=small_hdf5_seeds, every=True, share=0.3)(_each_way)
 _SUMS = "every byte of HDF5 with its checksums"
 target(_SUMS, seeds=small_hdf5_seeds, every=True, finish=put_right, share=0.3)(_each_way)
+
+
+@target("types of HDF5", seeds=typed_hdf5_seeds, finish=put_right)
+def types(data: bytes) -> None:
+    """Read files in every way, values of all types too."""
+    from cfagg.errors import CfaggError
+
+    path = stored(data)
+    for way in ("values", "show", "read"):
+        try:
+            WAYS[way][0](path)
+        except CfaggError:
+            continue
 
 
 @target("CDL", seeds=lambda: CDL, tokens=_TOKENS)

@@ -266,7 +266,7 @@ def _value(h5: Any, name: str, attribute: Any) -> AttributeValue:
         return _texts(name, attribute, stored, empty)
     if not isinstance(stored, h5.h5t.TypeIntegerID | h5.h5t.TypeFloatID):
         return Foreign("a value of a user-defined type")
-    if empty:
+    if empty or 0 in attribute.shape:
         return np.empty(0, np.dtype(stored.dtype.str).newbyteorder("="))
     foreign = too_long(name, attribute.get_storage_size())
     if foreign is not None:
@@ -277,8 +277,8 @@ def _value(h5: Any, name: str, attribute: Any) -> AttributeValue:
 
 
 def _texts(name: str, attribute: Any, stored: Any, empty: bool) -> AttributeValue:
-    if empty:
-        return ""
+    if empty or 0 in attribute.shape:
+        return "" if empty else ()
     # How long texts of variable length are shows when they are read; each may be as long as the file.
     foreign = too_long(name, attribute.get_storage_size())
     if foreign is not None:
