@@ -18,11 +18,20 @@ _UNITS = {
     **dict.fromkeys(("degrees_north", "degree_north", "degree_n", "degrees_n", "degreen", "degreesn"), "latitude"),
     **dict.fromkeys(("degrees_east", "degree_east", "degree_e", "degrees_e", "degreee", "degreese"), "longitude"),
 }
+#: As in `cfagg.cf.roles`, which stands above this room; a test holds both to the same answers.
+_VERTICAL = """
+altitude depth height height_above_geopotential_datum height_above_mean_sea_level height_above_reference_ellipsoid
+height_above_sea_floor depth_below_geoid depth_below_sea_floor model_level_number atmosphere_ln_pressure_coordinate
+atmosphere_sigma_coordinate atmosphere_hybrid_sigma_pressure_coordinate atmosphere_hybrid_height_coordinate
+atmosphere_sleve_coordinate land_ice_sigma_coordinate ocean_sigma_coordinate ocean_s_coordinate ocean_s_coordinate_g1
+ocean_s_coordinate_g2 ocean_sigma_z_coordinate ocean_double_sigma_coordinate air_pressure sea_water_pressure
+reference_pressure sea_water_pressure_due_to_sea_water
+"""
 _STANDARD = {
     "latitude": "latitude",
     "longitude": "longitude",
-    "time": "time",
-    **dict.fromkeys(("air_pressure", "height", "altitude", "depth"), "vertical"),
+    **dict.fromkeys(("time", "forecast_reference_time"), "time"),
+    **dict.fromkeys(_VERTICAL.split(), "vertical"),
 }
 #: Coordinates of rotated and projected grids, which are not those of the Earth whatever their units.
 _GRIDS = frozenset(
