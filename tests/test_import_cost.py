@@ -60,6 +60,13 @@ def test_show_loads_no_array_library(name: str) -> None:
     assert not loaded(command("show", sample(name))) & {"dask", "matplotlib", "numba", "pandas", "xarray", "zarr"}
 
 
+def test_check_of_a_small_file_loads_numpy_and_nothing_that_writes_or_reads_values() -> None:
+    statement = f"import cfagg.cli.main; cfagg.cli.main.main(['check', {str(sample('test1.nc'))!r}])"
+    modules = loaded(statement)
+    assert not modules & {*HEAVY, "hashlib", "jsonschema", "random", "secrets"}
+    assert "numpy" in modules
+
+
 def test_convert_of_a_small_file_loads_neither_xarray_nor_dask_nor_numba(tmp_path: Path) -> None:
     modules = loaded(command("convert", sample("figure1.nca"), tmp_path / "figure1.zarr"))
     assert not modules & {"dask", "matplotlib", "numba", "pandas", "xarray"}

@@ -9,13 +9,15 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cfagg.cf.values import number
 from cfagg.errors import ConformError, FragmentMismatchError
-from cfagg.model import Layout
+
+if TYPE_CHECKING:
+    from cfagg.model import Layout
 
 __all__ = ["Packing", "check_declared", "read_as"]
 

@@ -15,7 +15,6 @@ from cfagg.checking.options import Options
 from cfagg.checking.partitions import partition_matrices
 from cfagg.checking.report import Checked, Report, by_gravity
 from cfagg.checking.rule import registered
-from cfagg.checking.sources.cdl import parse_cdl
 from cfagg.checking.sources.standard_input import StandardInput
 from cfagg.checking.suppressions import Suppression, suppressed
 from cfagg.errors import CfaggError, OptionError, SourceError
@@ -211,6 +210,8 @@ def named(source: Any) -> str:
 
 def check_cdl(text: str, **options: Any) -> Result:
     """Check a text in CDL."""
+    from cfagg.checking.sources.cdl import parse_cdl
+
     with parse_cdl(text) as dataset:
         return run(dataset, Options(**options))
 

@@ -20,7 +20,6 @@ from importlib import import_module
 from typing import Any, TextIO
 
 from cfagg import __version__
-from cfagg.cli.messages import as_options
 from cfagg.cli.parser import Parser, add_common
 from cfagg.display.escape import printable
 
@@ -145,7 +144,7 @@ def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace)
     except KeyboardInterrupt as stop:
         if args.debug:
             raise
-        _say(as_options(printable(str(stop))) or "interrupted")
+        _say(_as_options(printable(str(stop))) or "interrupted")
         return 130
     except BrokenPipeError:
         # Nobody reads on; what is still buffered must not raise a second time when Python exits.
@@ -154,7 +153,7 @@ def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace)
     except Exception as error:  # the outermost frame: beyond it there is only Python's own traceback
         if args.debug:
             raise
-        _say(as_options(_message(error)))
+        _say(_as_options(_message(error)))
         try:
             sys.stdout.flush()
         except OSError:  # where the output goes is full: Python must not fail a second time when it exits
@@ -166,6 +165,13 @@ def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace)
 
         return 1 if isinstance(error, UnreadableAggregationError) else 2
     return status
+
+
+def _as_options(text: str) -> str:
+    """Return a message with arguments named as options; without any message nothing is loaded for it."""
+    from cfagg.cli.messages import as_options
+
+    return as_options(text)
 
 
 def _message(error: Exception) -> str:
@@ -216,7 +222,7 @@ def _warnings_as_lines(*, quiet: bool) -> Iterator[None]:
     seen: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        line = as_options(f"warning: {printable(str(message))}")
+        line = _as_options(f"warning: {printable(str(message))}")
         if not quiet and line not in seen:
             seen.add(line)
             _say(line)

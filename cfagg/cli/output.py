@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
-from cfagg.runtime.files import written_aside
-from cfagg.runtime.netcdf_files import closing_written
-from cfagg.runtime.publishing import public_name, reason
 
 __all__ = ["aside", "check", "opened", "write_netcdf"]
 
@@ -86,6 +83,10 @@ def aside(target: str) -> Iterator[str]:
     TargetError
         If the directory cannot be written to or the disk is full.
     """
+    # Here, because most commands write to stdout alone.
+    from cfagg.runtime.files import written_aside
+    from cfagg.runtime.publishing import reason
+
     path = made = Path(target)
     try:
         if _is_device(path):
@@ -110,6 +111,9 @@ def write_netcdf(result: Any, path: str | os.PathLike[str]) -> None:
     """
     import netCDF4
     from xarray.backends import NetCDF4DataStore
+
+    from cfagg.runtime.netcdf_files import closing_written
+    from cfagg.runtime.publishing import public_name
 
     dataset = _as_dataset(result.compute())
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from cfagg.checking.model import Dataset
-from cfagg.checking.sources import classic
 from cfagg.errors import SourceError
 from cfagg.readers.kinds import kind
 from cfagg.storage.files import Handle, open_regular
@@ -51,8 +50,11 @@ def of_handle(handle: Handle, path: str) -> Dataset:
 
 def _of(handle: Handle) -> Dataset:
     head = handle.some(512, 0)
-    if head[:4] in classic.MAGIC:
-        return classic.open_classic(handle)
+    if head.startswith(b"CDF"):
+        from cfagg.checking.sources import classic
+
+        if head[:4] in classic.MAGIC:
+            return classic.open_classic(handle)
     if head.startswith(MAGIC_HDF5):
         from cfagg.checking.sources.hdf5_fast import open_fast
 
