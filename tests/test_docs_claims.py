@@ -53,7 +53,7 @@ def test_a_relative_reference_never_starts_at_the_working_directory(
 
 def test_explaining_an_answer_reads_no_values(accumulated: Accumulated, tmp_path: Path) -> None:
     trusting = cfagg.open_accumulated(tmp_path / "a.zarr", "tas", trust_for=1000)
-    trusting.mean("time", isel={"time": slice(101, 204)})
+    trusting.mean("time")
     for folder in ("tas", "tas_accumulation_group/acc_time"):
         for chunk in (tmp_path / "a.zarr" / folder).rglob("[c0-9]*"):
             if chunk.is_file():
