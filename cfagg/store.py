@@ -13,7 +13,7 @@ from xarray.core.variable import Variable as XarrayVariable
 from cfagg.access import Access
 from cfagg.array import LazyArray
 from cfagg.cf.unpackable import real_packing
-from cfagg.errors import AccessError
+from cfagg.errors import AccessError, SourceError
 from cfagg.execute import PlainReader, Reader, RefusedReader, plain_reader
 from cfagg.model import Aggregation
 from cfagg.source import Group, Source, Variable
@@ -101,6 +101,12 @@ class AggregationStore(AbstractDataStore):
         except AccessError as error:
             # The others may be read all the same.
             reader = RefusedReader(variable.shape, variable.dtype, error)
+        if tuple(reader.shape) != variable.shape:
+            # Two parsers have found the lengths, by the variable's links to its dimensions and by those back.
+            raise SourceError(
+                f"{self.source.path} is damaged: variable {variable.name!r} has shape {tuple(reader.shape)}, and its "
+                f"dimensions have lengths {variable.shape}; restore the file"
+            )
         encoding = {**self._encoding(reader), **reader.encoding}
         if reader.chunks is not None:
             encoding["chunksizes"] = reader.chunks

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cfagg.errors import CfaggError, UnsupportedError
-from cfagg.readers.hdf5_file import ERRORS, file_of
+from cfagg.readers.hdf5_file import ERRORS, address_of, file_of
 from cfagg.readers.hdf5_proof import UnsoundError, prove, prove_file
 from cfagg.readers.locks import LIBRARY
 from cfagg.storage.files import Context, Handle
@@ -166,7 +166,7 @@ def _followed(handle: Handle, file: Any, context: Context, strange: bool) -> lis
             prove(handle, file, inner)
             levels.append(below)
         elif isinstance(inner, h5py.h5d.DatasetID):
-            address = int(h5py.h5o.get_info(inner).addr)
+            address = address_of(inner)
             if address not in safe:
                 safe.add(address)
                 prove(handle, file, inner)
@@ -187,11 +187,10 @@ def _followed(handle: Handle, file: Any, context: Context, strange: bool) -> lis
 
 
 def _level(group: Any) -> _Level:
-    import h5py
 
     names: list[bytes] = []
     group.links.iterate(names.append)
-    return _Level(group, int(h5py.h5o.get_info(group).addr), names)
+    return _Level(group, address_of(group), names)
 
 
 def _has_numbers_of_netcdf(dataset: Any) -> bool:

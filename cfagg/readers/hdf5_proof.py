@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary, ref
 
 from cfagg.formats.hdf5.sound import Sound
 from cfagg.formats.hdf5.space import BrokenError
+from cfagg.readers.hdf5_file import address_of
 from cfagg.storage.files import Handle
 
 __all__ = ["UnsoundError", "prove", "prove_file", "prove_index", "sound_of"]
@@ -70,10 +71,8 @@ def prove_index(handle: Handle, file: Any, dataset: Any) -> None:
     UnsoundError
         If it is damaged.
     """
-    import h5py
-
     try:
-        sound_of(handle, file).index(int(h5py.h5o.get_info(dataset).addr))
+        sound_of(handle, file).index(address_of(dataset))
     except BrokenError as error:
         raise UnsoundError("its index of chunks is damaged") from error
 
@@ -97,7 +96,7 @@ def prove(handle: Handle, file: Any, owner: Any) -> None:
     """
     import h5py
 
-    doubtful = sound_of(handle, file).unproven(int(h5py.h5o.get_info(owner).addr))
+    doubtful = sound_of(handle, file).unproven(address_of(owner))
     if doubtful is None or doubtful:
         names: list[bytes] = []
         h5py.h5a.iterate(owner, names.append)

@@ -13,7 +13,7 @@ import numpy as np
 
 from cfagg.formats.hdf5.space import UnusualError
 from cfagg.readers import contiguous, filters, hdf5_chunks
-from cfagg.readers.hdf5_file import file_of
+from cfagg.readers.hdf5_file import address_of, file_of
 from cfagg.readers.hdf5_links import reach
 from cfagg.readers.hdf5_proof import UnsoundError, sound_of
 from cfagg.readers.located import Chunked, Contiguous
@@ -68,7 +68,7 @@ def prove_values(checked: Checked, dataset: Any, slices: Sequence[slice], contex
 
     handle, plist = checked.handle, dataset.get_create_plist()
     sound = sound_of(handle, h5py.h5i.get_file_id(dataset))
-    at = int(h5py.h5o.get_info(dataset).addr)
+    at = address_of(dataset)
     try:
         size, slots = sound.type(at)
         layout = plist.get_layout()

@@ -25,7 +25,7 @@ from cfagg.formats.hdf5.objects import MOST
 from cfagg.formats.hdf5.sound import Sound
 from cfagg.formats.hdf5.space import BrokenError, OverlapError, Shifted, Slices
 from cfagg.readers import hdf5_file
-from cfagg.readers.hdf5_file import ERRORS
+from cfagg.readers.hdf5_file import ERRORS, address_of
 from cfagg.readers.locks import LIBRARY
 from cfagg.readers.netcdf4_names import INTERNAL
 from cfagg.storage.files import Handle
@@ -153,7 +153,7 @@ class _Walk:
         return root
 
     def _address(self, opened: Any) -> int:
-        return int(self.h5.h5o.get_info(opened).addr)
+        return address_of(opened)
 
     def _names(self, group: Any) -> list[bytes]:
         """Return the names of what a group links, by creation where that is tracked, else by name."""

@@ -63,14 +63,23 @@ def check_index(space: Space, layout: bytes, rank: int | None) -> None:
     if mark == _OLD_TREE:
         _check_old(space, at, sizes)
     elif mark == _TREE:
-        kind, size = struct.unpack_from("<B4xH", space.take(at, 38), 5)
+        head = space.take(at, 38)
+        kind, size = struct.unpack_from("<B4xH", head, 5)
+        # Bytes of a node, and how full it is when it is split or merged, stand in the layout too.
+        if head[6:10] + head[14:16] != layout[end + 1 : end + 1 + skip]:
+            raise BrokenError
         plain = 8 * sizes
         if (kind, size) != (_PLAIN, plain) and not (kind == _FILTERED and plain + 4 < size <= plain + 12):
             raise BrokenError
         for _ in records(space, at, kind, size):
             pass
     else:
-        (block,) = struct.unpack_from("<Q", space.take(at, _BLOCKS[mark] + 8), _BLOCKS[mark])
+        # What the layout says of the index stands in it once more, in another order.
+        head, settings = space.take(at, _BLOCKS[mark] + 8), layout[end + 1 : end + 1 + skip]
+        same = head[7:8] if mark == b"FAHD\0" else bytes(head[i] for i in (7, 8, 10, 9, 11))
+        if same != settings or head[5] > 1 or (head[5] == 0) != (head[6] == 8):
+            raise BrokenError
+        (block,) = struct.unpack_from("<Q", head, _BLOCKS[mark])
         if block != UNDEFINED and space.take(block, 4) not in (b"FADB", b"EAIB"):
             raise BrokenError
 
