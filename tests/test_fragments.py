@@ -65,7 +65,8 @@ def test_a_private_variable_is_found_in_the_group_and_above_it(tmp_path, holder)
     assert whole(open_reader(path, "g/h/tas")).tolist() == [0, 1, 2]
 
 
-def test_an_aggregation_of_aggregations_is_read_and_inner_references_start_at_the_inner_file(tmp_path):
+@pytest.mark.parametrize("said", [{}, {"units": "minutes"}], ids=["units of the inner file", "units repeated"])
+def test_an_aggregation_of_aggregations_is_read_and_inner_references_start_at_the_inner_file(tmp_path, said):
     nca_files.simple(tmp_path / "inner", values(4, 3), ["t", "y"], [[0, 1, 4], [0, 3]], attributes={"units": "minutes"})
     content = nca_files.array(
         ["t", "y"],
@@ -75,8 +76,8 @@ def test_an_aggregation_of_aggregations_is_read_and_inner_references_start_at_th
             if index[0] == 0
             else {
                 "data": {"file": "inner/agg.nca", "ncvar": "tas", "shape": [4, 3]},
-                "units": "minutes",
                 "directions": {"t": False},
+                **said,
             }
         ),
     )
@@ -85,6 +86,21 @@ def test_an_aggregation_of_aggregations_is_read_and_inner_references_start_at_th
     expected = np.concatenate([values(2, 3), values(4, 3)[::-1] * 60])
     np.testing.assert_array_equal(whole(open_reader(path)), expected)
     np.testing.assert_array_equal(open_reader(path).read([slice(4, 1, -1), 2]), expected[4:1:-1, 2])
+
+
+def test_a_partition_that_names_no_variable_is_refused(tmp_path):
+    nca_files.fragment(tmp_path / "a.nc", "tas", values(3), ["t"])
+    path = refer(tmp_path, {"file": "a.nc", "ncvar": "tas"})
+    group, found = open_source(path).find("tas")
+    nameless = dataclasses.replace(found, partitions=dataclasses.replace(found.partitions, address=np.array([-1])))
+    with pytest.raises(FragmentNotFoundError, match=r"partition \(0,\): the partition names no variable of .*a\.nc"):
+        fragments.Fragments(nameless, Access(path), group.path).open(0)
+
+
+def test_what_has_an_attribute_of_an_aggregation_and_is_none_is_refused(tmp_path):
+    nca_files.fragment(tmp_path / "a.nc", "tas", values(3), ["t"], {"nca_array": "{}"})
+    with pytest.raises(ConventionError, match="tas"):
+        whole(open_reader(refer(tmp_path, {"file": "a.nc", "ncvar": "tas"})))
 
 
 def test_a_reference_to_the_aggregation_itself_is_refused(tmp_path):

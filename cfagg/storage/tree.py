@@ -203,7 +203,9 @@ def _judge(path: str, real: str, home: str, allow: Sequence[str], context: Conte
 def _real(fd: int, path: str) -> str:
     """Return the path of what was opened, without links."""
     if _LINUX:
-        return os.readlink(f"/proc/self/fd/{fd}").removesuffix(" (deleted)")  # noqa: PTH115
+        real = os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115
+        # A file that was removed after it was opened is shown so.
+        return real if os.fstat(fd).st_nlink else real.removesuffix(" (deleted)")
     real = os.path.realpath(path)
     there, here = os.stat(real, follow_symlinks=False), os.fstat(fd)  # noqa: PTH116
     if (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino):

@@ -109,33 +109,59 @@ def made(version: int, dims: Any = (), variables: Any = (), records: int = 0, ro
     return found + listed(11, rows) + bytes(room)
 
 
-WRONG: dict[str, bytes] = {
-    "more dimensions than fit": made(1)[:8] + struct.pack(">II", 10, 2**31) + bytes(100),
-    "more attributes than fit": made(1)[:16] + struct.pack(">II", 12, 2**30) + bytes(100),
-    "another tag": made(1)[:8] + struct.pack(">II", 99, 1) + bytes(100),
-    "no name": made(1, [("", 3)]),
-    "two dimensions that grow": made(1, [("a", 0), ("b", 0)]),
-    "a length of 2**31": made(1, [("a", 2**31)]),
-    "a length of 2**63": made(5, [("a", 2**63)]),
-    "a dimension that is not there": made(1, [("a", 2)], [("v", (7,), 4, 160)]),
-    "the record dimension after another": made(1, [("a", 0), ("b", 2)], [("v", (1, 0), 4, 160)]),
-    "an impossible number of values": made(5, [("a", 2**62), ("b", 2**40)], [("v", (0, 1), 6, 300)]),
-    "values within the header": made(1, [("a", 2)], [("v", (0,), 4, 20)]),
-    "a type of CDF-5 in CDF-1": made(1, [("a", 2)], [("v", (0,), 9, 160)]),
-    "more records than can be": made(5, [("a", 0)], [("v", (0,), 6, 300)], records=2**63),
+WRONG: dict[str, tuple[bytes, str]] = {
+    "another version": (b"CDF\3" + made(1)[4:], "does not start like a classic"),
+    "more dimensions than fit": (made(1)[:8] + struct.pack(">II", 10, 2**31) + bytes(100), "a list of 2,147,483,648"),
+    "more attributes than fit": (made(1)[:16] + struct.pack(">II", 12, 2**30) + bytes(100), "a list of 1,073,741,824"),
+    "another tag": (made(1)[:8] + struct.pack(">II", 99, 1) + bytes(100), "found tag 99, expected 10"),
+    "another tag of nothing": (made(1)[:8] + struct.pack(">II", 99, 0) + bytes(100), "found tag 99, expected 10"),
+    "no tag of something": (made(1)[:8] + struct.pack(">II", 0, 1) + bytes(100), "found tag 0, expected 10"),
+    "no name": (made(1, [("", 3)]), "an empty name"),
+    "two dimensions that grow": (made(1, [("a", 0), ("b", 0)]), "'b' is a second record dimension"),
+    "a length of 2**31": (made(1, [("a", 2**31)]), "'a' has the length 2,147,483,648"),
+    "a length of 2**63": (made(5, [("a", 2**63)]), "'a' has the length 9,223,372,036,854,775,808"),
+    "a dimension that is not there": (made(1, [("a", 2)], [("v", (7,), 4, 160)]), "'v' has dimension 7, of 1"),
+    "too many dimensions": (made(1, [("a", 1)], [("v", (0,) * 1025, 4, 5000)], room=5000), "'v' has 1,025 dimensions"),
+    "the record dimension after another": (made(1, [("a", 0), ("b", 2)], [("v", (1, 0), 4, 160)]), "after another one"),
+    "an impossible number of values": (
+        made(5, [("a", 2**62), ("b", 2**40)], [("v", (0, 1), 6, 300)]), "'v' has an impossible number of values"
+    ),
+    "values behind every file": (made(5, [("a", 2)], [("v", (0,), 6, 2**63)]), "'v' has an impossible number"),
+    "values within the header": (made(1, [("a", 2)], [("v", (0,), 4, 20)]), "begin within the header"),
+    "a type of CDF-5 in CDF-1": (made(1, [("a", 2)], [("v", (0,), 9, 160)]), "type number 9, expected 1 to 6"),
+    "more records than can be": (made(5, [("a", 0)], [("v", (0,), 6, 300)], records=2**63), "records of 8 bytes"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("what", WRONG)
 def test_a_damaged_header_is_refused_by_every_reader(tmp_path: Path, what: str) -> None:
-    with pytest.raises(DamagedError, match="at byte"):
-        header(WRONG[what])
+    data, said = WRONG[what]
+    with pytest.raises(DamagedError, match=said) as caught:
+        header(data)
+    if data[:4] != b"CDF\3":
+        assert "at byte" in str(caught.value)
     path = tmp_path / "a.nc"
-    path.write_bytes(WRONG[what])
-    with pytest.raises(SourceError, match="damaged"):
+    path.write_bytes(data)
+    with pytest.raises(SourceError, match="damaged" if data[:4] != b"CDF\3" else "a.nc"):
         open_source(path)
     (found,) = complaints(path)
-    assert "damaged header" in found
+    assert "damaged header" in found or data[:4] == b"CDF\3"
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("padding", [0, 3])
+def test_the_records_of_a_file_that_was_streamed_follow_from_its_size(
+    tmp_path: Path, format_: str, padding: int
+) -> None:
+    whole = written(tmp_path / "a.nc", format_)
+    count = b"\xff" * (8 if FORMATS[format_] == 5 else 4)
+    streamed = whole[:4] + count + whole[4 + len(count) :] + bytes(padding)
+    assert header(streamed) == header(whole)
+    with netCDF4.Dataset(tmp_path / "b.nc", "w", format=format_) as file:
+        file.createDimension("x", 5)
+        file.createVariable("x", "i2", ("x",))[:] = 1
+    bare = (tmp_path / "b.nc").read_bytes()
+    assert header(bare[:4] + count + bare[4 + len(count) :]).records == 0
 
 
 def test_what_was_made_to_be_wrong_is_right_without_its_fault() -> None:

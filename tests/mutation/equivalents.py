@@ -18,6 +18,7 @@ _MOST = "return not most * abs(scale) + abs(offset) < float(np.finfo(target).max
 _PLAIN = 'if pure and (target.kind in "iu" or source.kind != "f" or source.itemsize <= target.itemsize):'
 _COMPARED = "a wider range is only looked at: what becomes the fill is compared with that"
 _INSIDE = "inside = least <= min(results) - 1 and max(results) + 1 <= greatest"
+_BEHIND = "a number stands behind whatever is passed over, and its place is behind the end, too"
 _ROOM = "what is not filled is cut off"
 _GALLOP = "while high < len(edges) - 1 and edges[high] <= element:"
 _LEAP = "high = min(low + stride, len(edges) - 1)"
@@ -114,7 +115,17 @@ EQUIVALENTS: dict[str, dict[tuple[str, str, str], str]] = {
         ("if size is None and 0 < fewest == most:", "0", "1"): "one byte is decoded either way",
         ("if at + 3 > len(view):", "at + 3", "at - 3"): "behind the end there are only zeros, so that it is seen later",
     },
+    "cfagg/formats/classic.py": {
+        ("if begin + count > len(self.data):", "begin + count > len(self.data)", "False"): _BEHIND,
+        ("raise ShortError", "raise ShortError", "pass"): _BEHIND,
+    },
     "cfagg/fragments.py": {
+        ("if bounds is None:", "bounds is None", "False"): "it was found in this file a moment ago",
+        (
+            "if not isinstance(inner, Aggregation):",
+            "not isinstance(inner, Aggregation)",
+            "False",
+        ): "what cannot be read as an aggregation is refused before",
         (_ORDER, _SIZES, _SIZES.replace("<", "<=")): _NO_RIVALS,
         (_ORDER, _ORDER[3:-1], "layout.dims != located.header.dims"): _NO_RIVALS,
         (_ORDER, _ORDER[3:-1], _SIZES): _NO_RIVALS,

@@ -270,8 +270,9 @@ def test_a_file_that_a_library_has_open_is_admitted_until_it_is_closed_and_never
     lent = files.Borrowed("theirs.nc")
     assert lent.is_open
     assert (lent.key.path, lent.real) == ("theirs.nc", "theirs.nc")
-    with pytest.raises(ValueError, match="closed"):
-        lent.some(1, 0)
+    for asks in (lambda: lent.some(1, 0), lambda: lent.fill(np.empty(1, np.uint8), 0)):
+        with pytest.raises(ValueError, match="closed"):
+            asks()
     lent.close()
     assert not lent.is_open
 
@@ -288,6 +289,29 @@ def test_what_a_library_says_of_an_open_file_names_the_file(tmp_path):
     (tmp_path / "a.nc").write_bytes(b"x")
     with open_regular(str(tmp_path / "a.nc")) as handle:
         assert handle.said(OSError(f"no HDF5: {handle.library_path}")) == f"no HDF5: {tmp_path / 'a.nc'}"
+
+
+def test_a_file_that_is_not_opened_to_the_end_is_closed(file, monkeypatch):
+    def fails(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(files, "_real_path", fails)
+    before = len(list(pathlib.Path("/proc/self/fd").iterdir()))
+    with pytest.raises(SourceError, match=r"a\.nc cannot be opened: Input/output error"):
+        open_regular(str(file))
+    assert len(list(pathlib.Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_file_is_closed_behind_its_block(file):
+    with open_regular(str(file)) as handle:
+        assert handle.is_open
+    assert not handle.is_open
+
+
+def test_looking_at_what_is_not_there_says_so(file):
+    for path in (file / "below.nc", file.with_name("gone.nc")):
+        with pytest.raises(SourceError, match="there is no file"):
+            look(str(path))
 
 
 def test_closing_what_was_only_read_never_fails():

@@ -160,6 +160,14 @@ def test_a_link_is_followed_where_its_end_is_allowed(tmp_path, store, allow):
     assert data(store, "link", allow=[str(tmp_path / "else"), str(tmp_path / allow)]) == b"secret"
 
 
+def test_a_file_whose_name_says_that_another_was_removed_is_not_that_one(tmp_path, store):
+    (tmp_path / "away" / "0 (deleted)").write_bytes(b"more")
+    (store / "link").symlink_to(tmp_path / "away" / "0 (deleted)")
+    with pytest.raises(AccessError, match="outside the store"):
+        data(store, "link", allow=[str(tmp_path / "away" / "0")])
+    assert data(store, "link", allow=[str(tmp_path / "away" / "0 (deleted)")]) == b"more"
+
+
 def test_everything_may_be_allowed(tmp_path, store):
     (store / "link").symlink_to(tmp_path / "away" / "0")
     assert data(store, "link", allow=["/"]) == b"secret"
