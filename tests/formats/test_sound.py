@@ -137,11 +137,13 @@ CHANGES = {
     "a tree with more records than its nodes have": (b"BTHD", 26, b"\xff\x00\x00"),
     "a tree whose node is longer than a node": (b"BTHD", 6, b"\x10\x00\x00\x00"),
     "a tree of other records": (b"BTHD", 5, b"\x01"),
+    "a tree of orders of other records": (b"BTHD\0\x06", 5, b"\x05"),
     "a tree whose root is no node": (b"BTHD", 16, b"\x08"),
     "a tree of links that lead into no block": (b"BTLF", 12, b"\xff\xff\xff"),
     "a heap without rows or columns": (b"FRHP", 110, bytes(24)),
     "an index of chunks that is none": (b"EAHD", 0, b"ABCD"),
     "another index of chunks that is none": (b"FAHD", 0, b"ABCD"),
+    "an attribute among shared messages, of which there are none": (b"BTLF\0\x08", 14, b"\x02"),
 }
 
 
@@ -156,6 +158,7 @@ def test_structures_that_contradict_each_other_are_refused_by_every_way_in(tmp_p
         file.create_dataset("fixed", data=np.zeros((4, 2)), chunks=(1, 2))
         for i in range(20):
             file.create_group(f"many/{i}")
+            file.attrs[f"a{i}"] = i
     good = path.read_bytes()
     mark, place, new = CHANGES[what]
     at = good.index(mark) + place
@@ -166,3 +169,56 @@ def test_structures_that_contradict_each_other_are_refused_by_every_way_in(tmp_p
     path.write_bytes(bad)
     with pytest.raises(CfaggError, match="damaged"):
         open_source(str(path))
+
+
+def test_a_dataset_is_asked_for_its_type_and_for_values_in_its_header(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        layout = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        layout.set_layout(h5py.h5d.COMPACT)
+        space = h5py.h5s.create_simple((3,))
+        h5py.h5d.create(file.id, b"here", h5py.h5t.STD_I16LE, space, dcpl=layout).write(
+            h5py.h5s.ALL, h5py.h5s.ALL, np.array([1, 2, 3], "i2")
+        )
+        file["elsewhere"] = np.arange(3, dtype="i2")
+        file["texts"] = ["a", "b"]
+        file.create_group("group")
+    where, sound = addresses(path), Sound(path.read_bytes())
+    assert sound.compact(where["here"]) == b"\1\0\2\0\3\0"
+    with pytest.raises(BrokenError):
+        sound.compact(where["elsewhere"])
+    assert sound.type(where["here"]) == (2, ())
+    assert sound.type(where["texts"])[0] == 16
+    with pytest.raises(BrokenError):
+        sound.type(where["group"])
+    # Its size is that of what follows.
+    raw = path.read_bytes().replace(b"\0\6\0\1\0\2\0\3\0", b"\0\xff\0\1\0\2\0\3\0")
+    with pytest.raises(BrokenError):
+        Sound(raw).compact(where["here"])
+
+
+def test_groups_that_hold_each_other_are_looked_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file["a/b/up"] = file.create_group("c")
+        file["c/down"] = file["a"]
+    sound = Sound(path.read_bytes())
+    # As often as one likes.
+    for _ in range(300):
+        sound.check()
+
+
+def test_the_index_of_one_dataset_is_looked_at_by_itself(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file.create_dataset("grows", data=np.zeros((4, 2)), chunks=(1, 2), maxshape=(None, 2))
+        file.create_dataset("fixed", data=np.zeros((4, 2)), chunks=(1, 2))
+    where, good = addresses(path), path.read_bytes()
+    bad = good.replace(b"FAHD", b"ABCD")
+    for _ in range(2):
+        Sound(good).index(where["fixed"])
+        Sound(bad).index(where["grows"])
+    sound = Sound(bad)
+    for at in (where["fixed"], where["fixed"], len(good) - 3):
+        with pytest.raises(BrokenError):
+            sound.index(at)

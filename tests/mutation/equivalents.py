@@ -119,6 +119,23 @@ EQUIVALENTS: dict[str, dict[tuple[str, str, str], str]] = {
         ("if begin + count > len(self.data):", "begin + count > len(self.data)", "False"): _BEHIND,
         ("raise ShortError", "raise ShortError", "pass"): _BEHIND,
     },
+    "cfagg/formats/hdf5/sound.py": {
+        (
+            "if not (slot.below or slot.objects) or not n:",
+            "not (slot.below or slot.objects) or not n",
+            "False",
+        ): "speed",
+        ("if at in self._indexed:", "at in self._indexed", "False"): "speed",
+        ("self._indexed.add(at)", "self._indexed.add(at)", "pass"): "speed",
+        ("def __init__(self, data: Slices, *, heaps: bool = True) -> None:", "True", "False"): "speed",
+    },
+    "cfagg/formats/hdf5/slots.py": {
+        (
+            "if rank > 4:",
+            "rank > 4",
+            "False",
+        ): "the type that follows is taken for one more size then, and more elements than there is room for",
+    },
     "cfagg/fragments.py": {
         ("if bounds is None:", "bounds is None", "False"): "it was found in this file a moment ago",
         (
@@ -207,13 +224,6 @@ EQUIVALENTS: dict[str, dict[tuple[str, str, str], str]] = {
         ("MOST, DEEPEST = 1 << 20, 128", "20", "21"): "a bound",
         (_CIRCLE, "any", "all"): "a circle is too deep in the end",
         (_CIRCLE, _CIRCLE[3:-1], "len(levels) >= DEEPEST or visited > MOST"): "a circle is too deep in the end",
-    },
-    "cfagg/readers/hdf5_proof.py": {
-        (
-            'return os.pread(self._fd, stop - start, start + self._begin) if stop > start else b""',
-            "stop > start",
-            "stop >= start",
-        ): "of no bytes none are read",
     },
 }
 

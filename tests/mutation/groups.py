@@ -62,7 +62,7 @@ GROUPS: dict[str, Group] = {
     ),
     "codecs": Group(_in("formats", "codecs"), ["tests/formats/test_codecs.py"]),
     "formats": Group(
-        _in("formats", "classic") + _in("formats/hdf5", "lookup3 objects old sound space types"),
+        _in("formats", "classic") + _in("formats/hdf5", "lookup3 objects old slots sound space types"),
         ["tests/formats", "tests/readers", "tests/storage", "tests/checking/sources"],
     ),
     "storage": Group(

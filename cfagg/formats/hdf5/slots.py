@@ -21,6 +21,9 @@ _PROPERTIES = {0: 4, 1: 12, 2: 2, 3: 0, 4: 4}
 #: Kinds of references: to an object, to a region.
 _OBJECT, _REGION = 0, 1
 
+#: Bytes of a reference to a region: a place and a number.
+_REGION_SIZE = 12
+
 #: Slots of an element, and types within types.
 _MOST, _DEEPEST = 1 << 12, 32
 
@@ -81,6 +84,8 @@ def _read(data: bytes, at: int, depth: int) -> tuple[int, int, list[Slot]]:
     if class_ == _REFERENCE:
         if version > 3 or bits & 15 > _REGION:
             raise UnusualError
+        if bits & 15 == _REGION and size != _REGION_SIZE:
+            raise BrokenError
         return here, size, [Slot(0, 0)] if bits & 15 == _REGION else []
     if class_ == _COMPOUND:
         return _compound(data, here, version, bits & 0xFFFF, size, depth)

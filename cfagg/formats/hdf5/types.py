@@ -52,7 +52,9 @@ def type_of(data: bytes) -> Type:
     if class_ == _FLOAT:
         found = struct.unpack_from("<HHBBBBI", data, 8)
         top, place, exponent, start, mantissa, bias = _REALS.get(size, (0,) * 6)
-        if found != (0, 8 * size, place, exponent, start, mantissa, bias) or data[2] != top or bits & 0x4E:
+        usual = found == (0, 8 * size, place, exponent, start, mantissa, bias) and data[2] == top
+        # Bits that are not used are 0, and the first digit, which is 1, is not stored.
+        if not usual or bits & 0x7E != 0x20:
             raise UnusualError
         return "number", np.dtype(f"{order}f{size}")
     if class_ == _STRING:
