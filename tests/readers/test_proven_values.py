@@ -145,6 +145,18 @@ def test_texts_in_a_heap_in_which_the_library_runs_in_circles_are_never_read(tmp
         way(path)
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_many_texts_that_are_one_long_text_in_the_file_are_never_read(tmp_path, way):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        texts = ["x" * (1 << 20), *["y"] * 3000]
+        at = file.create_dataset("v", data=texts, dtype=h5py.string_dtype()).id.get_offset()
+    raw = path.read_bytes()
+    path.write_bytes(raw[:at] + raw[at : at + 16] * len(texts) + raw[at + 16 * len(texts) :])
+    with pytest.raises(CfaggError, match="values that are not where the file says"):
+        way(path)
+
+
 @pytest.mark.parametrize("changed", [False, True])
 def test_a_fill_value_of_variable_length_is_looked_at_before_the_library_opens_the_file(tmp_path, changed):
     path = tmp_path / "a.nc"

@@ -260,6 +260,8 @@ class Sound:
             if self._space.long_size(heap, index) != n * slot.size:
                 return False
             if not (slot.below or slot.objects) or not n:
+                # Many that lead to the same bytes would take any memory.
+                self._space.spend(n * slot.size)
                 continue
             value = self._space.long_value(n * slot.size, heap, index)
             if slot.objects and not all(self.is_object(place) for (place,) in struct.iter_unpack("<Q", value)):
