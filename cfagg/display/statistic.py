@@ -57,7 +57,12 @@ class Selected:
 
     def __str__(self) -> str:
         if self.kind in ("latitude", "longitude") and (not self.units or self.units.startswith("degree")):
-            first, last, units = degrees(self.first, self.kind), degrees(self.last, self.kind), ""
+            wide = self.kind == "longitude" and abs(float(self.last) - float(self.first)) > 180
+            # From 0° to 357°E is most of the Earth, which "0° to 3°W" would hide.
+            first, last = (
+                f"{float(e):.5g}°E" if wide and e > 180 else degrees(e, self.kind) for e in (self.first, self.last)
+            )
+            units = ""
         else:
             first, last, units = label_text(self.first), label_text(self.last), self.units
         before = ("position " if self.count == 1 else "positions ") if self.kind == "positions" else ""
