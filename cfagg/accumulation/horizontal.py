@@ -39,8 +39,23 @@ def horizontal_dims(array: ZarrArray) -> tuple[str, ...]:
         if role is not None:
             roles[role].append(d)
     if len(roles["Y"]) != 1 or len(roles["X"]) != 1:
-        return ()
+        return _curvilinear_dims(array)
     return tuple(d for d in array.dims if d in (*roles["Y"], *roles["X"]))
+
+
+def _curvilinear_dims(array: ZarrArray) -> tuple[str, ...]:
+    """Return the two dimensions that auxiliary latitudes and longitudes share, nothing where there are none."""
+    named = array.attributes.get("coordinates")
+    dims: dict[Place, set[tuple[str, ...]]] = {"latitude": set(), "longitude": set()}
+    for name in named.split() if isinstance(named, str) else ():
+        found = beside(array, name)
+        place = None if found is None else place_of(found.attributes)
+        if found is not None and place is not None:
+            dims[place].add(tuple(d for d in array.dims if d in found.dims) if len(found.dims) == 2 else ())
+    if dims["latitude"] != dims["longitude"] or len(dims["latitude"]) != 1:
+        return ()
+    (pair,) = dims["latitude"]
+    return pair if len(pair) == 2 else ()
 
 
 def role_of(coordinate: ZarrArray) -> str | None:

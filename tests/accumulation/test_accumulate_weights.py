@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 import zarr
 
+import cfagg
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.arrays import read_whole
 from cfagg.accumulation.group import open_group
@@ -184,6 +185,31 @@ def test_the_horizontal_pair_needs_both_of_its_coordinates(store):
     assert horizontal_dims(open_array(store, "tas")) == ()
     zarr.open_array(store / "lon", mode="r+").attrs["axis"] = "X"
     assert horizontal_dims(open_array(store, "tas")) == ("lat", "lon")
+
+
+def curvilinear(path, **changes):
+    """Write an array on a grid whose latitudes and longitudes have two dimensions."""
+    y, x = np.mgrid[0:6, 0:8].astype(float)
+    put(path, "nav_lat", 40 + y + 0.1 * x, ["y", "x"], units=changes.pop("units", "degrees_north"))
+    put(path, "nav_lon", 10 + x - 0.1 * y, changes.pop("dims", ["y", "x"]), units="degrees_east")
+    put(path, "tas", field(), ["time", "y", "x"], coordinates=changes.pop("coordinates", "nav_lat nav_lon"))
+    return open_array(path, "tas")
+
+
+def test_the_dimensions_of_a_curvilinear_grid_are_a_horizontal_pair(tmp_path):
+    store = tmp_path / "a.zarr"
+    assert horizontal_dims(curvilinear(store)) == ("y", "x")
+    accumulate(store, "tas")
+    found = cfagg.open_accumulated(store, "tas").mean(("y", "x"), explain=True)
+    assert {s.array for s in found.steps} == {"tas_accumulation_group/acc_y_x"}
+
+
+@pytest.mark.parametrize(
+    "changes", [{"units": "degrees"}, {"coordinates": "nav_lat"}, {"coordinates": "nav_lat nav_lon gone"}]
+)
+def test_without_both_places_there_is_no_horizontal_pair(tmp_path, changes):
+    expected = ("y", "x") if "gone" in changes.get("coordinates", "") else ()
+    assert horizontal_dims(curvilinear(tmp_path / "a.zarr", **changes)) == expected
 
 
 def grow(store, steps=3):
