@@ -131,9 +131,8 @@ class Report:
         verb = "to read" if self.action == "dry run" else "read"
         resumed = f" ({self.resumed:,} of them before)" if self.resumed else ""
         if self.chunks or self.arrays:
-            lines.append(
-                f"  {self.chunks:,} chunk{'s'[: self.chunks != 1]} {verb}{resumed}, {size_text(self.scratch)} of scratch space"
-            )
+            chunks = f"{self.chunks:,} chunk{'s'[: self.chunks != 1]}"
+            lines.append(f"  {chunks} {verb}{resumed}, {size_text(self.scratch)} of scratch space")
         if self.missing:
             lines.append(f"  {self.missing:,} missing values left out, {self.nonfinite:,} of them infinite")
         return "\n".join([*lines, *(f"  note: {n}" for n in self.notes)])
