@@ -425,7 +425,7 @@ def open_accumulated(
     Returns
     -------
     Accumulated
-        To be asked for `sum`, `mean`, `count`, `min`, `max`, `std`, `var`, over ranges and by groups.
+        Offers `sum`, `mean`, `count`, `min`, `max`, `std`, `var`, over ranges and by groups.
 
     Raises
     ------

@@ -122,6 +122,7 @@ def run(args: argparse.Namespace) -> int:
             progress=progress,
         )
     from cfagg.display.escape import printable
+    from cfagg.display.sizes import count_text
 
     for loss in report.losses:
         print(f"lost: {printable(str(loss))}", file=sys.stderr)
@@ -134,7 +135,8 @@ def run(args: argparse.Namespace) -> int:
         for note in report.notes:
             print(f"note: {printable(note)}", file=sys.stderr)
         if report.resumed:
-            print(f"note: {report.resumed:,} chunks were kept from an earlier run", file=sys.stderr)
+            verb = "was" if report.resumed == 1 else "were"
+            print(f"note: {count_text(report.resumed, 'chunk')} {verb} kept from an earlier run", file=sys.stderr)
         print(printable(str(report)) + (", verified" if report.verified else ""))
     return 0
 

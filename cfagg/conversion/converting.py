@@ -73,11 +73,11 @@ class Report:
         return asdict(self)
 
     def __str__(self) -> str:
-        from cfagg.display.sizes import size_text
+        from cfagg.display.sizes import count_text, size_text
 
         return (
-            f"{self.target}: {len(self.variables)} variables, {size_text(self.bytes)} in {self.chunks:,} chunks "
-            f"({size_text(self.stored)} stored)"
+            f"{self.target}: {count_text(len(self.variables), 'variable')}, {size_text(self.bytes)} in "
+            f"{count_text(self.chunks, 'chunk')} ({size_text(self.stored)} stored)"
         )
 
     def __repr__(self) -> str:
@@ -88,13 +88,13 @@ class Report:
 
     def _repr_html_(self) -> str:
         from cfagg.display.facts import facts_html
-        from cfagg.display.sizes import size_text
+        from cfagg.display.sizes import count_text, size_text
 
         facts = (
             ("store", self.target),
             ("values", size_text(self.bytes)),
-            ("stored", f"{size_text(self.stored)} in {self.chunks:,} chunks"),
-            ("resumed", f"{self.resumed:,} chunks of an earlier run" if self.resumed else None),
+            ("stored", f"{size_text(self.stored)} in {count_text(self.chunks, 'chunk')}"),
+            ("resumed", f"{count_text(self.resumed, 'chunk')} of an earlier run" if self.resumed else None),
             ("verified", "read back and compared" if self.verified else None),
         )
         lists = (("variables", self.variables), ("losses", self.losses), ("notes", self.notes))

@@ -11,7 +11,8 @@ import numpy as np
 
 from cfagg.display.drawing import DISTINCT, colours
 from cfagg.display.escape import printable
-from cfagg.display.text import OWN_FILE, count_text
+from cfagg.display.sizes import count_text
+from cfagg.display.text import OWN_FILE
 from cfagg.model import Aggregation
 
 __all__ = ["Key", "key_of"]

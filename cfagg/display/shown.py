@@ -52,7 +52,7 @@ def show(
     rows: int | None = ROWS,
     allow: Sequence[str] = (),
 ) -> Shown:
-    """Show what is in a file: dimensions, variables, and of each aggregation where its partitions are.
+    """Show what is in a file: dimensions, variables, and where the partitions of each aggregation are.
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.display.escape import printable
+from cfagg.display.sizes import count_text
 from cfagg.display.summary import (
     ROWS,
     AggregationSummary,
@@ -199,15 +200,6 @@ def attribute_text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(attribute_text(v) for v in value[:8]) + (", …" if len(value) > 8 else "")
     return printable(str(value)[: 2 * _LONGEST])
-
-
-def count_text(count: int, noun: str) -> str:
-    """Return a count with its noun.
-
-    >>> count_text(1, "file"), count_text(12000, "file")
-    ('1 file', '12,000 files')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _group_lines(group: GroupSummary, *, attributes: bool) -> Iterator[str]:

@@ -91,7 +91,7 @@ class Report:
         if self.dry_run or not self.parts:
             return f"<Report of {self}>"
         notes = f", {len(self.notes):,} note{'s'[: len(self.notes) > 1]}" if self.notes else ""
-        what = f"{self.rows:,} rows of {len(self.variables)} variables, {self.first} to {self.last}"
+        what = f"{self._extent()}, {self.first} to {self.last}"
         return f"<Report of {self.path}: {what}{notes}>"
 
     def _repr_html_(self) -> str:
@@ -107,13 +107,20 @@ class Report:
         )
         return facts_html("Observations", facts, [("variables", self.variables), ("notes", self.notes)])
 
+    def _extent(self) -> str:
+        from cfagg.display.sizes import count_text
+
+        return f"{count_text(self.rows, 'row')} of {count_text(len(self.variables), 'variable')}"
+
     def __str__(self) -> str:
+        from cfagg.display.sizes import count_text
+
         if self.dry_run or not self.parts:
-            todo = f"{len(self.parts)} parts to read" if self.parts else "nothing new to read"
+            todo = f"{count_text(len(self.parts), 'part')} to read" if self.parts else "nothing new to read"
             return f"{self.path}: {todo}"
-        said = f"{self.path}: {self.rows:,} rows of {len(self.variables)} variables, {self.first} to {self.last}"
+        said = f"{self.path}: {self._extent()}, {self.first} to {self.last}"
         if self.duplicates:
-            said += f"; {self.duplicates:,} duplicates dropped"
+            said += f"; {count_text(self.duplicates, 'duplicate')} dropped"
         if self.rounded:
             said += f"; whole numbers of {', '.join(self.rounded)} rounded to float32"
         return "\n".join([said, *(f"note: {note}" for note in self.notes)])
@@ -154,12 +161,12 @@ def create_observations(
     workers : int, optional
         Threads; those that the recipe says, or as many as processors.
     memory : int or str
-        Bytes in all for rows, or text such as ``"2GiB"``; what sources take to read comes on top.
+        Memory for rows in total, in bytes or as text such as ``"2GiB"``; sources need more while they read.
     client : distributed.Client or str, optional
         A Dask cluster, or the address of its scheduler, whose workers see the target and the sources by the same
         paths.
     progress : callable, optional
-        Called now and then with what is done and what is to do, in thousandths.
+        Called from time to time as ``progress(done, total)``, in thousandths.
     dry_run : bool
         Check everything that can be checked without reading a source, and write nothing.
 

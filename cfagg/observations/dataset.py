@@ -182,7 +182,7 @@ class Observations:
         plan = self._plan
         return (
             f"<Observations of {self.path}: {len(self)} samples, {plan.dates}, window {plan.window}, "
-            f"{len(self.variables)} variables>"
+            f"{len(self.variables)} variable{'s'[: len(self.variables) != 1]}>"
         )
 
     def _repr_html_(self) -> str:

@@ -58,7 +58,8 @@ class ObservationStore:
         self._text = text
 
     def __repr__(self) -> str:
-        return f"<ObservationStore {self.path}: {self.rows:,} rows of {len(self.variables)} variables>"
+        count = len(self.variables)
+        return f"<ObservationStore {self.path}: {self.rows:,} rows of {count} variable{'s'[: count != 1]}>"
 
     def __getstate__(self) -> dict[str, Any]:
         # What was worked out is small; the mapping of statistics does not pickle.

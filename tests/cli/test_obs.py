@@ -246,7 +246,7 @@ def test_create_builds_a_store(recipe, tmp_path, capsys):
     status, out, err = run(capsys, "create", recipe, tmp_path / "b.zarr")
     assert (status, err.count("\n")) == (0, 1)
     assert err.startswith("note: the recipe does not choose the rows for statistics")
-    assert out.startswith(f"{tmp_path / 'b.zarr'}: 48 rows of 1 variables, 2020-01-01T00:00:00")
+    assert out.startswith(f"{tmp_path / 'b.zarr'}: 48 rows of 1 variable, 2020-01-01T00:00:00")
     assert out.count("\n") == 1
     assert run(capsys, "check", tmp_path / "b.zarr")[0] == 0
     status, _, err = run(capsys, "create", recipe, tmp_path / "b.zarr")

@@ -178,4 +178,4 @@ def test_reports_of_many_arrays_and_notes_stay_short():
     report = cfagg.conversion.Report(
         "out.zarr", tuple(f"v{i}" for i in range(1000)), 1, 1, 1, notes=tuple(map(str, range(1000)))
     )
-    assert repr(report) == "<Report of out.zarr: 1000 variables, 1 bytes in 1 chunks (1 bytes stored), 1,000 notes>"
+    assert repr(report) == "<Report of out.zarr: 1,000 variables, 1 bytes in 1 chunk (1 bytes stored), 1,000 notes>"
