@@ -236,7 +236,7 @@ class Stand:
             if disk.version == version and not last:
                 continue
             version = disk.version
-            for number, image in enumerate(disk.images(chance, 2)):
+            for number, image in enumerate(disk.images(chance, 2 if most < 20 else 8)):
                 key = image.key()
                 if key not in seen or last:
                     seen.add(key)
