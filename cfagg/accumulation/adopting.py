@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.building import put_attributes
+from cfagg.accumulation.building import consolidate, put_attributes
 from cfagg.accumulation.documents import codec_of, read_documents
 from cfagg.accumulation.exchange import Workshop
 from cfagg.accumulation.group import Group, Looks, adopt_command, open_group, stale
@@ -24,8 +24,8 @@ from cfagg.accumulation.related import Neighbour, differences_of, neighbours_of,
 from cfagg.accumulation.report import Report
 from cfagg.accumulation.settling import settled, write_back
 from cfagg.accumulation.writing import Target
-from cfagg.errors import NotAccumulatedError, Problem, StaleError
-from cfagg.runtime.publishing import remove, sync_tree
+from cfagg.errors import CfaggError, NotAccumulatedError, Problem, StaleError, TargetError
+from cfagg.runtime.publishing import reason, remove, sync_tree
 from cfagg.zarrs import ZarrArray, compare, object_checksum, stamps
 from cfagg.zarrs.documents import read_group
 
@@ -90,6 +90,15 @@ def adopt(
         table, read, size = _table(group, progress)
         if read:
             _write(group, table, None, shop.root)
+        else:
+            # What a killed run left.
+            _free(Path(group.folder), "" if group.extra is None else group.extra.stamps)
+            consolidate(group.source, Path(group.folder), shop.root)
+        shop.remove_unless_unfinished()
+    except CfaggError:  # some of them are also OSError
+        raise
+    except OSError as error:
+        raise TargetError(f"{group.folder} cannot be written: {reason(error, group.folder)}") from error
     finally:
         shop.tidy()
     known = group.objects[: group.source.objects.size, 0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from cfagg.runtime.staging import is_known
 from cfagg.zarrs import ZarrArray
 from cfagg.zarrs.documents import node_folder
 
-__all__ = ["build", "finish_dead", "put_attributes", "working"]
+__all__ = ["build", "consolidate", "finish_dead", "put_attributes", "working"]
 
 
 def build(
@@ -214,9 +214,14 @@ def _finish(shop: Workshop, array: ZarrArray) -> None:
     """Finish what a killed process had put in place, whose consolidated metadata may be those of the former group."""
     if not shop.published:
         return
-    if shop.target.is_dir():
-        renew(array, read_documents(shop.target, array.zarr_format), shop.root)
+    consolidate(array, shop.target, shop.root)
     shop.clear()
+
+
+def consolidate(array: ZarrArray, folder: Path, aside: Path) -> None:
+    """Put a group that is in its place into consolidated metadata that tell of another state of it."""
+    if folder.is_dir():
+        renew(array, read_documents(folder, array.zarr_format), aside)
 
 
 def finish_dead(shop: Workshop, array: ZarrArray) -> None:
@@ -228,6 +233,11 @@ def finish_dead(shop: Workshop, array: ZarrArray) -> None:
     except TargetError:
         return  # another process is at work, or it was not made by us; whoever wants to build here is told so
     try:
+        if not shop.published:
+            # Its attributes may have been written, and not put into consolidated metadata.  A group that cannot be read
+            # is told of by whoever needs it.
+            with suppress(CfaggError):
+                consolidate(array, shop.target, shop.root)
         _finish(shop, array)
     except OSError as error:
         raise TargetError(f"{shop.target} is in its place, but not finished: {reason(error, shop.target)}") from error

@@ -211,6 +211,8 @@ def renew_consolidated(
             if document["node_type"] == "group":
                 document["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": {}}
             kept["/".join(filter(None, (group, name)))] = document
+        if kept == held:
+            return
         whole["consolidated_metadata"]["metadata"] = dict(sorted(kept.items()))
     part = aside / f".{path.name}.part"
     part.write_text(json.dumps(whole, indent=1), encoding="utf-8")

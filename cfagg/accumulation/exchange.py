@@ -57,12 +57,12 @@ class Workshop(Staging):
             It cannot be written, is not ours, or another process is at work.
         """
         self.hold()
-        if self.published:
-            try:
+        try:
+            if self.published:
                 self.settle()
-            except OSError as error:
-                self.leave()
-                raise TargetError(f"{self.target} cannot be written: {reason(error, self.target)}") from error
+        except OSError as error:
+            self.leave()
+            raise TargetError(f"{self.target} cannot be written: {reason(error, self.target)}") from error
 
     @property
     def unfinished(self) -> bool:
@@ -93,6 +93,13 @@ class Workshop(Staging):
         if os.path.lexists(self.target) and (not self.target.is_dir() or self.target.is_symlink()):
             raise TargetError(f"{self.target} is not a directory, so it is not replaced; remove it")
         self.put_in_place()
+
+    def remove_unless_unfinished(self) -> None:
+        """Remove the directory after work that is done, unless a build can be finished; a failure is a warning."""
+        if self.unfinished:
+            self.leave()
+        else:
+            self.remove_after()
 
     def tidy(self) -> None:
         """Remove the directory where nothing of use is in it, and let go of the lock."""

@@ -10,7 +10,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from io import FileIO
 from pathlib import Path
 
@@ -317,9 +317,14 @@ class Staging:
 
     def remove_after(self) -> None:
         """Remove the directory of a product that is in its place: what fails now is a warning."""
-        rest = sorted(p for p in self.root.iterdir() if p.name not in ("journal", "done", "lock"))
-        discard([*rest, self.root / "journal", self._done, self.root / "lock"], self.root, str(self.target))
+        discard(self._remains(), self.root, str(self.target))
         self.leave()
+
+    def _remains(self) -> Iterator[Path]:
+        """Give what is in the directory, in the order in which it can be removed."""
+        last = [self.root / "journal", self._done, self.root / "lock"]
+        yield from sorted(p for p in self.root.iterdir() if p not in last)
+        yield from last
 
     def _is_ours(self) -> bool:
         if not self.root.is_dir() or self.root.is_symlink():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from cfagg.runtime.staging import Staging
-from tests.durability import writers
+from tests.durability import tracing, writers
 
 #: What is said last, and the options that it names.
 SAID = {
@@ -54,4 +56,33 @@ def test_a_writer_says_that_an_unfinished_run_is_there_and_how_it_is_finished(tm
     assert writer.run(tmp_path) == 2
     said = capfd.readouterr().err
     assert "is there; finish it with --resume or start" in said
+    assert ".cfagg-" not in said
+
+
+@pytest.mark.parametrize("option", ["--adopt", "--refresh"])
+def test_consolidated_metadata_are_those_of_a_copy_that_was_adopted_by_a_run_that_was_killed(
+    tmp_path, monkeypatch, option
+):
+    writers.prepare_adoption(tmp_path)
+    with monkeypatch.context() as patch:
+        # As a kill: nothing is tidied.
+        patch.setattr("cfagg.accumulation.building.renew_consolidated", lambda *_: os.kill(os.getpid(), 9))
+        assert tracing.plain(lambda: writers.adopt(tmp_path)).status == -9
+    with pytest.raises(AssertionError, match="consolidated metadata of another group"):
+        writers.consolidated(tmp_path)
+    assert writers.command("accumulate", option, tmp_path / "out" / "a.zarr", "tas") == 0
+    writers.consolidated(tmp_path)
+    assert writers.WRITERS["accumulate --adopt"].litter(tmp_path) == []
+
+
+def test_an_adoption_that_cannot_be_written_is_an_error_of_the_target(tmp_path, monkeypatch, capfd):
+    writers.prepare_adoption(tmp_path)
+
+    def full(path):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr("cfagg.accumulation.adopting.sync_tree", full)
+    assert writers.adopt(tmp_path) == 2
+    said = capfd.readouterr().err
+    assert "tas_accumulation_group cannot be written: No space left on device" in said
     assert ".cfagg-" not in said

@@ -20,6 +20,7 @@ import cfagg
 from cfagg.accumulation.arrays import read_whole
 from cfagg.accumulation.freshness import check as check_fresh
 from cfagg.accumulation.group import open_group
+from cfagg.cli import messages
 from cfagg.cli.main import main
 from cfagg.errors import CfaggError
 from cfagg.observations.exchange.netcdf_write import export_netcdf
@@ -71,7 +72,8 @@ class Writer:
 
 
 def command(*arguments: object) -> int:
-    """Run a command line."""
+    """Run a command line; what it says of errors is loaded, so that none of them hits an import."""
+    check(messages, "loaded")
     return main([str(a) for a in arguments])
 
 
@@ -249,6 +251,39 @@ def accumulation(name: str, *, old: int, form: int) -> Writer:
         lambda f: state_of_sums(f, old),
         ("a.zarr",),
     )
+
+
+def prepare_adoption(folder: pathlib.Path) -> None:
+    """Write sums, and copy a chunk of the data as `cp` does: the same bytes, another file."""
+    prepare_array(folder, STEPS, 3)
+    check(accumulate(folder) == 0, "not prepared")
+    chunk = min((folder / "out" / "a.zarr" / "tas").rglob("c/*/*/*"))
+    data = chunk.read_bytes()
+    chunk.unlink()
+    chunk.write_bytes(data)
+
+
+def adopt(folder: pathlib.Path) -> int:
+    return command("accumulate", "--adopt", folder / "out" / "a.zarr", "tas")
+
+
+def adopt_again(folder: pathlib.Path) -> int:
+    status = adopt(folder)
+    consolidated(folder)
+    return status
+
+
+def state_of_adoption(folder: pathlib.Path) -> str:
+    """Return whether the sums, which are always the same, are taken for those of the data as they are now."""
+    group = open_group(folder / "out" / "a.zarr", "tas", check=False)
+    edges = np.asarray(group.samples["time",][0])
+    expected = np.cumsum(field(3).astype("f8"), axis=0)[edges - 1]
+    check(np.allclose(read_whole(group.sums["time",].data), expected, rtol=1e-12), "sums that are nobody's")
+    try:
+        check_fresh(group)
+    except CfaggError:
+        return "old"
+    return "new"
 
 
 # Observations --------------------------------------------------------------------------------------------------------
@@ -464,6 +499,7 @@ WRITERS = {
         conversion_on_a_network(),
         accumulation("accumulate", old=0, form=3),
         accumulation("accumulate --append", old=6, form=2),
+        Writer("accumulate --adopt", prepare_adoption, adopt, adopt_again, state_of_adoption, ("a.zarr",)),
         observations("obs create", old=False),
         observations("obs create --overwrite", "--overwrite", old=True),
         observations("obs append", "--append", old=True),
