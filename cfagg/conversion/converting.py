@@ -216,6 +216,7 @@ def convert(
     if Path(os.path.realpath(path)).is_relative_to(place.target):
         raise TargetError(f"{path} lies within {place.target}, which would replace it; choose another target")
     if os.path.isdir(path) and place.target.is_relative_to(os.path.realpath(path)):  # noqa: PTH112
+        open_any(path, allow)  # a directory that is not a store is refused as that
         raise TargetError(f"{place.target} lies within the source {path}; choose another target")
     # Before anything expensive: a target that cannot be made is refused at once.
     with _working(place, resume=resume, overwrite=overwrite):
