@@ -6,9 +6,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from cfagg.cf import udunits, units
+from cfagg.cf.roles import is_reference
+from cfagg.cf.units import linear_exact
+from cfagg.checking.common_units import COMMON
+from cfagg.checking.units import convertible, is_reference_time, known
 from cfagg.errors import UnitsError
+from tests.effort import examples
 
 PAIRS = [
     ("K @ 273.15", "K"), ("degC", "K"), ("K", "Celsius"), ("degF", "K"), ("degF", "degC"), ("km", "m"), ("m", "km"),
@@ -89,3 +96,54 @@ def test_equal_units_do_not_load_cfunits():
     code = "import sys; from cfagg.cf import units; units.linear('K', 'K'); print('cfunits' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "False"
+
+
+#: UDUNITS does not know these words, and cfunits, which converts, does; the checker reports them.
+ONLY_TO_CFUNITS = ("level", "layer", "sigma_level", "psu")
+ODD = (
+    "degree",
+    "radian",
+    "percent",
+    "1",
+    "",
+    "dbar",
+    "mb",
+    "degF",
+    "knot",
+    "Hz",
+    "s-1",
+    "lg(re 1 mW)",
+    "ppm",
+    "K km-1",
+)
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(st.sampled_from([*COMMON, *ODD]), st.sampled_from([*COMMON, *ODD]))
+def test_what_converts_is_convertible_to_the_checker_too(source, target):
+    assume(source != target)
+    if convertible(source, target):
+        linear_exact(source, target)
+    else:
+        with pytest.raises(UnitsError):
+            linear_exact(source, target)
+
+
+@pytest.mark.parametrize("word", ONLY_TO_CFUNITS)
+def test_words_that_only_cfunits_knows_are_reported_by_the_checker(word):
+    assert not known(word)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "days since 2000-01-01",
+        "DAYS SINCE 2000-1-1",
+        "s @ 2000-01-01",
+        "days after 2000-1-1",
+        "h ref 2000-01-01",
+        "K @ 273.15",
+    ],
+)
+def test_what_a_reference_time_is_has_one_answer(text):
+    assert is_reference(text) == is_reference_time(text) == (text != "K @ 273.15")
