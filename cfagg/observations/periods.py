@@ -9,6 +9,7 @@ Source: "Support irregular observations datasets", "Incremental/parallel build";
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -27,7 +28,7 @@ _UNITS = {"w": 604800, "d": 86400, "h": 3600, "min": 60, "m": 60, "s": 1}
 _SHORT = re.compile(r"(\d+)\s*(w|d|h|min|m|s)", re.IGNORECASE)
 _CLOCK = re.compile(r"(?:(\d+) days?, )?(\d+):(\d{1,2})(?::(\d{1,2}))?")
 _ISO = re.compile(r"P(?=.)(?:(\d+)W)?(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?", re.IGNORECASE)
-_PARTIAL = re.compile(r"(\d{4})(?:-(\d{2}))?")
+_PARTIAL = re.compile(r"(\d{4})(?:-?(\d{2}))?")
 
 
 def as_duration(value: object) -> timedelta:
@@ -122,8 +123,8 @@ def _date(text: str, end: bool) -> datetime:
         first = datetime(year, month, 1)
         if not end:
             return first
-        later = year * 12 + month - 1 + (1 if partial[2] else 12)
-        return datetime(later // 12, later % 12 + 1, 1) - timedelta(seconds=1)
+        last = month if partial[2] else 12
+        return datetime(year, last, monthrange(year, last)[1], 23, 59, 59)
     except ValueError:
         raise ValueError(f"{text!r} is not a date; write it as 2020-01-31 or 2020-01-31T18:00:00") from None
 

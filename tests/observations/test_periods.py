@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cfagg.errors import LimitError
+from cfagg.observations.dates import first_second, last_second, parse_frequency
 from cfagg.observations.periods import Period, as_date, as_duration
 from tests.effort import examples
 
@@ -151,3 +152,44 @@ def test_parts_cover_all_dates_but_the_missing_once(
     covered = [d for a, b in parts for d in range((a - start) // step, (b - start) // step)]
     assert covered == [i for i in range(count) if i not in missing]
     assert all(a < b and not (a - start) % step and not (b - start) % step for a, b in parts)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Dates and spans of time in recipes, and those of opened stores: two parsers with one answer
+
+EPOCH = datetime(1970, 1, 1)
+FORMS = [
+    "%Y",
+    "%Y-%m",
+    "%Y%m",
+    "%Y-%m-%d",
+    "%Y%m%d",
+    "%Y-%m-%dT%H:%M:%S",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%dT%H:%M+01:30",
+    "%Y%m%dT%H%M",
+]
+
+
+@given(st.datetimes(datetime(1000, 1, 1), datetime(9999, 12, 31)), st.sampled_from(FORMS))
+def test_a_date_means_the_same_in_a_recipe_and_to_an_opened_store(time, form):
+    text = time.strftime(form)
+    for value in [text, int(text)] if text.isdecimal() else [text]:
+        assert as_date(value) == EPOCH + timedelta(seconds=first_second(value))
+        if "%d" not in form or "%H" in form:
+            assert as_date(value, end=True) == EPOCH + timedelta(seconds=last_second(value))
+        else:  # a recipe's day is its midnight, also as the end
+            assert as_date(value, end=True) == as_date(value)
+
+
+@given(
+    st.integers(1, 10**6),
+    st.sampled_from(["{}", "{}h", "{}H", "{} h", "{}min", "{}m", "{}s", "{}d", "{}:30", "PT{}H", "PT{}M", "P{}D"]),
+)
+def test_a_duration_means_the_same_in_a_recipe_and_to_an_opened_store(number, form):
+    text = form.format(number)
+    assert as_duration(text) == timedelta(seconds=parse_frequency(text))
+
+
+def test_the_last_year_ends():
+    assert as_date(9999, end=True) == datetime(9999, 12, 31, 23, 59, 59)
