@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Literal
 
-from cfagg.errors import SourceError, UnknownConventionWarning, UnreadableAggregationError, UnsupportedError
+from cfagg.errors import (
+    OptionError,
+    SourceError,
+    UnknownConventionWarning,
+    UnreadableAggregationError,
+    UnsupportedError,
+)
 from cfagg.extras import require
 from cfagg.model import Aggregation
 
@@ -163,15 +170,23 @@ def open_aggregation(path: str | os.PathLike[str], variable: str) -> Aggregation
 
 
 def _check_single(path: object) -> None:
-    """Refuse several files, or a pattern of their names, saying what opens them.
+    """Refuse several files, or a pattern of their names, saying what opens them; and what is no path at all.
 
     Raises
     ------
     UnsupportedError
         With another way to open them as one dataset.
+    OptionError
+        It is not a path.
+    SourceError
+        It is a URL.
     """
     single = isinstance(path, str | bytes | os.PathLike)
     name = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else ""
+    if not single and not isinstance(path, Sequence | AbstractSet | Iterator):
+        raise OptionError(f"an object of type {type(path).__name__} is not a path; name a file or a Zarr store")
+    if "://" in name and not os.path.lexists(name):
+        raise SourceError(f"{name} is a URL; cfagg.read opens files on this machine: copy it here first")
     if single and (not set(name) & set("*?[") or os.path.lexists(os.path.expanduser(name))):  # noqa: PTH111
         return
     shown = repr(name) if single else f"{type(path).__name__} of files"

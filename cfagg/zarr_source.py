@@ -103,7 +103,8 @@ def open_any(path: str | os.PathLike[str], allow: Sequence[str | os.PathLike[str
     SourceError
         If it is neither, is not there, or is damaged.
     """
-    return open_zarr_source(path, allow) if os.path.isdir(path) else open_source(path)  # noqa: PTH112
+    name = os.path.expanduser(os.fsdecode(path))  # noqa: PTH111
+    return open_zarr_source(name, allow) if os.path.isdir(name) else open_source(name)  # noqa: PTH112
 
 
 def open_zarr_source(path: str | os.PathLike[str], allow: Sequence[str | os.PathLike[str]] = ()) -> ZarrSource:

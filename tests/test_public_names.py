@@ -65,3 +65,32 @@ def test_convert_and_read_are_functions_whatever_was_imported_before(before: str
     check = "import cfagg; print(callable(cfagg.convert), callable(cfagg.read))"
     done = subprocess.run([sys.executable, "-c", f"{before}\n{check}"], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["True", "True"], done.stderr
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_tilde_is_the_home_directory_everywhere(reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(FileNotFoundError) as caught:
+        READERS[reader]("~/nothing")
+    assert f"{tmp_path}/nothing" in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_path_is_named_for_what_it_is() -> None:
+    for wrong in (None, 3, object()):
+        with pytest.raises(cfagg.errors.OptionError, match=r"of type .* is not a path"):
+            cfagg.read(wrong)  # type: ignore[arg-type]
+    with pytest.raises(cfagg.errors.SourceError, match="is a URL; cfagg"):
+        cfagg.read("https://example.org/a.nc")
+    with pytest.raises(cfagg.errors.OptionError, match=r"cf_version=1\.8 is not text; write it in quotes"):
+        cfagg.check(cfagg.demo.sample("test1.nc"), cf_version=1.8)
+
+
+def test_one_name_of_a_variable_is_not_taken_for_its_letters() -> None:
+    path = cfagg.demo.sample("test1.nc")
+    assert str(cfagg.show(path, variables="lat")) == str(cfagg.show(path, variables=["lat"]))
+
+
+def test_chunks_that_are_no_mapping_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(cfagg.errors.OptionError, match="chunks=5 is neither 'auto', 'partitions' nor a mapping"):
+        cfagg.convert(cfagg.demo.sample("test1.nc"), tmp_path / "a.zarr", chunks=5)  # type: ignore[arg-type]

@@ -119,6 +119,8 @@ def options_of(settings: Any, **given: Any) -> Options:
     if options.cf_version is not None:
         from cfagg.checking.versions import parse
 
+        if not isinstance(options.cf_version, str):
+            raise OptionError(f"cf_version={options.cf_version!r} is not text; write it in quotes, such as '1.8'")
         if parse(options.cf_version) is None:
             raise OptionError(f"{options.cf_version!r} is not a version of CF; known are 1.0 to 1.13 and 1.14-draft")
     if options.tables:

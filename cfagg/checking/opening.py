@@ -97,7 +97,7 @@ def _open(source: Any, options: Options) -> Dataset:
 
         return open_url(source, options)
     if isinstance(source, str | os.PathLike):
-        return _path(os.fspath(source), options)
+        return _path(os.path.expanduser(os.fspath(source)), options)  # noqa: PTH111
     from cfagg.checking.sources.objects import open_object
 
     return open_object(source)

@@ -210,7 +210,7 @@ def convert(
         on_loss=on_loss,
     )
     threads, budget = worker_count(workers), parse_size(memory)
-    path = os.fspath(source)
+    path = os.path.expanduser(os.fspath(source))  # noqa: PTH111
     check_target_name(os.fsdecode(target))
     place = Workplace(target, overwrite=overwrite, resume=resume)
     if Path(os.path.realpath(path)).is_relative_to(place.target):

@@ -144,6 +144,8 @@ def _chunks(chunks: str | Mapping[str, Any]) -> str | tuple[tuple[str, int], ...
     if isinstance(chunks, str):
         _one_of("chunks", chunks, ("auto", "partitions"))
         return chunks
+    if not isinstance(chunks, Mapping):
+        raise OptionError(f"chunks={chunks!r} is neither 'auto', 'partitions' nor a mapping such as {{'time': 12}}")
     for dim, length in chunks.items():
         if isinstance(length, bool) or not isinstance(length, int) or (length < 1 and length != -1):
             raise LimitError(f"chunks of {length!r} along {dim!r}: a chunk length is at least 1, or -1 for the whole")

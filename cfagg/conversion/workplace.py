@@ -53,7 +53,7 @@ class Workplace(Staging):
     doing = "converting to the same target"
 
     def __init__(self, target: str | os.PathLike[str], *, overwrite: bool, resume: bool = False) -> None:
-        name = os.fspath(target)
+        name = os.path.expanduser(os.fspath(target))  # noqa: PTH111
         if "://" in name:
             raise UnsupportedError(f"{name} is a URL; a store is written to a local directory: name one")
         place = Path(os.path.realpath(name))

@@ -33,6 +33,7 @@ class Shown:
         self, source: Source, variables: Sequence[str] = (), *, rows: int | None = ROWS, allow: Sequence[str] = ()
     ) -> None:
         self.source = source
+        variables = (variables,) if isinstance(variables, str) else variables
         self._summary = summarise(source, allow=allow, rows=rows, variables=variables)
         self._aggregations = aggregations(source, variables)
 
@@ -58,7 +59,7 @@ def show(
     ----------
     path : str or path-like
         A netCDF file, with aggregations or without, or the directory of a Zarr store.
-    variables : sequence of str
+    variables : str or sequence of str
         Names or paths of the only variables to show; all by default.
     rows : int or None
         Lines of every long list, first and last ones; `None` is all.

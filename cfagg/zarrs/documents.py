@@ -45,7 +45,7 @@ def store_path(store: str | os.PathLike[str]) -> str:
     SourceError
         It is a URL, or no directory.
     """
-    name = os.fspath(store)
+    name = os.path.expanduser(os.fspath(store))  # noqa: PTH111
     if "://" in name:
         raise SourceError(f"{name} is a URL; chunks are read from local stores only: copy the store to this machine")
     path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")
