@@ -240,7 +240,7 @@ def _chosen(dataset: xr.Dataset, time: str, variables: Any) -> tuple[str, ...]:
         ]
     else:
         names = [variables] if isinstance(variables, str) else [str(v) for v in variables]
-    problems = [Problem(n, "is not there") for n in names if n not in dataset.data_vars]
+    problems = [Problem(n, "does not exist") for n in names if n not in dataset.data_vars]
     problems += [
         Problem(n, f"is of type {dataset[n].dtype}, which is not a number")
         for n in names

@@ -54,7 +54,7 @@ def sample_numbers(key: Any, count: int, extent: Callable[[], str] = str) -> int
     except TypeError:
         return _several(key, count, extent)
     if not -count <= number < count:
-        raise SelectionError(f"sample {number} is not there: there are {count}{extent()}")
+        raise SelectionError(f"there is no sample {number}: there are {count}{extent()}")
     return number % count
 
 
@@ -74,5 +74,5 @@ def _several(key: Any, count: int, extent: Callable[[], str]) -> Int64:
         return np.flatnonzero(numbers)
     beyond = (numbers >= count) | (numbers < -count)
     if beyond.any():
-        raise SelectionError(f"sample {numbers[beyond][0]} is not there: there are {count}{extent()}")
+        raise SelectionError(f"there is no sample {numbers[beyond][0]}: there are {count}{extent()}")
     return numbers.astype(np.int64) % max(count, 1)

@@ -117,7 +117,9 @@ def _names(option: str, value: Any, known: Sequence[str]) -> list[str]:
     for name in dict.fromkeys(map(str, names)):
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
-            problems.append(Problem(option, f"{name!r} is not there" + (f"; is {near[0]!r} meant?" if near else "")))
+            problems.append(
+                Problem(option, f"there is no variable {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            )
         elif names.count(name) > 1:
             problems.append(Problem(option, f"{name!r} is named {names.count(name)} times"))
     if problems:

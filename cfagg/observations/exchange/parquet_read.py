@@ -79,7 +79,7 @@ def import_parquet(
     try:
         file = pq.ParquetFile(where)
     except FileNotFoundError:
-        raise SourceNotFoundError(f"{where} is not there") from None
+        raise SourceNotFoundError(f"there is no file {where}; check the path") from None
     except (OSError, pa.ArrowException) as error:
         raise SourceError(f"{where} cannot be read as Parquet: {error}") from error
     with file:

@@ -28,7 +28,7 @@ def need(frame: pd.DataFrame, columns: Iterable[str]) -> None:
     have = [str(c) for c in frame.columns]
     missing = [Problem(c, f"is not a column{closest(c, have)}") for c in columns if c not in have]
     if missing:
-        raise ConventionError(f"columns are not there; the columns are {', '.join(have)}", missing)
+        raise ConventionError(f"columns do not exist; the columns are {', '.join(have)}", missing)
 
 
 class Select:

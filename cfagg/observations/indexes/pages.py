@@ -178,7 +178,7 @@ class PagesIndex:
         first, *ends = self._directory.bytes_of(page, count)
         raw = self._source.read_range(self._key, first, ends[-1] - first)
         if len(raw) != ends[-1] - first:
-            raise self._damaged(f"page {page:,} is not there")
+            raise self._damaged(f"page {page:,} is missing")
         view, at = memoryview(raw), 0
         read: dict[int, _Page] = {}
         for number, end in enumerate(ends, page):
@@ -223,7 +223,7 @@ class PagesIndex:
         length = ends[np.append(first[1:], len(offsets)) - 1] - begin
         raw = b"".join(self._source.read_ranges(self._key, list(zip(begin.tolist(), length.tolist(), strict=True))))
         if len(raw) != length.sum():
-            raise self._damaged(f"page {page:,} or one after it is not there")
+            raise self._damaged(f"page {page:,} or one after it is missing")
         span = np.cumsum(new) - 1
         starts = (offsets - begin[span] + (np.cumsum(length) - length)[span]) // 8
         words = np.frombuffer(raw, "<i8")

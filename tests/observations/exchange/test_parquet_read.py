@@ -114,7 +114,7 @@ def test_a_file_cannot_say_how_the_arrays_of_the_store_are(tmp_path: Path) -> No
 
 
 def test_damaged_and_missing_files_are_named(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"b\.parquet is not there"):
+    with pytest.raises(SourceError, match=r"there is no file .*b\.parquet"):
         import_parquet(tmp_path / "b.parquet", tmp_path / "a.zarr")
     path = export_parquet(table(), tmp_path / "a.parquet")
     path.write_bytes(path.read_bytes()[:-100])
