@@ -157,8 +157,8 @@ def _cuts(indices: Indices, chunk: int, most: int) -> list[int]:
     """Return where to cut a list of indices so that no chunk is read twice, if pieces of `most` elements allow that."""
     n = len(indices)
     most = max(most, 1)
-    array = np.asarray(indices, np.int64)
-    starts = np.flatnonzero(np.diff(array // chunk, prepend=-1)) if chunk > 1 else None
+    # A long range is only written out where its chunks matter.
+    starts = np.flatnonzero(np.diff(np.asarray(indices, np.int64) // chunk, prepend=-1)) if chunk > 1 else None
     cuts = [0]
     while cuts[-1] < n:
         end = cuts[-1] + most

@@ -101,7 +101,7 @@ def _nothing_to_check(path: str | os.PathLike[str], error: CfaggError) -> bool:
     if not isinstance(error, ConventionError | FragmentMismatchError | LimitError | SourceError):
         return True
     text = os.fspath(path)
-    return isinstance(error, SourceError) and ("://" in text or not Path(text).expanduser().is_dir())
+    return isinstance(error, SourceError) and ("://" in text or not Path(os.path.expanduser(text)).is_dir())  # noqa: PTH111
 
 
 class _Check:

@@ -17,6 +17,7 @@ Source: "Support irregular observations datasets", "Building datasets"; the reci
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -209,7 +210,7 @@ def load_recipe(recipe: str | Path | Mapping[str, Any] | Recipe) -> Recipe:
         return recipe
     if isinstance(recipe, Mapping):
         return _from_mapping(recipe, None)
-    path = Path(recipe).expanduser().absolute()
+    path = Path(os.path.expanduser(recipe)).absolute()  # noqa: PTH111
     found = read_yaml(path)
     if not isinstance(found, Mapping):
         raise ConventionError(f"recipe {path} is not a mapping of keys to values; is it a recipe?")

@@ -48,7 +48,8 @@ class Config(dict[str, Any]):
         """
         if "://" in text and not text.startswith("file://"):
             return text
-        path = Path(text.removeprefix("file://")).expanduser()
+        # Unlike that of pathlib this one leaves the homes of unknown users as they are.
+        path = Path(os.path.expanduser(text.removeprefix("file://")))  # noqa: PTH111
         if path.is_absolute():
             return str(path)
         if self.directory is not None:

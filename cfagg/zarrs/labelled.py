@@ -44,11 +44,45 @@ class _Store(ZarrStore):
         if type(wrapper) is ZarrArrayWrapper:
             array: Any = wrapper._array
             if isinstance(store, CheckedStore):
-                wrapper._array = plain_array(store.path, array.path, array.metadata.zarr_format, store.allow)
+                plain = plain_array(store.path, array.path, array.metadata.zarr_format, store.allow)
+                wrapper._array = plain if plain.store.array(array.path) is not None else _Array(plain)
             elif isinstance(store, CheckedZip):
                 plain = zipped_array(store, array.path, array.metadata.zarr_format)
-                wrapper._array = array if plain is None else plain
+                wrapper._array = _Array(array) if plain is None else plain
         return variable
+
+
+class _Array:
+    """An array whose chunks zarr-python decodes: what it raises of damaged ones becomes an error of cfagg."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+        self.oindex, self.vindex = _Indexer(array, array.oindex), _Indexer(array, array.vindex)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_array":  # while it is unpickled
+            raise AttributeError(name)
+        return getattr(self._array, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return some values."""
+        return _Indexer(self._array, self._array)[key]
+
+
+class _Indexer:
+    def __init__(self, array: Any, source: Any) -> None:
+        self._array, self._source = array, source
+
+    def __getitem__(self, key: Any) -> Any:
+        try:
+            return self._source[key]
+        except (CfaggError, IndexError, MemoryError):
+            raise
+        except Exception as error:  # as many kinds as there are codecs
+            raise SourceError(
+                f"array {self._array.path!r} of {self._array.store} cannot be read, zarr-python says: "
+                f"{type(error).__name__}: {str(error)[:300]}; write the chunk again"
+            ) from error
 
 
 class ZarrEntrypoint(BackendEntrypoint):
