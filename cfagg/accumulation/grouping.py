@@ -197,8 +197,8 @@ def _component(array: xr.DataArray, name: str) -> xr.DataArray:
     found: Any = getattr(array.dt, name, None)
     if name.startswith("_") or not hasattr(found, "dims"):
         raise SelectionError(
-            f"dates of {array.name!r} have no component {name!r}; month, season, year, day, dayofyear, hour and what "
-            "else the .dt of xarray has are known"
+            f"dates of {array.name!r} have no component {name!r}; known are month, season, year, day, dayofyear, "
+            "hour and the other components of xarray's .dt"
         )
     there = array.notnull()
     out: xr.DataArray = found if bool(there.all()) else found.where(there)

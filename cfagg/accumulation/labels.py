@@ -125,8 +125,8 @@ class Labels:
                 raise SelectionError(f"{self.name!r} has no dimension {d!r}; it has {_listed(self.dims)}")
             if d not in left:
                 raise SelectionError(
-                    f"dimension {d!r} of {self.name!r} is gone, one position of it was selected; select a slice of "
-                    "length 1 to reduce over it"
+                    f"dimension {d!r} of {self.name!r} was dropped, because one position of it was selected; "
+                    "select a slice of length 1 to reduce over it"
                 )
         return tuple(d for d in left if d in asked)
 

@@ -72,7 +72,7 @@ def read_meaning(array: ZarrArray) -> Meaning:
     where = f"{array.store}: array {array.path!r}"
     if array.dtype.str[1:] not in _TYPES:
         raise UnsupportedError(
-            f"{where} has type {array.dtype.name}; sums are made of integers of 8 to 64 bits, of truth values and of "
+            f"{where} has type {array.dtype.name}; sums are made of integers of 8 to 64 bits, of booleans and of "
             "real numbers of 16, 32 or 64 bits: store it as one of these"
         )
     attributes = dict(array.attributes)
