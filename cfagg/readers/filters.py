@@ -17,9 +17,12 @@ from cfagg.formats import codecs
 if TYPE_CHECKING:
     from cfagg.readers.located import Chunked
 
-__all__ = ["DamagedError", "check_unknown", "decode", "is_few", "known", "stored_most"]
+__all__ = ["DamagedError", "check_unknown", "decode", "decoded_most", "is_few", "known", "stored_most"]
 
 DamagedError = codecs.DamagedError
+
+#: Deflate, and the bytes that it makes of one at most.
+_DEFLATE, _DEFLATED = 1, 1032
 
 #: The filter that sorts bytes by their place in an element.
 _SHUFFLE = 2
@@ -121,6 +124,21 @@ def _picked(plain: Any, storage: Chunked, within: tuple[slice, ...]) -> npt.NDAr
 def stored_most(storage: Chunked) -> int:
     """Return how many bytes a stored chunk is read up to."""
     return codecs.stored_most(storage.dtype.itemsize * math.prod(storage.chunks))
+
+
+def decoded_most(size: int, mask: int, storage: Chunked) -> int | None:
+    """Return how many bytes a stored chunk of some size can become, `None` where that is not known."""
+    for k, (number, _) in reversed(list(enumerate(storage.filters))):
+        if mask >> k & 1:
+            continue
+        adds = _FILTERS[number].adds if number in _FILTERS else None
+        if adds is not None:
+            size -= adds
+        elif number == _DEFLATE:
+            size = size * _DEFLATED + _DEFLATED
+        else:
+            return None
+    return size
 
 
 def _sizes(used: list[tuple[int, tuple[int, ...]]], nbytes: int) -> list[tuple[int, int]]:

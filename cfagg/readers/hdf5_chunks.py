@@ -167,6 +167,15 @@ def _stored(
                 raise damaged(
                     checked, touch[0], ValueError(f"it is stored in {size:,} bytes, expected at most {most:,}"), context
                 )
+            largest = filters.decoded_most(size, mask, storage)
+            if largest is not None and largest < nbytes:
+                # Before memory is taken for what cannot come.
+                raise damaged(
+                    checked,
+                    touch[0],
+                    ValueError(f"it decodes to at most {largest:,} bytes, expected {nbytes:,}"),
+                    context,
+                )
             if size == nbytes >= _LARGE and not storage.filters and filters.is_few(touch[2], storage):
                 yield touch, mask, Contiguous(offset, 0, storage.dtype)
                 continue

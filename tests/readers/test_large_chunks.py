@@ -52,7 +52,8 @@ def test_a_header_that_claims_a_chunk_of_gigabytes_is_refused_or_left_alone(
 ) -> None:
     path = made(tmp_path / "a.nc", (2, 3), claimed=claimed)
     with little_memory():
-        if way in ("check --data", "locate"):  # which report, or try one variable after the other
+        # Some report, or try one variable after the other; one touches no chunk, and the library refuses larger ones.
+        if way in ("check --data", "locate") or (way, claimed) == ("show", (2**28, 3)):
             WAYS[way][0](path)
         else:
             with pytest.raises(CfaggError, match=r"a\.nc"):

@@ -75,6 +75,17 @@ def test_whole_chunks_behind_any_filter_are_read(tmp_path, way, options):
     np.testing.assert_array_equal(way(chunked(tmp_path / "a.h5", **options)), NUMBERS)
 
 
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("options", [{"compression": "gzip"}, {"shuffle": True}, {}])
+def test_no_memory_is_taken_for_what_cannot_come_out_of_a_chunk(tmp_path, monkeypatch, way, options):
+    monkeypatch.setattr("cfagg.readers.filters.decode", lambda *_: pytest.fail("it is decoded"))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("v", (1 << 17,), "f8", chunks=(1 << 17,), **options)
+        made.id.write_direct_chunk((0,), zlib.compress(bytes(100)))
+    with pytest.raises(CfaggError, match="expected 1,048,576"):
+        way(tmp_path / "a.h5")
+
+
 def test_numbers_packed_in_bits_are_read(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
