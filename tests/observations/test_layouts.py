@@ -9,8 +9,16 @@ import pytest
 import zarr
 from numcodecs import Blosc
 
-from cfagg.errors import ConventionError, LimitError
-from cfagg.observations.layouts import INNER_ROWS, SHARD_ROWS, DataLayout, array_documents, group_documents, write_bytes
+from cfagg.errors import ConventionError, LimitError, TargetError
+from cfagg.observations.layouts import (
+    INNER_ROWS,
+    SHARD_ROWS,
+    DataLayout,
+    array_documents,
+    group_documents,
+    write_bytes,
+    write_document,
+)
 from tests.poison import POISONS, poisoned
 
 
@@ -102,3 +110,15 @@ def test_the_root_is_a_group_with_attributes(tmp_path, form):
     assert dict(zarr.open_group(tmp_path, mode="r").attrs) == {"a": "é", "b": [1]}
     last = list(documents)[-1]
     assert "zarr_format" in json.loads(documents[last])
+
+
+def test_a_document_is_there_whole_or_not_at_all(tmp_path):
+    write_document(tmp_path / "new" / "zarr.json", {"b": 1, "a": [2.5]})
+    assert json.loads((tmp_path / "new" / "zarr.json").read_text()) == {"a": [2.5], "b": 1}
+    (tmp_path / "taken" / "below").mkdir(parents=True)
+    with pytest.raises(TargetError, match="taken cannot be written"):
+        write_document(tmp_path / "taken", {})
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["new", "taken"]
+    with pytest.raises(ValueError, match="JSON"):
+        write_document(tmp_path / "c", {"c": float("nan")})
+    assert not (tmp_path / "c").exists()
