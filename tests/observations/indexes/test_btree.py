@@ -96,6 +96,26 @@ def test_leaves_that_end_before_the_last_one_are_refused(tmp_path):
         index.find(512, 513)
 
 
+def test_leaves_that_lead_to_a_node_or_in_a_circle_are_not_counted(tmp_path):
+    for right, said in ((6, "a leaf has a node at its right"), (2, "its leaves lead in a circle")):
+        index = open_index(changed(tmp_path / str(right), 1000, 3, 3, right), "btree")
+        with pytest.raises(ConventionError, match=said):
+            assert index.entries
+
+
+def test_all_entries_are_looked_for_from_the_root_and_some_in_a_sample(tmp_path):
+    index = open_index(changed(tmp_path / "node", 1000, 6, 4, 100), "btree")
+    assert ["do not agree" in str(found) for found in index.validate(full=True)] == [True]
+    index = open_index(changed(tmp_path / "leaf", 1000, 3, 3 * 40 + 6, 999_999), "btree")
+    assert ["is wrong" in str(found) for found in index.validate()] == [True]
+
+
+def test_an_empty_tree_is_refused_for_a_store_with_rows(tmp_path):
+    write_btree(tmp_path, [])
+    with pytest.raises(ConventionError, match="no entries for 5 rows"):
+        open_index(Store(tmp_path, 5), "btree")
+
+
 def test_an_empty_tree_is_one_page(tmp_path):
     assert write_btree(tmp_path, []) == 0
     found = rows_of(tmp_path)

@@ -180,7 +180,8 @@ def test_a_truncated_file_is_noticed_on_opening(tmp_path, name):
     store = write(tmp_path, "pages", uneven(4000))
     path = stored_pages(tmp_path) if name == "pages" else next((tmp_path / NAME).glob("directory_*/0.0"))
     path.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(FragmentReadError, match=f"{NAME} is damaged"):
+    said = "its pages do not have the" if name == "pages" else "its directory does not have the 32 bytes of 1 pages"
+    with pytest.raises(FragmentReadError, match=f"{NAME} is damaged: {said}"):
         open_index(store)
 
 
