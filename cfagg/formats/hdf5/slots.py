@@ -99,7 +99,7 @@ def _read(data: bytes, at: int, depth: int) -> tuple[int, int, list[Slot]]:
     if class_ == _SEQUENCE:
         objects = data[here] & 15 == _REFERENCE and data[here + 1] & 15 == _OBJECT
         here, base, slots = _read(data, here, depth + 1)
-        if size != 16:
+        if size != 16 or bits & 15 > 1:  # neither a sequence nor a text, on which the library crashes
             raise BrokenError
         return here, size, [Slot(0, base, tuple(slots), objects and base == 8)]
     if class_ == _ARRAY:
