@@ -34,7 +34,7 @@ def group_problems(tree, dims=DIMS):
         ({"time": ["acc"]}, "_ACCUMULATION_GROUP.time: object expected, found ['acc']"),
         ({"time": {"_WEIGHTS": None}}, "_ACCUMULATION_GROUP.time._WEIGHTS: string expected, found null"),
         ({"time": {"_WEIGHTS": {}}}, "_ACCUMULATION_GROUP.time._WEIGHTS: string expected, found {}"),
-        ({"_WEIGHTS": "wt"}, "_ACCUMULATION_GROUP._WEIGHTS: names an array of no dimension"),
+        ({"_WEIGHTS": "wt"}, "_ACCUMULATION_GROUP._WEIGHTS: names an array without a dimension"),
         (
             {"time": {"_WEIGHTS_2": "wt"}},
             "_ACCUMULATION_GROUP.time._WEIGHTS_2: no dimension may have a name that begins",
@@ -132,7 +132,7 @@ def test_an_array_must_fit_its_source_and_what_the_group_says_of_it():
         combination=("time",),
     )
     assert found == [
-        "_ARRAY_DIMENSIONS: 2 dimensions named for an array that has 3",
+        "_ARRAY_DIMENSIONS: 2 dimensions are named for an array that has 3",
         "_ARRAY_DIMENSIONS[1]: the accumulated array has no dimension 'height', only ['latitude', 'longitude', 'time']",
         "_ARRAY_DIMENSIONS: the dimension 'longitude' of the accumulated array is missing",
         "_ARRAY_DIMENSIONS: the dimension 'time' of the accumulated array is missing",
@@ -180,7 +180,7 @@ def nested(depth, key="time"):
 
 @pytest.mark.parametrize("depth", [limits.MAX_DEPTH + 2, 100_000])
 def test_a_group_nested_deeper_than_any_array_has_dimensions_is_refused_at_once(depth):
-    with pytest.raises(LimitError, match="nest deeper"):
+    with pytest.raises(LimitError, match="nested deeper"):
         accumulation.parse_group({"_ACCUMULATION_GROUP": nested(depth)}, DIMS)
 
 

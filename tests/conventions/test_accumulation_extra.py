@@ -153,7 +153,7 @@ def problems(doc, **kwargs):
         (("statistics", 0, "level"), 1, "cfagg.statistics[0]: level 1 of ['time', 'lat'] without level 0 before"),
         (("statistics", 0, "dims"), [], "cfagg.statistics[0].dims: statistics along no dimension"),
         (("statistics", 0, "count"), ..., "cfagg.statistics[0]: statistics without their count"),
-        (("source", "dtype"), "float32", "cfagg.sums: int64 sums are of integers without weights"),
+        (("source", "dtype"), "float32", "cfagg.sums: int64 sums need integers without weights"),
         (("low",), {"acc": "acc_low"}, "cfagg.low: low parts of int64 sums"),
         (("counts",), [{"dims": ["time"], "array": "c"}], "cfagg.counts: counts beside sums without weights"),
         (("stamps",), "boundary_time", "cfagg: the array 'boundary_time' is named twice"),

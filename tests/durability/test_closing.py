@@ -48,7 +48,8 @@ def faulty(path, log, mode):
             assert tracing.plain(lambda: write(path, "w")).status == 0
         return tracing.run(lambda: write(path, mode), log, inject=inject)
 
-    assert run().status == 0
+    # The first may keep compiled modules, which takes calls that later ones do not make.
+    assert [run().status, run().status] == [0, 0]
     return tracing.counts(log), run
 
 
