@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["examples"]
+__all__ = ["examples", "types"]
 
 #: The share of the examples of each property test that are tried.
 EFFORT = float(os.environ.get("CFAGG_TEST_EFFORT", "0.2"))
@@ -16,3 +16,8 @@ _LEAST = 8
 def examples(number: int) -> int:
     """Return how many examples a property test tries whose full trial has `number`."""
     return max(min(number, _LEAST), round(number * EFFORT))
+
+
+def types(*names: str) -> tuple[str, ...]:
+    """Return the types that a property test draws from: each is compiled apart, and so two every day."""
+    return names if EFFORT >= 1 else names[:2]

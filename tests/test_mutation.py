@@ -123,6 +123,7 @@ def test_halved():
 """
 
 
+@pytest.mark.soak
 def test_an_attempt_says_what_the_tests_did_and_puts_the_module_back(tmp_path):
     (tmp_path / "halved.py").write_text(HALVED)
     (tmp_path / "test_halved.py").write_text(NOTICING)

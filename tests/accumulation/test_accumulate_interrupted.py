@@ -182,6 +182,7 @@ def test_an_interrupt_is_one_sentence_and_what_is_done_is_kept(store):
     assert right(store)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("limit", [900, 7000])
 def test_a_full_disk_is_one_sentence_and_resume_finishes_later(store, limit):
     # A limit on the size of files stands in for the full disk: the system refuses the write in the same way.
@@ -298,6 +299,7 @@ def test_a_build_killed_after_its_group_is_in_place_is_tidied(store):
     assert right(store)
 
 
+@pytest.mark.soak
 def test_a_build_killed_between_two_renames_keeps_the_old_group(store, monkeypatch):
     accumulate(store, "tas", ["time"])
     folder = workshop(store)
@@ -329,6 +331,7 @@ def test_a_store_beside_which_nothing_can_be_made_is_refused_in_one_sentence(sto
         accumulate(store, "tas")
 
 
+@pytest.mark.soak
 def test_a_few_kills_while_a_reader_asks_leave_right_answers_or_none(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "tests.accumulation.killing", tmp_path, "0", "6"], capture_output=True, text=True

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cfagg.accumulation.accumulating import accumulate
 from tests.accumulation import comparing, reference
-from tests.effort import examples
+from tests.effort import examples, types
 
 DIMS = ("time", "z", "lat", "lon")
 
@@ -31,7 +31,7 @@ def cases(draw):
         else:
             shape.append(draw(st.integers(1, most)))
             chunks.append(draw(st.integers(1, shape[-1] + 1)))
-    dtype = draw(st.sampled_from(["f4", "f8", "i2", "u1", "i4", "u8"]))
+    dtype = draw(st.sampled_from(types("f4", "i2", "f8", "u1", "i4", "u8")))
     seed = draw(st.integers(0, 2**32 - 1))
     rng = np.random.default_rng(seed)
     raw = (rng.normal(scale=20, size=shape) if dtype[0] == "f" else rng.integers(0, 99, shape)).astype(dtype)

@@ -414,6 +414,7 @@ def test_it_shows_what_it_is(plain):
     assert acc.coords["lat"].attrs == {"units": "degrees_north"}
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_a_view_of_the_array_answers_as_the_view(plain, statistic):
     acc, array = plain

@@ -456,6 +456,7 @@ def test_a_flipped_bit_anywhere_in_the_group_is_an_error_or_changes_nothing(tmp_
     assert answers(store) == expected
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("what", ["acc_time", "acc_time/c.0.0.0", "checksums", "chunk_stamps", "acc_time/zarr.json"])
 def test_parts_of_a_group_from_another_build_are_refused(store, tmp_path, what):
     other = tmp_path / "other.zarr"
@@ -652,6 +653,7 @@ def test_while_a_thread_writes_each_answer_is_that_of_the_accumulated_values_or_
 # ---- xarray -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("opener", [xr.open_datatree, xr.open_groups], ids=lambda o: o.__name__)
 @pytest.mark.parametrize(("zarr_format", "consolidated"), [(3, False), (3, True), (2, True)])
 @pytest.mark.filterwarnings("ignore:Consolidated metadata")

@@ -244,6 +244,7 @@ def test_the_page_fits_a_narrow_screen(shown):
         shown.size(1000, 900)
 
 
+@pytest.mark.soak
 def test_a_page_with_thousands_of_findings_is_searched_at_once(browser, tmp_path):
     many = tuple(Finding("NAM001", "warning", f"v{n}", None, f"variable {n} has no name") for n in range(5000))
     browser.open(page(tmp_path, Checked("many.nc", "1.13", many)))

@@ -46,6 +46,7 @@ def test_objects_in_memory_are_checked_among_files(sources):
     assert results[1].source == "generator object"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("fork", [True, False])
 def test_results_are_those_of_one_process_and_in_order(sources, fork):
     alone = list(check_many([Job(s, Options()) for s in sources]))
@@ -103,6 +104,7 @@ def test_few_small_sources_need_no_other_process():
     assert pids([Job(Slow(0), Options())] * 10, patient=True) == {os.getpid()}
 
 
+@pytest.mark.soak
 def test_others_take_part_where_there_is_enough_to_do():
     found = pids([Job(Slow(0.05), Options())] * 30, patient=True)
     assert os.getpid() in found

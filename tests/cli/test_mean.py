@@ -184,6 +184,7 @@ def test_the_result_is_written_as_netcdf(store, capsys, tmp_path):
     assert list(tmp_path.iterdir()) == [target]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "options",
     [["--over", "time"], ["--over", "lat,lon"], ["--group", "month"], ["--group", "season", "--over", "lat,lon"]],

@@ -42,6 +42,7 @@ def test_a_killed_run_leaves_nothing_that_opens_and_is_finished_by_resume(made, 
     assert not partial.exists()
 
 
+@pytest.mark.soak
 def test_an_old_store_stays_until_the_new_one_is_complete(made, tmp_path):
     path, _, whole = made
     target = tmp_path / "out.zarr"
@@ -106,6 +107,7 @@ def test_resume_without_anything_to_resume_starts(made, tmp_path):
     assert killing.contents(tmp_path / "out.zarr") == whole
 
 
+@pytest.mark.soak
 def test_a_run_killed_between_the_two_renames_keeps_the_old_store(made, tmp_path):
     path, _, whole = made
     target = tmp_path / "out.zarr"
@@ -151,6 +153,7 @@ def test_two_processes_do_not_write_the_same_target(made, tmp_path):
     process.communicate(timeout=300)
 
 
+@pytest.mark.soak
 def test_an_interrupt_is_one_sentence_and_leaves_no_store(made, tmp_path):
     path, _, whole = made
     target = tmp_path / "out.zarr"

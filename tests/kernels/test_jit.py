@@ -104,6 +104,7 @@ def test_kernels_compute_without_a_cache_where_no_directory_is_writable(tree):
     assert run(tree, code, **place) == ["True", "4", "NullCache"]
 
 
+@pytest.mark.soak
 def test_a_cache_directory_that_is_lost_after_import_does_not_fail_the_computation(tree, tmp_path):
     cache = tmp_path / "cache"
     code = (

@@ -33,6 +33,7 @@ def test_all_rows_are_there_sorted_rounded_and_once(whole, form):
     assert data[:].tobytes() == builds.expected().tobytes()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("form", ["zarr2", "cfagg"])
 @pytest.mark.parametrize(
     ("function", "group_by", "workers", "memory"),

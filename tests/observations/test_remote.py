@@ -458,6 +458,7 @@ def test_credentials_that_are_not_understood_are_named(options):
         make_source("s3://b1/x", options)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_worker_processes_read_from_a_bucket(s3, method):
     store = open_store("s3://archive/sets/published", provider_of(s3))

@@ -398,6 +398,7 @@ def test_a_thousand_nested_groups_are_seen(tmp_path: Path, order: bool) -> None:
         assert dataset.variables[0].path.endswith("/g/v")
 
 
+@pytest.mark.soak
 def test_an_attribute_of_a_hundred_megabytes_is_told_by_its_size(tmp_path: Path) -> None:
     path = tmp_path / "a.nc"
     with netCDF4.Dataset(path, "w", format="NETCDF3_64BIT_OFFSET") as file:
@@ -409,6 +410,7 @@ def test_an_attribute_of_a_hundred_megabytes_is_told_by_its_size(tmp_path: Path)
         assert dataset.root.attributes["title"] == "short"
 
 
+@pytest.mark.soak
 @pytest.mark.few(1)
 @pytest.mark.parametrize("format_", ["NETCDF3_CLASSIC", "NETCDF4"])
 def test_a_hundred_thousand_attributes_take_less_than_ten_seconds(tmp_path: Path, format_: Any) -> None:
