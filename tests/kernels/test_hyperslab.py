@@ -123,8 +123,8 @@ def test_lengths_and_slices_that_cannot_be_are_refused(bad):
 def test_arrays_of_the_wrong_size_are_refused_before_anything_is_written():
     slices, lengths, chunks = np.array([[0, 9, 1]]), np.array([9]), np.array([4])
     with pytest.raises(ValueError, match="number of chunks, chunk size"):
-        evaluate_slices(slices, lengths, chunks, np.zeros((2, 4)), np.zeros(9))
+        evaluate_slices(slices, lengths, chunks, np.zeros((2, 4), int), np.zeros(9, int))
     with pytest.raises(ValueError, match="size of the hyperslab"):
-        evaluate_slices(slices, lengths, chunks, np.zeros((3, 4)), np.zeros(8))
+        evaluate_slices(slices, lengths, chunks, np.zeros((3, 4), int), np.zeros(8, int))
     with pytest.raises(ValueError, match="one slice are needed per dimension"):
-        evaluate_slices(np.array([[0, 9, 1]] * 2), lengths, chunks, np.zeros((3, 4)), np.zeros(9))
+        evaluate_slices(np.array([[0, 9, 1]] * 2), lengths, chunks, np.zeros((3, 4), int), np.zeros(9, int))
