@@ -140,7 +140,7 @@ def _open(
     found = {}
     for name in groups:
         variables = source.group(name).variables.items()
-        check_packing(path, ((own, variable.attributes) for own, variable in variables), decoding)
+        check_packing(path, ((own, one.attributes, one.dtype) for own, one in variables), decoding)
         unpack = decoding.get("mask_and_scale") is not False
         store = AggregationStore(source, source.group(name), access, missing, workers, unpack=unpack)
         ds = StoreBackendEntrypoint().open_dataset(store, **decoding)

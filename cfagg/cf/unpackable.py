@@ -33,46 +33,54 @@ class UnpackableError(ConventionError):
         return type(self), (self.message, self.problems, self.variables)
 
 
-def check_packing(path: str, variables: Iterable[tuple[str, Mapping[str, Any]]], decoding: Mapping[str, Any]) -> None:
+def check_packing(
+    path: str, variables: Iterable[tuple[str, Mapping[str, Any], Any]], decoding: Mapping[str, Any]
+) -> None:
     """Raise where a variable that is about to be unpacked cannot be.
 
     Parameters
     ----------
     path : str
         The file or store.
-    variables : iterable of (str, mapping)
-        Names and attributes of its variables.
+    variables : iterable of (str, mapping, numpy.dtype)
+        Names, attributes and types of its variables.
     decoding : mapping
         The options of `xarray.open_dataset`.
 
     Raises
     ------
     UnpackableError
-        If ``scale_factor`` or ``add_offset`` is not one number (CF section 8.1); names all such variables.
+        If ``scale_factor`` or ``add_offset`` is not one number (CF section 8.1), or the values are texts; names all
+        such variables.
     """
-    found = [(name, *bad) for name, attributes in variables for bad in _bad(name, attributes, decoding)]
+    found = [(name, *bad) for name, attributes, dtype in variables for bad in _bad(name, attributes, dtype, decoding)]
     if not found:
         return
-    name, key, value = found[0]
+    name, key, value, expected = found[0]
     names = list(dict.fromkeys(n for n, *_ in found))
     more = f" (and {len(names) - 1} more are like it)" if len(names) > 1 else ""
     raise UnpackableError(
-        f"{path}: variable {name!r} has {key} = {str(value)[:60]!r}, expected one number{more}; correct it, leave it "
+        f"{path}: variable {name!r} has {key} = {str(value)[:60]!r}, {expected}{more}; correct it, leave it "
         f"out with drop_variables={names[:20]!r}, or read the packed values with mask_and_scale=False",
         (),
         names,
     )
 
 
-def _bad(name: str, attributes: Mapping[str, Any], decoding: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return the attributes of a variable by which it cannot be unpacked."""
+def _bad(
+    name: str, attributes: Mapping[str, Any], dtype: Any, decoding: Mapping[str, Any]
+) -> list[tuple[str, Any, str]]:
+    """Return the attributes of a variable by which it cannot be unpacked, and what is expected."""
     wanted = decoding.get("mask_and_scale")
     if isinstance(wanted, Mapping):
         wanted = wanted.get(name)
     dropped = decoding.get("drop_variables") or ()
     if wanted is False or name in ([dropped] if isinstance(dropped, str) else dropped):
         return []
-    return [(key, attributes[key]) for key in _NUMBERS if key in attributes and _one(attributes[key]) is None]
+    given = [(key, attributes[key]) for key in _NUMBERS if key in attributes]
+    if given and np.dtype(dtype).kind in "SUTO":
+        return [(key, value, "but its values are texts") for key, value in given]
+    return [(key, value, "expected one number") for key, value in given if _one(value) is None]
 
 
 def _one(value: Any) -> Any:

@@ -140,7 +140,7 @@ class ZarrEntrypoint(BackendEntrypoint):
                 zarr_format=zarr_format,
             )
             arrays = opened.zarr_group.arrays()
-            check_packing(filename_or_obj, ((name, array.attrs) for name, array in arrays), decoding)
+            check_packing(filename_or_obj, ((name, array.attrs, array.dtype) for name, array in arrays), decoding)
             opened.unpack = decoding.get("mask_and_scale") is not False
             return StoreBackendEntrypoint().open_dataset(opened, **decoding)
         except CfaggError:

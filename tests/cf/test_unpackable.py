@@ -55,3 +55,25 @@ def test_reading_refuses_a_packing_that_is_not_one_number(tmp_path: Path, made: 
 def test_a_packing_of_one_number_is_applied(tmp_path: Path, made: Any, value: Any) -> None:
     with cfagg.read(made(tmp_path, "scale_factor", value)) as dataset:
         assert dataset.a.values.tolist() == [0.5, 1.0, 1.5]
+
+
+@pytest.mark.parametrize("kind", ["S1", str])
+def test_texts_that_are_said_to_be_packed_are_refused(tmp_path: Path, kind: Any) -> None:
+    path = tmp_path / "a.nc"
+    with netCDF4.Dataset(path, "w") as dataset:
+        dataset.createDimension("x", 2)
+        variable = dataset.createVariable("a", kind, ("x",))
+        variable[:] = np.array(["p", "q"], "S1" if kind == "S1" else object)
+        variable.setncattr("scale_factor", 0.5)
+    with pytest.raises(ConventionError, match=r"variable 'a' has scale_factor = .*but its values are texts"):
+        cfagg.read(path)
+    with cfagg.read(path, mask_and_scale=False) as dataset:
+        assert b"".join(dataset.a.values.astype("S1").reshape(-1)) == b"pq"
+
+
+def test_texts_of_zarr_that_are_said_to_be_packed_are_refused(tmp_path: Path) -> None:
+    group = zarr.open_group(str(tmp_path / "a.zarr"), mode="w", zarr_format=2)
+    array = group.create_array("a", data=np.array([b"p", b"q"]))
+    array.attrs.update({"_ARRAY_DIMENSIONS": ["x"], "add_offset": 2})
+    with pytest.raises(ConventionError, match=r"variable 'a' has add_offset = .*but its values are texts"):
+        cfagg.read(tmp_path / "a.zarr")
