@@ -68,7 +68,8 @@ def test_texts_that_are_said_to_be_packed_are_refused(tmp_path: Path, kind: Any)
     with pytest.raises(ConventionError, match=r"variable 'a' has scale_factor = .*but its values are texts"):
         cfagg.read(path)
     with cfagg.read(path, mask_and_scale=False) as dataset:
-        assert b"".join(dataset.a.values.astype("S1").reshape(-1)) == b"pq"
+        # xarray joins characters.
+        assert "".join(dataset.a.values.astype(str).reshape(-1)) == "pq"
 
 
 def test_texts_of_zarr_that_are_said_to_be_packed_are_refused(tmp_path: Path) -> None:
