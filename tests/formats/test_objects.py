@@ -321,6 +321,12 @@ def test_shapes_that_no_sound_file_has_are_unusual(data: bytes) -> None:
         shape_of(data)
 
 
+def test_a_size_beyond_its_limit_is_broken() -> None:
+    shape_of(struct.pack("<BBB5xQQ", 1, 1, 1, 4, 4))
+    with pytest.raises(BrokenError):
+        shape_of(struct.pack("<BBB5xQQ", 1, 1, 1, 5, 4))
+
+
 @pytest.mark.parametrize("order", "<>")
 @pytest.mark.parametrize("kind", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"])
 def test_types_of_numbers_are_those_of_the_hdf5_library(order: str, kind: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.formats.hdf5.space import UNDEFINED, UnusualError
+from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, UnusualError
 
 __all__ = ["Type", "fill_of", "shape_of", "type_of"]
 
@@ -32,6 +32,9 @@ def shape_of(data: bytes) -> tuple[tuple[int, ...], tuple[bool, ...], bool]:
     most = struct.unpack_from(f"<{rank}Q", data, at + 8 * rank) if flags else shape
     if max(shape, default=0) >= 2**63:
         raise UnusualError
+    if any(n > limit for n, limit in zip(shape, most, strict=True)):
+        # Having noticed this, the library may never come to the end of closing the file.
+        raise BrokenError
     return shape, tuple(n == UNDEFINED for n in most), version == 2 and kind == 2
 
 
