@@ -1,0 +1,40 @@
+"""How hard the tests try: what is left to the long runs is chosen as it is said."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+CODE = """
+import pytest
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("x", range(20))
+def test_many(x):
+    pass
+
+@pytest.mark.parametrize("x", range(5))
+def test_all(x):
+    pass
+"""
+
+
+def collected(folder: Path, marks: str) -> list[str]:
+    (folder / "test_it.py").write_text(CODE)
+    (folder / "conftest.py").write_text("from tests.conftest import pytest_collection_modifyitems\n")
+    options = ["-m", marks, "-p", "no:cacheprovider", "--rootdir", str(folder), "-c", os.devnull]
+    found = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", *options, str(folder)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return [line for line in found.stdout.splitlines() if "::" in line]
+
+
+def test_a_few_parameters_run_every_day_and_the_others_in_long_runs(tmp_path: Path) -> None:
+    daily, rest = collected(tmp_path, "not soak"), collected(tmp_path, "soak")
+    assert sum("test_many" in line for line in daily) == 3
+    assert sum("test_all" in line for line in daily) == 5
+    assert len(rest) == 17
+    assert not set(daily) & set(rest)
