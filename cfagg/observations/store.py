@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import AccessError, ConventionError, FragmentMismatchError, SourceError
+from cfagg.errors import AccessError, ConventionError, FragmentMismatchError, SourceError, UnsupportedError
 from cfagg.observations.arrays import StoredArray, open_stored, read_json, read_small
 from cfagg.observations.attributes import META_VARIABLES, StoreAttributes, parse_attributes
 from cfagg.observations.rows import Rows
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from cfagg.observations.indexes.protocol import Index
 
 __all__ = ["STATISTICS", "ObservationStore", "open_store"]
+
+#: Chunks of a store whose sizes are compared; directories do not hold more.
+_MOST = 1 << 23
 
 #: Statistics that a store may hold, one value for each variable.
 STATISTICS = ("mean", "minimum", "maximum", "stdev", "nan_count")
@@ -137,6 +140,11 @@ class ObservationStore:
         for part in (array.text, *(t.encode("utf-8", "surrogatepass") for t in texts)):
             digest.update(len(part).to_bytes(8, "little") + part)
         counts = [-(-n // held) for n, held in zip(array.shape, array.held, strict=True)]
+        if counts[0] * counts[1] > _MOST:
+            raise UnsupportedError(
+                f"{self.path}: its data have {counts[0] * counts[1]:,} chunks, more than the {_MOST:,} that can be "
+                "compared with what was made of them; are its metadata damaged? Otherwise make a store of longer chunks"
+            )
         keys = [array.key(i, j) for i in range(counts[0]) for j in range(counts[1])]
         names = [key[len(array.path) + 1 :] for key in keys]
         sizes = self.source.sizes(array.path, names)
