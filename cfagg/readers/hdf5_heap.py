@@ -14,6 +14,9 @@ from cfagg.readers.hdf5_bytes import UNDEFINED, Bytes, UnusualError
 
 __all__ = ["Heap", "records"]
 
+#: Bytes of a node of a tree: the HDF5 library takes memory for one on opening the tree.
+_LARGEST = 1 << 20
+
 
 class Heap:
     """A fractal heap.
@@ -129,7 +132,7 @@ def records(file: Bytes, at: int, kind: int, size: int) -> Iterator[bytes]:
     )
     if mark != b"BTHD" or version or found != kind or each != size or depth or count != total:
         raise UnusualError
-    if not (0 < split <= 100 and 0 < merge <= 100) or 10 + count * size > node:
+    if not (0 < split <= 100 and 0 < merge <= 100) or not 10 + count * size <= node <= _LARGEST:
         raise UnusualError
     if root == UNDEFINED or not count:
         return

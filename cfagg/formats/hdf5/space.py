@@ -358,6 +358,9 @@ def records(space: Space, at: int, kind: int, size: int) -> Iterator[bytes]:
         raise BrokenError
     if not (0 < split <= 100 and 0 < merge <= 100):
         raise BrokenError
+    if node > max(space.size, _ROOM):
+        # The library takes so much memory on opening the tree, and aborts the process.
+        raise BrokenError
     if version or depth > 16:
         raise UnusualError
     if root == UNDEFINED or not count:
