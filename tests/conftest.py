@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import gc
 import os
 from random import Random
 
@@ -18,6 +19,17 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("cfagg")
+
+
+# What is collected lives until the end: the tests and the modules they import. Going through millions of such objects
+# again and again took an eighth of the processor time of the suite.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector look only at what the tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
