@@ -272,7 +272,8 @@ def _indexed(choice: Choice, dim: str, array: DataArray, label: Any) -> Any:
 
     try:
         found = array.xindexes[dim].sel({dim: label}).dim_indexers[dim]
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        # pandas lets an AttributeError out where an end of a range is NaN or NaT.
         raise SelectionError(f"--select {choice}: there is no such {dim}{_extent(array, dim)}") from error
     if isinstance(found, slice):
         return slice(*found.indices(array.sizes[dim]))

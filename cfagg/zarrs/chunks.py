@@ -68,7 +68,7 @@ def read_chunk(array: ZarrArray, index: Sequence[int], seen: Callable[[Any], Non
     (array([7], dtype=int16), True)
     """
     if array.decoder is None:
-        return read_by_zarr(array, index, [(0, b - a) for a, b in array.grid.extent(index)])
+        return read_by_zarr(array, index, [(0, b - a) for a, b in _extent(array, index)])
     lengths, valid = _shapes(array, index)
     raw = _decoded(array, index, lengths, array.decoder, seen)
     if raw is None:
@@ -153,7 +153,7 @@ def read_box(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...]) -> 
     array([[ 6,  7],
            [10, 11]])
     """
-    extent = array.grid.extent(index)
+    extent = _extent(array, index)
     cut = [s.indices(b - a) for s, (a, b) in zip(box, extent, strict=True)]
     if any(step != 1 for _, _, step in cut):
         raise ValueError(f"a box has slices of step 1; found {box}")
@@ -178,7 +178,7 @@ def full_chunk(array: ZarrArray, index: Sequence[int]) -> Chunk:
     """Return the elements of one chunk, fill values where it is not stored."""
     chunk = read_chunk(array, index)
     if chunk is None:
-        return np.full([b - a for a, b in array.grid.extent(index)], array.fill_value, array.dtype)
+        return np.full([b - a for a, b in _extent(array, index)], array.fill_value, array.dtype)
     return chunk
 
 
@@ -205,16 +205,28 @@ def _shapes(array: ZarrArray, index: Sequence[int]) -> tuple[list[int], list[int
         if isinstance(axis, Regular):
             length = axis.chunk
             start = i * length
-        else:
+        elif 0 <= i < len(axis) - 1:
             start = int(axis[i])
             length = int(axis[i + 1]) - start
+        else:
+            raise _outside(array, index)
         if i < 0 or start >= size:
-            raise SelectionError(
-                f"{array.path!r} has no chunk {tuple(map(int, index))}, only {array.grid.matrix_shape}"
-            )
+            raise _outside(array, index)
         lengths.append(length)
         valid.append(min(length, size - start))
     return lengths, valid
+
+
+def _extent(array: ZarrArray, index: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Return the range of elements that a chunk spans along each dimension."""
+    if not all(0 <= i < n for i, n in zip(index, array.grid.matrix_shape, strict=True)):
+        raise _outside(array, index)
+    return array.grid.extent(index)
+
+
+def _outside(array: ZarrArray, index: Sequence[int]) -> SelectionError:
+    """Return the error about a chunk that is not there."""
+    return SelectionError(f"{array.path!r} has no chunk {tuple(map(int, index))}, only {array.grid.matrix_shape}")
 
 
 def _native(raw: npt.NDArray[np.uint8], dtype: np.dtype[Any], swap: bool) -> Chunk:

@@ -315,9 +315,11 @@ def convert(path: str) -> None:
 
     from cfagg.conversion import convert as converted
 
-    made = _folder() / "made.zarr"
+    # What a failed conversion leaves for its resumption would refuse all later ones.
+    made = _folder() / "made"
     shutil.rmtree(made, ignore_errors=True)
-    converted(path, made)
+    made.mkdir()
+    converted(path, made / "a.zarr")
 
 
 #: Ways that lead to the parsers of whole files, with their shares.

@@ -11,12 +11,13 @@ from pathlib import Path
 import numcodecs
 import numpy as np
 import pytest
+import zarr
 import zarr.codecs as zc
 import zarr.codecs.numcodecs as zcn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.errors import FragmentReadError
+from cfagg.errors import FragmentReadError, SelectionError
 from cfagg.zarrs import chunk_bytes, full_chunk, open_array, partial, read_box, read_chunk
 from tests.effort import examples
 from tests.zarrs.stores import V2, V3, boxes, create, open_peer, values
@@ -422,3 +423,21 @@ def test_threads_read_the_same(tmp_path, name):
     for t in threads:
         t.join()
     assert not wrong
+
+
+@pytest.mark.parametrize("index", [-1, -9, 4, 40])
+@pytest.mark.parametrize("read", [read_chunk, full_chunk, lambda array, index: read_box(array, index, (slice(0, 1),))])
+@pytest.mark.parametrize("chunks", [(3,), [[3, 3, 2, 2]]])
+@pytest.mark.parametrize("own", [True, False])
+def test_chunks_that_are_not_there_are_refused(tmp_path, chunks, read, index, own):
+    create(tmp_path, "x", (10,), chunks, dtype="i4", compressors=V3["zstd"] if own else zcn.Adler32())
+    with pytest.raises(SelectionError, match=rf"no chunk \({index},\), only \(4,\)"):
+        read(open_array(tmp_path, "x"), (index,))
+
+
+def test_an_empty_array_of_irregular_chunks_has_no_first_one(tmp_path):
+    array = create(tmp_path, "x", (10,), [[3, 3, 4]], dtype="i4")
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        array.resize((0,))
+    with pytest.raises(SelectionError, match="no chunk"):
+        read_chunk(open_array(tmp_path, "x"), (0,))
