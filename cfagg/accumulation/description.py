@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from cfagg.zarrs.metadata import ZarrArray
 if TYPE_CHECKING:
     from cfagg.accumulation.group import Group
 
-__all__ = ["Differences", "differences", "object_counts"]
+__all__ = ["Differences", "differences", "differences_since", "names_none", "object_counts"]
 
 
 @dataclass(frozen=True)
@@ -67,18 +67,43 @@ def differences(source: ZarrArray, extra: Extra) -> Differences:
         if old < new:
             grown[d] = (old, new)
         other = other or old > new
-    grid = then.grid
-    changed = [
-        Problem("chunks", f"along {d!r} {_chunks(grid, i)}, now {_chunks(source.grid, i)}")
-        for i, d in enumerate(then.dims)
-        if not _same_chunks(grid, source.grid, i)
-    ]
+    changed = _cuts(then.grid, source)
     if np.dtype(then.dtype) != source.dtype:
         changed.append(Problem("type", f"{then.dtype}, now {source.dtype.name}"))
     else:
-        changed += _meaning(source, extra)
-        changed += _encoding(source, extra)
+        changed += _meaning(source, extra.packing, extra.mask)
+        changed += _encoding(source, extra.source.encoding, None if extra.weights is None else extra.weights.kind)
     return Differences(tuple(problems + changed), Table(grown), other or bool(changed))
+
+
+def differences_since(then: ZarrArray, now: ZarrArray) -> Differences:
+    """Return what differs between an array and what it was when the group of another writer was opened.
+
+    Parameters
+    ----------
+    then, now : ZarrArray
+        The array as it was opened, and as it is.
+    """
+    if then.ndim == now.ndim and names_none(now):
+        now = replace(now, dims=then.dims)
+    if then.dims != now.dims:
+        return Differences((Problem("dimensions", f"{list(then.dims)}, now {list(now.dims)}"),), other=True)
+    problems = []
+    if then.shape != now.shape:
+        problems.append(Problem("shape", f"{then.shape}, now {now.shape}"))
+    problems += _cuts(then.grid, now)
+    if then.dtype != now.dtype:
+        problems.append(Problem("type", f"{then.dtype.name}, now {now.dtype.name}"))
+    else:
+        old = read_meaning(then)
+        problems += _meaning(now, old.packing, old.mask)
+        problems += _encoding(now, encoding_of(then, None), None)
+    return Differences(tuple(problems), other=bool(problems))
+
+
+def names_none(array: ZarrArray) -> bool:
+    """Return whether an array does not name its dimensions itself."""
+    return array.dims == tuple(f"dim_{d}" for d in range(array.ndim)) and "_ARRAY_DIMENSIONS" not in array.attributes
 
 
 def object_counts(group: Group, source: ZarrArray) -> tuple[int, ...]:
@@ -101,14 +126,22 @@ def object_counts(group: Group, source: ZarrArray) -> tuple[int, ...]:
     )
 
 
-def _encoding(source: ZarrArray, extra: Extra) -> list[Problem]:
+def _encoding(source: ZarrArray, then: Mapping[str, str], weights: str | None) -> list[Problem]:
     """Return what else decides which values the stored bytes are, and has changed."""
-    then = extra.source.encoding
-    now = encoding_of(source, None if extra.weights is None else extra.weights.kind)
+    now = encoding_of(source, weights)
     return [
         Problem(name, f"{shorten(then.get(name, 'absent'))}, now {shorten(now.get(name, 'absent'))}")
         for name in dict.fromkeys([*then, *now])
         if then.get(name) != now.get(name)
+    ]
+
+
+def _cuts(then: Grid, source: ZarrArray) -> list[Problem]:
+    """Return along which dimensions chunks are others than they were."""
+    return [
+        Problem("chunks", f"along {d!r} {_chunks(then, i)}, now {_chunks(source.grid, i)}")
+        for i, d in enumerate(source.dims)
+        if not _same_chunks(then, source.grid, i)
     ]
 
 
@@ -133,7 +166,7 @@ def _chunks(grid: Grid, axis: int) -> str:
     return f"chunks of {shorten(np.diff(edges).tolist())}"
 
 
-def _meaning(source: ZarrArray, extra: Extra) -> list[Problem]:
+def _meaning(source: ZarrArray, packing: Packing | None, mask: MaskRecord) -> list[Problem]:
     """Return what decides how stored values are read, and has changed."""
     try:
         now = read_meaning(source)
@@ -142,10 +175,10 @@ def _meaning(source: ZarrArray, extra: Extra) -> list[Problem]:
     problems = []
     one = Packing(1.0, 0.0)
     for name in ("scale_factor", "add_offset"):
-        old, new = (getattr(p or one, name) for p in (extra.packing, now.packing))
+        old, new = (getattr(p or one, name) for p in (packing, now.packing))
         if old != new:
             problems.append(Problem(name, f"{old}, now {new}"))
-    return problems + _mask(extra.mask, now.mask)
+    return problems + _mask(mask, now.mask)
 
 
 def _mask(old: MaskRecord, new: MaskRecord) -> list[Problem]:

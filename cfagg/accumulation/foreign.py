@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.accumulation.arrays import CellWeights, WeightField
+from cfagg.accumulation.description import names_none
 from cfagg.accumulation.foreign_arrays import Samples, StoredSums, newest, read_stored_sums
 from cfagg.accumulation.foreign_check import check_sums, holds, lacks_any
 from cfagg.accumulation.foreign_deltas import has_deltas, stored_type
@@ -153,7 +154,7 @@ def open_foreign(
 
 def _with_dims(source: ZarrArray, attributes: Mapping[str, Any]) -> ZarrArray:
     """Return the array with the dimensions that the group lists in its order, where the array itself names none."""
-    if source.dims != tuple(f"dim_{d}" for d in range(source.ndim)) or "_ARRAY_DIMENSIONS" in source.attributes:
+    if not names_none(source):
         return source
     tree = attributes.get(KEY)
     names = tuple(tree) if isinstance(tree, Mapping) else ()

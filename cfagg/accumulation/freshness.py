@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.description import Differences, differences, object_counts
+from cfagg.accumulation.description import Differences, differences, differences_since, object_counts
 from cfagg.accumulation.group import Group, stale
 from cfagg.accumulation.related import differences_of, label_of
 from cfagg.accumulation.request import Request
@@ -188,19 +188,8 @@ def _described(group: Group) -> tuple[ZarrArray | None, Differences, Problem | N
     except (SourceError, UnsupportedError, ConventionError) as error:
         return None, Differences(), Problem("array", str(error))
     if group.extra is None:
-        return source, Differences() if same else _since_opening(group, source), None
+        return source, Differences() if same else differences_since(group.source, source), None
     return source, group.differences if same else differences(source, group.extra), None
-
-
-def _since_opening(group: Group, source: ZarrArray) -> Differences:
-    """Return how an array differs from what it was when the group of another writer was opened."""
-    names = ("dims", "shape", "dtype", "grid")
-    problems = tuple(
-        Problem(name, f"{getattr(group.source, name)}, now {getattr(source, name)}")
-        for name in names
-        if getattr(group.source, name) != getattr(source, name)
-    )
-    return Differences(problems, other=bool(problems))
 
 
 def _related(group: Group) -> list[tuple[Problem, bool]]:

@@ -302,6 +302,12 @@ def stale(group: Group, problems: Iterable[Problem], *, adoptable: bool = False)
     adoptable : bool
         Whether only stamps differ, so that the contents may be the same.
     """
+    if group.extra is None:
+        return StaleError(
+            f"{group.store}: the accumulation of {group.variable!r}, by another program, does not belong to the data "
+            f"as they are now; replace it with: {command(group.store, group.variable, '--overwrite')}",
+            problems,
+        )
     refresh = command(group.store, group.variable, "--refresh")
     if adoptable:
         return StaleError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -11,11 +12,13 @@ import pytest
 import xarray as xr
 import zarr
 
+from cfagg.accumulation.accumulated import open_accumulated
 from cfagg.accumulation.freshness import changes, check, is_replaced
 from cfagg.accumulation.group import open_group
 from cfagg.accumulation.request import Request
 from cfagg.accumulation.runs import Runs
-from cfagg.errors import StaleError
+from cfagg.errors import StaleAccumulationWarning, StaleError
+from tests.accumulation.generated import generate
 from tests.accumulation.reference import write_group, write_source
 from tests.accumulation.test_group import DIMS, build, folder
 
@@ -226,3 +229,80 @@ def test_consolidated_metadata_that_are_older_do_not_hide_a_change(tmp_path):
     group = open_group(tmp_path, "tas")
     peer(tmp_path).resize((24, 6, 8))
     assert "now 24" in refused(group)
+
+
+def test_a_chunk_outside_the_range_that_was_read_to_take_its_cells_off_is_looked_at(tmp_path):
+    raw = np.arange(32, dtype="f8")
+    write_source(tmp_path, "tas", raw, ("time",), (2,), coordinates=False)
+    write_group(tmp_path, "tas", raw, ("time",), (2,), [("time",)], stride={"time": 4})
+    acc = open_accumulated(tmp_path, "tas")
+    assert acc.sum(isel={"time": slice(0, 6)}) == raw[:6].sum()
+    time.sleep(0.02)
+    peer(tmp_path)[7] = 1e6
+    with pytest.raises(StaleError, match=r"chunk \(3,\): written at"):
+        acc.sum(isel={"time": slice(0, 6)})
+    # What reads no cell of it does not depend on it.
+    assert acc.sum(isel={"time": slice(8, 32)}) == raw[8:].sum()
+
+
+@pytest.fixture
+def others(tmp_path):
+    """The group of another writer, and the place of its array."""
+    generate(tmp_path / "s.zarr", np.random.default_rng(0).random((16, 12, 40)).astype("f4"), (4, 6, 5))
+    with pytest.warns(StaleAccumulationWarning):
+        return open_group(tmp_path / "s.zarr", "variable"), tmp_path / "s.zarr" / "variable"
+
+
+def test_a_group_of_another_writer_is_fresh_while_the_array_is_described_as_before(others):
+    group, place = others
+    check(group, whole(group))
+    zarr.open_array(place, mode="r+").attrs["history"] = "renamed"
+    check(group, whole(group))
+    found = changes(group)
+    assert not found
+    assert (found.other, dict(found.grown), found.related) == (False, {}, ())
+    # Of values nothing is known.
+    assert found.written is None
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("shape", lambda d: d.update(shape=[16, 12, 45]), "shape: (16, 12, 40), now (16, 12, 45)"),
+        ("type", lambda d: d.update(dtype="<f8"), "type: float32, now float64"),
+        ("chunks", lambda d: d.update(chunks=[4, 6, 10]), "along 'time' chunks of 5, now chunks of 10"),
+        ("missing values", lambda d: d.update(fill_value=0.5), "missing values: "),
+        ("order", lambda d: d.update(order="F"), "order: '\"C\"', now '\"F\"'"),
+    ],
+)
+def test_a_group_of_another_writer_is_stale_once_the_array_is_described_otherwise(others, name, change, said):
+    group, place = others
+    document = json.loads((place / ".zarray").read_text())
+    change(document)
+    (place / ".zarray").write_text(json.dumps(document))
+    with pytest.raises(StaleError) as caught:
+        check(group, whole(group))
+    assert said in str(caught.value)
+    assert f"replace it with: cfagg accumulate {group.store} variable --overwrite\n" in str(caught.value)
+    found = changes(group)
+    assert found.problems[0].where == name
+    assert (found.other, found.written) == (True, None)
+
+
+@pytest.mark.parametrize(("name", "value"), [("scale_factor", 0.5), ("add_offset", 2.0), ("valid_max", 0.5)])
+def test_a_group_of_another_writer_is_stale_once_stored_values_mean_something_else(others, name, value):
+    group, place = others
+    zarr.open_array(place, mode="r+").attrs[name] = value
+    with pytest.raises(StaleError, match=f"{name}: .*, now {value}"):
+        check(group, whole(group))
+    assert changes(group).other
+
+
+def test_a_group_of_another_writer_is_stale_once_the_array_cannot_be_read(others):
+    group, place = others
+    (place / ".zarray").write_text("{")
+    with pytest.raises(StaleError, match="is not JSON"):
+        check(group)
+    found = changes(group)
+    assert [p.where for p in found.problems] == ["array"]
+    assert (found.other, found.written) == (True, None)

@@ -222,3 +222,22 @@ def test_the_index_of_one_dataset_is_looked_at_by_itself(tmp_path: Path) -> None
     for at in (where["fixed"], where["fixed"], len(good) - 3):
         with pytest.raises(BrokenError):
             sound.index(at)
+
+
+def test_an_index_whose_layout_ends_too_early_is_refused_when_looked_at_by_itself(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=np.zeros((4, 2)), chunks=(1, 2))
+    raw = bytearray(path.read_bytes())
+    at = addresses(path)["x"]
+    # A layout message in chunks of version 3: its type, its bytes, flags, and what it begins with.
+    message = raw.index(b"\x08\0", at)
+    while raw[message + 8 : message + 10] != b"\3\2":
+        message = raw.index(b"\x08\0", message + 1)
+    (size,) = struct.unpack_from("<H", raw, message + 2)
+    # What is left of it becomes a message of no meaning.
+    struct.pack_into("<H", raw, message + 2, 8)
+    struct.pack_into("<HH4x", raw, message + 16, 0, size - 16)
+    sound = Sound(bytes(raw))
+    with pytest.raises(BrokenError):
+        sound.index(at)

@@ -62,7 +62,7 @@ GROUPS: dict[str, Group] = {
     ),
     "codecs": Group(_in("formats", "codecs"), ["tests/formats/test_codecs.py"]),
     "formats": Group(
-        _in("formats", "classic") + _in("formats/hdf5", "lookup3 objects old slots sound space types"),
+        _in("formats", "classic") + _in("formats/hdf5", "indexes lookup3 objects old slots sound space types"),
         ["tests/formats", "tests/readers", "tests/storage", "tests/checking/sources"],
     ),
     "storage": Group(
@@ -74,15 +74,28 @@ GROUPS: dict[str, Group] = {
         ["tests/test_access.py", "tests/test_fragments.py", "tests/test_reading.py"],
     ),
     "zarrs": Group(
-        ["cfagg/zarr_source.py", *_in("zarrs", "checksums chunks codecs documents metadata plain shards")],
+        [
+            "cfagg/zarr_source.py",
+            *_in("zarrs", "checksums chunks codecs documents fallback fields labelled"),
+            *_in("zarrs", "metadata numeric plain shards stamps zipped"),
+        ],
         ["tests/zarrs", "tests/conversion/test_convert_zarr.py"],
     ),
     "accumulation": Group(
-        _in("accumulation", "adopting amending outliers proof related touching integrity freshness"),
+        _in("accumulation", "adopting amending outliers proof related touching integrity freshness settling updating"),
         ["tests/accumulation"],
     ),
+    "foreign": Group(
+        _in("accumulation", "foreign foreign_arrays foreign_bounds foreign_check foreign_deltas foreign_terms")
+        + _in("accumulation", "foreign_weights layout freshness"),
+        [
+            f"tests/accumulation/test_{name}.py"
+            for name in ("foreign", "foreign_weights", "interoperation", "freshness", "group")
+        ],
+    ),
     "runtime": Group(
-        _in("runtime", "files publishing staging"), ["tests/runtime", "tests/durability", "tests/conversion"]
+        _in("runtime", "files netcdf_files publishing staging targets"),
+        ["tests/runtime", "tests/durability", "tests/conversion"],
     ),
     "layouts": Group(
         _in("observations", "layouts"), ["tests/observations/test_layouts.py", "tests/observations/test_encoding.py"]

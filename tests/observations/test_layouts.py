@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numcodecs
 import numpy as np
 import pytest
 import zarr
@@ -100,6 +101,27 @@ def test_small_arrays_are_as_zarr_reads_them(tmp_path, form, values):
     assert found.fill_value == 0
     np.testing.assert_array_equal(found[:], values)
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("kind", ["f8", "i8"])
+def test_a_small_array_is_packed_by_the_compressor_that_its_metadata_name(kind):
+    values = np.arange(500).astype(kind)
+    files = array_documents("zarr2", values)
+    document = json.loads(files[".zarray"])
+    assert document["compressor"] == {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
+    assert files["0"] == numcodecs.get_codec(document["compressor"]).encode(values)
+
+
+def test_a_chunk_of_rows_is_packed_by_the_compressor_that_its_metadata_name(tmp_path):
+    layout = DataLayout("zarr2", 700, 3, 500, 500)
+    rows = np.arange(1500, dtype="f4").reshape(500, 3)
+    for name, document in layout.documents().items():
+        write_document(tmp_path / name, document)
+    array = zarr.open_array(tmp_path, mode="r")
+    assert (array.shape, array.chunks, array.dtype, array.fill_value) == ((700, 3), (500, 3), np.float32, 0)
+    (compressor,) = array.compressors
+    assert compressor.get_config() == {"id": "blosc", "cname": "zstd", "clevel": 3, "shuffle": 2, "blocksize": 0}
+    assert layout.encode(rows) == compressor.encode(rows)
 
 
 @pytest.mark.parametrize("form", ["zarr2", "cfagg"])
