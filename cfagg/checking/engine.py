@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -44,6 +45,8 @@ class Result:
         Rules that were not run, by code, and why.
     dropped : Counter
         By code, how many findings beyond `KEPT` there are.
+    unfinished : dict of str to list of str
+        Codes of the rules that could not read all that they need, by the reason.
     """
 
     source: str
@@ -51,6 +54,7 @@ class Result:
     findings: list[Finding] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
+    unfinished: dict[str, list[str]] = field(default_factory=dict)
 
 
 def version_of(dataset: Dataset, options: Options) -> Version:
@@ -99,7 +103,14 @@ def _run(dataset: Dataset, options: Options) -> Result:
             result.skipped[code] = "referenced files are opened only with --references"
             continue
         _run_one(rule, context, result)
+    result.findings += _unread(result.unfinished)
     return result
+
+
+def _unread(unfinished: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
+    """Yield a finding for each reason for which rules could not read what they need."""
+    for reason, codes in unfinished.items():
+        yield Finding("INT004", "warning", None, None, f"not checked by {', '.join(codes)}: {reason}"[:SAID])
 
 
 def _run_one(rule: Rule, context: Context, result: Result) -> None:
@@ -116,8 +127,11 @@ def _run_one(rule: Rule, context: Context, result: Result) -> None:
                 result.dropped[rule.code] += 1
             else:
                 result.findings.append(_finding(rule, hit))
-    except (NotApplicable, LimitError, AccessError) as reason:
+    except NotApplicable as reason:
         result.skipped[rule.code] = str(reason)
+    except (LimitError, AccessError) as reason:
+        result.skipped[rule.code] = str(reason)
+        result.unfinished.setdefault(str(reason), []).append(rule.code)
     except FragmentReadError as reason:
         # Several rules stumble over the same damage: it is reported once.
         result.skipped[rule.code] = str(reason)

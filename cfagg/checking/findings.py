@@ -118,6 +118,11 @@ class Finding:
             return self.variable or ""
         return f"{self.variable or ''}:{self.attribute}"
 
+    @property
+    def is_failure(self) -> bool:
+        """Whether it tells that the check itself failed, in part at least."""
+        return self.severity == "error" and self.code.startswith("INT")
+
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
         return f"{self.code} {self.severity}: {place}{self.message}"

@@ -104,8 +104,8 @@ class Checked:
 
     @property
     def failed(self) -> bool:
-        """Whether the check itself failed, in part at least: the findings whose codes begin with INT tell."""
-        return self.failure is not None or any(f.code.startswith("INT") for f in self.findings)
+        """Whether the check itself failed, in part at least: errors whose codes begin with INT tell."""
+        return self.failure is not None or any(f.is_failure for f in self.findings)
 
     @property
     def counts(self) -> Mapping[Severity, int]:

@@ -74,7 +74,7 @@ def _fix(source: str, settings: Settings, args: argparse.Namespace, chosen: Any)
         left = suppressed(source, fixed.remaining, checked.ran, settings.suppressions)[0]
     if not args.quiet:
         _tell(fixed, left)
-    if any(f.code.startswith("INT") for f in left):
+    if any(f.is_failure for f in left):
         return 2
     fails = {"error", "warning"} if settings.strict or args.strict else {"error"}
     return int(any(f.severity in fails for f in left))

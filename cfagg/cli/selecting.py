@@ -30,7 +30,7 @@ _ALIASES = {
     "longitude": ("longitude", "lon", "long", "x"),
     "vertical": ("vertical", "level", "lev", "plev", "height", "depth", "altitude", "pressure", "z"),
 }
-_INDEX = re.compile(r"\[\s*(-?\d*\s*(:\s*-?\d*\s*){0,2}|-?\d+(\s*,\s*-?\d+)*)\s*\]")
+_INDEX = re.compile(r"\[\s*((-?\d+)?\s*(:\s*(-?\d+)?\s*){0,2}|-?\d+(\s*,\s*-?\d+)*)\s*\]")
 #: A date with a time of day, whose colons part no range.
 _CLOCK = re.compile(r"-?\d{4,}-\d\d-\d\d[T ]\d\d(:\d\d){1,2}(\.\d+)?Z?")
 #: So far beyond a bound, in degrees, a longitude still counts as on it.

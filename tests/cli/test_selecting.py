@@ -101,7 +101,10 @@ def test_what_is_not_there_is_said(text, message):
     assert "\n" not in raised.value.message
 
 
-@pytest.mark.parametrize("text", ["lat", "=3", "lat=", "lat=[a]", "lat=[]", "lat=[1:2:3:4]", "lat=[1,]", "time=1/2/3"])
+@pytest.mark.parametrize(
+    "text",
+    ["lat", "=3", "lat=", "lat=[a]", "lat=[-]", "lat=[1:-:2]", "lat=[]", "lat=[1:2:3:4]", "lat=[1,]", "time=1/2/3"],
+)
 def test_what_has_another_form_is_wrong_usage(text):
     with pytest.raises(argparse.ArgumentTypeError):
         selecting.selection(text)

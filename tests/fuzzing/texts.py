@@ -257,6 +257,6 @@ def rules(change: Any) -> None:
         known = {v.name: v for v in dataset.variables}
         owner = known.get(variable) or dataset.root
         owner.attributes[name] = value
-        crashed = [f for f in run(dataset, Options(data=True)).findings if f.code.startswith("INT")]
+        crashed = [f for f in run(dataset, Options(data=True)).findings if f.is_failure]
     if crashed:
         raise AssertionError(str(crashed[0]))

@@ -257,4 +257,20 @@ def test_checks_do_not_read_what_a_file_of_its_size_cannot_hold(tmp_path):
         time.attrs["units"] = "days since 2000-01-01"
         time[:3] = [0, 1, 2]
     result = cfagg.check(tmp_path / "a.h5", data=True)
-    assert any("140,737,488,355,328 values, of which a file of its size can hold" in s for s in result.skipped.values())
+    (found,) = [f for f in result.findings if f.code == "INT004"]
+    assert "140,737,488,355,328 values, of which a file of its size can hold" in found.message
+    assert (found.severity, result.sources[0].failed) == ("warning", False)
+    assert all(code in found.message for code in result.skipped if "a file of its size" in result.skipped[code])
+    assert not [f for f in cfagg.check(tmp_path / "a.h5").findings if f.code == "INT004"]
+
+
+def test_checks_say_whose_values_lie_where_nothing_allows_to_read(tmp_path):
+    (tmp_path / "values").write_bytes(bytes(32))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        time = file.create_dataset("time", (4,), "f8", external=[(str(tmp_path / "values"), 0, 32)])
+        time.make_scale("time")
+        time.attrs["units"] = "days since 2000-01-01"
+    result = cfagg.check(tmp_path / "a.h5", data=True)
+    (found,) = [f for f in result.findings if f.code == "INT004"]
+    assert "not checked by " in found.message
+    assert "external storage" in found.message

@@ -32,17 +32,18 @@ def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
     yield json.dumps({"version": "2.1.0", "$schema": _SCHEMA}, indent=1)[:-2] + ',\n "runs": [{\n'
     yield '"columnKind": "unicodeCodePoints",\n"results": ['
     notes: list[dict[str, Any]] = []
+    successful = True
     before = "\n"
     for result in results:
-        if result.failed:
-            notes += [_note(result, f) for f in result.findings if f.code.startswith("INT")]
+        notes += [_note(result, f) for f in result.findings if f.code.startswith("INT")]
+        successful = successful and not result.failed
         for finding in result.findings:
             if not finding.code.startswith("INT"):
                 if finding.code in known:
                     used.setdefault(finding.code, len(used))
                 yield before + json.dumps(_result(result, finding, used))
                 before = ",\n"
-    invocation = {"executionSuccessful": not notes, "toolExecutionNotifications": notes}
+    invocation = {"executionSuccessful": successful, "toolExecutionNotifications": notes}
     yield '\n],\n"invocations": [' + json.dumps(invocation, indent=1) + "]"
     # Results come first, since only then it is known which rules they need.
     driver = {
@@ -99,7 +100,7 @@ def _location(result: Checked, finding: Finding) -> dict[str, Any]:
 
 def _note(result: Checked, finding: Finding) -> dict[str, Any]:
     return {
-        "level": "error",
+        "level": _LEVELS[finding.severity],
         "descriptor": {"id": finding.code},
         "message": {"text": finding.message},
         "locations": [{"physicalLocation": {"artifactLocation": {"uri": _uri(result.source)}}}],

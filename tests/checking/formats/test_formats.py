@@ -193,6 +193,19 @@ def test_sarif_tells_what_could_not_be_checked_as_a_failure_of_the_run():
     assert place["physicalLocation"]["artifactLocation"]["uri"] == "file:///archive/none.nc"
 
 
+def test_what_rules_could_not_read_is_a_warning_and_no_failure_of_the_run():
+    found = Finding("INT004", "warning", None, None, "not checked by COO001: variable 't' has too many values")
+    result = Checked("a.nc", "1.13", (found,), {"COO001": "variable 't' has too many values"})
+    (run,) = json.loads(told("sarif", result))["runs"]
+    (invocation,) = run["invocations"]
+    assert invocation["executionSuccessful"] is True
+    assert [n["level"] for n in invocation["toolExecutionNotifications"]] == ["warning"]
+    (suite,) = suites(result)
+    assert (suite.get("errors"), suite.get("failures")) == ("0", "0")
+    assert suites(result, strict=True)[0].get("failures") == "1"
+    assert found.message in told("text", result)
+
+
 # ---- JUnit
 
 
