@@ -18,7 +18,7 @@ ALLOWED = {
     "cfagg/model.py": {"numpy", "cfagg.errors"},
     "cfagg/errors.py": set(),
     "cfagg/storage": {"numpy", "cfagg.errors", "cfagg.model", "cfagg.storage"},
-    "cfagg/runtime": {"cfagg.errors", "cfagg.runtime"},
+    "cfagg/runtime": {"cfagg.errors", "cfagg.runtime", "distributed"},
 }
 
 #: What opens files or connections; a convention only sees attributes.

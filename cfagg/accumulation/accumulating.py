@@ -18,6 +18,8 @@ from cfagg.accumulation.planning import plan_build
 from cfagg.accumulation.report import Report, report_of
 from cfagg.conversion.options import parse_size, worker_count
 from cfagg.errors import UnsupportedError
+from cfagg.extras import require
+from cfagg.runtime.clusters import cluster_of
 from cfagg.storage.tree import prefixes
 from cfagg.zarrs import open_array
 from cfagg.zarrs.documents import node_folder
@@ -150,6 +152,8 @@ def accumulate(
     if sum(map(bool, (append, refresh, overwrite, adopt))) > 1:
         raise UnsupportedError("append, refresh, overwrite and adopt cannot be combined; choose one")
     places = prefixes(allow)
+    if client is not None:
+        require("accumulations on a Dask cluster (client=)", "distributed")
     if adopt:
         if resume or dry_run:
             raise UnsupportedError("adopt builds nothing: leave resume and dry_run out")
@@ -167,7 +171,8 @@ def accumulate(
         return report_of(plan, "up to date" if plan.done else "dry run")
     fitting = threads_that_fit(plan.recipe, budget, threads)
     shop = Workshop(plan.array.store, plan.array.path, plan.folder)
-    with working(shop, plan, order):
+    # A scheduler that does not answer is found before anything is written.
+    with cluster_of(client) as cluster, working(shop, plan, order):
         if existing_group(plan.array) != plan.existing:
             # Another process, or the end of a build that was killed, has put a group in place meanwhile.
             plan = plan_build(order)
@@ -176,4 +181,4 @@ def accumulate(
         if plan.renew:
             renew(open_group(plan.array.store, plan.array.path, allow=places), plan.related, shop.root)
             return report_of(plan, "up to date")
-        return build(plan, order, shop, fitting, min(threads, max(1, budget // _PER_THREAD)), client, progress)
+        return build(plan, order, shop, fitting, min(threads, max(1, budget // _PER_THREAD)), cluster, progress)

@@ -15,7 +15,6 @@ from cfagg.accumulation.journal import Journal
 from cfagg.accumulation.partials import Found, Recipe, compute
 from cfagg.accumulation.scratch import Scratch
 from cfagg.errors import LimitError
-from cfagg.extras import require
 
 __all__ = ["Progress", "map_by_dask", "map_by_threads", "threads_that_fit"]
 
@@ -144,40 +143,31 @@ def map_by_dask(
 
     Parameters
     ----------
-    client : distributed.Client or str
-        The cluster, or the address of its scheduler.
+    client : distributed.Client
+        The cluster; the current client.
     """
-    require("accumulations on a Dask cluster (client=)", "distributed")
-    from distributed import Client, as_completed
+    from distributed import as_completed
 
-    own = isinstance(client, str)
-    client = Client(client) if own else client
     tally = _Tally(recipe, todo, progress)
     objects = recipe.window.objects
     batches = _batches(recipe, todo)
-    try:
-        # Sent once to every worker, not with every task.
-        sent = client.scatter(recipe, broadcast=True, hash=False)
+    # Sent once to every worker, not with every task.
+    sent = client.scatter(recipe, broadcast=True, hash=False)
 
-        def submit(numbers: list[int]) -> Any:
-            seen = [_stamp(stamps, objects, n) for n in numbers]
-            return client.submit(_compute_batch, sent, numbers, seen, pure=False)
+    def submit(numbers: list[int]) -> Any:
+        seen = [_stamp(stamps, objects, n) for n in numbers]
+        return client.submit(_compute_batch, sent, numbers, seen, pure=False)
 
-        ahead = 2 * max(1, sum(client.nthreads().values()))
-        pending = as_completed(
-            [submit(b) for b in itertools.islice(batches, ahead)], with_results=True, raise_errors=True
-        )
-        for future, batch in pending:
-            for found in batch:
-                _keep(found, scratch, journal)
-            tally.add([int(f.record["number"]) for f in batch])
-            future.release()
-            following = next(batches, None)
-            if following is not None:
-                pending.add(submit(following))
-    finally:
-        if own:
-            client.close()
+    ahead = 2 * max(1, sum(client.nthreads().values()))
+    pending = as_completed([submit(b) for b in itertools.islice(batches, ahead)], with_results=True, raise_errors=True)
+    for future, batch in pending:
+        for found in batch:
+            _keep(found, scratch, journal)
+        tally.add([int(f.record["number"]) for f in batch])
+        future.release()
+        following = next(batches, None)
+        if following is not None:
+            pending.add(submit(following))
 
 
 def _compute_batch(recipe: Recipe, numbers: Sequence[int], stamps: Sequence[tuple[int, ...]]) -> list[Found]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from cfagg.cli import selecting
 from cfagg.cli.bars import byte_bar
-from cfagg.errors import SelectionError, SourceError
-from cfagg.extras import require
+from cfagg.errors import SelectionError
 
 __all__ = ["add_parser", "run"]
 
@@ -125,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
     if "dims" in given or isinstance(given.get("stride"), dict):
         _resolve(given, args.store, args.variable, args.allow)
     shown = not args.quiet and not args.dry_run and sys.stderr.isatty()
-    with _cluster(args.dask) as client, byte_bar("accumulate", shown) as progress:
+    with byte_bar("accumulate", shown) as progress:
         report = accumulate(
             args.store,
             args.variable,
@@ -135,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
             adopt=args.adopt,
             resume=args.resume,
             dry_run=args.dry_run,
-            client=client,
+            client=args.dask,
             allow=args.allow,
             progress=progress,
             **given,
@@ -201,20 +199,3 @@ def _resolve(given: dict[str, Any], store: str, variable: str, allow: Sequence[s
                 raise SelectionError(f"--stride is given twice for dimension {name(asked)!r}; give it once")
             strides[name(asked)] = number
         given["stride"] = strides
-
-
-@contextmanager
-def _cluster(address: str | None) -> Iterator[Any]:
-    """Give a client of a Dask scheduler, `None` without an address."""
-    if address is None:
-        yield None
-        return
-    require("clusters (--dask)", "distributed")
-    from distributed import Client
-
-    try:
-        client = Client(address, timeout="10s")
-    except (OSError, ValueError) as error:
-        raise SourceError(f"no Dask scheduler answers at {address}: {str(error).splitlines()[0]}") from error
-    with client:
-        yield client

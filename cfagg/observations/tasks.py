@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from itertools import islice
 from types import TracebackType
 from typing import Any, Self
 
 from cfagg.errors import CfaggError, SourceError, UnsupportedError
 from cfagg.extras import require
+from cfagg.runtime.clusters import cluster_of
 
 __all__ = ["Pool"]
 
@@ -30,16 +32,15 @@ class Pool:
 
     def __init__(self, workers: int, client: Any = None) -> None:
         self._threads: ThreadPoolExecutor | None = None
-        self._client, self._own = client, isinstance(client, str)
+        self._client: Any = None
+        self._open = ExitStack()
         if client is None:
             self._threads = ThreadPoolExecutor(workers, thread_name_prefix="cfagg-build")
+            self._open.callback(self._threads.shutdown, cancel_futures=True)
             self._ahead = 2 * workers
             return
         require("builds on a Dask cluster (client=)", "distributed")
-        from distributed import Client
-
-        if self._own:
-            self._client = Client(client)
+        self._client = self._open.enter_context(cluster_of(client))
         self._ahead = 2 * max(1, sum(self._client.nthreads().values()))
 
     def __enter__(self) -> Self:
@@ -48,10 +49,7 @@ class Pool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._threads is not None:
-            self._threads.shutdown(cancel_futures=True)
-        elif self._own:
-            self._client.close()
+        self._open.close()
 
     @property
     def remote(self) -> bool:

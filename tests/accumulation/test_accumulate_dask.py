@@ -8,7 +8,7 @@ from distributed import Client, LocalCluster
 from cfagg.accumulation import freshness, mapping
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.group import open_group
-from cfagg.errors import FragmentReadError, StaleError
+from cfagg.errors import FragmentReadError, SourceError, StaleError
 from tests.accumulation import comparing, reference
 
 DIMS = ("time", "lat", "lon")
@@ -84,3 +84,15 @@ def test_a_worker_that_sees_another_file_is_noticed(cluster, store, monkeypatch)
     monkeypatch.setattr(mapping, "_stamp", lambda *a: (real(*a)[0], real(*a)[1] - 1))
     with Client(cluster) as client, pytest.raises(StaleError, match="not seen by a Dask worker"):
         accumulate(store, "tas", COMBINATIONS, client=client)
+
+
+def test_a_scheduler_that_is_not_there_is_told_before_anything_is_written(store):
+    before = sorted(store.rglob("*"))
+    with pytest.raises(SourceError, match="no Dask scheduler answers at nowhere"):
+        accumulate(store, "tas", client="nowhere")
+    assert sorted(store.rglob("*")) == before
+
+
+def test_a_client_that_is_not_the_default_one_is_asked(cluster, store):
+    with Client(cluster, set_as_default=False) as client:
+        assert accumulate(store, "tas", ["time"], client=client).action == "built"

@@ -1,0 +1,51 @@
+"""Clusters that work is given to."""
+
+import dask.array
+import pytest
+from distributed import Client, LocalCluster, default_client
+
+from cfagg.errors import SourceError
+from cfagg.runtime.clusters import cluster_of
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as made:
+        yield made
+
+
+def current():
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+@pytest.mark.parametrize("address", ["nowhere", "", "tcp://"])
+def test_a_scheduler_that_is_not_there_is_an_error_and_nobody_else_waits_for_it(address):
+    with pytest.raises(SourceError, match="no Dask scheduler answers at"), cluster_of(address):
+        pass
+    assert current() is None
+    assert dask.array.ones(3).sum().compute() == 3
+
+
+def test_a_client_made_for_an_address_is_the_current_one_only_inside(cluster):
+    with cluster_of(cluster.scheduler_address) as client:
+        assert current() is client
+        assert client.submit(int, "7").result() == 7
+    assert current() is None
+    assert client.status == "closed"
+
+
+def test_a_client_that_is_not_the_default_one_is_used_and_stays_open(cluster):
+    with Client(cluster, set_as_default=False) as given:
+        with cluster_of(given) as client:
+            assert client is given
+            assert current() is given
+        assert current() is None
+        assert given.submit(int, "7").result() == 7
+
+
+def test_no_cluster_is_none():
+    with cluster_of(None) as client:
+        assert client is None
