@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from cfagg.accumulation import foreign
 from cfagg.accumulation.accumulated import open_accumulated
+from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.foreign_deltas import has_deltas, undo_deltas
 from cfagg.accumulation.freshness import check
 from cfagg.accumulation.group import open_group
@@ -230,6 +231,15 @@ def test_a_group_written_anew_since_it_was_opened_is_refused(tmp_path):
     generate(tmp_path / "s.zarr", field(seed=1), CHUNKS)
     with pytest.raises(StaleError, match="rebuilt or removed"):
         check(group)
+
+
+@pytest.mark.parametrize("how", [accumulate, open_accumulated])
+def test_a_group_of_another_writer_is_not_adopted(tmp_path, how):
+    generate(tmp_path / "s.zarr", field(), CHUNKS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StaleAccumulationWarning)
+        with pytest.raises(NotAccumulatedError, match=r"is of another program and keeps no checksums.*--overwrite"):
+            how(tmp_path / "s.zarr", "variable", adopt=True)
 
 
 # --- what is wrong with them ---------------------------------------------------------------------------------------

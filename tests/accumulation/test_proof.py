@@ -200,6 +200,77 @@ def test_what_is_described_in_another_way_is_not_adopted(store):
         accumulate(store, "tas", adopt=True)
 
 
+@pytest.fixture
+def copied(plain, tmp_path):
+    """A copy of a store, which is not adopted yet."""
+    shutil.copytree(plain, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+@pytest.mark.parametrize("name", ["tas", "lat"])
+def test_what_is_written_while_a_copy_is_compared_is_not_adopted(copied, name):
+    path = next(p for p in (copied / name / "c").rglob("*") if p.is_file())
+    waited = []
+
+    def look(done, total):
+        if not waited:
+            waited.append(time.sleep(0.02))
+            path.write_bytes(path.read_bytes())
+
+    before = contents(copied / "tas_accumulation_group")
+    with pytest.raises(StaleError, match=f"{name!r} was written while it was compared; run again .* --adopt"):
+        accumulate(copied, "tas", adopt=True, progress=look)
+    assert contents(copied / "tas_accumulation_group") == before
+    refused(copied, "--adopt")
+
+
+def test_sums_that_are_written_while_a_copy_is_compared_are_not_overwritten(copied):
+    def look(done, total):
+        os.utime(copied / "tas_accumulation_group" / "zarr.json")
+
+    with pytest.raises(StaleError, match="the accumulation of 'tas' was written meanwhile; run again"):
+        accumulate(copied, "tas", adopt=True, progress=look)
+    refused(copied, "--adopt")
+
+
+def test_progress_of_adopting_counts_the_bytes_that_are_read(copied):
+    seen = []
+    report = accumulate(copied, "tas", adopt=True, progress=lambda *now: seen.append(now))
+    sizes = [p.stat().st_size for name in ("tas", "time", "lat", "lon") for p in (copied / name / "c").rglob("*")
+             if p.is_file()]  # fmt: skip
+    assert seen[-1] == (sum(sizes), sum(sizes))
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+    assert len(seen) == len(sizes)
+    assert report.notes == (
+        f"{len(sizes):,} of {len(sizes):,} stored objects were read ({sum(sizes):,} bytes), and are the same",
+    )
+
+
+def test_what_is_not_the_same_in_a_copy_is_named_with_its_sizes(copied):
+    chunk(copied, 1, 0, 0).unlink()
+    chunk(copied, 2, 0, 0).write_bytes(b"\0" * 10)
+    path = chunk(copied, 3, 0, 0)
+    path.write_bytes(bytes(reversed(path.read_bytes())))
+    zarr.open_array(copied / "lon", mode="r+")[0] = 5
+    with pytest.raises(StaleError) as caught:
+        accumulate(copied, "tas", adopt=True)
+    assert [str(p) for p in caught.value.problems] == [
+        "chunk (1, 0, 0): no longer stored",
+        "chunk (2, 0, 0): 640 bytes before, now 10",
+        "chunk (3, 0, 0): has other contents",
+        *[str(p) for p in caught.value.problems[3:]],
+    ]
+    assert [p.where for p in caught.value.problems[3:]] == ["'lon', object (0,)"]
+
+
+def test_of_many_chunks_that_are_not_the_same_the_first_are_named(copied):
+    shutil.rmtree(copied / "tas" / "c")
+    with pytest.raises(StaleError) as caught:
+        accumulate(copied, "tas", adopt=True)
+    assert len(caught.value.problems) == 16
+    assert str(caught.value.problems[-1]) == "5 more"
+
+
 def test_adopting_excludes_what_builds(store):
     for options in ({"refresh": True}, {"resume": True}, {"dry_run": True}, {"overwrite": True}):
         with pytest.raises(UnsupportedError, match="adopt"):

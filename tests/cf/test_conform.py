@@ -450,3 +450,10 @@ def test_master_fill_of_real_types_is_nan_where_none_is_declared():
 def test_a_master_fill_of_another_type_is_refused(dtype, value):
     with pytest.raises(CfaggError, match=r"agg\.nca, variable tas"):
         conform.master_fill(master(dtype=dtype, attributes={"_FillValue": value}))
+
+
+def test_ranges_of_the_master_in_both_forms_are_no_warning_of_each_sub_array():
+    # Every warning is an error here.
+    attributes = {"valid_range": np.float32([0, 9]), "valid_min": np.float32(1)}
+    found = run(np.float32([1, 2, 3]), master(attributes=attributes))
+    np.testing.assert_array_equal(found, [1, 2, 3])

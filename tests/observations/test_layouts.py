@@ -109,6 +109,7 @@ def test_a_small_array_is_packed_by_the_compressor_that_its_metadata_name(kind):
     files = array_documents("zarr2", values)
     document = json.loads(files[".zarray"])
     assert document["compressor"] == {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
+    assert isinstance(document["fill_value"], int if kind == "i8" else float)
     assert files["0"] == numcodecs.get_codec(document["compressor"]).encode(values)
 
 
