@@ -10,8 +10,8 @@
 
 # A Python of one's choice: make test PYTHON=/path/to/python
 PYTHON ?=
-# Tests run in this many processes.
-JOBS ?= 2
+# Tests run in this many processes: more than there are processors, for many wait for processes of their own.
+JOBS ?= 3
 # Hundreds of tests start processes, each of which would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 # Further arguments: make test ARGS='-k grid'; make bench ARGS='--small gather'

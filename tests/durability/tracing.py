@@ -64,6 +64,8 @@ def forked(work: Callable[[], int | None], said: int | None = None, wait: int | 
     if child:
         return child
     status = 3
+    # Nothing that the parent left is collected in here: files would be closed that the work has not opened.
+    gc.freeze()
     try:
         if wait is not None:
             # PR_SET_PTRACER: any process may trace this one, where that is restricted to parents.
