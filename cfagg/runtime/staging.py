@@ -178,8 +178,9 @@ class Staging:
                 except FileNotFoundError:
                     # Whoever held it has just finished, and removed the directory.
                     continue
-                break
-            self._recover()
+                self._recover()
+                return
+            raise TargetError(f"{self.root} was removed by other processes each time; run again")
         except OSError as error:
             self.leave()
             if isinstance(error, TargetError):

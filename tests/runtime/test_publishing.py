@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cfagg.errors import LeftoverWarning
-from cfagg.runtime import publishing
+from cfagg.errors import LeftoverWarning, TargetError
+from cfagg.runtime import publishing, staging
 from cfagg.runtime.files import NewFolder, write_aside, written_aside
 from cfagg.runtime.staging import Staging, is_replaceable, renames_into
 
@@ -257,3 +257,15 @@ def test_a_mount_point_is_not_replaced_by_a_rename(tmp_path):
     assert not is_replaceable(type(tmp_path)("/proc"))
     assert renames_into(tmp_path, tmp_path)
     assert not renames_into(type(tmp_path)("/"), type(tmp_path)("/proc/self"))
+
+
+def test_nothing_is_built_in_a_work_directory_that_cannot_be_locked(tmp_path, monkeypatch):
+    def vanish(path, doing):
+        # Another process has just finished.
+        path.parent.rmdir()
+        raise FileNotFoundError(2, "No such file or directory", str(path))
+
+    monkeypatch.setattr(staging, "locked", vanish)
+    stage = Staging(tmp_path / "a.zarr", tmp_path / ".work", "store", frozenset(), "testing")
+    with pytest.raises(TargetError, match="was removed by other processes each time; run again"):
+        stage.hold()
