@@ -27,8 +27,14 @@ _DEFLATE, _DEFLATED = 1, 1032
 #: The filter that sorts bytes by their place in an element.
 _SHUFFLE = 2
 
-#: Filters that the HDF5 library undoes: szip, n-bit, scale and offset; and the bytes before the numbers of the last.
-_SZIP, _NBIT, _SCALE, _SCALE_HEAD = 4, 5, 6, 21
+#: Filters that the HDF5 library undoes: n-bit, scale and offset; and the bytes before the numbers of the last.
+_NBIT, _SCALE, _SCALE_HEAD = 5, 6, 21
+
+#: Of szip's options: numbers begin with their highest byte; steps from one to the next are stored.
+_SZIP_BIG, _SZIP_STEPS = 16, 32
+
+#: Of szip: bytes before the stream, the most samples of a block and of a line, and the bits of those stored by bytes.
+_SZIP_HEAD, _SZIP_BLOCK, _SZIP_LINE, _SZIP_BYTES = 4, 32, 4096, (32, 64)
 
 #: A part of a chunk that is smaller by so much is picked out of its sorted bytes.
 _FEW = 16
@@ -176,17 +182,13 @@ def check_unknown(data: npt.NDArray[np.uint8], mask: int, storage: Chunked) -> N
     needed = _needed(number, parameters, memoryview(plain).cast("B"), storage)
     if needed is None and expected != size:
         raise DamagedError(f"filter {number} stands between it and its checksum, and cannot be undone here")
-    if number == _SZIP and needed != expected:
-        raise DamagedError(f"it decodes to {needed:,} bytes, expected {expected:,}")
     if number in (_NBIT, _SCALE) and (needed is None or memoryview(plain).nbytes < needed):
         raise DamagedError(f"it has {memoryview(plain).nbytes:,} bytes, expected at least {needed or 0:,}")
 
 
 def _needed(number: int, parameters: tuple[int, ...], data: memoryview, storage: Chunked) -> int | None:
-    """Return the bytes that szip makes, and that the filters which pack bits take; `None` where that is not known."""
+    """Return the bytes that the filters which pack bits take; `None` where that is not known."""
     count, size = math.prod(storage.chunks), storage.dtype.itemsize
-    if number == _SZIP:
-        return int.from_bytes(data[:4], "little")
     if number == _SCALE and len(parameters) > 4 and parameters[2] == count and parameters[4] == size:
         return _SCALE_HEAD + -(-count * int.from_bytes(data[:4], "little") // 8)
     if number == _NBIT and len(parameters) > 7 and parameters[2] == count and parameters[4] == size:
@@ -232,11 +234,38 @@ def _unlzf(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: 
     return made[:found]
 
 
-#: By the filters' numbers: deflate, shuffle, fletcher32, bzip2, LZF, Blosc, zstd.
+def _unszip(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:
+    from cfagg.kernels.szip import unpack_szip
+
+    # A copy: what is compiled for memory that may be written is not for other memory.
+    stored = np.array(np.frombuffer(data, np.uint8))
+    if len(parameters) < 4 or stored.size < _SZIP_HEAD:
+        raise DamagedError("its header ends early")
+    size = int.from_bytes(stored[:_SZIP_HEAD].tobytes(), "little")
+    if not fewest <= size <= most:
+        raise DamagedError(f"it decodes to {size:,} bytes, expected {most:,}")
+    options, block, bits, line = parameters[:4]
+    planes = bits // 8 if bits in _SZIP_BYTES else 1
+    bits = 8 if bits in _SZIP_BYTES else bits
+    if not (1 <= bits <= 24 and 2 <= block <= _SZIP_BLOCK and block % 2 == 0 and 1 <= line <= _SZIP_LINE):
+        raise DamagedError("the parameters of its filter are damaged")
+    if size % planes:
+        raise DamagedError(f"its {size:,} bytes are no whole numbers of {planes} bytes, and szip drops what is left")
+    made = np.empty(size, np.uint8)
+    found = unpack_szip(
+        stored[_SZIP_HEAD:], made, bits, block, line, bool(options & _SZIP_BIG), bool(options & _SZIP_STEPS)
+    )
+    if found != size:
+        raise DamagedError(f"its stream is damaged or does not decode to {size:,} bytes")
+    return codecs.unshuffle(made, planes, out)
+
+
+#: By the filters' numbers: deflate, shuffle, fletcher32, szip, bzip2, LZF, Blosc, zstd.
 _FILTERS: dict[int, _Filter] = {
     1: _Filter(_inflate, None),
     _SHUFFLE: _Filter(_unshuffle, 0),
     3: _Filter(_check, 4),
+    4: _Filter(_unszip, None),
     307: _Filter(_bunzip2, None),
     32000: _Filter(_unlzf, None),
     32001: _Filter(_unblosc, None),

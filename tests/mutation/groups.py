@@ -20,7 +20,7 @@ def _in(folder: str, names: str) -> list[str]:
 
 GROUPS: dict[str, Group] = {
     "kernels": Group(
-        _in("kernels", "projection hyperslab odometer ranges rows lzf"),
+        _in("kernels", "projection hyperslab odometer ranges rows lzf szip"),
         [f"tests/kernels/test_{name}.py" for name in ("projection", "hyperslab", "odometer", "ranges", "rows")]
         + ["tests/readers/test_filters.py"],
         plain=True,

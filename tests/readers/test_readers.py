@@ -158,8 +158,11 @@ def test_a_file_with_a_user_block_is_read(tmp_path):
 
 
 def test_filters_that_are_not_known_here_are_left_to_the_library(tmp_path):
-    values = np.arange(100_000, dtype="f8")
-    nca_files.fragment(tmp_path / "a.nc", "v", values, ["x"], compression="szip", chunksizes=[10_000])
+    values = np.arange(100_000, dtype="i4")
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        file["x"] = np.arange(100_000)
+        file["x"].make_scale("x")
+        file.create_dataset("v", data=values, chunks=(10_000,), scaleoffset=0).dims[0].attach_scale(file["x"])
     located = locate(str(tmp_path / "a.nc"), "v", CONTEXT_SOURCE)
     assert not hdf5_chunks.can_read(located.storage)
     np.testing.assert_array_equal(read(located, [slice(0, 100_000, 1)], CONTEXT_SOURCE), values)
