@@ -24,7 +24,13 @@ _TICK, _COARSE_TICK = 0.02, 2.1
 
 
 def settled(array: ZarrArray) -> npt.NDArray[np.int64]:
-    """Return the stamps of all objects once none of them may be written again within the same tick of the clock."""
+    """Return the stamps of all objects once none of them may be written again within the same tick of the clock.
+
+    Raises
+    ------
+    StaleError
+        They are written again and again.
+    """
     for _ in range(100):
         now = time.time_ns()
         found = stamps(array)
@@ -33,9 +39,9 @@ def settled(array: ZarrArray) -> npt.NDArray[np.int64]:
         tick = _TICK if not times.size or (times % 10**9).any() else _COARSE_TICK
         age = int(np.abs(now - times).min(initial=2**62)) / 1e9
         if age >= tick:
-            break
+            return found
         time.sleep(tick - age + 0.001)
-    return found
+    raise StaleError(f"{array.store}: array {array.path!r} is being written; run again when it is not")
 
 
 def write_back(array: ZarrArray) -> None:

@@ -254,6 +254,14 @@ def test_a_chunk_written_a_moment_ago_is_waited_for(store):
     assert time.time_ns() - written >= settling._TICK * 1e9
 
 
+def test_an_array_that_is_written_all_the_time_is_refused(store, monkeypatch):
+    # It was written within this time, however long one waits.
+    monkeypatch.setattr(settling, "_TICK", 3600)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    with pytest.raises(StaleError, match="array 'tas' is being written; run again when it is not"):
+        settling.settled(open_array(store, "tas"))
+
+
 def test_two_builders_do_not_work_on_the_same_array(store):
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(store), "{}", "0.2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
