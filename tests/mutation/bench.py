@@ -90,11 +90,21 @@ class Bench:
         self._measure()
         self._functions: dict[str, list[FunctionType]] = defaultdict(list)
         names = {str(self.folder / path): path for path in self.paths}
+        # What is frozen is not listed.
+        gc.unfreeze()
         for one in gc.get_objects():
             if type(one) is FunctionType and one.__code__.co_filename in names:
                 self._functions[names[one.__code__.co_filename]].append(one)
+        if missing := sorted(set(self.paths) & set(self._ran()) - set(self._functions)):
+            raise SystemExit(f"no functions were found of {', '.join(missing)}")
+        gc.freeze()
         self.use(self)
         return True
+
+    def _ran(self) -> Iterator[str]:
+        """Give the modules of which tests ran lines."""
+        for seen in self.seen.values():
+            yield from seen.lines
 
     def _measure(self) -> None:
         """Run every test unchanged in a child, noting its lines and costs; import here what the tests imported."""
