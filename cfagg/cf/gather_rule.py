@@ -96,7 +96,7 @@ class GatherRule:
     @property
     def light(self) -> bool:
         """Whether target elements are the source's own bits but for missing ones, which few comparisons find."""
-        return self.pure and self.source == self.target and not (self.masked and self.bounded) and len(self.fills) <= 1
+        return self.pure and self.source == self.target and not (self.masked and self.bounded) and len(self.fills) <= 2
 
     @classmethod
     def make(

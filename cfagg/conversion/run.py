@@ -23,12 +23,15 @@ from cfagg.conversion.plan import Array
 from cfagg.conversion.slabs import Slabs, choose_slabs
 from cfagg.errors import LimitError
 from cfagg.fastzlib import crc32
-from cfagg.runtime.publishing import opened, write_all
+from cfagg.runtime.publishing import begin_sync, opened, write_all
 
 __all__ = ["Task", "cut", "run"]
 
 #: A slab, what it was decoded from, and the encoded chunk are in memory together; this many times the slab at most.
 _COPIES = 2.5
+
+#: Bytes of a chunk from which on the disk is given it at once; smaller ones it takes better many at a time.
+_LARGE = 1 << 18
 
 Progress = Callable[[int, int], None]
 
@@ -201,6 +204,8 @@ class _Writer:
                 self._made.add(path.parent)
             with opened(path, "wb") as file:
                 write_all(file, encoded)
+                if len(encoded) >= _LARGE:
+                    begin_sync(file.fileno())
             number = int(np.ravel_multi_index(index, shape)) if index else 0
             content = content_checksum(values) if self._checksums else -1
             out.append((number, len(encoded), crc32(encoded), content))

@@ -116,7 +116,8 @@ def test_numpy_copies_rows_that_need_no_change_whatever_the_size(order):
         (True, {"fills": [9.0]}, 1),
         (False, {"fills": [9.0], "valid_max": 8.0}, 1),
         (False, {"fills": [9.0], "scale": 2.0}, 1),
-        (False, {"fills": [9.0, 8.0]}, 1),
+        (False, {"fills": [9.0, 8.0]}, 16),
+        (False, {"fills": [9.0, 8.0, 7.0]}, 1),
     ],
 )
 def test_rows_in_which_numpy_only_looks_for_missing_values_hardly_call_for_the_kernel(

@@ -1,5 +1,7 @@
 """Conversions that are killed, interrupted, or run into a full or read-only disk."""
 
+import ctypes
+import errno
 import json
 import os
 import resource
@@ -15,7 +17,9 @@ import zarr
 import cfagg
 from cfagg.conversion import convert
 from cfagg.errors import TargetError, TargetExistsError
+from cfagg.runtime import publishing
 from tests.conversion import killing
+from tests.durability import tracing
 
 
 @pytest.fixture(scope="module")
@@ -223,6 +227,45 @@ def test_a_full_disk_is_one_sentence_and_resume_finishes_later(made, tmp_path):
     assert not target.exists()
     convert(path, target, chunks={"time": 1}, resume=True)
     assert killing.contents(target) == whole
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(tracing.STRACE is None, reason="strace is not installed")
+@pytest.mark.parametrize(("answer", "status"), [("EIO", 2), ("ENOSPC", 2), ("ENOSYS", 0)])
+def test_a_large_chunk_that_the_disk_refuses_is_an_error_where_the_system_can_tell(tmp_path, answer, status):
+    path, target, log = tmp_path / "a.zarr", tmp_path / "b.zarr", tmp_path / "log"
+    values = large(path)
+    fault = ["-e", "trace=sync_file_range", "-e", f"inject=sync_file_range:error={answer}"]
+    command = [sys.executable, "-m", "cfagg", "convert", path, target]
+    assert subprocess.run([tracing.STRACE, "-f", "-o", log, *fault, *command]).returncode == status
+    assert tracing.counts(log)["sync_file_range"] == 1
+    assert target.exists() == (status == 0)
+    convert(path, target, resume=True)
+    np.testing.assert_array_equal(zarr.open_group(target, mode="r")["v"][:], values)
+
+
+def test_a_large_chunk_that_the_disk_refuses_ends_a_conversion_which_can_be_finished(tmp_path, monkeypatch):
+    path, target = tmp_path / "a.zarr", tmp_path / "b.zarr"
+    values = large(path)
+
+    def refuse(*_):
+        ctypes.set_errno(errno.EIO)
+        return -1
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "_from_c_library", {"sync_file_range": refuse}.get)
+        with pytest.raises(TargetError, match="was not written: Input/output error"):
+            convert(path, target)
+    assert not target.exists()
+    convert(path, target, resume=True)
+    np.testing.assert_array_equal(zarr.open_group(target, mode="r")["v"][:], values)
+
+
+def large(path):
+    """Write a store with one large chunk, and return its values."""
+    values = np.random.default_rng(1).random(1 << 16)
+    zarr.create_array(path, name="v", data=values, dimension_names=("x",))
+    return values
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs the rights of a POSIX system")

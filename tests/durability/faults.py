@@ -25,15 +25,16 @@ from tests.durability.writers import WRITERS, Writer
 KILLED = (
     "openat", "write", "pwrite64", "writev", "rename", "renameat2", "fsync", "fdatasync", "syncfs", "mkdir", "unlink",
     "unlinkat", "rmdir", "ftruncate", "link", "linkat", "close", "sendfile", "copy_file_range", "fallocate",
+    "sync_file_range",
 )  # fmt: skip
 
 #: Calls that fail, with what a broken or full disk answers.  Network file systems tell of both when a file is closed.
 FAILING = {
     "EIO": ("openat", "write", "pwrite64", "writev", "rename", "renameat2", "fsync", "fdatasync", "syncfs", "mkdir",
             "unlink", "unlinkat", "rmdir", "ftruncate", "link", "linkat", "sendfile", "copy_file_range", "fallocate",
-            "close"),
+            "close", "sync_file_range"),
     "ENOSPC": ("openat", "write", "pwrite64", "writev", "rename", "renameat2", "fsync", "fdatasync", "syncfs", "mkdir",
-               "ftruncate", "link", "linkat", "sendfile", "copy_file_range", "fallocate", "close"),
+               "ftruncate", "link", "linkat", "sendfile", "copy_file_range", "fallocate", "close", "sync_file_range"),
 }  # fmt: skip
 
 

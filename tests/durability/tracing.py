@@ -27,7 +27,8 @@ from typing import Any
 #: System calls that change what is on disk, by which name the machine knows them.
 WRITING = (
     "openat,open,creat,write,pwrite64,writev,pwritev,rename,renameat,renameat2,fsync,fdatasync,syncfs,mkdir,mkdirat,"
-    "unlink,unlinkat,rmdir,ftruncate,truncate,fallocate,link,linkat,symlink,symlinkat,close,sendfile,copy_file_range"
+    "unlink,unlinkat,rmdir,ftruncate,truncate,fallocate,link,linkat,symlink,symlinkat,close,sendfile,copy_file_range,"
+    "sync_file_range"
 )
 
 #: What a power loss is reconstructed from.

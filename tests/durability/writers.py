@@ -134,7 +134,7 @@ def state_of_conversion(folder: pathlib.Path, *, old: bool) -> str:
 
 #: What file systems of networks and clusters answer: two directories cannot be exchanged, there are no locks, and the
 #: data of a whole file system are not forced to disk.
-NETWORK = ("renameat2:error=EINVAL", "flock:error=ENOSYS", "syncfs:error=ENOSYS")
+NETWORK = ("renameat2:error=EINVAL", "flock:error=ENOSYS", "syncfs:error=ENOSYS", "sync_file_range:error=ENOSYS")
 
 
 def state_with_two_renames(folder: pathlib.Path) -> str:

@@ -1,5 +1,7 @@
 """The order in which things get to disk, and what happens where the system cannot do something."""
 
+import ctypes
+import errno
 import os
 import shutil
 import subprocess
@@ -54,6 +56,22 @@ def test_without_syncfs_every_file_and_directory_is_synced_once(tmp_path, monkey
     tree(tmp_path / "a", "0")
     publishing.sync_tree(tmp_path / "a")
     assert seen == [str(tmp_path / "a" / "c" / "0"), str(tmp_path / "a" / "c"), str(tmp_path / "a")]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSYS, errno.EINVAL])
+def test_a_file_system_that_cannot_begin_to_write_writes_later(monkeypatch, code):
+    monkeypatch.setattr(publishing, "_from_c_library", lambda _: lambda *_: ctypes.set_errno(code) or -1)
+    publishing.begin_sync(0)
+    monkeypatch.setattr(publishing, "_from_c_library", lambda _: None)
+    publishing.begin_sync(0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux begins to write when asked")
+def test_a_file_that_the_disk_does_not_take_is_an_error(tmp_path):
+    with (tmp_path / "a").open("wb") as file:
+        publishing.begin_sync(file.fileno())
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        publishing.begin_sync(1 << 20)
 
 
 @pytest.fixture
