@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from cfagg.arguments import paths
 from cfagg.errors import AccessError, UnsupportedError
 
 __all__ = ["Access"]
@@ -55,9 +56,7 @@ class Access:
     allow: tuple[str, ...] = ()
 
     def __init__(self, parent: str | os.PathLike[str], allow: Iterable[str | os.PathLike[str]] = ()) -> None:
-        if isinstance(allow, (str, os.PathLike)):
-            allow = (allow,)
-        prefixes = tuple(os.fspath(a) for a in allow)
+        prefixes = paths(allow)
         if not all(prefixes):
             raise AccessError("an empty prefix in allow= would allow nothing; write '.' for the working directory")
         object.__setattr__(self, "parent", os.path.abspath(os.fspath(parent)))  # noqa: PTH100

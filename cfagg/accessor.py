@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import xarray as xr
 
+from cfagg.arguments import dimensions
 from cfagg.errors import CfaggError, NotAccumulatedError, SelectionError, StaleAccumulationWarning
 
 if TYPE_CHECKING:
@@ -314,7 +315,7 @@ def _dims(array: xr.DataArray, dim: Dims, key: Any) -> tuple[str, ...]:
         return tuple(map(str, (array.coords[name] if isinstance(name, str) else name).dims))
     if dim is None or dim is ...:
         return tuple(map(str, array.dims))
-    asked = (dim,) if isinstance(dim, str) else tuple(map(str, dim))
+    asked = tuple(map(str, dimensions(dim)))
     unknown = [d for d in asked if d not in array.dims]
     if unknown:
         known = ", ".join(map(repr, array.dims)) or "none"

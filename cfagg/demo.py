@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from cfagg.arguments import a_path
 from cfagg.errors import SourceError
 
 __all__ = ["main", "sample"]
@@ -48,7 +49,7 @@ def sample(name: str = "") -> Path:
     if not folder.is_dir():
         # A checkout without symbolic links: the folder stands beside the package.
         folder = Path(__file__).parents[1] / "sample_data"
-    path = folder / name
+    path = folder / a_path(name, "name", expected="name a sample, such as 'sst.nca'")
     if not path.exists():
         known = ", ".join(sorted(p.name for p in folder.glob("*.nca")))
         raise SourceError(f"there is no sample {name!r} in {folder}; the aggregations are {known}")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Literal
 
+from cfagg.arguments import a_path, a_text, names
 from cfagg.errors import (
     OptionError,
     SourceError,
@@ -84,6 +85,9 @@ def read(
     >>> ds.tas.sel(time="2000-01").mean("time")  # doctest: +SKIP
     """
     if chunks is not None:
+        if not isinstance(chunks, str | int | Mapping):
+            kind = type(chunks).__name__
+            raise OptionError(f"chunks: found an object of type {kind}; expected 'auto' or lengths by dimension")
         require("arrays in chunks (chunks=)", "dask")
     import xarray
 
@@ -91,6 +95,8 @@ def read(
     from cfagg.cf.unpackable import UnpackableError
 
     _check_single(path)
+    if group is not None:
+        a_text(group, "group", "the path of a group")
     name = os.path.expanduser(os.fsdecode(path))  # noqa: PTH111
     engine = _engine(name)
     if engine == "cfagg":
@@ -105,7 +111,7 @@ def read(
         options = {"engine": ZarrEntrypoint, **known, **options}
     else:
         options = {"engine": engine, **options}
-    kept = None if variables is None else _listed(variables)
+    kept = None if variables is None else list(names(variables, "variables"))
     lost: list[str] = []
     while True:
         try:
@@ -124,8 +130,8 @@ def read(
     unknown = [v for v in kept if v not in dataset.variables]
     if unknown:
         dataset.close()
-        names = ", ".join(map(str, dataset.variables)) or "none"
-        raise SourceError(f"{name} has no variable {', '.join(map(repr, unknown))}; its variables are: {names}")
+        others = ", ".join(map(str, dataset.variables)) or "none"
+        raise SourceError(f"{name} has no variable {', '.join(map(repr, unknown))}; its variables are: {others}")
     return dataset[kept]
 
 
@@ -153,7 +159,8 @@ def open_aggregation(path: str | os.PathLike[str], variable: str) -> Aggregation
     """
     from cfagg.source import open_source
 
-    source = open_source(os.path.expanduser(os.fsdecode(path)))  # noqa: PTH111
+    a_text(variable, "variable", "the name or path of a variable")
+    source = open_source(os.path.expanduser(a_path(path)))  # noqa: PTH111
     _, found = source.find(variable)
     if isinstance(found, Aggregation):
         return found
@@ -184,7 +191,7 @@ def _check_single(path: object) -> None:
     single = isinstance(path, str | bytes | os.PathLike)
     name = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else ""
     if not single and not isinstance(path, Sequence | AbstractSet | Iterator):
-        raise OptionError(f"an object of type {type(path).__name__} is not a path; name a file or a Zarr store")
+        a_path(path)
     if "://" in name and not os.path.lexists(name):
         raise SourceError(f"{name} is a URL; cfagg.read opens files on this machine: copy it here first")
     if single and (not set(name) & set("*?[") or os.path.lexists(os.path.expanduser(name))):  # noqa: PTH111

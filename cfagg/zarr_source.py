@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arguments import a_path
 from cfagg.checking import model
 from cfagg.checking.sources.nczarr import HIDDEN
 from cfagg.checking.sources.stores import LocalStore
@@ -103,7 +104,7 @@ def open_any(path: str | os.PathLike[str], allow: Sequence[str | os.PathLike[str
     SourceError
         If it is neither, is not there, or is damaged.
     """
-    name = os.path.expanduser(os.fsdecode(path))  # noqa: PTH111
+    name = os.path.expanduser(a_path(path))  # noqa: PTH111
     return open_zarr_source(name, allow) if os.path.isdir(name) else open_source(name)  # noqa: PTH112
 
 

@@ -17,7 +17,8 @@ ALLOWED = {
     "conventions": {"numpy", "jsonschema", "cfagg.model", "cfagg.errors", "cfagg.conventions"},
     "cfagg/model.py": {"numpy", "cfagg.errors"},
     "cfagg/errors.py": set(),
-    "cfagg/storage": {"numpy", "cfagg.errors", "cfagg.model", "cfagg.storage"},
+    "cfagg/arguments.py": {"cfagg.errors"},
+    "cfagg/storage": {"numpy", "cfagg.arguments", "cfagg.errors", "cfagg.model", "cfagg.storage"},
     "cfagg/runtime": {"cfagg.errors", "cfagg.runtime", "distributed"},
 }
 

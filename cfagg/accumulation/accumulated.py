@@ -10,7 +10,8 @@ from cfagg.accumulation.grouping import Grouping, grouping_of
 from cfagg.accumulation.labels import Dims, Labels, Picked, labels_of
 from cfagg.accumulation.query import query
 from cfagg.accumulation.result import labelled
-from cfagg.errors import CfaggError
+from cfagg.arguments import a_number
+from cfagg.errors import CfaggError, SelectionError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -210,6 +211,7 @@ class Asked:
         from cfagg.accumulation.evaluate import evaluate, explained
         from cfagg.accumulation.freshness import check
 
+        a_number(ddof, "ddof", "a number", SelectionError)
         asked = query(self._labels, self._group.source.shape, dim, picked, grouping or self._key)
         group = self._group.asked()
         request = asked.request.resolve(group.source.shape)

@@ -16,6 +16,7 @@ from cfagg.accumulation.mapping import threads_that_fit
 from cfagg.accumulation.orders import Order
 from cfagg.accumulation.planning import plan_build
 from cfagg.accumulation.report import Report, report_of
+from cfagg.arguments import a_path
 from cfagg.conversion.options import parse_size, worker_count
 from cfagg.errors import UnsupportedError
 from cfagg.extras import require
@@ -159,8 +160,9 @@ def accumulate(
             raise UnsupportedError("adopt builds nothing: leave resume and dry_run out")
         return adopt_copy(store, variable, progress, places)
     threads, budget = worker_count(workers), parse_size(memory)
+    name = a_path(store, "store", expected="name a Zarr store")
     order = Order(
-        os.fspath(store), variable, dims, stride, weights, statistics, precision, codec, append, refresh, overwrite,
+        name, variable, dims, stride, weights, statistics, precision, codec, append, refresh, overwrite,
         resume, budget, places,
     )  # fmt: skip
     array = open_array(order.store, order.variable, allow=places)

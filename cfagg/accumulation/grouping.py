@@ -109,6 +109,11 @@ def grouping_of(labels: Labels, key: str | xr.DataArray) -> Grouping:
     (array([1, 2]), array([0, 0, 1, 1]))
     """
     if not isinstance(key, str):
+        if not hasattr(key, "name") or not hasattr(key, "dims"):
+            raise SelectionError(
+                f"{labels.name!r}: an object of type {type(key).__name__} gives no groups; expected a name such as "
+                "'time.month', or an xarray.DataArray"
+            )
         return _of_values(labels, str(key.name if key.name is not None else "group"), key)
     found = labels.grouped.get(key)
     if found is None:

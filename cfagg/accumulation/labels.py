@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arguments import a_mapping, dimensions
 from cfagg.errors import SelectionError
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class Labels:
         left = [d for d in self.dims if not isinstance(picked.get(d), int)]
         if dim is None or dim is ...:
             return tuple(left)
-        asked = [dim] if isinstance(dim, str) else list(dim)
+        asked = dimensions(dim)
         for d in asked:
             if d not in self.dims:
                 raise SelectionError(f"{self.name!r} has no dimension {d!r}; it has {_listed(self.dims)}")
@@ -158,7 +159,8 @@ class Labels:
         SelectionError
             A dimension, position or label that is not there; a dimension that stands in both.
         """
-        isel, sel = dict(isel or {}), dict(sel or {})
+        isel = a_mapping(isel, "isel", "a mapping such as {'time': slice(0, 12)}", SelectionError)
+        sel = a_mapping(sel, "sel", "a mapping such as {'time': '2008'}", SelectionError)
         for d in (*isel, *sel):
             if d not in self.dims:
                 raise SelectionError(
@@ -181,9 +183,11 @@ class Labels:
                 raise SelectionError(f"{where}: a dimension without coordinate has no labels to match; use isel")
             return _by_index(label, length, where)
         options = {} if method is None and tolerance is None else {"method": method, "tolerance": tolerance}
+        from pandas.errors import InvalidIndexError
+
         try:
             found = index.sel({dim: label}, **options).dim_indexers
-        except (KeyError, ValueError, TypeError) as error:
+        except (KeyError, ValueError, TypeError, InvalidIndexError) as error:
             raise SelectionError(f"{where}: no such label {label!r} ({_text(error)}){self._range(dim)}") from error
         if set(found) != {dim}:
             raise SelectionError(f"{where}: {label!r} does not select along the dimension itself; use isel")

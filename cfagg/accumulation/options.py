@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cfagg.arguments import names
 from cfagg.conventions.accumulation_record import Extra
 from cfagg.errors import CfaggError, LimitError, Problem, SelectionError, UnsupportedError
 
@@ -217,15 +218,15 @@ def check_statistics(statistics: Any) -> tuple[str, ...]:
     >>> check_statistics(("std", "min")), check_statistics("none")
     (('chunks', 'min', 'std'), ())
     """
-    names = [] if statistics is None else [statistics] if isinstance(statistics, str) else list(statistics)
-    unknown = [n for n in names if n not in (*STATISTICS, "none")]
-    if unknown or ("none" in names and len(set(names)) > 1):
+    given = () if statistics is None else names(statistics, "statistics")
+    unknown = [n for n in given if n not in (*STATISTICS, "none")]
+    if unknown or ("none" in given and len(set(given)) > 1):
         raise UnsupportedError(
             f"statistics={statistics!r} is not known; choose from {', '.join(map(repr, STATISTICS))}, or 'none'"
         )
-    if not names or "none" in names:
+    if not given or "none" in given:
         return ()
-    return tuple(n for n in STATISTICS if n in names or n == "chunks")
+    return tuple(n for n in STATISTICS if n in given or n == "chunks")
 
 
 def sums_kind(precision: str, *, integer: bool) -> str:

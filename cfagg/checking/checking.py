@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cfagg.arguments import a_path, names, paths
 from cfagg.checking.engine import Result, run, version_of
 from cfagg.checking.findings import Finding, NotApplicable
 from cfagg.checking.lookup import table_versions
@@ -87,15 +88,17 @@ def check(
 
     several = isinstance(source, list | tuple)
     sources = list(source) if several else [source]
-    settings = load(config) if config is not None else Settings()
+    settings = (
+        load(a_path(config, "config", expected="name a file with settings")) if config is not None else Settings()
+    )
     options = options_of(
         settings,
         cf_version=cf_version,
         data=data,
         references=references,
-        allow=_texts(allow),
-        select=_texts(select),
-        ignore=_texts(ignore),
+        allow=paths(allow),
+        select=names(select, "select"),
+        ignore=names(ignore, "ignore"),
         timeout=timeout,
         tables={name: Path(path) for name, path in (tables or {}).items()},
     )
@@ -231,10 +234,3 @@ def unused(sources: Iterable[Checked], suppressions: Sequence[Suppression]) -> l
         reached.update(source.reached)
         hit.update(source.suppressed)
     return [suppressions[n] for n in sorted(reached - hit)]
-
-
-def _texts(given: Any) -> tuple[str, ...]:
-    """Return one word or several as a tuple."""
-    if isinstance(given, str | os.PathLike):
-        return (os.fsdecode(given),)
-    return tuple(os.fsdecode(g) for g in given)

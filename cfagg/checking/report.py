@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cfagg.arguments import a_path
 from cfagg.checking.findings import Finding, Severity
 
 __all__ = ["ORDER", "Checked", "Report", "by_gravity", "counted"]
@@ -229,10 +230,11 @@ class Report(Sequence[Checked]):
             from cfagg.runtime.files import write_aside
             from cfagg.runtime.publishing import reason
 
+            name = a_path(path, expected="name the file to write")
             try:
-                write_aside(Path(path).resolve(), page.encode("utf-8"))
+                write_aside(Path(name).resolve(), page.encode("utf-8"))
             except OSError as error:
-                raise TargetError(f"{path} cannot be written: {reason(error, path)}") from error
+                raise TargetError(f"{name} cannot be written: {reason(error, name)}") from error
         return page
 
     def __str__(self) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 
 from cfagg import __version__
 from cfagg.access import Access
+from cfagg.arguments import a_path
 from cfagg.conversion.options import DEFAULT_MEMORY, Options, parse_size, worker_count
 from cfagg.conversion.workplace import Workplace
 from cfagg.errors import AccessError, CfaggError, TargetError, TargetExistsError
@@ -210,8 +211,8 @@ def convert(
         on_loss=on_loss,
     )
     threads, budget = worker_count(workers), parse_size(memory)
-    path = os.path.expanduser(os.fspath(source))  # noqa: PTH111
-    check_target_name(os.fsdecode(target))
+    path = os.path.expanduser(a_path(source, "source"))  # noqa: PTH111
+    check_target_name(a_path(target, "target", expected="name a directory for the store"))
     place = Workplace(target, overwrite=overwrite, resume=resume)
     if Path(os.path.realpath(path)).is_relative_to(place.target):
         raise TargetError(f"{path} lies within {place.target}, which would replace it; choose another target")

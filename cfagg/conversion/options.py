@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from cfagg.arguments import a_number, an_integer, names
 from cfagg.errors import LimitError, OptionError, UnsupportedError
 
 __all__ = ["DEFAULT_MEMORY", "Options", "parse_size"]
@@ -42,7 +43,7 @@ def parse_size(value: int | str) -> int:
         if match is None or match[2] not in _UNITS:
             raise LimitError(f"memory={value!r} is not a size; write bytes or, for instance, '256MiB'")
         value = int(float(match[1]) * _UNITS[match[2]])
-    if value < 1:
+    if a_number(value, "memory", "a number of bytes or, for instance, '256MiB'", LimitError) < 1:
         raise LimitError(f"memory={value!r} is not a positive number of bytes")
     return value
 
@@ -109,14 +110,12 @@ class Options:
         codec = "none" if codec is None else codec
         _one_of("codec", codec, tuple(CODECS))
         low, high = CODECS[codec]
-        if level is not None and not low <= level <= high:
+        if level is not None and not low <= an_integer(level, "level") <= high:
             raise LimitError(f"level={level} is outside {low} to {high}, the levels of codec {codec!r}")
-        if isinstance(variables, str):
-            variables = (variables,)
-        if variables is not None and not variables:
+        if isinstance(variables, Sized) and not isinstance(variables, str) and not variables:
             raise OptionError("variables=() selects nothing; name at least one variable, or pass None for all")
         return cls(
-            None if variables is None else tuple(variables),
+            None if variables is None else names(variables, "variables"),
             3 if zarr_format == 3 else 2,
             _chunks(chunks),
             packing,
@@ -156,6 +155,6 @@ def worker_count(workers: int | None) -> int:
     """Return the number of threads: the processors this process may use, or what was asked for."""
     if workers is None:
         return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    if workers < 1:
+    if an_integer(workers, "workers") < 1:
         raise LimitError(f"workers={workers} is less than 1")
-    return workers
+    return int(workers)

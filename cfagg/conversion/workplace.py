@@ -17,6 +17,7 @@ from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 
+from cfagg.arguments import a_path
 from cfagg.errors import TargetError, TargetExistsError, UnsupportedError
 from cfagg.runtime.publishing import build_of, name_build, opened, reason
 from cfagg.runtime.staging import Staging, is_replaceable
@@ -53,7 +54,7 @@ class Workplace(Staging):
     doing = "converting to the same target"
 
     def __init__(self, target: str | os.PathLike[str], *, overwrite: bool, resume: bool = False) -> None:
-        name = os.path.expanduser(os.fspath(target))  # noqa: PTH111
+        name = os.path.expanduser(a_path(target, "target", expected="name a directory for the store"))  # noqa: PTH111
         if "://" in name:
             raise UnsupportedError(f"{name} is a URL; a store is written to a local directory: name one")
         place = Path(os.path.realpath(name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from cfagg.arguments import names
 from cfagg.display.html import file_html
 from cfagg.display.summary import ROWS, aggregations, summarise
 from cfagg.display.text import file_lines
@@ -33,7 +34,7 @@ class Shown:
         self, source: Source, variables: Sequence[str] = (), *, rows: int | None = ROWS, allow: Sequence[str] = ()
     ) -> None:
         self.source = source
-        variables = (variables,) if isinstance(variables, str) else variables
+        variables = names(variables, "variables")
         self._summary = summarise(source, allow=allow, rows=rows, variables=variables)
         self._aggregations = aggregations(source, variables)
 

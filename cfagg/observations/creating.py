@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from cfagg.arguments import a_path
 from cfagg.conversion.options import parse_size, worker_count
 from cfagg.errors import AccessError, CfaggError, ConventionError, TargetError, TargetExistsError
 from cfagg.extras import require
@@ -206,8 +207,9 @@ def create_observations(
     if overwrite and append:
         raise ConventionError("overwrite and append cannot be combined; give one of them")
     require("builds of observations", "pandas", "pyarrow")
+    name = a_path(path, expected="name a directory for the store")
     if not append:
-        check_target_name(os.fsdecode(path))
+        check_target_name(name)
     given = load_recipe(recipe)
     budget = Budget(parse_size(memory), worker_count(given.build.max_workers if workers is None else workers))
     place = Place(path, overwrite=overwrite or append, resume=resume)

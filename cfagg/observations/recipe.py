@@ -24,6 +24,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cfagg.arguments import a_path
 from cfagg.errors import CfaggError, ConventionError, Problem
 from cfagg.observations.frames import check_rows
 from cfagg.observations.periods import Part, Period
@@ -210,7 +211,8 @@ def load_recipe(recipe: str | Path | Mapping[str, Any] | Recipe) -> Recipe:
         return recipe
     if isinstance(recipe, Mapping):
         return _from_mapping(recipe, None)
-    path = Path(os.path.expanduser(recipe)).absolute()  # noqa: PTH111
+    expected = "name a YAML file, or give a mapping"
+    path = Path(os.path.expanduser(a_path(recipe, "recipe", expected=expected))).absolute()  # noqa: PTH111
     found = read_yaml(path)
     if not isinstance(found, Mapping):
         raise ConventionError(f"recipe {path} is not a mapping of keys to values; is it a recipe?")

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from cfagg.arguments import a_mapping, a_path, paths
 from cfagg.errors import CfaggError, FragmentReadError, LimitError, SourceError, StaleError
 from cfagg.storage.files import Context, close_read, no_directory
 from cfagg.storage.tree import open_file, prefixes, read_file
@@ -136,7 +137,7 @@ class LocalSource:
     remote = False
 
     def __init__(self, path: str | os.PathLike[str], allow: Iterable[str | os.PathLike[str]] = ()) -> None:
-        name = os.fspath(path)
+        name = a_path(path, expected="name an observation store")
         self.allow = prefixes(allow)
         self.path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")
         if not name or not os.path.isdir(self.path):  # noqa: PTH112
@@ -269,16 +270,19 @@ def make_source(
     >>> source.size("data/.zarray") is None, source.remote
     (True, False)
     """
-    name = os.fspath(path)
+    name = a_path(path, expected="name an observation store")
     scheme, mark, _ = name.partition("://")
-    places = (allow,) if isinstance(allow, str) else tuple(allow)
+    places = paths(allow)
+    given = a_mapping(options, "options", "a mapping such as {'timeout': 30}")
     if mark and scheme.lower() in ("http", "https", "s3"):
         from cfagg.observations.remote import HttpSource, S3Source
 
         made = S3Source if scheme.lower() == "s3" else HttpSource
-        return made(name, options or {}, places)
+        return made(name, given, places)
     if mark:
         raise SourceError(f"{name} is a URL of another kind; stores are read from http://, https:// and s3://")
-    if options:
-        raise SourceError(f"{name} is a directory of this machine and takes no options; found {sorted(options)}")
+    if given:
+        raise SourceError(
+            f"{name} is a directory of this machine and takes no options; found {sorted(map(str, given))}"
+        )
     return LocalSource(os.path.expanduser(name), places)  # noqa: PTH111

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
+from cfagg.arguments import paths
 from cfagg.errors import AccessError, CfaggError
 from cfagg.storage.files import CONTEXT_SOURCE, Context, close_read, relieve
 
@@ -49,8 +50,8 @@ def prefixes(allow: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -
     AccessError
         If one is empty.
     """
-    given = (allow,) if isinstance(allow, (str, os.PathLike)) else tuple(allow)
-    if not all(map(os.fspath, given)):
+    given = paths(allow)
+    if not all(given):
         raise AccessError("an empty prefix in allow= would allow nothing; write '.' for the working directory")
     return tuple(os.path.abspath(a) for a in given)  # noqa: PTH100
 

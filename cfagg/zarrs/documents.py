@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from cfagg.arguments import a_path, a_text
 from cfagg.errors import CfaggError, LimitError, SourceError
 from cfagg.storage.files import no_directory
 from cfagg.storage.tree import read_file
@@ -45,7 +46,7 @@ def store_path(store: str | os.PathLike[str]) -> str:
     SourceError
         It is a URL, or no directory.
     """
-    name = os.path.expanduser(os.fspath(store))  # noqa: PTH111
+    name = os.path.expanduser(a_path(store, "store", expected="name a Zarr store"))  # noqa: PTH111
     if "://" in name:
         raise SourceError(f"{name} is a URL; chunks are read from local stores only: copy the store to this machine")
     path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")
@@ -67,7 +68,8 @@ def node_folder(store: str, path: str) -> str:
     >>> node_folder("/data/a.zarr", "/ocean/tas/")
     '/data/a.zarr/ocean/tas'
     """
-    parts = path.strip("/").split("/") if path.strip("/") else []
+    inner = a_text(path, "variable", "the name or path of an array").strip("/")
+    parts = inner.split("/") if inner else []
     for part in parts:
         if part in ("", ".", "..") or "\\" in part or "\0" in part:
             raise SourceError(f"{store}: {path!r} is not a path of a Zarr node; {part!r} cannot be a name in it")

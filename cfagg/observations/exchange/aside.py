@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from cfagg.arguments import a_path
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
 from cfagg.runtime import files
 from cfagg.runtime.publishing import reason
@@ -25,8 +26,9 @@ def written_aside(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[
     TargetError
         It cannot be written.
     """
-    target = Path(path)
-    if "://" in os.fspath(path):
+    name = a_path(path, expected="name the file to write")
+    target = Path(name)
+    if "://" in name:
         raise TargetError(f"{path} is a URL; a file is written to a local directory: name one")
     if os.path.isdir(target):  # noqa: PTH112 - Path raises where it may not be looked for
         raise TargetError(f"{target} is a directory; give the name of a file")

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from cfagg.arguments import a_path
 from cfagg.errors import ConventionError, Problem
 from cfagg.observations.exchange.assembling import assemble
 from cfagg.observations.exchange.kept import KEPT, Kept, parse_kept
@@ -83,7 +84,7 @@ def import_netcdf(
     """
     from cfagg.observations.sources.netcdf import read_netcdf
 
-    where = os.fspath(path)
+    where = a_path(path, expected="name a netCDF file")
     kept, about = _told(where)
     frames = read_netcdf(where, columns=None if kept is None else kept.variables)
     first = next(frames)

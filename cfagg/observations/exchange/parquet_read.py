@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from cfagg.arguments import a_path
 from cfagg.errors import ConventionError, Problem, SourceError, SourceNotFoundError
 from cfagg.extras import require
 from cfagg.observations.exchange.assembling import assemble
@@ -75,12 +76,12 @@ def import_parquet(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    where = os.fspath(path)
+    where = a_path(path, expected="name a Parquet file")
     try:
         file = pq.ParquetFile(where)
     except FileNotFoundError:
         raise SourceNotFoundError(f"there is no file {where}; check the path") from None
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, UnicodeEncodeError, pa.ArrowException) as error:  # pyarrow takes names in UTF-8 only
         raise SourceError(f"{where} cannot be read as Parquet: {error}") from error
     with file:
         variables, attributes, about = _described(file.schema_arrow, where)

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from cfagg.arguments import a_text
 from cfagg.errors import FragmentReadError, SourceError, StaleError, StaleIndexWarning, UnsupportedError
 from cfagg.observations.indexes import bisect, btree, pages
 from cfagg.observations.indexes.protocol import Index, Store
@@ -76,7 +77,7 @@ def open_index(store: Store, kind: str | None = None) -> Index:
     """
     if kind is None:
         return _default(store)
-    if kind in _OWN:
+    if a_text(kind, "index", f"the name of a kind of index, such as {next(iter(_OWN))!r}") in _OWN:
         return _OWN[kind](store)
     for point in _others().select(name=kind):
         opened = point.load()(store)

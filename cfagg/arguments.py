@@ -1,0 +1,92 @@
+"""Arguments of public functions: what is of the wrong type is refused by name, in one sentence."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from numbers import Integral, Real
+from typing import Any
+
+from cfagg.errors import CfaggError, OptionError, SelectionError
+
+__all__ = ["a_mapping", "a_number", "a_path", "a_text", "an_integer", "dimensions", "names", "paths"]
+
+
+def a_path(value: Any, name: str = "path", *, expected: str = "name a file or a Zarr store") -> str:
+    """Return a path, given as text, bytes or a path-like object, as text.
+
+    >>> a_path(b"a.nc")
+    'a.nc'
+    >>> a_path(3, "store")
+    Traceback (most recent call last):
+    ...
+    cfagg.errors.OptionError: store: an object of type int is not a path; name a file or a Zarr store
+    """
+    if not isinstance(value, str | bytes | os.PathLike):
+        raise OptionError(f"{name}: an object of type {type(value).__name__} is not a path; {expected}")
+    return os.fsdecode(value)
+
+
+def paths(value: Any, name: str = "allow") -> tuple[str, ...]:
+    """Return one path, or several, as text."""
+    if isinstance(value, str | bytes | os.PathLike):
+        return (os.fsdecode(value),)
+    _several(value, name, "a path or a list of paths")
+    return tuple(a_path(v, name, expected="give a path or a list of paths") for v in value)
+
+
+def names(value: Any, name: str) -> tuple[str, ...]:
+    """Return one name, or several, as a tuple."""
+    if isinstance(value, str):
+        return (value,)
+    _several(value, name, "a name or a list of names")
+    return tuple(a_text(v, name, "a name or a list of names") for v in value)
+
+
+def dimensions(value: Any, name: str = "dim") -> tuple[Any, ...]:
+    """Return one dimension, or several, as a tuple; whether the array has them is for others to say."""
+    if isinstance(value, str):
+        return (value,)
+    _several(value, name, "a dimension or a list of dimensions", SelectionError)
+    return tuple(value)
+
+
+def a_text(value: Any, name: str, expected: str) -> str:
+    """Return a text."""
+    if not isinstance(value, str):
+        raise OptionError(f"{name}: found an object of type {type(value).__name__}; expected {expected}")
+    return value
+
+
+def a_mapping(value: Any, name: str, expected: str, error: type[CfaggError] = OptionError) -> dict[Any, Any]:
+    """Return a mapping as a dictionary, an empty one for None."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise error(f"{name}: found an object of type {type(value).__name__}; expected {expected}")
+    return dict(value)
+
+
+def an_integer(value: Any, name: str, error: type[CfaggError] = OptionError) -> int:
+    """Return an integer, of NumPy too."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise error(f"{name}: found {_shown(value)}; expected an integer")
+    return int(value)
+
+
+def a_number(value: Any, name: str, expected: str, error: type[CfaggError] = OptionError) -> Any:
+    """Return a finite real number as it is."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise error(f"{name}: found {_shown(value)}; expected {expected}")
+    return value
+
+
+def _shown(value: Any) -> str:
+    """Return a number as it is, and anything else, which may be long, by its type."""
+    return repr(value) if isinstance(value, Real) else f"an object of type {type(value).__name__}"
+
+
+def _several(value: Any, name: str, expected: str, error: type[CfaggError] = OptionError) -> None:
+    if isinstance(value, bytes) or not isinstance(value, Iterable):
+        raise error(f"{name}: found an object of type {type(value).__name__}; expected {expected}")

@@ -1,0 +1,105 @@
+"""Arguments of the wrong type are refused by name, in one sentence, by every public function."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+import cfagg
+from cfagg.accumulation.accumulated import Accumulated
+from cfagg.observations.exchange import import_netcdf, import_parquet
+from cfagg.observations.exchange.aside import written_aside
+
+FILE, STORE = cfagg.demo.sample("test1.nc"), "a.zarr"
+RECIPE: dict[str, Any] = {
+    "dates": {"start": 2020, "end": 2020, "frequency": "1d"},
+    "input": {"csv": {"path": "a.csv"}},
+    "output": {"layout": "tabular"},
+}
+
+
+@pytest.fixture(scope="module")
+def acc(tmp_path_factory: pytest.TempPathFactory) -> Accumulated:
+    """Return the accumulation of a small array; its store is the only one in the working directory."""
+    folder = tmp_path_factory.mktemp("arguments")
+    group = zarr.open_group(folder / STORE, mode="w", zarr_format=3)
+    group.create_array("tas", data=np.ones((4, 3), "f4"), chunks=(2, 3), dimension_names=("time", "lat"))
+    cfagg.accumulate(folder / STORE, "tas", dims=["time"])
+    return cfagg.open_accumulated(folder / STORE, "tas")
+
+
+@pytest.fixture(autouse=True)
+def _there(acc: Accumulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(acc.group.store).parent)
+
+
+#: What the message begins with, and the call.
+CALLS: dict[str, tuple[str, Callable[[Any, Any], object]]] = {
+    "read path": ("path", lambda x, _: cfagg.read(x)),
+    "read variables": ("variables", lambda x, _: cfagg.read(FILE, variables=x)),
+    "read group": ("group", lambda x, _: cfagg.read(FILE, group=x)),
+    "read chunks": ("chunks", lambda x, _: cfagg.read(FILE, chunks=x)),
+    "read allow": ("allow", lambda x, _: cfagg.read(cfagg.demo.sample("figure1.nca"), allow=x)),
+    "open_aggregation path": ("path", lambda x, _: cfagg.open_aggregation(x, "p")),
+    "open_aggregation variable": ("variable", lambda x, _: cfagg.open_aggregation(FILE, x)),
+    "convert source": ("source", lambda x, _: cfagg.convert(x, "b.zarr")),
+    "convert target": ("target", lambda x, _: cfagg.convert(FILE, x)),
+    "convert variables": ("variables", lambda x, _: cfagg.convert(FILE, "b.zarr", variables=x)),
+    "convert level": ("level", lambda x, _: cfagg.convert(FILE, "b.zarr", level=x)),
+    "convert memory": ("memory", lambda x, _: cfagg.convert(FILE, "b.zarr", memory=x)),
+    "convert workers": ("workers", lambda x, _: cfagg.convert(FILE, "b.zarr", workers=x)),
+    "show path": ("path", lambda x, _: cfagg.show(x)),
+    "show variables": ("variables", lambda x, _: cfagg.show(FILE, variables=x)),
+    "check config": ("config", lambda x, _: cfagg.check(FILE, config=x)),
+    "check select": ("select", lambda x, _: cfagg.check(FILE, select=x)),
+    "check ignore": ("ignore", lambda x, _: cfagg.check(FILE, ignore=x)),
+    "check allow": ("allow", lambda x, _: cfagg.check(FILE, allow=x)),
+    "accumulate store": ("store", lambda x, _: cfagg.accumulate(x, "tas")),
+    "accumulate variable": ("variable", lambda x, _: cfagg.accumulate(STORE, x)),
+    "accumulate statistics": ("statistics", lambda x, _: cfagg.accumulate(STORE, "tas", statistics=x, overwrite=True)),
+    "accumulate allow": ("allow", lambda x, _: cfagg.accumulate(STORE, "tas", allow=x)),
+    "open_accumulated store": ("store", lambda x, _: cfagg.open_accumulated(x, "tas")),
+    "open_accumulated variable": ("variable", lambda x, _: cfagg.open_accumulated(STORE, x)),
+    "mean dim": ("dim", lambda x, acc: acc.mean(x)),
+    "mean isel": ("isel", lambda x, acc: acc.mean("time", isel=x)),
+    "mean sel": ("sel", lambda x, acc: acc.mean("time", sel=x)),
+    "std ddof": ("ddof", lambda x, acc: acc.std("time", ddof=x)),
+    "groupby key": ("'tas'", lambda x, acc: acc.groupby(x)),
+    "open_observations path": ("path", lambda x, _: cfagg.open_observations(x)),
+    "open_observations options": ("options", lambda x, _: cfagg.open_observations("o.zarr", options=x)),
+    "create_observations recipe": ("recipe", lambda x, _: cfagg.create_observations(x, "o.zarr")),
+    "create_observations path": ("path", lambda x, _: cfagg.create_observations(RECIPE, x)),
+    "import_netcdf path": ("path", lambda x, _: import_netcdf(x, "o.zarr")),
+    "import_parquet path": ("path", lambda x, _: import_parquet(x, "o.zarr")),
+    "sample name": ("name", lambda x, _: cfagg.demo.sample(x)),
+    "to_html path": ("path", lambda x, _: cfagg.check(FILE).to_html(x)),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_an_argument_of_the_wrong_type_is_named_with_its_type(call: str, acc: Accumulated) -> None:
+    before = sorted(Path().iterdir())
+    name, function = CALLS[call]
+    with pytest.raises(cfagg.CfaggError, match=rf"^{name}: .*an object of type object"):
+        function(object(), acc)
+    assert sorted(Path().iterdir()) == before
+
+
+def test_a_path_may_be_bytes_everywhere(acc: Accumulated) -> None:
+    assert cfagg.open_accumulated(STORE.encode(), "tas").shape == (4, 3)  # type: ignore[arg-type]
+    assert str(cfagg.show(os.fsencode(FILE))) == str(cfagg.show(FILE))  # type: ignore[arg-type]
+    assert cfagg.read(FILE, allow=b"/nowhere").sizes == cfagg.read(FILE).sizes  # type: ignore[arg-type]
+
+
+def test_the_target_of_an_export_is_a_path(acc: Accumulated) -> None:
+    refused = pytest.raises(
+        cfagg.errors.OptionError, match=r"^path: an object of type int is not a path; name the file"
+    )
+    with refused, written_aside(3, overwrite=False):  # type: ignore[arg-type]
+        pass
