@@ -6,6 +6,8 @@ Source: HDF5 File Format Specification, version 3, "The Data Layout Message".
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from math import prod
 
 from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, Space, records
 
@@ -17,12 +19,16 @@ _TREE, _OLD_TREE = b"BTHD\0", b"TREE\1"
 _INDEXES = {3: (b"FAHD\0", 1), 4: (b"EAHD\0", 5), 5: (_TREE, 6)}
 #: Where in them the place of their first block stands.
 _BLOCKS = {b"FAHD\0": 16, b"EAHD\0": 60}
+#: And how many entries they have.
+_ENTRIES = {b"FAHD\0": 8, b"EAHD\0": 44}
+#: So many need no explanation by the file's size or the dataset's shape.
+_MANY = 1 << 20
 
 #: Records of chunks without and with filters.
 _PLAIN, _FILTERED = 10, 11
 
 
-def check_index(space: Space, layout: bytes, rank: int | None) -> None:
+def check_index(space: Space, layout: bytes, shape: Sequence[int] | None) -> None:
     """Look at the index of a dataset's chunks.
 
     Parameters
@@ -31,8 +37,8 @@ def check_index(space: Space, layout: bytes, rank: int | None) -> None:
         The file's bytes.
     layout : bytes
         The layout message of the dataset.
-    rank : int or None
-        Dimensions of the dataset, where they are known.
+    shape : sequence of int or None
+        Lengths of the dataset's dimensions, where they are known.
 
     Raises
     ------
@@ -54,7 +60,7 @@ def check_index(space: Space, layout: bytes, rank: int | None) -> None:
     if not sizes or not all(any(layout[first + step * i : first + step * (i + 1)]) for i in range(sizes)):
         raise BrokenError
     # The last size is that of an element.
-    if rank is not None and rank + 1 != sizes:
+    if shape is not None and len(shape) + 1 != sizes:
         raise BrokenError
     if at == UNDEFINED:
         return
@@ -81,6 +87,12 @@ def check_index(space: Space, layout: bytes, rank: int | None) -> None:
             raise BrokenError
         (block,) = struct.unpack_from("<Q", head, _BLOCKS[mark])
         if block != UNDEFINED and space.take(block, 4) not in (b"FADB", b"EAIB"):
+            raise BrokenError
+        # The library goes through all of them for each chunk that it looks for.
+        (entries,) = struct.unpack_from("<Q", head, _ENTRIES[mark])
+        lengths = [int.from_bytes(layout[first + step * i :][:step], "little") for i in range(sizes - 1)]
+        chunks = prod(-(-n // c) for n, c in zip(shape or (), lengths, strict=False))
+        if entries > max(chunks, space.size, _MANY):
             raise BrokenError
 
 

@@ -105,7 +105,7 @@ class Sound:
         """Look at the index of a dataset's chunks, once."""
         if LAYOUT in found.messages and at not in self._indexed:
             space = found.messages.get(SPACE)
-            check_index(self._space, found.messages[LAYOUT], None if space is None else len(shape_of(space)[0]))
+            check_index(self._space, found.messages[LAYOUT], None if space is None else shape_of(space)[0])
             self._indexed.add(at)
 
     def _check_fill(self, found: Object) -> None:
