@@ -143,6 +143,8 @@ CHANGES = {
     "a heap without rows or columns": (b"FRHP", 110, bytes(24)),
     "an index of chunks that is none": (b"EAHD", 0, b"ABCD"),
     "another index of chunks that is none": (b"FAHD", 0, b"ABCD"),
+    "an index of chunks with two billion entries": (b"EAHD", 44, (2**31).to_bytes(8, "little")),
+    "another index of chunks with two billion entries": (b"FAHD", 8, (2**31).to_bytes(8, "little")),
     "an attribute among shared messages, of which there are none": (b"BTLF\0\x08", 14, b"\x02"),
 }
 
@@ -169,6 +171,17 @@ def test_structures_that_contradict_each_other_are_refused_by_every_way_in(tmp_p
     path.write_bytes(bad)
     with pytest.raises(CfaggError, match="damaged"):
         open_source(str(path))
+
+
+def test_a_dataset_of_many_chunks_of_which_few_are_written_is_sound(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        grows = file.create_dataset("grows", (3_000_000,), "i1", chunks=(1,), maxshape=(None,))
+        grows[2_999_999:] = 1
+        shrunk = file.create_dataset("shrunk", (500_000,), "i1", chunks=(1,), maxshape=(None,))
+        shrunk[499_999:] = 1
+        shrunk.resize((3,))
+    Sound(path.read_bytes()).check()
 
 
 def test_a_dataset_is_asked_for_its_type_and_for_values_in_its_header(tmp_path: Path) -> None:
