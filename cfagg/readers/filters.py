@@ -190,7 +190,8 @@ def _needed(number: int, parameters: tuple[int, ...], data: memoryview, storage:
     """Return the bytes that the filters which pack bits take; `None` where that is not known."""
     count, size = math.prod(storage.chunks), storage.dtype.itemsize
     if number == _SCALE and len(parameters) > 4 and parameters[2] == count and parameters[4] == size:
-        return _SCALE_HEAD + -(-count * int.from_bytes(data[:4], "little") // 8)
+        bits = int.from_bytes(data[:4], "little")
+        return _SCALE_HEAD + -(-count * bits // 8) if bits <= 8 * size else None
     if number == _NBIT and len(parameters) > 7 and parameters[2] == count and parameters[4] == size:
         if parameters[1]:
             return count * size

@@ -48,6 +48,7 @@ def chunked(path, stored=None, mask=0, **options):
         (bytes(16), 1, {"compression": "gzip"}),
         (bytes(30), 0, {"scaleoffset": 3}),
         (b"\2" + bytes(20), 0, {"scaleoffset": 3}),
+        (b"\x41" + bytes(300), 0, {"scaleoffset": 3}),  # more bits than a number has
         (bytes(40), 0, {"compression": "szip"}),
         (b"\xff\xff\xff\x7f" + bytes(40), 0, {"compression": "szip"}),
     ],
