@@ -39,21 +39,6 @@ class Codec:
         """The level that is applied."""
         return _LEVELS[self.name] if self.level is None else self.level
 
-    def for_zarr(self, zarr_format: int) -> Any:
-        """Return what ``zarr.create_array(compressors=...)`` takes; None is no compression."""
-        if self.name == "none":
-            return None
-        if zarr_format == 2:
-            return self._numcodec()
-        import zarr.codecs as z
-
-        made: dict[str, Callable[[], Any]] = {
-            "zstd": lambda: z.ZstdCodec(level=self.used_level, checksum=False),
-            "blosc": lambda: z.BloscCodec(cname="zstd", clevel=self.used_level, shuffle="shuffle"),
-            "gzip": lambda: z.GzipCodec(level=self.used_level),
-        }
-        return made[self.name]()
-
     def encoder(self) -> Callable[[npt.NDArray[Any]], Any]:
         """Return a function from a C-contiguous chunk to its stored bytes; safe to call from any thread."""
         if self.name == "none":

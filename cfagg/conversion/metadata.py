@@ -1,22 +1,24 @@
-"""Zarr metadata of the whole store, made by zarr-python in memory and written to disk at the very end."""
+"""Zarr metadata of the whole store, written to disk at the very end."""
 
 from __future__ import annotations
 
-import warnings
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from cfagg.conversion.attributes import encoded_fill
 from cfagg.conversion.codecs import Codec
 from cfagg.errors import UnsupportedError
+from cfagg.zarrs.creating import NewArray, array_documents, consolidated, group_documents
 
 if TYPE_CHECKING:
     from cfagg.conversion.plan import Array
 
 __all__ = ["build_metadata", "forget_metadata", "write_metadata"]
+
+#: Documents of the root in the order in which they are written; the last makes it a store.
+_ROOT = (".zattrs", ".zmetadata", ".zgroup", "zarr.json")
 
 
 def build_metadata(
@@ -40,67 +42,45 @@ def build_metadata(
     UnsupportedError
         If a type or an attribute has no place in a Zarr store.
     """
-    import zarr
-    from zarr.storage import MemoryStore
-
-    held: dict[str, Any] = {}
-    store = MemoryStore(held)
-    form: Any = zarr_format
-    with zarr.config.set({"array.rectilinear_chunks": True}), warnings.catch_warnings():
-        # Both are known: consolidated metadata and fixed-length bytes are not in the v3 core, and xarray uses both.
-        warnings.filterwarnings("ignore", message=".*[Cc]onsolidated metadata")
-        warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification")
-        for path, attributes in groups.items():
-            zarr.create_group(store, path=path or None, zarr_format=form, attributes=dict(attributes))
-        for array in arrays:
-            _create(store, array, codec, form)
-        zarr.consolidate_metadata(store, zarr_format=form)
-    root = [k for k in (".zattrs", ".zmetadata", ".zgroup", "zarr.json") if k in held]
-    keys = [k for k in held if k not in root] + root
-    return {k: held[k].to_bytes() for k in keys}
+    nodes = {path: group_documents(attributes, zarr_format) for path, attributes in groups.items()}
+    documents: dict[str, bytes] = {}
+    for path in groups:
+        if path:
+            documents |= _texts(path, nodes[path])
+    for array in arrays:
+        try:
+            nodes[array.path] = array_documents(_new(array, codec, zarr_format), zarr_format)
+            documents |= _texts(array.path, nodes[array.path])
+        except (TypeError, ValueError) as error:
+            raise UnsupportedError(
+                f"variable {array.path!r} cannot be described in Zarr v{zarr_format}: {error}; "
+                "leave it out with variables="
+            ) from error
+    root = _texts("", consolidated(nodes, zarr_format))
+    return {**documents, **{name: root[name] for name in _ROOT if name in root}}
 
 
-def _create(store: Any, array: Array, codec: Codec, zarr_format: Any) -> None:
-    """Create the metadata of one array."""
-    import zarr
+def _texts(path: str, documents: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return documents as they are stored, by key."""
+    return {f"{path}/{name}".lstrip("/"): json.dumps(d, indent=2).encode() for name, d in documents.items()}
 
+
+def _new(array: Array, codec: Codec, zarr_format: int) -> NewArray:
+    """Return what Zarr is told of an array."""
     attributes = dict(array.attributes)
-    fill: Any = array.fill
-    if zarr_format == 3:
-        encoded = encoded_fill(fill, array.dtype)
-        if encoded is not None:
-            attributes["_FillValue"] = encoded
-        fill = array.padding
-    else:
-        attributes["_ARRAY_DIMENSIONS"] = list(array.dims)
-    chunks: Any = [list(s) for s in array.grid.sizes] if array.rectilinear else array.chunk_shape
-    try:
-        zarr.create_array(
-            store,
-            name=array.path,
-            shape=array.shape,
-            chunks=chunks,
-            dtype=_zarr_dtype(array.dtype),
-            fill_value=fill,
-            compressors=codec.for_zarr(zarr_format),
-            filters="auto" if array.dtype.kind == "O" else None,
-            attributes=attributes,
-            dimension_names=array.dims if zarr_format == 3 else None,
-            zarr_format=zarr_format,
-        )
-    except (TypeError, ValueError) as error:
-        raise UnsupportedError(
-            f"variable {array.path!r} cannot be described in Zarr v{zarr_format}: {error}; leave it out with variables="
-        ) from error
-
-
-def _zarr_dtype(dtype: np.dtype[Any]) -> Any:
-    """Return the type as zarr-python names it."""
-    if dtype.kind == "O":
-        from zarr.dtype import VariableLengthUTF8
-
-        return VariableLengthUTF8()
-    return dtype.newbyteorder("<")
+    encoded = encoded_fill(array.fill, array.dtype) if zarr_format == 3 else None
+    if encoded is not None:
+        attributes["_FillValue"] = encoded
+    return NewArray(
+        dims=array.dims,
+        shape=array.shape,
+        dtype=array.dtype,
+        chunks=array.grid.sizes if array.rectilinear else array.chunk_shape,
+        fill=array.padding if zarr_format == 3 else array.fill,
+        codec=codec.name,
+        level=codec.used_level,
+        attributes=attributes,
+    )
 
 
 def forget_metadata(documents: Mapping[str, bytes], root: Path) -> None:

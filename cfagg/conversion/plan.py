@@ -348,7 +348,7 @@ def _check_type(dtype: np.dtype[Any], where: str) -> None:
 
 def _check_name(name: str, path: str) -> None:
     """Refuse names that would lead out of the store or clash with its metadata."""
-    if name.startswith(".") or "/" in name or "\0" in name or name == "zarr.json":
+    if name.startswith(".") or not {"/", "\\", "\0"}.isdisjoint(name) or name == "zarr.json":
         raise UnsupportedError(
             f"file {path}: the name {name!r} cannot be used within a Zarr store; name the variables to convert with "
             "variables="

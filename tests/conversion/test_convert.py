@@ -307,6 +307,18 @@ def test_names_that_lead_out_of_the_store_are_refused(tmp_path):
         convert(tmp_path / "a.nc", tmp_path / "out.zarr")
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_name_with_a_backslash_is_refused_which_zarr_python_takes_for_a_path(tmp_path, zarr_format):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as nc:
+        nc.createDimension("x", 3)
+        nc.createVariable("a\\b", "f4", ("x",))[:] = [1, 2, 3]
+        nc.createVariable("c", "f4", ("x",))[:] = [4, 5, 6]
+    with pytest.raises(UnsupportedError, match="cannot be used"):
+        convert(tmp_path / "a.nc", tmp_path / "out.zarr", zarr_format=zarr_format)
+    convert(tmp_path / "a.nc", tmp_path / "out.zarr", zarr_format=zarr_format, variables=["c"])
+    assert zarr.open_group(tmp_path / "out.zarr", mode="r")["c"][:].tolist() == [4, 5, 6]
+
+
 def test_netcdf_c_reads_the_zarr_v2_store_with_equal_values(floats, tmp_path):
     path, values = floats
     convert(path, tmp_path / "out.zarr", zarr_format=2, codec="none", chunks={"time": 5})
