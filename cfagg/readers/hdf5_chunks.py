@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -27,7 +28,13 @@ from cfagg.storage.gate import Checked
 __all__ = ["can_read", "damaged", "raw", "read", "scan"]
 
 #: Chunks whose positions are looked up at once, and so the share of the table that is held.
-_BATCH = 1024
+_BATCH = 1 << 14
+
+#: As few chunks are looked up one by one.
+_SINGLY = 16
+
+#: The first HDF5 library that gives the elements at which chunks begin when it goes through its table.
+_ITERATES = (1, 14, 2)
 
 #: Bytes of a chunk without filters from which on only what is wanted is read.
 _LARGE = 1 << 18
@@ -252,15 +259,12 @@ def _positions(
         return known, None
     import h5py
 
-    found = []
     fill = None
     with LIBRARY:
         try:
             dataset = hdf5.dataset(checked, context) if opened is None else opened
             prove_index(checked.handle, h5py.h5i.get_file_id(dataset), dataset)
-            for index in indices:
-                info = dataset.get_chunk_info_by_coord(tuple(i * c for i, c in zip(index, storage.chunks, strict=True)))
-                found.append((int(info.filter_mask), info.byte_offset, int(info.size)))
+            found = _looked_up(dataset, [tuple(map(operator.mul, index, storage.chunks)) for index in indices])
             if any(offset is None for _, offset, _ in found):
                 # Of other types only what refers to something is looked at, and nothing is there.
                 fill = np.void(bytes(storage.dtype.itemsize)) if storage.dtype.kind == "V" else hdf5.fill(dataset)
@@ -274,3 +278,24 @@ def _positions(
                 )
             ) from error
     return found, fill
+
+
+def _looked_up(dataset: Any, starts: list[tuple[int, ...]]) -> list[tuple[int, int | None, int]]:
+    """Return filter mask, byte offset (`None`: never written) and size of the chunks that begin at some elements."""
+    import h5py
+
+    if len(starts) <= _SINGLY or h5py.version.hdf5_version_tuple < _ITERATES:
+        found = map(dataset.get_chunk_info_by_coord, starts)
+        return [(int(i.filter_mask), i.byte_offset, int(i.size)) for i in found]
+    # The library goes through the whole table for each chunk, and so once for all of them.
+    table: dict[tuple[int, ...], tuple[int, int | None, int]] = {}
+    missing = set(starts)
+
+    def note(info: Any) -> bool | None:
+        if info.chunk_offset in missing:
+            missing.remove(info.chunk_offset)
+            table[info.chunk_offset] = int(info.filter_mask), info.byte_offset, int(info.size)
+        return None if missing else True
+
+    dataset.chunk_iter(note)
+    return [table.get(start, (0, None, 0)) for start in starts]
