@@ -222,6 +222,14 @@ def test_a_checksum_inside_of_zstandard_is_checked():
         filters.decode(np.frombuffer(bytes(numcodecs.Zstd().encode(raw)), np.uint8), 0, chunk_of((FLETCHER, ZSTD)))
 
 
+@pytest.mark.parametrize("outer", [(), (DEFLATE,)])
+def test_a_checksum_inside_of_a_filter_of_a_plug_in_is_refused(outer):
+    raw = np.frombuffer(encoded(outer), np.uint8)
+    filters.check_unknown(raw, 0, chunk_of((SHUFFLE, 32004, *outer)))
+    with pytest.raises(filters.DamagedError, match="filter 32004 stands between it and its checksum"):
+        filters.check_unknown(raw, 0, chunk_of((FLETCHER, 32004, *outer)))
+
+
 def test_a_checksum_of_hdf5_up_to_1_6_2_is_accepted():
     raw = bytearray(encoded((FLETCHER,)))
     raw[-4:] = bytes((raw[-3], raw[-4], raw[-1], raw[-2]))
