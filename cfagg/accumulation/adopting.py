@@ -6,6 +6,7 @@ checksums compared with those that the build kept; where all are equal their new
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -203,20 +204,28 @@ def _write(group: Group, table: Int64, neighbours: tuple[Neighbour, ...] | None,
     dims = (f"{name}_0", f"{name}_1")
     attributes = {"_ARRAY_DIMENSIONS": list(dims), BUILD: extra.checks.build}
     spec = ArraySpec(name, "stamps", dims, table.shape, chunks, np.dtype("i8"), attributes)
-    target.create(spec)
-    target.write_whole(spec, table)
-    own: dict[str, Any] = {**document.content["cfagg"], "stamps": name}
-    listed = {k: v for k, v in own["checks"]["own"].items() if k != extra.stamps}
-    listed[name] = [target.metadata[name], *target.checksums[name].tolist()]
-    own["checks"] = {**own["checks"], "own": listed}
-    if neighbours is not None:
-        own["related"] = [
-            {"path": r.path, "use": r.use, "description": dict(r.description), "objects": r.objects}
-            for r in (n.record for n in neighbours)
-        ]
-    sync_tree(folder / name)
-    documents = {k: v for k, v in read_documents(folder, source.zarr_format).items() if k not in ("", extra.stamps)}
-    put_attributes(source, folder, sealed({**document.content, "cfagg": own}), documents, aside)
+    try:
+        target.create(spec)
+        target.write_whole(spec, table)
+        own: dict[str, Any] = {**document.content["cfagg"], "stamps": name}
+        listed = {k: v for k, v in own["checks"]["own"].items() if k != extra.stamps}
+        listed[name] = [target.metadata[name], *target.checksums[name].tolist()]
+        own["checks"] = {**own["checks"], "own": listed}
+        if neighbours is not None:
+            own["related"] = [
+                {"path": r.path, "use": r.use, "description": dict(r.description), "objects": r.objects}
+                for r in (n.record for n in neighbours)
+            ]
+        sync_tree(folder / name)
+        documents = {k: v for k, v in read_documents(folder, source.zarr_format).items() if k not in ("", extra.stamps)}
+        put_attributes(source, folder, sealed({**document.content, "cfagg": own}), documents, aside)
+    except BaseException:
+        with contextlib.suppress(CfaggError, OSError):
+            now = read_group(source.store, group.path, source.zarr_format, source.allow)
+            # As long as the attributes are those of before, nothing names the new array.
+            if now is not None and now.identity == document.identity:
+                remove(folder / name)
+        raise
     remove(folder / extra.stamps)
 
 

@@ -13,7 +13,7 @@ from cfagg.readers.locks import LIBRARY
 from cfagg.readers.netcdf import check_file
 from cfagg.runtime.netcdf_files import closing_written
 from cfagg.runtime.publishing import public_name, reason
-from cfagg.storage.files import CONTEXT_SOURCE, open_regular
+from cfagg.storage.files import CONTEXT_SOURCE, lock_trouble, open_regular
 
 if TYPE_CHECKING:
     from cfagg.checking.fixing import Change
@@ -42,7 +42,8 @@ def change(path: str, changes: Iterable[Change]) -> list[str]:
         try:
             file = netCDF4.Dataset(path, "a")
         except (OSError, RuntimeError) as error:
-            said = reason(error) if isinstance(error, OSError) else error
+            with open_regular(path) as handle:
+                said = lock_trouble(handle.fd) or (reason(error) if isinstance(error, OSError) else error)
             raise TargetError(
                 f"{public_name(path)} is not written: the netCDF library cannot write to a copy: {said}"
             ) from error

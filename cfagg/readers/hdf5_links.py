@@ -127,12 +127,7 @@ def followed(handle: Handle, context: Context, *, strange: bool = False) -> list
                 context.said(f"{handle.key.path} is damaged: {error}; restore or replace the file")
             ) from error
         except ERRORS as error:
-            raise context.broken(
-                context.said(
-                    f"{handle.key.path} is damaged or not netCDF, the library says: {handle.said(error)}; restore or "
-                    "replace the file"
-                )
-            ) from error
+            raise context.broken(context.said(handle.failed(error))) from error
 
 
 def _followed(handle: Handle, file: Any, context: Context, strange: bool) -> list[Reference] | None:

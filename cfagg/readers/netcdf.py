@@ -135,15 +135,10 @@ def opened_handle(handle: Handle, context: Context = CONTEXT_SOURCE) -> Iterator
 
 def _dataset(handle: Handle, context: Context) -> netCDF4.Dataset:
     """Return the dataset of a file that was checked; the library lock is held."""
-    path = handle.key.path
     try:
         found: netCDF4.Dataset = _pool.get(handle)
     except _LIBRARY_ERRORS as error:
-        raise context.broken(
-            context.said(
-                f"{path} is damaged or not netCDF, the library says: {handle.said(error)}; restore or replace the file"
-            )
-        ) from error
+        raise context.broken(context.said(handle.failed(error))) from error
     return found
 
 

@@ -54,13 +54,17 @@ _PRODUCT = re.compile(r"store|group|file(?:\..*)?")
 _PART = re.compile(r"\.(.+?)(?:\.\d+)?\.part")
 
 
-def public_name(path: str | os.PathLike[str]) -> str:
+def public_name(path: str | os.PathLike[str], target: str | os.PathLike[str] | None = None) -> str:
     """Return the name under which a user knows a file: where it will stand, not where it is being built.
+
+    The name of a work directory of an accumulation does not say where its group will stand; `target` does.
 
     Examples
     --------
     >>> public_name("/data/.a.zarr.cfagg-partial/store/tas/..zarray.12.part")
     '/data/a.zarr/tas/.zarray'
+    >>> public_name("/data/.a.zarr.tas.cfagg-accumulation/group/acc_x", "/data/a.zarr/tas_accumulation_group")
+    '/data/a.zarr/tas_accumulation_group/acc_x'
     >>> public_name("/data/.a.nc.cfagg-new-12-34ab/file.nc"), public_name("/data/.a.zarr.cfagg-partial/journal")
     ('/data/a.nc', '/data/a.zarr')
     """
@@ -71,7 +75,10 @@ def public_name(path: str | os.PathLike[str]) -> str:
         if work is None:
             names.append(made[1] if made else part)
             continue
-        names += [work[1]] if work[1] else []
+        if target is not None and "cfagg-accumulation" in part:
+            names = [os.fspath(target)]
+        else:
+            names += [work[1]] if work[1] else []
         if not _PRODUCT.fullmatch(next(parts, "")):
             break
     return "/".join(names)
@@ -88,8 +95,9 @@ def reason(error: OSError, named: str | os.PathLike[str] | None = None) -> str:
     """
     said = f"{error.strerror or error}"
     if error.filename:
-        name = public_name(error.filename)
-        if named is None or os.path.abspath(name) != os.path.abspath(public_name(named)):  # noqa: PTH100
+        known = None if named is None else public_name(named)
+        name = public_name(error.filename, known)
+        if known is None or os.path.abspath(name) != os.path.abspath(known):  # noqa: PTH100
             said += f" ({name})"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         said += "; free some space and run again"

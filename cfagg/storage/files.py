@@ -24,6 +24,7 @@ __all__ = [
     "Handle",
     "absent",
     "close_read",
+    "lock_trouble",
     "look",
     "on_pressure",
     "open_regular",
@@ -133,6 +134,16 @@ class Handle:
     def said(self, error: BaseException) -> str:
         """Return what a library says that opened `library_path`, by the name that the user gave."""
         return str(error).replace(f"/proc/self/fd/{self._fd}", self.key.path) if _HAS_PROC else str(error)
+
+    def failed(self, error: BaseException) -> str:
+        """Return why a library could not open `library_path`, behind the name of the file: locks, or else damage."""
+        trouble = lock_trouble(self.fd)
+        if trouble is not None:
+            return f"{self.key.path} cannot be opened: {trouble}"
+        return (
+            f"{self.key.path} is damaged or not netCDF, the library says: {self.said(error)}; restore or replace the "
+            "file"
+        )
 
     def is_unchanged(self) -> bool:
         """Return whether `library_path` leads to this file, and it was not written since it was opened."""
@@ -255,6 +266,23 @@ def _unreadable(key: FileKey, context: Context, error: OSError) -> CfaggError:
 
 def _truncated(key: FileKey, context: Context, end: int) -> CfaggError:
     return context.broken(context.said(f"{key.path} is truncated: it ends before byte {end}; restore the file"))
+
+
+def lock_trouble(fd: int) -> str | None:
+    """Return why the HDF5 library, which locks what it opens, cannot lock an open file; `None` where it can."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        return None
+    remedy = "set the environment variable HDF5_USE_FILE_LOCKING=FALSE to open it without a lock"
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return f"it is locked, as files are that are being written; wait until that is done, or {remedy}"
+    except OSError as error:
+        return f"its file system does not support locks ({error.strerror}), which the HDF5 library needs; {remedy}"
+    fcntl.flock(fd, fcntl.LOCK_UN)
+    return None
 
 
 #: What gives back open files where the process has too many; each returns whether it closed any.

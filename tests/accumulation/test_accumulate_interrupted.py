@@ -194,7 +194,8 @@ def test_a_full_disk_is_one_sentence_and_resume_finishes_later(store, limit):
     )
     last = process.stderr.strip().splitlines()[-1]
     assert "TargetError" in last
-    assert "was not written: File too large" in last
+    assert "tas_accumulation_group was not written: File too large" in last
+    assert f"{store.name}.tas" not in last
     with pytest.raises(NotAccumulatedError):
         open_group(store, "tas")
     accumulate(store, "tas", resume=True)
@@ -335,7 +336,8 @@ def test_a_store_beside_which_nothing_can_be_made_is_refused_in_one_sentence(sto
         raise PermissionError(13, os.strerror(13), str(workshop(store)))
 
     monkeypatch.setattr("pathlib.Path.mkdir", refuse)
-    with pytest.raises(TargetError, match="cannot be written: Permission denied"):
+    # The name of the work directory says nothing to a user, and is left out.
+    with pytest.raises(TargetError, match=r"tas_accumulation_group cannot be written: Permission denied$"):
         accumulate(store, "tas")
 
 

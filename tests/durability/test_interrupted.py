@@ -86,3 +86,4 @@ def test_an_adoption_that_cannot_be_written_is_an_error_of_the_target(tmp_path, 
     said = capfd.readouterr().err
     assert "tas_accumulation_group cannot be written: No space left on device" in said
     assert ".cfagg-" not in said
+    assert [p.name for p in tmp_path.rglob("chunk_stamps*")] == ["chunk_stamps"]

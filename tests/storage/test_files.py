@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import pathlib
+import shutil
 import socket
 import stat
 import threading
@@ -12,6 +14,7 @@ import threading
 import numpy as np
 import pytest
 
+import cfagg
 from cfagg.errors import FragmentReadError, SourceError
 from cfagg.storage import counters, files
 from cfagg.storage.files import Context, close_read, look, open_regular
@@ -337,3 +340,28 @@ def test_where_all_files_are_taken_others_are_given_back_as_long_as_there_are_so
         patched.setattr(files, "relieve", lambda: False)
         with pytest.raises(SourceError, match="cannot be opened: Too many open files"):
             open_regular(str(file))
+
+
+def test_a_file_that_is_locked_is_not_called_damaged(tmp_path):
+    path = tmp_path / "a.nc"
+    shutil.copy(cfagg.demo.sample("test1.nc"), path)
+    with path.open("rb") as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        with pytest.raises(SourceError, match=r"a\.nc cannot be opened: it is locked, as files are that are being"):
+            cfagg.show(path)
+    assert "tas" in str(cfagg.show(path))
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_named_and_what_opens_its_files(tmp_path, monkeypatch, code):
+    def none(*_):
+        raise OSError(code, os.strerror(code))
+
+    (tmp_path / "a.nc").write_bytes(b"\x89HDF")
+    with open_regular(str(tmp_path / "a.nc")) as handle:
+        assert "a.nc is damaged or not netCDF, the library says: HDF error" in handle.failed(OSError("HDF error"))
+        monkeypatch.setattr(fcntl, "flock", none)
+        said = handle.failed(OSError("HDF error"))
+    assert "damaged" not in said
+    assert "does not support locks" in said
+    assert "HDF5_USE_FILE_LOCKING=FALSE" in said
