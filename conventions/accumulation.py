@@ -143,7 +143,7 @@ def write_group(combinations: Mapping[Dims, Names], dims: Sequence[str]) -> dict
     for key in combinations:
         wrong = [d for d in key if d not in order] or [d for i, d in enumerate(key) if d in key[:i]]
         if wrong or not key:
-            findings.problem(f"combination {shorten(key)}", f"not distinct dimensions of an array over {list(order)}")
+            findings.problem(f"combination {shorten(key)}", f"expected distinct dimensions of {list(order)}")
     findings.check("no group attribute can be written")
     sets: dict[Dims, Names] = {tuple(sorted(key, key=order.index)): names for key, names in combinations.items()}
     if len(sets) < len(combinations):

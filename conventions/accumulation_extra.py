@@ -78,8 +78,8 @@ def parse_extra(value: Any, *, combinations: Combinations | None = None, source:
     version = top.values.get("version")
     if type(version) is int and version > VERSION:
         raise UnsupportedError(
-            f"{findings.subject}: written in version {shorten(version)} of cfagg's accumulations, this cfagg "
-            f"reads version {VERSION}; read it with a newer cfagg, or rebuild it with --overwrite"
+            f"{findings.subject}: written in version {shorten(version)} of cfagg's form of accumulations, while this "
+            f"cfagg reads version {VERSION}; read it with a newer cfagg, or rebuild it with --overwrite"
         )
     if top.integer("version", 1) != VERSION:
         findings.problem(f"{KEY}.version", f"version {VERSION} expected")
@@ -154,7 +154,7 @@ def _chunks(fields: Fields, axis: int, value: Any) -> Chunks:
         runs.append((pair[0], pair[1]))
         count, reach = count + pair[1], reach + pair[0] * pair[1]
         if count > limits.MAX_PARTITIONS or reach >= 2**63:
-            fields.problem(("chunks", axis), f"more than {limits.MAX_PARTITIONS} chunks or longer than 64 bits can say")
+            fields.problem(("chunks", axis), f"more than {limits.MAX_PARTITIONS} chunks, or a length beyond 64 bits")
             return 1
     return tuple(runs)
 

@@ -196,7 +196,7 @@ class Fields:
             else:
                 out.append(d)
         if known is not None and out != sorted(out, key=known.index):
-            self.problem((key,), f"dimensions stand in the order of the source, {shorten(list(known))}")
+            self.problem((key,), f"expected the dimensions in the order of the source, {shorten(list(known))}")
         return tuple(out)
 
     def table(self, key: str, most: int) -> list[tuple[str, Any]]:

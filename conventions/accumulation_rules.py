@@ -42,7 +42,7 @@ def _check_keys(extra: Extra, findings: Findings) -> None:
                 message = f"the source has no dimension {shorten(d)}, only {shorten(list(dims))}"
                 findings.problem(path_text(["cfagg", key, d]), message)
     if set(extra.stride) != set(extra.boundaries):
-        message = f"boundaries of {sorted(extra.boundaries)}, strides of {sorted(extra.stride)}"
+        message = f"edges are given along {sorted(extra.boundaries)}, strides along {sorted(extra.stride)}"
         findings.problem("cfagg.boundaries", message)
     seen = set()
     for i, level in enumerate(extra.statistics):
@@ -50,7 +50,9 @@ def _check_keys(extra: Extra, findings: Findings) -> None:
         if (level.dims, level.level) in seen:
             findings.problem(where, f"level {level.level} of {list(level.dims)} occurs twice")
         elif level.level and (level.dims, level.level - 1) not in seen:
-            findings.problem(where, f"level {level.level} of {list(level.dims)} without level {level.level - 1} before")
+            findings.problem(
+                where, f"level {level.level} of {list(level.dims)} does not follow level {level.level - 1}"
+            )
         if "count" not in level.arrays:
             findings.problem(where, "statistics without their count")
         if not level.dims:
@@ -69,7 +71,10 @@ def _check_numbers(extra: Extra, findings: Findings) -> None:
     if extra.sums == "int64" and (extra.outliers or extra.magnitudes):
         findings.problem("cfagg.sums", "int64 sums are exact; outliers and magnitudes belong to sums of real numbers")
     if extra.outliers and (extra.magnitudes is None or extra.magnitudes.largest > extra.outliers.limit):
-        findings.problem("cfagg.outliers", "the magnitudes of what is not kept out are missing or beyond the limit")
+        findings.problem(
+            "cfagg.outliers",
+            "the magnitudes of the values that are summed are missing, or beyond the limit for outliers",
+        )
     if extra.counts and not extra.weights:
         findings.problem("cfagg.counts", "counts beside sums without weights, whose weights are counts themselves")
 

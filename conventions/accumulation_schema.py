@@ -190,7 +190,7 @@ def _bound(document: Any, subject: str) -> None:
             if count + len(below) > 4 * limits.MAX_COMBINATIONS:
                 raise LimitError(
                     f"{subject}: accumulation attributes have more than {4 * limits.MAX_COMBINATIONS} parts; "
-                    f"no array needs as many (the cap is cfagg.conventions.limits.MAX_COMBINATIONS)"
+                    f"no array needs that many (the cap is cfagg.conventions.limits.MAX_COMBINATIONS)"
                 )
         count += len(below)
         level, depth = below, depth + 1

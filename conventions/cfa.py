@@ -92,7 +92,9 @@ def parse_array(
     dims = attributes.get(f"{prefix}_dimensions", "")
     text = attributes.get(f"{prefix}_array")
     if not isinstance(text, str):
-        raise ConventionError(f"{subject}: the attribute {prefix}_array holds JSON text; found {type(text).__name__}")
+        raise ConventionError(
+            f"{subject}: the attribute {prefix}_array should be JSON text; found {type(text).__name__}"
+        )
     text, head = _strict(text, prefix, subject)
     readings = [_Reading(i, s) for s in ((prefix == "cfa"), (prefix != "cfa")) for i in (True, False)]
     if '"part"' not in text:
@@ -129,7 +131,8 @@ def _strict(text: str, prefix: str, subject: str) -> tuple[str, dict[str, Any]]:
             text, repairs = tolerant_json.repair(text)
         except ConventionError as error:
             raise partition_stream.BrokenJSONError(
-                f"{subject}: {prefix}_array is not JSON ({strict}); beside known misprints: {error.message}"
+                f"{subject}: {prefix}_array is not JSON ({strict}), "
+                f"and has misprints that are not repaired: {error.message}"
             ) from None
         for repair in repairs:
             message = f"{subject}: {prefix}_array was repaired: {repair.message}"

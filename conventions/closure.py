@@ -130,7 +130,7 @@ def _check_twice(index: Int64, flat: Int64, number: Int64, findings: Findings) -
     for i in (np.flatnonzero(flat[1:] == flat[:-1]) + 1)[: limits.MAX_PROBLEMS]:
         findings.problem(
             f"Partitions[{number[i]}].index",
-            f"{index[i].tolist()} is taken already, by Partitions[{number[i - 1]}]",
+            f"{index[i].tolist()} is already that of Partitions[{number[i - 1]}]",
         )
 
 

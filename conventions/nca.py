@@ -86,7 +86,9 @@ def is_private(attributes: Mapping[str, Any]) -> bool:
         return False
     value = np.asarray(attributes["nca_private"])
     if value.size != 1 or value.dtype.kind not in "iub":
-        raise ConventionError(f"the attribute nca_private is an integer; found {shorten(attributes['nca_private'])}")
+        raise ConventionError(
+            f"the attribute nca_private should be an integer; found {shorten(attributes['nca_private'])}"
+        )
     return bool(value.reshape(()) != 0)
 
 
@@ -204,7 +206,7 @@ def _text(value: Any, attribute: str, subject: str) -> str:
     if isinstance(value, str):
         return str(value)
     found = "none" if value is MISSING else f"{shorten(value)} ({type(value).__name__})"
-    raise ConventionError(f"{subject}: the attribute {attribute} holds text; found {found}")
+    raise ConventionError(f"{subject}: the attribute {attribute} should be text; found {found}")
 
 
 def _dimensions(value: Any, sizes: Mapping[str, int], subject: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
@@ -262,7 +264,9 @@ def _matrix(
         if key in LATER_KEYS:
             findings.problem(key, "this key belongs to a later version (NCA 0.2 to CFA 0.4); only NCA 0.1 is read")
         else:
-            findings.repair("unknown key", f"the key {shorten(key)} of nca_array is unknown to NCA 0.1 and is left out")
+            findings.repair(
+                "unknown key", f"the key {shorten(key)} of nca_array is not a key of NCA 0.1 and is ignored"
+            )
     before = len(findings.problems)
     for key in ("pdimensions", "pshape", "Partitions"):
         if key not in head:
@@ -274,7 +278,7 @@ def _matrix(
         findings.problem("pdimensions", f"list of strings expected, found {shorten(pdims)}")
         return None, None
     if len(pdims) > len(dims):
-        findings.problem("pdimensions", f"{len(pdims)} partitioned dimensions of an array that has {len(dims)}")
+        findings.problem("pdimensions", f"{len(pdims)} partitioned dimensions, but the array has {len(dims)}")
         return None, None
     for i, dim in enumerate(pdims):
         if dim not in dims:
@@ -305,13 +309,13 @@ def _directions(
             return value, frozenset()
         if value not in ({}, MISSING):
             findings.problem("directions", f"true or false expected for a scalar, found {shorten(value)}")
-        findings.repair("directions", "directions of a scalar is true or false; taken as increasing")
+        findings.repair("directions", "directions of a scalar should be true or false; taken as increasing")
         return True, frozenset()
     if value is MISSING:
         value = {}
     if type(value) is not dict:
         findings.problem(
-            "directions", f"object expected that gives each dimension true or false, found {shorten(value)}"
+            "directions", f"expected an object with true or false for each dimension, found {shorten(value)}"
         )
         return (True,) * len(dims), frozenset(dims)
     for dim, direction in value.items():

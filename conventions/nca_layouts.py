@@ -111,7 +111,7 @@ def _layout(
         elif is_netcdf(format_):
             findings.repair(
                 f"netCDF {key}",
-                f"{where}.data.{key} is for files other than netCDF and is left out: a netCDF variable carries its own",
+                f"{where}.data.{key} is ignored: it is for other formats, as a netCDF variable has its own",
             )
         else:
             packing[key] = number

@@ -202,7 +202,8 @@ class Records:
                 )
             else:
                 self.findings.repair(
-                    "unknown key", f"the key {shorten(key)} of {where} is unknown to NCA 0.1 and is left out everywhere"
+                    "unknown key",
+                    f"the key {shorten(key)} of {where} is not a key of NCA 0.1 and is ignored everywhere",
                 )
         return keys
 

@@ -89,7 +89,7 @@ def _check(aggregation: Aggregation, findings: Findings) -> None:
             findings.problem("nca_dimensions", f"the name {dim!r} is not one word")
     if not partitions.present.all():
         i = int(partitions.present.argmin())
-        findings.problem(f"Partitions[{i}]", "a partition is missing by declaration, which NCA 0.1 cannot say")
+        findings.problem(f"Partitions[{i}]", "a partition is declared missing, which NCA 0.1 cannot express")
     for k, layout in enumerate(partitions.layouts):
         where = f"layouts[{k}]"
         if layout.fill is not None:
@@ -101,7 +101,7 @@ def _check(aggregation: Aggregation, findings: Findings) -> None:
         for key in ("scale_factor", "add_offset"):
             value = getattr(layout, key)
             if value is not None and not math.isfinite(value):
-                findings.problem(where, f"{key} {value} is not a number in JSON")
+                findings.problem(where, f"{key} {value} is not a number that JSON can represent")
 
 
 def _records(aggregation: Aggregation, split: list[int]) -> list[str]:

@@ -68,7 +68,7 @@ def parse(text: str, shape: Sequence[int]) -> tuple[Indices, ...]:
         )
     body = text.strip(_SPACE)
     if len(body) < 2 or body[0] != "[" or body[-1] != "]":
-        raise _broken(text, "it is a list in square brackets")
+        raise _broken(text, "expected a list in square brackets")
     body = body[1:-1].strip(_SPACE)
     if not body:
         return tuple(range(n) for n in shape)

@@ -93,8 +93,8 @@ def repair(text: str) -> tuple[str, list[Repair]]:
     >>> for r in repairs:
     ...     print(r.message)
     the opening quote of 'time' is missing (line 1 column 2)
-    a comma stands for the colon after 'lat' (line 1 column 20)
-    single quotes stand for double quotes (1 string, the first at line 1 column 15)
+    there is a comma instead of the colon after 'lat' (line 1 column 20)
+    there are single quotes instead of double quotes (1 string, the first at line 1 column 15)
     """
     repairs: list[Repair] = []
     done: list[str] = []
@@ -141,7 +141,9 @@ def repair(text: str) -> tuple[str, list[Repair]]:
         elif state == _COLON and piece == ":":
             state = _VALUE
         elif state == _COLON and piece == "," and _is_boolean(text, position):
-            repairs.append(Repair("colon", f"a comma stands for the colon after '{key[1:-1]}' ({place(text, start)})"))
+            repairs.append(
+                Repair("colon", f"there is a comma instead of the colon after '{key[1:-1]}' ({place(text, start)})")
+            )
             piece, state = ":", _VALUE
         elif state == _AFTER and piece == ",":
             state = _KEY if stack[-1] == "{" else _VALUE
@@ -162,7 +164,7 @@ def repair(text: str) -> tuple[str, list[Repair]]:
     if singles:
         number = f"{singles} string{'s' if singles > 1 else ''}"
         where = f"the first at {place(text, first_single)}"
-        repairs.append(Repair("single quotes", f"single quotes stand for double quotes ({number}, {where})"))
+        repairs.append(Repair("single quotes", f"there are single quotes instead of double quotes ({number}, {where})"))
     return "".join(done) + "".join(out), repairs
 
 

@@ -171,7 +171,7 @@ def report_of(
     array, recipe = plan.array, plan.recipe
     notes = list(plan.notes)
     if not written and not plan.done and plan.weights is not None:
-        notes.append("counts are stored besides where values are missing")
+        notes.append("counts are stored as well if values are missing")
     arrays = tuple(
         ArrayReport(
             s.name, s.role, s.shape, s.chunks, s.nbytes, _stored(plan.folder / s.name) if written or plan.done else None

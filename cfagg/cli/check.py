@@ -79,14 +79,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="CODES",
         type=_codes,
         action="append",
-        help="only rules whose codes start so, such as UNI,TIM",
+        help="only rules whose codes start with one of these prefixes, such as UNI,TIM",
     )
     what.add_argument(
         "--ignore",
         metavar="CODES",
         type=_codes,
         action="append",
-        help="no rules whose codes start so, such as DOC,NAM001",
+        help="no rules whose codes start with one of these prefixes, such as DOC,NAM001",
     )
     for table in ("standard-names", "area-types", "regions"):
         what.add_argument(

@@ -150,7 +150,7 @@ def _variable(v: VariableSummary, aggregation: Aggregation | None) -> str:
 def _tables(v: VariableSummary, a: AggregationSummary) -> str:
     heads, (first, last) = partition_table(v, a)
     matrix = " × ".join(f"{n:,}" for n in a.matrix_shape) or "scalar"
-    missing = f", {a.missing_count:,} missing by declaration" if a.missing_count else ""
+    missing = f", {a.missing_count:,} declared missing" if a.missing_count else ""
     axes = [[x.dimension, f"{x.size:,}", axis_text(x)] for x in a.axes]
     behind = a.layouts.count - len(a.layouts.last)
     numbered = [*enumerate(a.layouts.first), *enumerate(a.layouts.last, behind)]

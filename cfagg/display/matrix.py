@@ -289,5 +289,5 @@ def _missing_key(scene: _Scene, out: Drawing, y: float) -> float:
     if not missing:
         return y
     out.patches.append(Patch(((12, y - 9), (24, y - 9), (24, y + 2), (12, y + 2)), None))
-    out.texts.append(Text(31, y, f"missing by declaration: {missing:,}", 11))
+    out.texts.append(Text(31, y, f"declared missing: {missing:,}", 11))
     return y + 18

@@ -66,7 +66,7 @@ def _partitions(partitions: Partitions) -> str:
     missing = count - int(partitions.present.sum())
     facts = (
         ("partitions", f"{count:,}"),
-        ("missing by declaration", f"{missing:,}" if missing else None),
+        ("declared missing", f"{missing:,}" if missing else None),
         ("files", f"{len(partitions.files):,}"),
         ("variables", f"{len(partitions.addresses):,}"),
         ("layouts", f"{len(partitions.layouts):,}"),

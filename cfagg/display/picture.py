@@ -49,7 +49,7 @@ def kind(path: str | Path) -> str:
     found = Path(path).suffix.lower().removeprefix(".")
     if found not in FORMATS:
         endings = f".{FORMATS[0]}, .{FORMATS[1]} or .{FORMATS[2]}"
-        raise UnsupportedError(f"a picture {Path(path).name} cannot be drawn: its name must end in {endings}")
+        raise UnsupportedError(f"the picture {Path(path).name} cannot be drawn: its name must end in {endings}")
     return found
 
 

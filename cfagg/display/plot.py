@@ -44,7 +44,7 @@ def save(aggregations: Mapping[str, Aggregation], path: str | Path) -> None:
     --------
     >>> save({}, "picture.bmp")
     Traceback (most recent call last):
-    cfagg.errors.UnsupportedError: a picture picture.bmp cannot be drawn: its name must end in .png, .svg or .pdf
+    cfagg.errors.UnsupportedError: the picture picture.bmp cannot be drawn: its name must end in .png, .svg or .pdf
     """
     picture.kind(path)
     drawings = [draw(a) for a in list(aggregations.values())[:PANELS]]

@@ -87,7 +87,7 @@ def variable_lines(variable: VariableSummary, *, attributes: bool = False) -> It
     if a is None:
         return
     matrix = " × ".join(f"{n:,}" for n in a.matrix_shape) or "scalar"
-    missing = f", {a.missing_count:,} of them missing by declaration" if a.missing_count else ""
+    missing = f", {a.missing_count:,} of them declared missing" if a.missing_count else ""
     yield f"  partition matrix: {matrix}, {count_text(a.partition_count, 'partition')}{missing}"
     yield from _columns([[printable(x.dimension), f"{x.size:,}", axis_text(x)] for x in a.axes], "    ", right={1})
     yield "  partitions:"

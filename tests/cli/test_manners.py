@@ -94,7 +94,7 @@ def test_a_target_that_may_not_be_written_is_named_once(
         ),
         (("convert", "sst.nca", "x.zarr", "--chunks", "tme=3"), "chunks of 'tme': no converted variable of"),
         (("convert", ".", "x.zarr"), "is not a Zarr store: it has neither zarr.json nor .zgroup"),
-        (("show", "sst.nca", "--plot", "x.bmp"), "a picture x.bmp cannot be drawn: its name must end in .png"),
+        (("show", "sst.nca", "--plot", "x.bmp"), "the picture x.bmp cannot be drawn: its name must end in .png"),
         (("obs", "create", "gone.yaml", "x.nc"), "x.nc would be a Zarr store, a directory, and its name ends with"),
         (("obs", "check", "sst"), "sst: not checked"),
     ],

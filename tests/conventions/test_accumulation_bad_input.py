@@ -143,9 +143,9 @@ def test_an_array_must_fit_its_source_and_what_the_group_says_of_it():
 @pytest.mark.parametrize(
     ("names", "found"),
     [
-        ({("x",): Names("a")}, "not distinct dimensions"),
-        ({(): Names("a")}, "not distinct dimensions"),
-        ({("time", "time"): Names("a")}, "not distinct dimensions"),
+        ({("x",): Names("a")}, "expected distinct dimensions"),
+        ({(): Names("a")}, "expected distinct dimensions"),
+        ({("time", "time"): Names("a")}, "expected distinct dimensions"),
         ({("time", "latitude"): Names("a"), ("latitude", "time"): Names("b")}, "occur twice, in different order"),
         ({("time",): Names("a/b")}, "not the name of an array"),
         ({("time",): Names("a"), ("latitude",): Names("a")}, "already named"),

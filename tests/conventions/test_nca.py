@@ -112,7 +112,7 @@ def test_example_2_as_printed_warns_once_per_kind_and_place():
     _, told = with_warnings(EXAMPLE_2)
     assert len(told) == 2
     assert "opening quote of 'directions' is missing (line 1 column 2)" in told[0]
-    assert "single quotes stand for double quotes (27 strings, the first at line 1 column 16)" in told[1]
+    assert "there are single quotes instead of double quotes (27 strings, the first at line 1 column 16)" in told[1]
 
 
 def test_example_3_as_printed_keeps_units_order_and_reversal_of_the_private_array():
@@ -411,7 +411,7 @@ def test_a_comma_for_the_colon_of_a_direction_is_repaired():
     doc = json.dumps(two()).replace('"time": true', '"time", true').replace('"', "'")
     read, told = with_warnings(doc, dims="time lat", sizes={"time": 5, "lat": 3})
     assert read == parse_two(two())
-    assert any("a comma stands for the colon after 'time'" in t for t in told)
+    assert any("there is a comma instead of the colon after 'time'" in t for t in told)
 
 
 def test_a_byte_order_mark_is_repaired():
@@ -453,7 +453,7 @@ def test_packing_of_a_netcdf_sub_array_is_left_to_its_file():
     )
     assert read == parse_two(two())
     assert len(told) == 1
-    assert "a netCDF variable carries its own" in told[0]
+    assert "as a netCDF variable has its own" in told[0]
 
 
 def test_strict_json_gives_no_warning():
@@ -499,10 +499,10 @@ def aggregation(layout=None, dims=("x",), **columns):
 @pytest.mark.parametrize(
     ("what", "message"),
     [
-        (aggregation(present=False), "missing by declaration"),
+        (aggregation(present=False), "declared missing"),
         (aggregation(Layout(("x",), fill=9.0)), "missing value"),
         (aggregation(Layout(("x",), scale_factor=2.0)), "belong in the netCDF file"),
-        (aggregation(Layout(("x",), format="PP", add_offset=float("inf"))), "not a number in JSON"),
+        (aggregation(Layout(("x",), format="PP", add_offset=float("inf"))), "not a number that JSON can represent"),
         (aggregation(Layout(("y",))), "'x' is not among them"),
         (aggregation(Layout(("x",), shape=(5,))), r"takes \(5,\)"),
         (aggregation(Layout(("a b",)), dims=("a b",)), "not one word"),

@@ -53,19 +53,19 @@ P1 = ("Partitions", 1)
         (("pdimensions",), [1], "pdimensions", "list of strings"),
         (("pdimensions",), ["height"], "pdimensions[0]", "not among nca_dimensions"),
         (("pdimensions",), ["time", "time"], "pdimensions[1]", "twice"),
-        (("pdimensions",), ["time"] * 10**6, "pdimensions", "1000000 partitioned dimensions of an array that has 2"),
+        (("pdimensions",), ["time"] * 10**6, "pdimensions", "1000000 partitioned dimensions, but the array has 2"),
         (("pshape",), [2, 1], "pshape", "2 entries found, 1 expected"),
         (("pshape",), [True], "pshape", "not an integer: true"),
         (("pshape",), [2.0], "pshape", "not an integer: 2.0"),
         (("pshape",), [-1], "pshape", "negative"),
         (("pshape",), [3], "Partitions", "no partition has index [2]; pshape [3] needs 3"),
         (("pshape",), [1], "Partitions[1].index[0]", "1 is outside the partition matrix, which has 1 along 'time'"),
-        (("directions",), True, "directions", "object expected"),
+        (("directions",), True, "directions", "expected an object with true or false"),
         (("directions", "lat"), 1, "directions.lat", "true or false"),
         (("directions", "height"), True, "directions", "not among nca_dimensions"),
         (P1, 7, "Partitions[1]", "object expected, found 7"),
         ((*P1, "index"), ..., "Partitions[1].index", "missing"),
-        ((*P1, "index"), [0], "Partitions[1].index", "[0] is taken already, by Partitions[0]"),
+        ((*P1, "index"), [0], "Partitions[1].index", "[0] is already that of Partitions[0]"),
         ((*P1, "index"), [2], "Partitions[1].index[0]", "outside the partition matrix"),
         ((*P1, "index"), [-1], "Partitions[1].index[0]", "outside the partition matrix"),
         ((*P1, "index"), [1, 0], "Partitions[1].index", "2 entries found, 1 expected"),
@@ -282,7 +282,7 @@ def test_an_attribute_that_is_not_text_is_an_error(value):
 
 
 def test_a_variable_without_nca_array_is_an_error():
-    with pytest.raises(ConventionError, match="the attribute nca_array holds text; found none"):
+    with pytest.raises(ConventionError, match="the attribute nca_array should be text; found none"):
         nca.parse("tas", {}, "f4", {})
 
 

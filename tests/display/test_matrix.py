@@ -68,7 +68,7 @@ def test_more_than_three_dimensions_name_what_is_not_drawn():
 def test_missing_partitions_have_no_colour_and_are_counted():
     drawing = draw(arrays.cube(4, present=[True, False, True, True]))
     assert [p.fill is None for p in cells(drawing)] == [False, True, False, False]
-    assert "missing by declaration: 1" in texts(drawing)
+    assert "declared missing: 1" in texts(drawing)
 
 
 @pytest.mark.few(1)

@@ -32,7 +32,7 @@ def test_a_scalar_has_one_partition():
 
 def test_missing_partitions_are_said_to_be():
     lines = lines_of(arrays.cube(2, present=[True, False]))
-    assert any("2 partitions, 1 of them missing" in line for line in lines)
+    assert any("2 partitions, 1 of them declared missing" in line for line in lines)
     assert any(line.split()[-1] == "missing" for line in lines)
 
 

@@ -47,8 +47,6 @@ IMPORTERS = {
         "cfagg/checking/sources/remote_store.py",
         "cfagg/accumulation/coordinates.py",  # its own stores, as all below
         "cfagg/accumulation/provenance.py",
-        "cfagg/conversion/codecs.py",
-        "cfagg/conversion/metadata.py",
         "cfagg/conversion/verify.py",
     },
     "google_crc32c": {
