@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cfagg.errors import CfaggError, ConventionError, LimitError, SourceError, UnsupportedError
 from cfagg.zarrs import open_array
-from cfagg.zarrs.documents import MAX_DOCUMENT, node_folder, read_group
+from cfagg.zarrs.documents import MAX_DOCUMENT, is_group, node_folder, read_group
 from cfagg.zarrs.metadata import current_signature
 from tests.effort import examples
 from tests.zarrs.stores import create
@@ -167,10 +167,18 @@ def test_an_array_that_is_not_there_is_told_with_those_that_are(tmp_path):
         open_array(tmp_path, "g/tos")
 
 
-@pytest.mark.parametrize("name", ["nowhere", "file", "https://example.org/a.zarr", ""])
-def test_a_store_that_is_no_directory_is_refused(tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nowhere", "there is no such directory"),
+        ("file", "it is a file, and a Zarr store is a directory; make one of it with: cfagg convert"),
+        ("https://example.org/a.zarr", "is a URL; chunks are read from local stores only"),
+        ("", "the empty name is not a Zarr store"),
+    ],
+)
+def test_a_store_that_is_no_directory_is_refused(tmp_path, name, said):
     (tmp_path / "file").write_text("")
-    with pytest.raises(SourceError):
+    with pytest.raises(SourceError, match=said):
         open_array(name if ":" in name or not name else tmp_path / name, "x")
 
 
@@ -268,11 +276,22 @@ def test_an_extension_that_need_not_be_understood_is_left_alone(tmp_path):
     assert open_array(tmp_path, "x").shape == (2, 2)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", "3", "null", "\xff"])
-def test_what_is_no_json_object_is_refused(tmp_path, text):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"", "is not JSON: line 1 makes no sense from column 1 on; write it again"),
+        (b'{\n"a"', "is not JSON: line 2 makes no sense from column 4 on"),
+        (b"[1]", "holds a JSON list, expected an object"),
+        (b"null", "holds a JSON NoneType, expected an object"),
+        (b'{"a": "\xff"}', "is not JSON: byte 7 is not UTF-8"),
+        (b'{"a": %s}' % (b"1" * 5000), "is not JSON: a number has too many digits"),
+    ],
+    ids=range(6),
+)
+def test_what_is_no_json_object_is_refused(tmp_path, text, said):
     create(tmp_path, "x", (2,), (2,), dtype="i4")
-    (tmp_path / "x/zarr.json").write_bytes(text.encode("latin-1"))
-    with pytest.raises(SourceError, match=r"zarr\.json"):
+    (tmp_path / "x/zarr.json").write_bytes(text)
+    with pytest.raises(SourceError, match=rf"zarr\.json {said}"):
         open_array(tmp_path, "x")
 
 
@@ -329,6 +348,30 @@ def test_the_attributes_of_groups_are_read(tmp_path, zarr_format):
     assert read_group(str(tmp_path), "g", zarr_format).content == {"a": [1]}
     assert read_group(str(tmp_path), "h", zarr_format).content == {}
     assert read_group(str(tmp_path), "i", zarr_format) is None
+
+
+def test_what_is_no_group_has_no_attributes_of_one(tmp_path):
+    create(tmp_path, "x", (2,), (2,), dtype="i4")
+    with pytest.raises(SourceError, match=r"x/zarr\.json does not describe a group with attributes"):
+        read_group(str(tmp_path), "x", 3)
+    zarr.create_group(tmp_path, path="g")
+    edit(tmp_path / "g/zarr.json", attributes=[1])
+    with pytest.raises(SourceError, match=r"g/zarr\.json does not describe a group with attributes"):
+        read_group(str(tmp_path), "g", 3)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_directory_with_an_array_is_no_group(tmp_path, zarr_format):
+    zarr.create_group(tmp_path, path="g", zarr_format=zarr_format)
+    create(tmp_path, "g/x", (2,), (2,), dtype="i4", zarr_format=zarr_format)
+    assert is_group(str(tmp_path / "g"))
+    assert not is_group(str(tmp_path / "g" / "x"))
+    assert not is_group(str(tmp_path / "nowhere"))
+    if zarr_format == 2:
+        (tmp_path / "g" / "x" / ".zgroup").write_text('{"zarr_format": 2}')
+        assert not is_group(str(tmp_path / "g" / "x"))
+    (tmp_path / "g" / (".zgroup" if zarr_format == 2 else "zarr.json")).write_text("{")
+    assert not is_group(str(tmp_path / "g"))
 
 
 KEYS = [

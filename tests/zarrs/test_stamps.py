@@ -126,3 +126,25 @@ def test_a_file_in_the_place_of_a_folder_of_chunks_means_absent(tmp_path):
     create(tmp_path, "x", (4, 2), (2, 2), dtype="i4")[2:] = 1
     (tmp_path / "x/c/0").write_text("")
     assert stamps(open_array(tmp_path, "x"))[:, 0].min() == -1
+
+
+def test_an_object_that_cannot_be_looked_at_is_an_error(tmp_path):
+    create(tmp_path, "x", (4,), (2,), dtype="i4")[:] = 1
+    (tmp_path / "x/c/1").unlink()
+    (tmp_path / "x/c/1").symlink_to("1")
+    with pytest.raises(FragmentReadError, match=r"x: .*symbolic links.*\(c/1\)"):
+        stamps(open_array(tmp_path, "x"))
+
+
+def test_looking_at_stamps_leaves_no_file_open(tmp_path):
+    create(tmp_path, "x", (4,), (2,), dtype="i4")[:] = 1
+    array = open_array(tmp_path, "x")
+
+    def lowest_free():
+        number = os.open(tmp_path, os.O_RDONLY)
+        os.close(number)
+        return number
+
+    before = lowest_free()
+    stamps(array)
+    assert lowest_free() == before
