@@ -6,6 +6,8 @@ import os
 import pickle
 import tempfile
 import threading
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numcodecs
@@ -159,6 +161,7 @@ def test_other_codecs_go_through_zarr_python(tmp_path, keywords):
     assert array.decoder is None
     assert not partial(array)
     np.testing.assert_array_equal(assembled(array), x)
+    np.testing.assert_array_equal(read_box(array, (0, 0), (slice(1, 3), slice(0, 2))), x[1:3, :2])
 
 
 def test_shards_within_shards_go_through_zarr_python(tmp_path):
@@ -441,3 +444,72 @@ def test_an_empty_array_of_irregular_chunks_has_no_first_one(tmp_path):
         array.resize((0,))
     with pytest.raises(SelectionError, match="no chunk"):
         read_chunk(open_array(tmp_path, "x"), (0,))
+
+
+KINDS = {
+    "plain": {"compressors": None},
+    "compressed": {"compressors": zc.ZstdCodec()},
+    "sharded": {"compressors": None, "shards": (8, 4)},
+}
+
+
+@pytest.mark.parametrize("kind", ["plain", "compressed"])
+def test_the_stored_bytes_of_a_chunk_are_shown_to_whoever_asks(tmp_path, kind):
+    create(tmp_path, "x", (8, 4), (4, 4), dtype="i4", **KINDS[kind])[...] = values((8, 4), "i4")
+    array = open_array(tmp_path, "x")
+    seen = []
+    read_chunk(array, (1, 0), lambda stored: seen.append(bytes(stored)))
+    assert seen == [(tmp_path / "x/c/1/0").read_bytes()]
+
+
+@pytest.mark.parametrize("kind", ["plain", "compressed"])
+@pytest.mark.parametrize("read", [read_chunk, lambda a, i: read_box(a, i, (slice(2, 4), slice(1, 2)))])
+def test_a_chunk_that_is_cut_short_after_it_was_opened_is_damaged(tmp_path, kind, read):
+    create(tmp_path, "x", (8, 4), (4, 4), dtype="i4", **KINDS[kind])[...] = values((8, 4), "i4")
+
+    def opens(path):
+        file = os.open(path, os.O_RDONLY)
+        status = os.fstat(file)
+        os.truncate(path, 10)
+        return file, status
+
+    array = replace(open_array(tmp_path, "x"), opens=opens)
+    with pytest.raises(FragmentReadError, match=r"chunk \(1, 0\).* is damaged"):
+        read(array, (1, 0))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_chunk_that_the_system_does_not_let_one_read_is_named(tmp_path, kind):
+    create(tmp_path, "x", (8, 4), (4, 4), dtype="i4", **KINDS[kind])[...] = values((8, 4), "i4")
+
+    def opens(path):
+        file = os.open(path, os.O_WRONLY)
+        return file, os.fstat(file)
+
+    array = replace(open_array(tmp_path, "x"), opens=opens)
+    with pytest.raises(FragmentReadError, match=r"chunk \(1, 0\).* cannot be read: Bad file descriptor"):
+        read_chunk(array, (1, 0))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("damage", ["none", "absent", "cut", "not readable"])
+def test_no_file_is_left_open(tmp_path, kind, damage):
+    create(tmp_path, "x", (8, 4), (4, 4), dtype="i4", **KINDS[kind])[...] = values((8, 4), "i4")
+    array = open_array(tmp_path, "x")
+    path = chunk_file(array)
+
+    def lowest_free():
+        number = os.open(tmp_path, os.O_RDONLY)
+        os.close(number)
+        return number
+
+    if damage == "absent":
+        path.unlink()
+    elif damage == "cut":
+        os.truncate(path, 7)
+    elif damage == "not readable":
+        array = replace(array, opens=lambda path: (os.open(path, os.O_WRONLY), Path(path).stat()))
+    before = lowest_free()
+    with nullcontext() if damage in ("none", "absent") else pytest.raises(FragmentReadError):
+        read_chunk(array, (0, 0))
+    assert lowest_free() == before
