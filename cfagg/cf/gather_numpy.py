@@ -62,8 +62,8 @@ def _block(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule)
     values = source.astype(rule.source, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):
         bad = _cast(values, target, rule) if rule.pure else _compute(values, target, rule)
-    if rule.masked:
-        missing = _missing(values, rule)
+    missing = _missing(values, rule) if rule.masked else None
+    if missing is not None:
         if rule.lost:
             bad = missing if bad is None else bad | missing
         elif missing.any():
@@ -76,17 +76,21 @@ def _block(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule)
     return len(flat), int(flat[0])
 
 
-def _missing(values: npt.NDArray[Any], rule: GatherRule) -> npt.NDArray[np.bool_]:
-    """Return which values are missing, NaN included; bounds that exclude no number are not compared."""
-    missing: npt.NDArray[np.bool_]
+def _missing(values: npt.NDArray[Any], rule: GatherRule) -> npt.NDArray[np.bool_] | None:
+    """Return which values are missing and do not become the target's fill by themselves; None where none can be.
+
+    Bounds that exclude no number are not compared.  NaN stays NaN.
+    """
+    missing: npt.NDArray[np.bool_] | None = None
     if rule.bounded:
         missing = ~((values >= rule.low) & (values <= rule.high))
-    elif rule.source.kind == "f":
+    elif rule.source.kind == "f" and not (rule.target.kind == "f" and np.isnan(rule.fill)):
         missing = np.isnan(values)
-    else:
-        missing = np.zeros(values.shape, np.bool_)
     for fill in rule.fills:
-        missing |= values == fill
+        if rule.keeps(fill):
+            continue
+        found = values == fill
+        missing = found if missing is None else missing | found
     return missing
 
 

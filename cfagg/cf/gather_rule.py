@@ -85,6 +85,13 @@ class GatherRule:
         """Whether target elements are the source's own bits."""
         return self.pure and not self.masked and self.source == self.target
 
+    def keeps(self, fill: Any) -> bool:
+        """Whether a source value that means missing is copied as the target's own fill.
+
+        Never 0: of reals it has a sign, and where nothing can be written for missing elements it stands for that.
+        """
+        return self.pure and self.source == self.target and bool(fill) and bool(fill == self.fill)
+
     @property
     def bounded(self) -> bool:
         """Whether `low` and `high` exclude any number of the source's type."""

@@ -129,6 +129,39 @@ def test_rows_in_which_numpy_only_looks_for_missing_values_hardly_call_for_the_k
     assert module._Work.elements == source.size // part
 
 
+@pytest.mark.parametrize(
+    ("dtype", "fills", "fill", "expected"),
+    [
+        ("i2", [-9, -8], -9, [-9, -9, 0, 5]),
+        ("i2", [-9, 0], 0, [0, -8, 0, 5]),
+        ("f4", [-9, -8], -9, [-9, -9, 0, 5]),
+        ("f4", [-9, -8], None, [np.nan, np.nan, 0, 5]),
+    ],
+)
+def test_missing_values_that_are_the_targets_own_are_copied_and_others_become_it(dtype, fills, fill, expected):
+    out = np.empty(4, dtype)
+    assert gather(np.array([-9, -8, 0, 5], dtype), out, fills=fills, fill=fill) == (0, -1)
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_a_missing_zero_becomes_the_zero_of_the_target_with_its_sign():
+    out = np.empty(2, "f4")
+    gather(np.array([-0.0, 0.0], "f4"), out, fills=[0.0], fill=0.0)
+    assert not np.signbit(out).any()
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_missing_value_for_which_the_target_has_none_is_bad(missing):
+    assert gather(np.array([2, missing], "i2"), np.empty(2, "i2"), fills=[missing]) == (1, 1)
+
+
+@pytest.mark.parametrize("fill", [None, -1.0])
+def test_nan_is_missing_where_the_target_has_another_value_for_it(fill):
+    out = np.empty(2, "f4")
+    assert gather(np.array([np.nan, 2], "f4"), out, fills=[7], fill=fill) == (0, -1)
+    np.testing.assert_array_equal(out, [np.nan if fill is None else fill, 2])
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "u1"])
 @pytest.mark.parametrize("bound", ["valid_min", "valid_max"])
 def test_a_bound_that_is_the_last_number_of_its_type_excludes_none(dtype, bound):

@@ -60,11 +60,6 @@ EQUIVALENTS: dict[str, dict[tuple[str, str, str], str]] = {
     },
     "cfagg/cf/gather_rule.py": {
         (
-            'return (dtype.type(np.nan), False) if dtype.kind == "f" else (dtype.type(0), True)',
-            "0",
-            "1",
-        ): "what has no place is never written",
-        (
             'plain_nan = target.kind == "f" and math.isnan(value)',
             'target.kind == "f" and math.isnan(value)',
             "math.isnan(value)",
