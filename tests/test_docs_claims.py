@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 import zarr
 
 import cfagg
 from cfagg.accumulation.accumulated import Accumulated
 from cfagg.cli import main as cli
+from cfagg.conventions import nca
 from cfagg.storage import counters
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -112,3 +115,139 @@ def test_the_documentation_imports_public_modules_only(page: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
     imported = re.findall(r"^(?:>>> )?(?:from (cfagg[\w.]*) import|import (cfagg[\w.]*))", text, re.MULTILINE)
     assert [a or b for a, b in imported if not TAUGHT.fullmatch(a or b)] == []
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_sums_over_time_and_their_counts_take_two_parts_in_as_many_steps_as_lie_between_samples(
+    accumulated: Accumulated, tmp_path: Path, stride: int
+) -> None:
+    report = cfagg.accumulate(tmp_path / "a.zarr", "tas", dims=["time"], stride=stride, overwrite=True, dry_run=True)
+    sizes = {a.name: a.bytes for a in report.arrays}
+    assert sizes["acc_time"] == sizes["acc_wt_time"] == report.source_bytes * 2 / (10 * stride)
+
+
+def test_means_of_complete_data_read_neither_counts_nor_weights(tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=3)
+    group.create_array("tas", data=np.ones((40, 4), "f4"), chunks=(10, 4), dimension_names=("time", "lat"))
+    lat = group.create_array("lat", data=np.arange(4.0), dimension_names=("lat",))
+    lat.attrs.update({"standard_name": "latitude", "units": "degrees_north"})
+    for weights in (None, "area"):
+        cfagg.accumulate(tmp_path / "a.zarr", "tas", dims=["time", "lat"], weights=weights, overwrite=True)
+        found = cfagg.open_accumulated(tmp_path / "a.zarr", "tas")
+        for dim in ("time", "lat"):
+            assert {s.role for s in found.mean(dim, explain=True).steps} == {"sums"}
+
+
+def test_about_95_per_cent_of_the_values_of_a_chunk_are_larger_than_the_small_one_that_is_recorded(
+    tmp_path: Path,
+) -> None:
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=3)
+    values = np.random.default_rng(3).lognormal(0, 2, (3, 5000)) * [[10], [1], [100]]
+    group.create_array("pr", data=values, chunks=(1, 5000), dimension_names=("time", "x"))
+    cfagg.accumulate(tmp_path / "a.zarr", "pr", dims=["time"])
+    small = group["pr_accumulation_group"].attrs["cfagg"]["magnitudes"]["small"]
+    assert 0.9 < (values[1] > small).mean() < 0.99
+
+
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
+def test_of_a_zarr_v2_store_without_consolidated_metadata_only_its_tree_cannot_be_opened(tmp_path: Path) -> None:
+    store = tmp_path / "a.zarr"
+    array = zarr.open_group(store, mode="w", zarr_format=2).create_array("tas", data=np.ones((40, 3)), chunks=(10, 3))
+    array.attrs["_ARRAY_DIMENSIONS"] = ["time", "lat"]
+    cfagg.accumulate(store, "tas", dims=["time"])
+    assert xr.open_zarr(store, consolidated=False)["tas"].sum() == 120
+    assert xr.open_dataset(store, engine="zarr", consolidated=False)["tas"].sum() == 120
+    with pytest.raises(ValueError, match="not aligned with its parents"):
+        xr.open_datatree(store, engine="zarr", consolidated=False)
+    zarr.consolidate_metadata(store, zarr_format=2)
+    with pytest.raises(ValueError, match="not aligned with its parents"):
+        xr.open_datatree(store, engine="zarr")
+
+
+def _members(page: str, command: str) -> set[str]:
+    """Return the names in backticks in the row of a table of the members of JSON."""
+    (row,) = re.findall(rf"^\| `{command}` \|(.*)\|$", (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE)
+    return set(re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", row)))
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("cfagg accumulate", ["accumulate", "STORE", "tas", "--refresh"]),
+        ("cfagg mean", ["mean", "STORE", "tas"]),
+        ("cfagg mean --explain", ["mean", "STORE", "tas", "--explain"]),
+    ],
+)
+def test_the_members_of_json_are_those_of_the_page(
+    accumulated: Accumulated, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, words: list[str]
+) -> None:
+    assert cli.main([str(tmp_path / "a.zarr") if w == "STORE" else w for w in words] + ["--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    named = _members("accumulation.md", command)
+    if plan := found.get("plan"):
+        total = {"chunks", "elements", "bytes"}
+        inner = {"steps", "without_accumulation", "proven", *total}
+        assert inner <= set(plan)
+        assert set(plan["steps"][0]) == {"array", "role", "terms", *total}
+        assert set(plan["without_accumulation"]) == total
+        named -= inner
+    assert set(found) == named | {"form", "form_version", "store", "variable"}
+
+
+def test_the_longest_prefix_decides_which_rules_are_run() -> None:
+    path = cfagg.demo.sample("packed_short.nc")
+    found = {f.code for f in cfagg.check(path).findings}
+    assert {"CEL006", "COO012", "DAT009"} <= found
+    assert {f.code for f in cfagg.check(path, select=["CEL", "COO"], ignore="COO012").findings} == {"CEL006"}
+    assert {f.code for f in cfagg.check(path, select="COO012", ignore=["COO", "CEL"]).findings} == {"COO012"}
+
+
+def test_only_the_modules_for_urls_can_make_a_connection() -> None:
+    root = Path(cfagg.__file__).parent
+    libraries = "socket|http|urllib.request|urllib3|requests|aiohttp|fsspec|obstore|s3fs|boto3"
+    making = re.compile(rf"^\s*(?:import|from) (?:{libraries})\b", re.MULTILINE)
+    found = {p.relative_to(root).as_posix() for p in root.rglob("*.py") if making.search(p.read_text(encoding="utf-8"))}
+    assert found == {"observations/connections.py", "observations/transport.py"}
+
+
+def test_an_array_keeps_its_whole_dimension_where_chunks_say_minus_one_or_nothing(tmp_path: Path) -> None:
+    cfagg.convert(cfagg.demo.sample("test1.nc"), tmp_path / "a.zarr", chunks={"time": 5, "lat": -1})
+    assert zarr.open_array(tmp_path / "a.zarr/tas", mode="r").chunks == (5, 64, 128)
+
+
+def test_counts_of_samples_are_those_before_area_and_thinning(tmp_path: Path) -> None:
+    from tests.observations.small_stores import hourly
+
+    path, _ = hourly(tmp_path / "a.zarr")
+    ds = cfagg.open_observations(path, "2020-01-01", "2020-01-03", "(-3,+3]", "6h")
+    part = ds.subset(area=(90, 0, 0, 180), thin=2)
+    assert part.counts.tolist() == ds.counts.tolist()
+    assert sum(map(len, part)) < ds.counts.sum() / 3
+
+
+def test_partitioned_dimensions_are_written_in_the_order_of_the_array() -> None:
+    partitions = [
+        {"index": [j, i], "location": [[i, i + 1], [j, j + 1]], "data": {"shape": [1, 1], "file": "a.nc", "ncvar": "v"}}
+        for j in range(2)
+        for i in range(2)
+    ]
+    directions = {"lat": True, "time": True}
+    text = json.dumps(
+        {"directions": directions, "pdimensions": ["lat", "time"], "pshape": [2, 2], "Partitions": partitions}
+    )
+    found = nca.parse("v", {"nca_dimensions": "time lat", "nca_array": text}, "f4", {"time": 2, "lat": 2})
+    written = json.loads(nca.write(found)["nca_array"])
+    assert (written["pdimensions"], list(written["directions"])) == (["time", "lat"], ["time", "lat"])
+
+
+def test_objects_in_the_core_of_a_range_are_neither_read_nor_hashed_for_an_answer(
+    accumulated: Accumulated, tmp_path: Path
+) -> None:
+    trusting = cfagg.open_accumulated(tmp_path / "a.zarr", "tas", trust_for=1000)
+    whole = {"time": slice(20, 380)}
+    before = trusting.mean("time", isel=whole)
+    for chunk in range(2, 38):
+        (tmp_path / f"a.zarr/tas/c/{chunk}/0/0").write_bytes(b"no chunk")
+    assert trusting.mean("time", isel=whole).equals(before)
+    with pytest.raises(cfagg.errors.StaleError):
+        accumulated.mean("time", isel=whole)
