@@ -12,9 +12,10 @@ import pytest
 import zarr
 from distributed import Client, LocalCluster
 
-from cfagg.accumulation import outliers
+from cfagg.accumulation import layout, outliers
 from cfagg.accumulation.accumulated import open_accumulated
 from cfagg.accumulation.accumulating import accumulate
+from cfagg.accumulation.arrays import read_whole
 from cfagg.accumulation.group import open_group
 from cfagg.conventions.accumulation import parse_group
 from cfagg.errors import CfaggError, LimitError
@@ -117,6 +118,9 @@ def test_appending_keeps_the_list(tmp_path: Path, lengths: tuple[int, ...]) -> N
         grow(store, raw[:length])
         accumulate(store, "tas", append=True)
         check(store, raw[:length])
+    group = open_group(store, "tas")
+    assert group.outliers is not None
+    assert len(group.outliers.values) == 5
 
 
 def test_appending_where_the_list_has_become_far_too_long_is_refused_with_the_remedy(
@@ -170,3 +174,78 @@ def test_ordinary_data_have_no_list(tmp_path: Path) -> None:
         assert accumulate(store, "tas", COMBINATIONS).notes == ()
         described = json.loads((store / "tas_accumulation_group" / "zarr.json").read_text())["attributes"]["cfagg"]
         assert "outliers" not in described
+
+
+def test_sums_are_put_right_in_chunks_of_sums_that_hold_parts_of_those_of_the_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "_CHUNK", 6)
+    raw = field(14)
+    raw[10, 5, 7] = FILL
+    store = written(tmp_path / "a.zarr", raw)
+    accumulate(store, "tas", ["time"])
+    group = open_group(store, "tas")
+    assert group.outliers is not None
+    assert group.sums["time",].data.grid.matrix_shape != (1, 1, 1)
+    sums = read_whole(group.sums["time",].data)
+    rest = np.where((raw == FILL) | np.isnan(raw), 0, raw).astype("f8")
+    np.testing.assert_allclose(sums[-1], rest.sum(axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e-3, 1e3])
+def test_how_large_values_are_is_known_of_all_of_them_after_appending(tmp_path: Path, factor: float) -> None:
+    raw = np.random.default_rng(0).normal(285, 9, (30, 6, 8)).astype("f4")
+    raw[14:] *= np.float32(factor)
+    whole, grown = written(tmp_path / "a.zarr", raw), written(tmp_path / "b.zarr", raw, 14)
+    accumulate(whole, "tas", ["time"])
+    accumulate(grown, "tas", ["time"])
+    grow(grown, raw)
+    accumulate(grown, "tas", append=True)
+    one, other = (open_group(store, "tas").extra for store in (whole, grown))
+    assert one is not None
+    assert other is not None
+    assert one.magnitudes is not None
+    assert one.magnitudes == other.magnitudes
+    assert one.magnitudes.largest == np.abs(raw).max()
+
+
+@pytest.mark.parametrize(("before", "listed"), [(1e20, None), (1, [1e20])])
+def test_what_is_no_larger_than_what_was_summed_before_is_summed_too(
+    tmp_path: Path, before: float, listed: list[float] | None
+) -> None:
+    raw = np.random.default_rng(0).normal(1, 0.1, (28, 6, 8)).astype("f4")
+    raw[:14] *= np.float32(before)
+    raw[20, 1, 1] = 1e20
+    store = written(tmp_path / "a.zarr", raw, 14)
+    accumulate(store, "tas", ["time"])
+    grow(store, raw)
+    accumulate(store, "tas", append=True)
+    kept_out = open_group(store, "tas").outliers
+    assert (kept_out and np.float32(kept_out.values).tolist()) == (listed and np.float32(listed).tolist())
+    acc = open_accumulated(store, "tas")
+    np.testing.assert_allclose(acc.sum("time"), raw.sum(axis=0, dtype="f8"), rtol=1e-12)
+
+
+def test_cells_whose_sums_would_take_too_much_memory_are_not_kept_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outliers, "_HELD", 100)
+    store = written(tmp_path / "a.zarr", field(7))
+    assert "too many to be kept out" in accumulate(store, "tas", ["time"]).notes[0]
+    assert open_group(store, "tas").outliers is None
+
+
+def test_how_large_values_are_is_not_noted_of_exact_sums(tmp_path: Path) -> None:
+    store = written(tmp_path / "a.zarr", np.arange(7 * 6 * 8, dtype="i4").reshape(7, 6, 8))
+    accumulate(store, "tas", ["time"])
+    extra = open_group(store, "tas").extra
+    assert extra is not None
+    assert extra.magnitudes is None
+
+
+@pytest.mark.parametrize("value", [0, np.nan])
+def test_arrays_without_any_value_but_zero_have_no_list(tmp_path: Path, value: float) -> None:
+    store = written(tmp_path / "a.zarr", np.full((7, 6, 8), value, "f4"))
+    assert accumulate(store, "tas", ["time"]).notes == ()
+    assert open_group(store, "tas").outliers is None
+    assert (open_accumulated(store, "tas").count("time") == (0 if np.isnan(value) else 7)).all()
