@@ -197,7 +197,7 @@ class Reader(_Base):
             found = self._recipes.get(key)
         if found is None:
             layout = self.aggregation.partitions.layouts[code]
-            found = conform.recipe(self.aggregation, layout, header, where=fragment.where)
+            found = conform.recipe(self.aggregation, layout, header, where=fragment.place)
             with self._lock:
                 self._recipes[key] = found
                 while len(self._recipes) > _RECIPES:
@@ -224,7 +224,7 @@ class Reader(_Base):
             fragment = self._fragments.open(i, path)
             recipe = self._recipe(i, fragment)
             indices, feeds = self._compose(i, fragment, recipe, made.source(k))
-            put = partial(_conform, recipe, fragment.where)
+            put = partial(_conform, recipe, fragment.place)
             yield from split(indices, feeds, target, fragment, out, put)
 
     def _absent(self, i: int, out: npt.NDArray[Any], target: Sequence[Any]) -> Piece:

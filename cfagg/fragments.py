@@ -76,6 +76,11 @@ class Fragment:
     where: str
     scan: Callable[[Sequence[slice]], Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]]] | None = None
 
+    @property
+    def place(self) -> str:
+        """File, variable and partition of the aggregation, and the variable and file of the fragment."""
+        return f"{self.where}, fragment {self.header.variable!r} of {self.header.file}"
+
 
 @dataclass(frozen=True)
 class Fragments:

@@ -17,6 +17,8 @@ from cfagg.accumulation.accumulated import Accumulated
 from cfagg.cli import main as cli
 from cfagg.conventions import nca
 from cfagg.storage import counters
+from tests import nca_files
+from tests.observations.small_stores import hourly
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -216,8 +218,6 @@ def test_an_array_keeps_its_whole_dimension_where_chunks_say_minus_one_or_nothin
 
 
 def test_counts_of_samples_are_those_before_area_and_thinning(tmp_path: Path) -> None:
-    from tests.observations.small_stores import hourly
-
     path, _ = hourly(tmp_path / "a.zarr")
     ds = cfagg.open_observations(path, "2020-01-01", "2020-01-03", "(-3,+3]", "6h")
     part = ds.subset(area=(90, 0, 0, 180), thin=2)
@@ -251,3 +251,61 @@ def test_objects_in_the_core_of_a_range_are_neither_read_nor_hashed_for_an_answe
     assert trusting.mean("time", isel=whole).equals(before)
     with pytest.raises(cfagg.errors.StaleError):
         accumulated.mean("time", isel=whole)
+
+
+def test_the_number_of_rows_in_each_sample_is_known_without_reading_them(tmp_path: Path) -> None:
+    path, _ = hourly(tmp_path / "a.zarr")
+    expected = cfagg.open_observations(path, "2020-01-01", "2020-01-03", "(-3,+3]", "6h").counts.tolist()
+    for chunk in (path / "data").iterdir():
+        if not chunk.name.startswith("."):
+            chunk.write_bytes(b"no chunk")
+    assert cfagg.open_observations(path, "2020-01-01", "2020-01-03", "(-3,+3]", "6h").counts.tolist() == expected
+
+
+def _aggregated(folder: Path, dtype: str, values: list[float], **attributes: object) -> Path:
+    """Write an aggregation of two files, the second of which has these values, and return its path."""
+    for number, content in enumerate(([0, 0, 0], values)):
+        dims = ("time",)
+        nca_files.fragment(folder / f"{number}.nc", "v", np.array(content, "f8"), dims, attributes if number else {})
+    array = nca_files.array(
+        ("time",),
+        [[0, 3, 6]],
+        lambda index, _: {"data": {"file": f"{index[0]}.nc", "ncvar": "v", "shape": [3]}},
+    )
+    return nca_files.aggregation(folder / "a.nca", "v", dtype, {"time": 6}, array, {"units": "K"})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values", "attributes", "wrong"),
+    [
+        ("i2", [1, 40000, 2], {}, "40000"),
+        ("i2", [1, 2, 2.5], {}, r"2\.5"),
+        ("f4", [1, 2, 1e60], {}, r"1e\+60"),
+        ("f8", [1, 2, 3], {"units": "kg"}, "kg"),
+    ],
+)
+def test_what_cannot_be_conformed_is_named_with_file_variable_partition_and_value(
+    tmp_path: Path, dtype: str, values: list[float], attributes: dict[str, str], wrong: str
+) -> None:
+    path = _aggregated(tmp_path, dtype, values, **attributes)
+    with pytest.raises(cfagg.errors.CfaggError) as caught:
+        cfagg.read(path)["v"].load()
+    said = str(caught.value)
+    assert re.search(
+        rf"a\.nca, variable 'v', partition \(1,\), fragment 'v' of .*1\.nc: .*{wrong}.*; (give|correct) ", said
+    )
+
+
+def test_a_rectilinear_store_is_read_by_cfagg(tmp_path: Path) -> None:
+    nca_files.fragment(tmp_path / "0.nc", "v", np.zeros(3), ("time",), {})
+    nca_files.fragment(tmp_path / "2.nc", "v", np.arange(4.0), ("time",), {})
+    array = nca_files.array(
+        ("time",),
+        [[0, 3, 7]],
+        lambda index, _: {"data": {"file": f"{2 * index[0]}.nc", "ncvar": "v", "shape": [3 + index[0]]}},
+    )
+    path = nca_files.aggregation(tmp_path / "b.nca", "v", "f8", {"time": 7}, array, {"units": "K"})
+    assert "rectilinear" in str(cfagg.convert(path, tmp_path / "b.zarr", chunks="partitions").notes)
+    assert cfagg.read(tmp_path / "b.zarr")["v"].values.tolist() == [0, 0, 0, 0, 1, 2, 3]
+    with pytest.raises(ValueError, match="rectilinear_chunks"):
+        zarr.open_array(tmp_path / "b.zarr/v", mode="r")

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from collections.abc import Iterable
 from typing import Any
 
 import xarray as xr
+import zarr
 from xarray.backends.common import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 from xarray.backends.zarr import ZarrArrayWrapper, ZarrStore
@@ -26,6 +28,9 @@ from cfagg.zarrs.plain import CheckedStore, PlainStore, plain_array
 from cfagg.zarrs.zipped import CheckedZip, zipped_array
 
 __all__ = ["ZarrEntrypoint"]
+
+#: Held while zarr-python is told to take grids of chunks of differing lengths, which it refuses by default.
+_RECTILINEAR = threading.RLock()
 
 
 class _Store(ZarrStore):
@@ -130,19 +135,21 @@ class ZarrEntrypoint(BackendEntrypoint):
         else:
             store = CheckedZip(filename_or_obj)
         try:
-            opened = _Store.open_group(
-                store,
-                group=group,
-                mode="r",
-                consolidated=consolidated,
-                consolidate_on_close=False,
-                use_zarr_fill_value_as_mask=use_zarr_fill_value_as_mask,
-                zarr_format=zarr_format,
-            )
-            arrays = opened.zarr_group.arrays()
-            check_packing(filename_or_obj, ((name, array.attrs, array.dtype) for name, array in arrays), decoding)
-            opened.unpack = decoding.get("mask_and_scale") is not False
-            return StoreBackendEntrypoint().open_dataset(opened, **decoding)
+            # Its view of them is only used for metadata; other threads may open stores meanwhile.
+            with _RECTILINEAR, zarr.config.set({"array.rectilinear_chunks": True}):
+                opened = _Store.open_group(
+                    store,
+                    group=group,
+                    mode="r",
+                    consolidated=consolidated,
+                    consolidate_on_close=False,
+                    use_zarr_fill_value_as_mask=use_zarr_fill_value_as_mask,
+                    zarr_format=zarr_format,
+                )
+                arrays = opened.zarr_group.arrays()
+                check_packing(filename_or_obj, ((name, array.attrs, array.dtype) for name, array in arrays), decoding)
+                opened.unpack = decoding.get("mask_and_scale") is not False
+                return StoreBackendEntrypoint().open_dataset(opened, **decoding)
         except CfaggError:
             raise
         except Exception as error:  # as many kinds as there are ways to damage metadata

@@ -42,6 +42,7 @@ IMPORTERS = {
     "zarr": {
         "cfagg/zarrs/plain.py",  # stores that are not directories
         "cfagg/zarrs/zipped.py",  # members of bounded size
+        "cfagg/zarrs/labelled.py",  # a setting
         "cfagg/zarrs/fallback.py",
         "cfagg/checking/sources/stores.py",
         "cfagg/checking/sources/remote_store.py",
