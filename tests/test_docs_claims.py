@@ -105,10 +105,10 @@ def test_a_quiet_check_prints_nothing_and_tells_by_its_status(capsys: pytest.Cap
     assert capsys.readouterr() == ("", "")
 
 
-#: What the documentation may teach to import: what stays, the registry of plug-in rules, and the algorithm's own page.
+#: What the documentation may teach to import: what stays, and the algorithm's own page.
 TAUGHT = re.compile(
-    r"cfagg(\.(accessor|demo|errors|model|kernels(\.\w+)?|conventions(\.\w+)?|observations\.(exchange|sources|filters|indexes)"
-    r"|checking\.(findings|rule|versions)|plan))?"
+    r"cfagg(\.(accessor|demo|errors|findings|model|kernels(\.\w+)?|conventions(\.\w+)?|observations\.(exchange|sources|filters|indexes)"
+    r"|plan))?"
 )
 
 

@@ -46,6 +46,17 @@ def test_an_input_that_is_not_there_is_a_file_not_found_error_everywhere(reader:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_names_of_jobs_are_found_in_public_modules() -> None:
+    from cfagg import findings, observations
+    from cfagg.checking import rule
+    from cfagg.observations import cache
+
+    assert (findings.Rule, observations.set_cache_size) == (rule.Rule, cache.set_cache_size)
+    assert all(hasattr(findings, name) for name in findings.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = observations.nothing
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = cfagg.nothing

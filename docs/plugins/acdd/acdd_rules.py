@@ -7,10 +7,7 @@ does not claim to follow ACDD is left alone.
 from collections.abc import Iterator
 from functools import partial
 
-from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit, NotApplicable
-from cfagg.checking.rule import Rule
-from cfagg.checking.versions import Version
+from cfagg.findings import Context, Hit, NotApplicable, Rule, Version
 
 LINK = "https://wiki.esipfed.org/Attribute_Convention_for_Data_Discovery_1-3"
 
