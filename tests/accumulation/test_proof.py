@@ -19,9 +19,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cfagg
-from cfagg.accumulation import freshness
+from cfagg.accumulation import adopting, freshness
 from cfagg.accumulation.accumulating import accumulate
-from cfagg.errors import CfaggError, ConventionError, FragmentReadError, OptionError, StaleError, UnsupportedError
+from cfagg.errors import (
+    CfaggError,
+    ConventionError,
+    FragmentReadError,
+    OptionError,
+    StaleError,
+    TargetError,
+    UnsupportedError,
+)
 from tests.effort import examples
 
 SHAPE, CHUNKS = (18, 8, 10), (4, 4, 5)
@@ -231,6 +239,32 @@ def test_sums_that_are_written_while_a_copy_is_compared_are_not_overwritten(copi
     with pytest.raises(StaleError, match="the accumulation of 'tas' was written meanwhile; run again"):
         accumulate(copied, "tas", adopt=True, progress=look)
     refused(copied, "--adopt")
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_an_adoption_that_fails_leaves_sums_that_were_adopted_or_were_not(copied, monkeypatch, moment):
+    real = adopting.put_attributes
+
+    def full(*arguments):
+        if moment == "after":
+            real(*arguments)
+        raise OSError(28, os.strerror(28))
+
+    group = copied / "tas_accumulation_group"
+    before = sorted(group.iterdir())
+    with monkeypatch.context() as patch:
+        patch.setattr(adopting, "put_attributes", full)
+        with pytest.raises(TargetError, match="No space left"):
+            accumulate(copied, "tas", adopt=True)
+    if moment == "before":
+        assert sorted(group.iterdir()) == before
+        refused(copied, "--adopt")
+        assert accumulate(copied, "tas", adopt=True).action == "adopted"
+    else:
+        mean(copied)
+        assert accumulate(copied, "tas", adopt=True).action == "up to date"
+    assert len(sorted(group.iterdir())) == len(before)
+    mean(copied)
 
 
 def test_progress_of_adopting_counts_the_bytes_that_are_read(copied):
@@ -622,6 +656,17 @@ def test_a_refresh_after_a_coordinate_was_corrected_keeps_the_sums(store):
     assert (report.action, report.chunks) == ("up to date", 0)
     assert {k: v for k, v in contents(store / "tas_accumulation_group").items() if "acc_time" in k} == before
     assert mean(store) == expected
+
+
+@pytest.mark.parametrize("how", ["refresh", "append"])
+def test_sums_along_dimensions_that_were_renamed_are_built_anew_only_by_overwriting(tmp_path, how):
+    store = tmp_path / "a.zarr"
+    zarr.create_array(store, name="tas", data=np.ones((4, 3)), dimension_names=["time", "lat"])
+    accumulate(store, "tas", ["time"])
+    path = store / "tas" / "zarr.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "dimension_names": ["t", "y"]}))
+    with pytest.raises(StaleError, match=r"has the dimensions \['t', 'y'\], .* rebuild it with: .* --overwrite"):
+        accumulate(store, "tas", **{how: True})
 
 
 def test_attributes_of_coordinates_that_mean_nothing_for_values_are_left_alone(store):
