@@ -105,7 +105,7 @@ class Process:
     def _replies(self) -> Iterator[dict[str, Any]]:
         """Yield what the worker says, and at last how it died if it did."""
         pipe, rest = self._process.stdout.fileno(), b""
-        last, since, begun = None, 0.0, 0.0
+        last, since, begun, rests = None, 0.0, 0.0, 0.0
         while True:
             if select.select([pipe], [], [], 0.25)[0]:
                 data = os.read(pipe, 1 << 16)
@@ -119,10 +119,13 @@ class Process:
                 continue
             number, used, now = self._at(), self._used(), time.monotonic()
             if number != last:
-                last, since, begun = number, used, now
-            elif number == _IDLE and now - begun < START:
+                last, since, begun, rests = number, used, now, now
+            elif self._is_running():
+                # It does not wait: others may have all processors.
+                rests = now
+            if number == _IDLE and now - begun < START:
                 continue
-            elif used - since > SECONDS or now - begun > WAIT:
+            if used - since > SECONDS or now - rests > WAIT:
                 what = f"more than {SECONDS:g} s" if used - since > SECONDS else f"waits more than {WAIT:g} s"
                 self._process.send_signal(signal.SIGUSR1)
                 time.sleep(0.3)
@@ -163,8 +166,15 @@ class Process:
         return int.from_bytes(os.pread(self._progress.fileno(), 8, 0), "little")
 
     def _used(self) -> float:
-        words = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        words = self._state()
         return (int(words[11]) + int(words[12])) / _TICK
+
+    def _is_running(self) -> bool:
+        """Return whether the worker computes, or would if it had a processor."""
+        return self._state()[0] == "R"
+
+    def _state(self) -> list[str]:
+        return Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
 
     def _traced(self) -> str:
         """Return where the worker was, from what `faulthandler` has written."""

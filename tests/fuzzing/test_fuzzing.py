@@ -38,6 +38,15 @@ def test_what_other_exceptions_crashes_and_hangs_there_are_is_noticed(
     assert set(found) == {f"0:{n}" for n in (1, 2, 3, 4, 5)}
 
 
+@pytest.mark.soak
+def test_a_worker_that_computes_does_not_wait_however_little_it_gets_to_do(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "SECONDS", 1.0)
+    monkeypatch.setattr(running, "WAIT", 0.3)
+    assert [f.kind for f in process.fuzz("trial", 1, start=3)] == ["more than 1 s"]
+
+
 def test_an_input_is_the_same_whenever_it_is_made() -> None:
     one = table()["cell_methods"]
     assert [one.input(3, n) for n in range(50)] == [one.input(3, n) for n in range(50)]
