@@ -201,7 +201,8 @@ def test_the_longest_prefix_decides_which_rules_are_run() -> None:
     found = {f.code for f in cfagg.check(path).findings}
     assert {"CEL006", "COO012", "DAT009"} <= found
     assert {f.code for f in cfagg.check(path, select=["CEL", "COO"], ignore="COO012").findings} == {"CEL006"}
-    assert {f.code for f in cfagg.check(path, select="COO012", ignore=["COO", "CEL"]).findings} == {"COO012"}
+    assert {f.code for f in cfagg.check(path, select=["C", "COO012"], ignore=["COO", "CEL"]).findings} == {"COO012"}
+    assert {f.code for f in cfagg.check(path, select=["COO", "CEL"], ignore=["C", "COO012"]).findings} == {"CEL006"}
 
 
 def test_only_the_modules_for_urls_can_make_a_connection() -> None:

@@ -290,9 +290,11 @@ def test_verify_finds_a_chunk_that_changed_on_disk(made, tmp_path, monkeypatch):
         first.write_bytes(raw)
 
     monkeypatch.setattr(metadata, "write_metadata", damage)
+    zarr.create_group(target, attributes={"old": True})
     with pytest.raises(TargetError, match="variable 'lat', chunk"):
-        convert(path, target, chunks={"time": 1}, codec="none", verify=True)
-    assert not target.exists()
+        convert(path, target, chunks={"time": 1}, codec="none", verify=True, overwrite=True)
+    assert zarr.open_group(target, mode="r").attrs["old"] is True
     monkeypatch.setattr(metadata, "write_metadata", real)
-    assert converting.convert(path, target, chunks={"time": 1}, codec="none", verify=True, resume=True).verified
+    again = {"chunks": {"time": 1}, "codec": "none", "overwrite": True, "resume": True}
+    assert converting.convert(path, target, verify=True, **again).verified
     np.testing.assert_array_equal(zarr.open_group(target, mode="r")["lat"][:], np.linspace(-90, 90, killing.LAT))
