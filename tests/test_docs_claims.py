@@ -14,10 +14,12 @@ import zarr
 
 import cfagg
 from cfagg.accumulation.accumulated import Accumulated
+from cfagg.checking.rule import about
 from cfagg.cli import main as cli
 from cfagg.conventions import nca
 from cfagg.storage import counters
 from tests import nca_files
+from tests.conversion.conftest import LAT, LON, write_aggregation, write_fragment
 from tests.observations.small_stores import hourly
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -310,3 +312,26 @@ def test_a_rectilinear_store_is_read_by_cfagg(tmp_path: Path) -> None:
     assert cfagg.read(tmp_path / "b.zarr")["v"].values.tolist() == [0, 0, 0, 0, 1, 2, 3]
     with pytest.raises(ValueError, match="rectilinear_chunks"):
         zarr.open_array(tmp_path / "b.zarr/v", mode="r")
+
+
+@pytest.mark.parametrize(("attributes", "expected"), [({"missing_value": np.float32(-999)}, -999), ({}, np.nan)])
+def test_decoded_missing_values_are_nan_unless_the_aggregation_has_a_fill_value(
+    tmp_path: Path, attributes: dict[str, object], expected: float
+) -> None:
+    stored = np.arange(72, dtype="i2").reshape(3, LAT, LON)
+    stored[1, 2, 3] = -9
+    packing = {"scale_factor": 0.5, "add_offset": 1.0}
+    write_fragment(tmp_path / "part0.nc", stored, dtype="i2", fill=-9, attributes=packing)
+    cfagg.convert(
+        write_aggregation(tmp_path / "a.nca", [3], attributes=attributes), tmp_path / "a.zarr", packing="decode"
+    )
+    array = zarr.open_array(tmp_path / "a.zarr/tas", mode="r")
+    np.testing.assert_equal(array[1, 2, 3:5].tolist(), [expected, 1 + 0.5 * stored[1, 2, 4]])
+    assert "scale_factor" not in array.attrs
+
+
+def test_first_versions_on_the_page_are_those_of_the_rules() -> None:
+    text = (DOCS / "checking.md").read_text(encoding="utf-8").partition("## The first version of a rule")[2]
+    rows = re.findall(r"^\| `([A-Z]{3}\d{3})` \| (\d\.\d+)", text, re.MULTILINE)
+    assert len(rows) == 11
+    assert {code: str(about()[code].since).removeprefix("CF-") for code, _ in rows} == dict(rows)
