@@ -12,7 +12,7 @@ import pytest
 
 from cfagg.errors import LeftoverWarning, TargetError
 from cfagg.runtime import publishing, staging
-from cfagg.runtime.files import NewFolder, write_aside, written_aside
+from cfagg.runtime.files import NewFolder, remove_dead, write_aside, written_aside
 from cfagg.runtime.staging import Staging, is_replaceable, renames_into
 
 
@@ -287,3 +287,68 @@ def test_nothing_is_built_in_a_work_directory_that_cannot_be_locked(tmp_path, mo
     stage = Staging(tmp_path / "a.zarr", tmp_path / ".work", "store", frozenset(), "testing")
     with pytest.raises(TargetError, match="was removed by other processes each time; run again"):
         stage.hold()
+
+
+def test_what_only_looks_like_a_work_directory_of_ours_is_left_alone(tmp_path):
+    other, mine = tmp_path / ".a.nc.cfagg-new-1-aa", tmp_path / "mine"
+    for folder, name in ((other, "thesis.tex"), (mine, "file.nc")):
+        folder.mkdir()
+        (folder / name).write_text("mine")
+    (tmp_path / ".a.nc.cfagg-new-2-bb").symlink_to(mine)
+    remove_dead(tmp_path / "a.nc")
+    assert (other / "thesis.tex").read_text() == (mine / "file.nc").read_text() == "mine"
+
+
+def beside(folder):
+    return Staging(folder / "a.zarr", folder / ".work", "store", frozenset(), "testing")
+
+
+def test_a_work_directory_is_held_by_one_at_a_time(tmp_path):
+    first = beside(tmp_path)
+    first.hold()
+    with pytest.raises(TargetError, match=r"^another process is testing; wait for it, or stop it$"):
+        beside(tmp_path).hold()
+    first.leave()
+    second = beside(tmp_path)
+    second.hold()
+    second.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_what_was_moved_away_by_a_killed_process_is_put_back_where_nothing_came(tmp_path, there):
+    tree(tmp_path / ".work" / "old", "old")
+    if there:
+        tree(tmp_path / "a.zarr", "new")
+    stage = beside(tmp_path)
+    stage.hold()
+    assert (tmp_path / "a.zarr" / "c" / "0").read_text() == ("new" if there else "old")
+    assert not (tmp_path / ".work" / "old").exists()
+    stage.remove()
+    assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
+
+
+def test_a_product_takes_the_place_of_its_target_and_is_known_there(tmp_path):
+    tree(tmp_path / "a.zarr", "old")
+    stage = beside(tmp_path)
+    stage.hold()
+    tree(stage.product, "new")
+    assert not stage.published
+    stage.put_in_place()
+    assert stage.published
+    assert stage.in_place
+    assert (tmp_path / "a.zarr" / "c" / "0").read_text() == "new"
+    stage.remove_after()
+    assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
+
+
+def test_what_was_begun_is_taken_back_and_what_an_earlier_run_did_stays(tmp_path):
+    for anew in (False, True):
+        stage = beside(tmp_path)
+        stage.hold()
+        if anew:
+            stage.start_anew()
+        tree(stage.product, "begun")
+        stage.take_back()
+        assert stage.product.exists() != anew
+        stage.leave()
