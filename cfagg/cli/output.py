@@ -112,12 +112,12 @@ def write_netcdf(result: Any, path: str | os.PathLike[str]) -> None:
     import netCDF4
     from xarray.backends import NetCDF4DataStore
 
-    from cfagg.runtime.netcdf_files import closing_written
+    from cfagg.runtime.netcdf_files import closing_written, created
     from cfagg.runtime.publishing import public_name
 
     dataset = _as_dataset(result.compute())
     try:
-        with closing_written(netCDF4.Dataset(path, "w"), path) as file:
+        with closing_written(created(lambda: netCDF4.Dataset(path, "w"), path), path) as file:
             dataset.dump_to_store(NetCDF4DataStore(file))  # type: ignore[no-untyped-call]
     except RuntimeError as error:
         raise TargetError(f"{public_name(path)} cannot be written: {error}; is the disk full?") from error

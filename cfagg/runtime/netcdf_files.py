@@ -8,14 +8,15 @@ import errno
 import functools
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from cfagg.runtime.publishing import sync_file, write_all
+from cfagg.runtime.staging import has_locks
 
-__all__ = ["close", "closing_written"]
+__all__ = ["close", "closing_written", "created"]
 
 #: Bytes that hold what the library notes of an open file.
 _START = 512
@@ -25,6 +26,26 @@ _EVERY_FILE, _FILES = 0x1F, 0x01
 
 #: Numbers of files that HDF5 could not close: nothing is left of them that could be looked at.
 _broken: set[int] = set()
+
+
+def created(create: Callable[[], Any], path: str | os.PathLike[str]) -> Any:
+    """Return a new `netCDF4.Dataset`; the library calls it a lack of permission where a file system has no locks.
+
+    Raises
+    ------
+    OSError, RuntimeError
+        It cannot be made.
+    """
+    try:
+        return create()
+    except (OSError, RuntimeError) as error:
+        if not has_locks(Path(path).parent):
+            said = (
+                "its file system does not support locks, which the HDF5 library needs; set the environment variable "
+                "HDF5_USE_FILE_LOCKING=FALSE to write without"
+            )
+            raise OSError(errno.ENOLCK, said, os.fspath(path)) from error
+        raise
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from cfagg.runtime.publishing import (
     write_all,
 )
 
-__all__ = ["Staging", "is_known", "is_replaceable", "lock", "locked", "release", "renames_into"]
+__all__ = ["Staging", "has_locks", "is_known", "is_replaceable", "lock", "locked", "release", "renames_into"]
 
 #: What a file system answers that has no locks, as some of clusters.
 _NO_LOCKS = frozenset({errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL})
@@ -81,6 +81,22 @@ def lock(path: Path, *, create: bool = True) -> tuple[FileIO, bool | None]:
             return file, None
         file.close()
         raise
+
+
+def has_locks(folder: Path) -> bool:
+    """Return whether the file system of a directory has locks."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        return True
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in _NO_LOCKS
+    finally:
+        os.close(handle)
+    return True
 
 
 def release(held: FileIO) -> None:

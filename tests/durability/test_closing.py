@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
 import pathlib
 import resource
 import subprocess
@@ -19,7 +22,7 @@ from cfagg.cli import output
 from cfagg.errors import TargetError
 from cfagg.readers.netcdf import opened
 from cfagg.readers.pool import close_files
-from cfagg.runtime.netcdf_files import closing_written
+from cfagg.runtime.netcdf_files import closing_written, created
 from tests.durability import tracing, writers
 
 needs_strace = pytest.mark.skipif(tracing.STRACE is None, reason="strace is not installed")
@@ -231,3 +234,17 @@ def test_what_arrow_says_of_a_file_that_it_cannot_open_names_the_target(tmp_path
     with pytest.raises(TargetError, match="cannot be written") as caught:
         write_to_a_directory()
     assert ".cfagg-" not in str(caught.value)
+
+
+def test_a_file_system_without_locks_is_not_taken_for_a_lack_of_permission(tmp_path, monkeypatch):
+    def none(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    def refuse():
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "a.nc"))
+
+    with pytest.raises(PermissionError):
+        created(refuse, tmp_path / "a.nc")
+    monkeypatch.setattr(fcntl, "flock", none)
+    with pytest.raises(OSError, match=r"does not support locks.*HDF5_USE_FILE_LOCKING=FALSE"):
+        created(refuse, tmp_path / "a.nc")

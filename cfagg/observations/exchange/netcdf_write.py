@@ -11,6 +11,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +25,7 @@ from cfagg.observations.exchange.kept import KEPT, kept_of
 from cfagg.observations.exchange.names import ORIGINAL, netcdf_attributes, netcdf_names
 from cfagg.observations.exchange.table import META, Table, epochs_of, text_of
 from cfagg.readers.locks import LIBRARY
-from cfagg.runtime.netcdf_files import closing_written
+from cfagg.runtime.netcdf_files import closing_written, created
 
 __all__ = ["FORMS", "export_netcdf"]
 
@@ -162,7 +163,8 @@ class _File:
         import netCDF4
 
         self.folder = path.parent
-        with LIBRARY, closing_written(netCDF4.Dataset(path, "w", format="NETCDF4"), path) as file:
+        new = partial(netCDF4.Dataset, path, "w", format="NETCDF4")
+        with LIBRARY, closing_written(created(new, path), path) as file:
             file.set_fill_off()
             file.createDimension("obs", self.table.rows)
             file.setncatts(self._global())
