@@ -89,7 +89,7 @@ def _number(given: Any) -> np.dtype[Any] | None:
         return None
     try:
         found = np.dtype(given)
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError):
         return None
     return found if found.kind in "iuf" else None
 

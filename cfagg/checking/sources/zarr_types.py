@@ -53,7 +53,7 @@ def kind_of(document: Mapping[str, Any], format_: int) -> tuple[np.dtype[Any], K
         return np.dtype(object), "string" if texts else "other"
     try:
         dtype = np.dtype(given)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, SyntaxError):
         return np.dtype(object), "other"
     if dtype.kind in "iu":
         return dtype.newbyteorder("="), "integer"
