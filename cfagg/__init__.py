@@ -9,7 +9,8 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from cfagg._moved import install
+from cfagg._version import __version__
 
 #: Public name -> module that defines it.
 _HOMES = {
@@ -24,23 +25,28 @@ _HOMES = {
     "create_observations": "cfagg.observations.creating",
     "join_observations": "cfagg.observations.joining",
     "open_accumulated": "cfagg.accumulation.accumulated",
-    "open_aggregation": "cfagg.reading",
+    "open_aggregation": "cfagg.api.reading",
     "open_observations": "cfagg.observations.opening",
-    "read": "cfagg.reading",
-    "show": "cfagg.display.shown",
+    "read": "cfagg.api.reading",
+    "show": "cfagg.api.showing",
 }
 
 #: Public modules that are attributes after ``import cfagg`` too.
-_MODULES = frozenset({"conventions", "demo", "errors", "kernels", "model"})
+_MODULES = {
+    "accessor": "cfagg.api.accessor",
+    **{name: f"cfagg.{name}" for name in ("conventions", "demo", "errors", "findings", "kernels", "model")},
+}
 
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from cfagg.accumulation.accumulated import open_accumulated as open_accumulated
     from cfagg.accumulation.accumulating import accumulate as accumulate
+    from cfagg.api.reading import open_aggregation as open_aggregation
+    from cfagg.api.reading import read as read
+    from cfagg.api.showing import show as show
     from cfagg.checking.checking import check as check
     from cfagg.conversion import convert as convert
-    from cfagg.display.shown import show as show
     from cfagg.errors import CfaggError as CfaggError
     from cfagg.model import Aggregation as Aggregation
     from cfagg.model import Grid as Grid
@@ -49,12 +55,10 @@ if TYPE_CHECKING:
     from cfagg.observations.creating import create_observations as create_observations
     from cfagg.observations.joining import join_observations as join_observations
     from cfagg.observations.opening import open_observations as open_observations
-    from cfagg.reading import open_aggregation as open_aggregation
-    from cfagg.reading import read as read
 
 
 def _model_html(part: Any) -> str:
-    from cfagg.display.model_html import model_html
+    from cfagg.api.notebook import model_html
 
     return model_html(part)
 
@@ -64,17 +68,19 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(_HOMES[name]), name)
         if "cfagg.model" in sys.modules:
             # The model may not know what draws it, and importing it here at once would cost NumPy's start.
-            sys.modules["cfagg.model"].html_hook = _model_html  # type: ignore[attr-defined]
+            sys.modules["cfagg.model.hook"].html_hook = _model_html  # type: ignore[attr-defined]
         globals()[name] = value
         return value
     if name in _MODULES:
-        return import_module(f"cfagg.{name}")
+        return import_module(_MODULES[name])
     raise AttributeError(f"module 'cfagg' has no attribute {name!r}")
 
 
+install()
+
 if "xarray" in sys.modules:
-    # Registers ds["tas"].cfagg; where xarray comes later, `read` does it, or ``import cfagg.accessor``.
-    import_module("cfagg.accessor")
+    # Registers ds["tas"].cfagg; where xarray comes later, `read` does it, or ``import cfagg.api.accessor``.
+    import_module("cfagg.api.accessor")
 
 
 def __dir__() -> list[str]:

@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from cfagg.arguments import a_path
 from cfagg.errors import SourceError
+from cfagg.errors.arguments import a_path
 
 __all__ = ["main", "sample"]
 

@@ -14,9 +14,10 @@ The cells of an array are the product of its dimensions' rows (`cross_product`).
 by their own names and corrected, are in `cfagg.kernels.hyperslab` and `cfagg.kernels.odometer`, and can be imported
 from here as well.
 
-All integers are int64; a caller passes Python integers and int64 arrays.  Nothing is checked: `cfagg.plan.plan` checks
-selections and calls these functions where they pay.  The columns are allocated by NumPy, which asks the system for huge
-pages, and then filled by a kernel: with memory from within the kernel, page faults take five times as long as the work.
+All integers are int64; a caller passes Python integers and int64 arrays.  Nothing is checked: `cfagg.arrays.plan.plan`
+checks selections and calls these functions where they pay.  The columns are allocated by NumPy, which asks the system
+for huge pages, and then filled by a kernel: with memory from within the kernel, page faults take five times as long as
+the work.
 """
 
 from __future__ import annotations

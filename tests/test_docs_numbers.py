@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from cfagg import fragments, pieces, plan
 from cfagg.accumulation import outliers, proof
-from cfagg.checking.sources import url
+from cfagg.arrays import fragments, pieces, plan
 from cfagg.conventions import limits
-from cfagg.conversion import chunks, codecs, options
+from cfagg.conversion import chunks, options
 from cfagg.display import axes, drawing, matrix, summary
+from cfagg.formats.metadata import url
+from cfagg.formats.zarr import written_codecs as codecs
 from cfagg.kernels import statistics
 from cfagg.observations import cache, checking
 from cfagg.observations.indexes import pages_writing
+from cfagg.runtime import budget
 from cfagg.storage import handles
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -79,11 +81,11 @@ def test_defaults_in_help_texts_are_those_of_the_functions() -> None:
         return re.search(r"\(default: ([^)]+)\)", text)[1]
 
     def default(function: object) -> int:
-        return options.parse_size(inspect.signature(function).parameters["memory"].default)
+        return budget.parse_size(inspect.signature(function).parameters["memory"].default)
 
-    assert options.parse_size(shown(["convert"], "--memory")) == default(convert)
-    assert options.parse_size(shown(["accumulate"], "--memory")) == default(accumulate)
-    assert options.parse_size(shown(["obs", "create"], "--memory")) == default(create_observations)
+    assert budget.parse_size(shown(["convert"], "--memory")) == default(convert)
+    assert budget.parse_size(shown(["accumulate"], "--memory")) == default(accumulate)
+    assert budget.parse_size(shown(["obs", "create"], "--memory")) == default(create_observations)
     assert float(shown(["check"], "--timeout")) == url._WAIT
 
 

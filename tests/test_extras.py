@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from cfagg.errors import MissingExtraError
-from cfagg.extras import require
+from cfagg.errors.extras import require
 
 #: What is asked for, the libraries that are hidden, and the extra that brings them.
 CASES = [

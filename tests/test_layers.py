@@ -5,21 +5,33 @@ from __future__ import annotations
 import ast
 import sys
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 
-#: Folder or module -> packages it may import besides the standard library.
-ALLOWED = {
-    "kernels": {"numpy", "numba", "llvmlite", "cfagg.kernels"},  # llvmlite is Numba's own code generator
-    "conventions": {"numpy", "jsonschema", "cfagg.model", "cfagg.errors", "cfagg.conventions"},
-    "cfagg/model.py": {"numpy", "cfagg.errors"},
-    "cfagg/errors.py": set(),
-    "cfagg/arguments.py": {"cfagg.errors"},
-    "cfagg/storage": {"numpy", "cfagg.arguments", "cfagg.errors", "cfagg.model", "cfagg.storage"},
-    "cfagg/runtime": {"cfagg.errors", "cfagg.runtime", "distributed"},
+#: Room -> level: a room imports rooms of strictly lower levels only.
+LEVELS = {
+    "demo": 10, "__main__": 10, "cli": 9, "api": 8,
+    "conversion": 7, "accumulation": 7, "observations": 7, "checking": 7,
+    "labelled": 5, "arrays": 4, "formats": 3, "conventions": 2, "cf": 2, "runtime": 2, "storage": 1, "display": 1,
+    "kernels": 0, "model": 0, "findings": 0, "errors": 0, "_version": 0, "_moved": 0,
+}  # fmt: skip
+
+#: What rooms of the lowest level may import of each other.
+GROUND = {("kernels", "errors"), ("model", "errors"), ("findings", "errors"), ("findings", "model")}
+
+#: Room -> packages of others that it may import.
+OTHERS = {
+    "kernels": {"numpy", "numba", "llvmlite"},  # llvmlite is Numba's own code generator
+    "conventions": {"numpy", "jsonschema"},
+    "model": {"numpy"},
+    "findings": {"numpy"},
+    "errors": set(),
+    "storage": {"numpy"},
+    "runtime": {"distributed", "rich"},
 }
 
 #: What opens files or connections; a convention only sees attributes.
@@ -29,6 +41,14 @@ FOLDERS = ("cfagg", "kernels", "conventions")
 
 #: Every module once; cfagg/ also links to the other two folders and to the sample data.
 SOURCES = sorted({p.resolve() for f in FOLDERS for p in (ROOT / f).rglob("*.py") if "sample_data" not in p.parts})
+
+
+def is_module(name: str) -> bool:
+    """Tell whether a dotted name below ``cfagg`` is that of a module, or of a member of the package itself."""
+    if not name.startswith("cfagg."):
+        return False
+    path = ROOT / name.replace(".", "/")
+    return name.count(".") == 1 or path.is_dir() or path.with_suffix(".py").is_file()
 
 
 def name_of(path: Path) -> str:
@@ -44,7 +64,10 @@ def facts(path: Path) -> tuple[list[tuple[int, str]], list[tuple[int, str, list[
             found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = "." * node.level + (node.module or "")
-            found += [(node.lineno, f"{base}.{alias.name}" if base == "cfagg" else base) for alias in node.names]
+            found += [
+                (node.lineno, f"{base}.{alias.name}" if is_module(f"{base}.{alias.name}") else base)
+                for alias in node.names
+            ]
         elif isinstance(node, ast.Call):
             called = getattr(node.func, "id", getattr(node.func, "attr", ""))
             calls.append((node.lineno, called, [a.value for a in node.args if isinstance(a, ast.Constant)]))
@@ -62,20 +85,61 @@ def within(module: str, packages: set[str]) -> bool:
 
 def test_the_source_folders_are_found() -> None:
     names = {name_of(p) for p in SOURCES}
-    assert {"cfagg/model.py", "kernels/__init__.py", "conventions/__init__.py"} <= names
+    assert {"cfagg/model/grid.py", "kernels/__init__.py", "conventions/__init__.py"} <= names
 
 
-@pytest.mark.parametrize("layer", ALLOWED)
-def test_a_layer_imports_only_what_its_row_allows(layer: str) -> None:
-    paths = [p for p in SOURCES if name_of(p) == layer or name_of(p).startswith(layer + "/")]
+def room_of(module: str) -> str:
+    """Return the room of a module of the package, by its full name; the package itself stands above all rooms."""
+    return [*module.split("."), ""][1]
+
+
+def modules_of(room: str) -> list[Path]:
+    return [p for p in SOURCES if room_of(module_of(p)) == room]
+
+
+def test_every_module_is_in_a_room() -> None:
+    assert {room_of(module_of(p)) for p in SOURCES} - {""} == set(LEVELS)
+
+
+@pytest.mark.parametrize("room", LEVELS)
+def test_a_room_imports_rooms_of_lower_levels_only(room: str) -> None:
     wrong = [
         f"{name_of(p)}:{line} imports {module}"
-        for p in paths
+        for p in modules_of(room)
         for line, module in imports(p)
-        if module.split(".")[0] not in sys.stdlib_module_names and not within(module, ALLOWED[layer])
+        if within(module, {"cfagg"})
+        and (there := room_of(module)) != room
+        and not (there and (LEVELS[there] < LEVELS[room] or (room, there) in GROUND))
     ]
-    assert paths
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("room", OTHERS)
+def test_a_low_room_imports_few_packages(room: str) -> None:
+    wrong = [
+        f"{name_of(p)}:{line} imports {module}"
+        for p in modules_of(room)
+        for line, module in imports(p)
+        if module.split(".")[0] not in sys.stdlib_module_names and not within(module, {"cfagg", *OTHERS[room]})
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    parts = parts if parts[0] == "cfagg" else ("cfagg", *parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    """Imports inside functions and for types alone count as any other."""
+    modules = {module_of(p): p for p in SOURCES}
+    graph = {name: {m for _, m in imports(path) if m in modules and m != name} for name, path in modules.items()}
+    assert sum(map(len, graph.values())) > len(graph)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
 
 
 def test_conventions_open_no_file() -> None:

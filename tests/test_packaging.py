@@ -98,7 +98,7 @@ def test_the_wheel_installs_one_top_level_name_a_command_and_an_xarray_engine(wh
     assert {n.split("/")[0] for n in wheel.namelist()} == {"cfagg", info}
     entry_points = wheel.read(f"{info}/entry_points.txt").decode()
     assert "cfagg = cfagg.cli.main:main" in entry_points
-    assert "cfagg = cfagg.backend:CfaggBackendEntrypoint" in entry_points
+    assert "cfagg = cfagg.labelled.engine:CfaggBackendEntrypoint" in entry_points
     assert f"{info}/licenses/LICENSE" in wheel.namelist()
 
 

@@ -69,7 +69,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         "import cfagg.conversion",
         "import cfagg.cli.convert",
         "from cfagg.conversion import convert",
-        "import cfagg.reading",
+        "import cfagg.api.reading",
     ],
 )
 def test_convert_and_read_are_functions_whatever_was_imported_before(before: str) -> None:

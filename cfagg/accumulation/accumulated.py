@@ -10,8 +10,8 @@ from cfagg.accumulation.grouping import Grouping, grouping_of
 from cfagg.accumulation.labels import Dims, Labels, Picked, labels_of
 from cfagg.accumulation.query import query
 from cfagg.accumulation.result import labelled
-from cfagg.arguments import a_number
 from cfagg.errors import CfaggError, SelectionError
+from cfagg.errors.arguments import a_number
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -456,7 +456,7 @@ def open_accumulated(
     array([15. , 44.5])
     """
     from cfagg.accumulation.freshness import check, check_trust
-    from cfagg.accumulation.group import open_group
+    from cfagg.accumulation.opening import open_group
     from cfagg.storage.tree import prefixes
 
     trusted = check_trust(trust_for)

@@ -11,19 +11,20 @@ from cfagg.accumulation.adopting import renew
 from cfagg.accumulation.assembling import existing_group
 from cfagg.accumulation.building import build, finish_dead, working
 from cfagg.accumulation.exchange import Workshop
-from cfagg.accumulation.group import group_path, open_group
+from cfagg.accumulation.group import group_path
 from cfagg.accumulation.mapping import threads_that_fit
+from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.orders import Order
 from cfagg.accumulation.planning import plan_build
 from cfagg.accumulation.report import Report, report_of
-from cfagg.arguments import a_path
-from cfagg.conversion.options import parse_size, worker_count
 from cfagg.errors import UnsupportedError
-from cfagg.extras import require
+from cfagg.errors.arguments import a_path
+from cfagg.errors.extras import require
+from cfagg.formats.zarr import open_array
+from cfagg.formats.zarr.documents import node_folder
+from cfagg.runtime.budget import parse_size, worker_count
 from cfagg.runtime.clusters import cluster_of
 from cfagg.storage.tree import prefixes
-from cfagg.zarrs import open_array
-from cfagg.zarrs.documents import node_folder
 
 __all__ = ["Report", "accumulate"]
 

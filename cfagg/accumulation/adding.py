@@ -25,9 +25,9 @@ from cfagg.accumulation.group import Group
 from cfagg.accumulation.mask import within_limit
 from cfagg.accumulation.parts import Local, Part, Pick, locate
 from cfagg.accumulation.planner import Plan, Reading
+from cfagg.formats.zarr import ZarrArray, read_box
 from cfagg.kernels.cumulative_mask import Mask, native_block, native_type
 from cfagg.kernels.cumulative_plain import add_exactly
-from cfagg.zarrs import ZarrArray, read_box
 
 __all__ = ["Sum", "add_up", "cells_of", "chunks", "cut", "hull", "in_order", "threads_for", "weights_of"]
 

@@ -18,17 +18,18 @@ import numpy.typing as npt
 from cfagg.accumulation.building import consolidate, put_attributes
 from cfagg.accumulation.documents import codec_of, read_documents
 from cfagg.accumulation.exchange import Workshop
-from cfagg.accumulation.group import Group, Looks, adopt_command, open_group, stale
+from cfagg.accumulation.group import Group, Looks, adopt_command, stale
 from cfagg.accumulation.integrity import BUILD, sealed
 from cfagg.accumulation.layout import ArraySpec
+from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.related import Neighbour, differences_of, neighbours_of, table_of
 from cfagg.accumulation.report import Report
 from cfagg.accumulation.settling import settled, write_back
 from cfagg.accumulation.writing import Target
 from cfagg.errors import CfaggError, NotAccumulatedError, Problem, StaleError, TargetError
+from cfagg.formats.zarr import ZarrArray, compare, object_checksum, stamps
+from cfagg.formats.zarr.documents import read_group
 from cfagg.runtime.publishing import reason, remove, sync_tree
-from cfagg.zarrs import ZarrArray, compare, object_checksum, stamps
-from cfagg.zarrs.documents import read_group
 
 __all__ = ["adopt", "adopted", "renew"]
 

@@ -16,8 +16,8 @@ from cfagg.conventions.accumulation import Combinations, Extra, parse_array
 from cfagg.conventions.accumulation_model import Table
 from cfagg.conventions.accumulation_record import Checks
 from cfagg.errors import ConventionError, FragmentReadError, Problem, SourceError, UnsupportedError
-from cfagg.zarrs.chunks import partial, read_box, read_chunk
-from cfagg.zarrs.metadata import ZarrArray, open_array
+from cfagg.formats.zarr.chunks import partial, read_box, read_chunk
+from cfagg.formats.zarr.metadata import ZarrArray, open_array
 
 __all__ = [
     "CellWeights",

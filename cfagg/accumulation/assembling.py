@@ -16,8 +16,8 @@ from cfagg.accumulation.related import Neighbour
 from cfagg.accumulation.weights import Weights
 from cfagg.accumulation.window import Window
 from cfagg.accumulation.writing import Kept
-from cfagg.zarrs import ZarrArray
-from cfagg.zarrs.documents import node_folder
+from cfagg.formats.zarr import ZarrArray
+from cfagg.formats.zarr.documents import node_folder
 
 __all__ = ["assemble", "existing_group"]
 

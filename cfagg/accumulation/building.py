@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.description import object_counts
 from cfagg.accumulation.documents import group_documents, read_documents, renew_consolidated
 from cfagg.accumulation.exchange import Workshop
 from cfagg.accumulation.finish import describe, finish, kept_missing, write_attributes
-from cfagg.accumulation.group import group_path
+from cfagg.accumulation.group import group_path, object_counts
 from cfagg.accumulation.journal import Journal
 from cfagg.accumulation.mapping import map_by_dask, map_by_threads
 from cfagg.accumulation.orders import Order, Plan
@@ -29,11 +28,11 @@ from cfagg.accumulation.settling import settled, unchanged, write_back
 from cfagg.accumulation.summing import Partly
 from cfagg.accumulation.writing import Target
 from cfagg.errors import AccessError, CfaggError, LimitError, TargetError, TargetExistsError
-from cfagg.fastzlib import crc32
+from cfagg.formats.fastzlib import crc32
+from cfagg.formats.zarr import ZarrArray
+from cfagg.formats.zarr.documents import node_folder
 from cfagg.runtime.publishing import reason, replace_file, write_synced
 from cfagg.runtime.staging import is_known
-from cfagg.zarrs import ZarrArray
-from cfagg.zarrs.documents import node_folder
 
 __all__ = ["build", "consolidate", "finish_dead", "put_attributes", "working"]
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from cfagg.accumulation.horizontal import beside, read_values
 from cfagg.cf.roles import place_of
 from cfagg.errors import ConformError, LimitError
-from cfagg.zarrs import ZarrArray
+from cfagg.formats.zarr import ZarrArray
 
 __all__ = ["Corners", "corners_of", "polygon_areas"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ from cfagg.errors import SelectionError
 if TYPE_CHECKING:
     import xarray as xr
 
-    from cfagg.accumulation.accumulated import Accumulated
     from cfagg.accumulation.labels import Dims, Labels
 
 __all__ = ["anomaly", "climatology"]
@@ -23,12 +22,26 @@ __all__ = ["anomaly", "climatology"]
 Int64 = npt.NDArray[np.int64]
 
 
-def climatology(acc: Accumulated, by: str, dim: Dims, statistic: str, options: Mapping[str, Any]) -> Any:
+class Answering(Protocol):
+    """What a climatology is made of: an array that gives statistics of any part of it, by groups as well."""
+
+    @property
+    def labels(self) -> Labels:
+        """Its dimensions and coordinates."""
+
+    def groupby(self, key: Any) -> Any:
+        """Return it grouped by a component of dates."""
+
+    def answer(self, *asked: Any, **options: Any) -> Any:
+        """Return a statistic."""
+
+
+def climatology(acc: Answering, by: str, dim: Dims, statistic: str, options: Mapping[str, Any]) -> Any:
     """Return a statistic of each group of times, over all years.
 
     Parameters
     ----------
-    acc : Accumulated
+    acc : Answering
         The array.
     by : str
         Component of dates: ``"month"``, ``"season"``.
@@ -51,9 +64,7 @@ def climatology(acc: Accumulated, by: str, dim: Dims, statistic: str, options: M
     return getattr(acc.groupby(f"{dates}.{by}"), statistic)(dims, **options)
 
 
-def anomaly(
-    acc: Accumulated, by: str, dim: Dims, reference: Any, each: str, options: Mapping[str, Any]
-) -> xr.DataArray:
+def anomaly(acc: Answering, by: str, dim: Dims, reference: Any, each: str, options: Mapping[str, Any]) -> xr.DataArray:
     """Return the mean of each stretch of time less the climatology of its group.
 
     Parameters

@@ -17,13 +17,13 @@ import numpy.typing as npt
 
 from cfagg.accumulation.mask import _number
 from cfagg.errors import CfaggError, ConformError, SourceError
-from cfagg.zarrs import full_chunk, open_array
-from cfagg.zarrs.documents import is_group, node_folder
+from cfagg.formats.zarr import full_chunk, open_array
+from cfagg.formats.zarr.documents import is_group, node_folder
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from cfagg.zarrs import ZarrArray
+    from cfagg.formats.zarr import ZarrArray
 
 __all__ = ["labelled_array"]
 
@@ -55,7 +55,7 @@ def labelled_array(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray:
     Examples
     --------
     >>> import tempfile, xarray as xr
-    >>> from cfagg.zarrs import open_array
+    >>> from cfagg.formats.zarr import open_array
     >>> store = tempfile.mkdtemp()
     >>> x = xr.DataArray([1.5, 2.5], coords={"time": ("time", [0, 31], {"units": "days since 2001-01-01"})}, name="tas")
     >>> _ = x.to_dataset().to_zarr(store, consolidated=False)
@@ -67,7 +67,7 @@ def labelled_array(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray:
         return read
     import xarray as xr
 
-    from cfagg.zarrs.labelled import ZarrEntrypoint
+    from cfagg.labelled.zarr import ZarrEntrypoint
 
     group = source.path.rpartition("/")[0]
     with _quietly():
@@ -232,7 +232,7 @@ def _coordinate(source: ZarrArray, dims: tuple[str, ...], name: str) -> xr.Varia
     """Return a coordinate as it is stored, `None` for no such array or one along other dimensions."""
     import xarray as xr
 
-    from cfagg.zarrs.plain import plain_array
+    from cfagg.formats.zarr.plain import plain_array
 
     path = "/".join([*filter(None, [source.path.rpartition("/")[0]]), name])
     folder = node_folder(source.store, path)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from cfagg.accumulation.arrays import takes_parts
 from cfagg.accumulation.parts import Extent
 from cfagg.formats.codecs import unblosc
-from cfagg.zarrs import ZarrArray
+from cfagg.formats.zarr import ZarrArray
 
 __all__ = ["reading_cost"]
 
@@ -35,7 +35,7 @@ def reading_cost(array: ZarrArray, extents: Sequence[Extent]) -> float:
     Examples
     --------
     >>> import tempfile, numpy as np, zarr
-    >>> from cfagg.zarrs import open_array
+    >>> from cfagg.formats.zarr import open_array
     >>> store = tempfile.mkdtemp()
     >>> _ = zarr.create_array(store, name="x", data=np.zeros((100, 100)), chunks=(100, 100), compressors=None)
     >>> whole, few = Extent(1, 100, 100, 100), Extent(1, 100, 2, 2)

@@ -25,8 +25,8 @@ from cfagg.accumulation.planner import Plan, Reading, Term
 from cfagg.accumulation.request import Request
 from cfagg.accumulation.runs import Runs
 from cfagg.accumulation.split import fold
+from cfagg.formats.zarr import ZarrArray
 from cfagg.kernels.statistics import FAN_OUT
-from cfagg.zarrs import ZarrArray
 
 __all__ = ["Cover", "Nodes", "aligned", "bounds_of", "cover", "explain_cover", "needs"]
 

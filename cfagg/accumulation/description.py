@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +16,10 @@ from cfagg.conventions.accumulation_model import Table
 from cfagg.conventions.accumulation_record import MaskRecord, Packing
 from cfagg.conventions.findings import shorten
 from cfagg.errors import ConformError, Problem, UnsupportedError
+from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.model import Grid, Regular
-from cfagg.zarrs.metadata import ZarrArray
 
-if TYPE_CHECKING:
-    from cfagg.accumulation.group import Group
-
-__all__ = ["Differences", "differences", "differences_since", "names_none", "object_counts"]
+__all__ = ["Differences", "differences", "differences_since", "names_none"]
 
 
 @dataclass(frozen=True)
@@ -104,26 +101,6 @@ def differences_since(then: ZarrArray, now: ZarrArray) -> Differences:
 def names_none(array: ZarrArray) -> bool:
     """Return whether an array does not name its dimensions itself."""
     return array.dims == tuple(f"dim_{d}" for d in range(array.ndim)) and "_ARRAY_DIMENSIONS" not in array.attributes
-
-
-def object_counts(group: Group, source: ZarrArray) -> tuple[int, ...]:
-    """Return how many objects there were along each dimension when an accumulation was built.
-
-    Parameters
-    ----------
-    group : Group
-        The accumulation.
-    source : ZarrArray
-        The array as it is now, with chunks and shards that are cut as they were.
-    """
-    then = group.source.grid if group.extra is None else group.extra.source.grid
-    if source.objects is source.grid:
-        return then.matrix_shape
-    # Shards are cut now as they were then: codecs are compared.
-    return tuple(
-        -(-n // axis.chunk) if isinstance(axis, Regular) else min(int(np.searchsorted(axis, n)), len(axis) - 1)
-        for axis, n in zip(source.objects.axes, then.shape, strict=True)
-    )
 
 
 def _encoding(source: ZarrArray, then: Mapping[str, str], weights: str | None) -> list[Problem]:

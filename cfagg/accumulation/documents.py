@@ -15,8 +15,8 @@ from typing import Any
 import numpy.typing as npt
 
 from cfagg.accumulation.layout import ArraySpec
+from cfagg.formats.zarr.documents import read_document
 from cfagg.runtime.publishing import replace_file
-from cfagg.zarrs.documents import read_document
 
 __all__ = [
     "array_documents",
@@ -147,7 +147,7 @@ def encoder(codec: str) -> Callable[[npt.NDArray[Any]], Any]:
             cname="lz4", clevel=_LEVELS["blosc"], shuffle=Blosc.SHUFFLE
         ).encode
         return encode
-    from cfagg.conversion.codecs import Codec
+    from cfagg.formats.zarr.written_codecs import Codec
 
     return Codec(codec, _LEVELS.get(codec)).encoder()
 

@@ -20,7 +20,7 @@ from cfagg.accumulation.split import fold
 from cfagg.accumulation.sums import plan_sums
 from cfagg.display.sizes import size_text
 from cfagg.errors import SelectionError
-from cfagg.zarrs import ZarrArray, chunk_bytes
+from cfagg.formats.zarr import ZarrArray, chunk_bytes
 
 __all__ = ["Explanation", "Step", "explain", "explain_plan"]
 
@@ -188,7 +188,7 @@ def explain(group: Group, request: Request, statistic: str) -> Explanation:
     Examples
     --------
     >>> import tempfile, cfagg, zarr
-    >>> from cfagg.accumulation.group import open_group
+    >>> from cfagg.accumulation.opening import open_group
     >>> from cfagg.accumulation.runs import Runs
     >>> store = tempfile.mkdtemp()
     >>> _ = zarr.create_array(store, name="tas", data=np.arange(900.0), chunks=30, dimension_names=["time"])

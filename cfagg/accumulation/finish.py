@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg import __version__
+from cfagg._version import __version__
 from cfagg.accumulation.documents import group_documents, write_json
 from cfagg.accumulation.integrity import sealed
 from cfagg.accumulation.layout import Layout
@@ -34,7 +34,7 @@ from cfagg.conventions.accumulation_record import (
     Source,
     WeightsRecord,
 )
-from cfagg.zarrs import open_array
+from cfagg.formats.zarr import open_array
 
 __all__ = ["describe", "finish", "kept_missing"]
 

@@ -39,8 +39,8 @@ from cfagg.conventions.accumulation_record import MaskRecord
 from cfagg.conventions.accumulation_tree import KEY
 from cfagg.display.sizes import size_text
 from cfagg.errors import ConventionError, LimitError, NotAccumulatedError, OptionError, Problem
-from cfagg.zarrs.documents import node_folder
-from cfagg.zarrs.metadata import ZarrArray
+from cfagg.formats.zarr.documents import node_folder
+from cfagg.formats.zarr.metadata import ZarrArray
 
 __all__ = ["open_foreign"]
 

@@ -13,8 +13,8 @@ from cfagg.accumulation.foreign_deltas import undo_deltas
 from cfagg.conventions.accumulation import Names, parse_array, sample_positions
 from cfagg.conventions.accumulation_model import Dims
 from cfagg.errors import ConventionError, Problem, UnsupportedError
-from cfagg.zarrs.metadata import ZarrArray
-from cfagg.zarrs.stamps import stamps
+from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.formats.zarr.stamps import stamps
 
 __all__ = ["Samples", "StoredSums", "newest", "read_stored_sums"]
 

@@ -19,7 +19,7 @@ from cfagg.accumulation.foreign_terms import (
     rounding,
     valid_cells,
 )
-from cfagg.zarrs.metadata import ZarrArray
+from cfagg.formats.zarr.metadata import ZarrArray
 
 __all__ = ["Bounds"]
 

@@ -29,7 +29,7 @@ from cfagg.accumulation.foreign_terms import (
 )
 from cfagg.conventions.accumulation_record import MaskRecord
 from cfagg.errors import FragmentReadError
-from cfagg.zarrs.metadata import ZarrArray
+from cfagg.formats.zarr.metadata import ZarrArray
 
 __all__ = ["check_sums", "holds", "lacks_any"]
 

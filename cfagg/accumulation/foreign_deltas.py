@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from cfagg.conventions.findings import shorten
 from cfagg.errors import UnsupportedError
-from cfagg.zarrs.codecs import DamagedError, Decoder, decoder
-from cfagg.zarrs.metadata import ZarrArray
-from cfagg.zarrs.numeric import Step
+from cfagg.formats.zarr.codecs import DamagedError, Decoder, decoder
+from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.formats.zarr.numeric import Step
 
 __all__ = ["FILTER", "DeltaArray", "elements", "has_deltas", "stored_type", "undo_deltas"]
 

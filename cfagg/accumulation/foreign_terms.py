@@ -12,9 +12,9 @@ import numpy.typing as npt
 from cfagg.accumulation.arrays import CellWeights
 from cfagg.accumulation.foreign_deltas import stored_type
 from cfagg.conventions.accumulation_record import MaskRecord
+from cfagg.formats.zarr.chunks import read_box
+from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.kernels.cumulative_mask import Mask
-from cfagg.zarrs.chunks import read_box
-from cfagg.zarrs.metadata import ZarrArray
 
 __all__ = [
     "Box",

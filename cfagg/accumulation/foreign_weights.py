@@ -14,10 +14,10 @@ from cfagg.accumulation.arrays import CellWeights, WeightField
 from cfagg.accumulation.foreign_deltas import elements
 from cfagg.cf.roles import place_of
 from cfagg.errors import ConventionError, FragmentReadError, SourceError, UnsupportedError
+from cfagg.formats.zarr.codecs import Decoder, decoder
+from cfagg.formats.zarr.metadata import ZarrArray, open_array
+from cfagg.formats.zarr.numeric import Step
 from cfagg.model import Regular
-from cfagg.zarrs.codecs import Decoder, decoder
-from cfagg.zarrs.metadata import ZarrArray, open_array
-from cfagg.zarrs.numeric import Step
 
 __all__ = ["CosineArray", "GivenWeights", "UnknownWeights", "find_coordinate", "find_latitude", "missing_weights"]
 

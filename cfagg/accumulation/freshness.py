@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.description import Differences, differences, differences_since, object_counts
-from cfagg.accumulation.group import Group, stale
+from cfagg.accumulation.description import Differences, differences, differences_since
+from cfagg.accumulation.group import Group, object_counts, stale
 from cfagg.accumulation.related import differences_of, label_of
 from cfagg.accumulation.request import Request
 from cfagg.accumulation.touching import touched
@@ -30,9 +30,9 @@ from cfagg.errors import (
     StaleError,
     UnsupportedError,
 )
-from cfagg.zarrs.documents import read_identity
-from cfagg.zarrs.metadata import ZarrArray, current_signature, open_array
-from cfagg.zarrs.stamps import stamps
+from cfagg.formats.zarr.documents import read_identity
+from cfagg.formats.zarr.metadata import ZarrArray, current_signature, open_array
+from cfagg.formats.zarr.stamps import stamps
 
 __all__ = ["Changes", "changes", "check", "check_trust", "is_replaced"]
 

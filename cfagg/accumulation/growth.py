@@ -8,8 +8,8 @@ from cfagg.accumulation.freshness import Changes
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.writing import Kept
 from cfagg.errors import StaleError
+from cfagg.formats.zarr import ZarrArray
 from cfagg.model import Regular
-from cfagg.zarrs import ZarrArray
 
 __all__ = ["find_kept"]
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from cfagg.accumulation.mask import read_meaning
 from cfagg.cf.roles import Place, axis_of, place_of
 from cfagg.errors import ConventionError, SourceError, UnsupportedError
-from cfagg.zarrs import ZarrArray, full_chunk, open_array
+from cfagg.formats.zarr import ZarrArray, full_chunk, open_array
 
 __all__ = ["beside", "coordinate_along", "horizontal_dims", "read_values", "role_of"]
 

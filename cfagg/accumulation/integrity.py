@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from cfagg.conventions.accumulation_record import Checks
 from cfagg.errors import FragmentReadError, Problem
-from cfagg.zarrs.checksums import crc32c
-from cfagg.zarrs.chunks import read_chunk
-from cfagg.zarrs.metadata import ZarrArray
+from cfagg.formats.zarr.checksums import crc32c
+from cfagg.formats.zarr.chunks import read_chunk
+from cfagg.formats.zarr.metadata import ZarrArray
 
 __all__ = ["BUILD", "Stored", "canonical", "checked", "document_crc", "is_sealed", "read_checked", "sealed"]
 

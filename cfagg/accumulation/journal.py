@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import TargetError
-from cfagg.fastzlib import crc32
+from cfagg.formats.fastzlib import crc32
 from cfagg.runtime.publishing import read_own, write_synced
 
 __all__ = ["Journal", "record_type"]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.arguments import a_mapping, dimensions
 from cfagg.errors import SelectionError
+from cfagg.errors.arguments import a_mapping, dimensions
 
 if TYPE_CHECKING:
     import xarray as xr

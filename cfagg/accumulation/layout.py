@@ -15,9 +15,9 @@ from cfagg.accumulation.mask import Meaning
 from cfagg.accumulation.naming import own_dims
 from cfagg.accumulation.options import Settings
 from cfagg.conventions.accumulation import sample_positions, write_array
+from cfagg.formats.zarr import ZarrArray
 from cfagg.kernels.statistics import FAN_OUT
 from cfagg.model import Regular
-from cfagg.zarrs import ZarrArray
 
 __all__ = ["ArraySpec", "Layout", "LevelSpecs", "SumSpecs", "build_layout"]
 

@@ -14,8 +14,8 @@ from cfagg.accumulation.layout import LevelSpecs
 from cfagg.accumulation.summing import Partly
 from cfagg.accumulation.writing import Target, read_region
 from cfagg.errors import LimitError
+from cfagg.formats.zarr import ZarrArray
 from cfagg.kernels.statistics import FAN_OUT, Statistics, pyramid
-from cfagg.zarrs import ZarrArray
 
 __all__ = ["LevelTask", "level_tasks", "run_level"]
 

@@ -167,7 +167,7 @@ def _open(origin: Origin) -> Group:
 
 
 def _open_anew(origin: Origin) -> Group:
-    from cfagg.accumulation.group import open_group
+    from cfagg.accumulation.opening import open_group
 
     with warnings.catch_warnings():
         # A group of another writer is not used here at all; the reason says so.

@@ -21,7 +21,7 @@ from cfagg.cf.missing import Missing
 from cfagg.cf.packing import Packing, read_as
 from cfagg.conventions import accumulation_record as record
 from cfagg.errors import ConformError, UnsupportedError
-from cfagg.zarrs import ZarrArray
+from cfagg.formats.zarr import ZarrArray
 
 __all__ = ["Meaning", "read_meaning", "within_limit"]
 
@@ -61,7 +61,7 @@ def read_meaning(array: ZarrArray) -> Meaning:
     Examples
     --------
     >>> import tempfile, zarr
-    >>> from cfagg.zarrs import open_array
+    >>> from cfagg.formats.zarr import open_array
     >>> store = tempfile.mkdtemp()
     >>> attributes = {"_FillValue": -1, "scale_factor": 0.5, "valid_max": 100}
     >>> _ = zarr.create_array(store, name="tas", shape=(4,), dtype="i2", attributes=attributes)

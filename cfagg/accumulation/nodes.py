@@ -12,7 +12,7 @@ from cfagg.accumulation.arrays import read_stored
 from cfagg.accumulation.cover import Nodes
 from cfagg.accumulation.parts import Local
 from cfagg.accumulation.writing import read_region
-from cfagg.zarrs import ZarrArray
+from cfagg.formats.zarr import ZarrArray
 
 __all__ = ["node_blocks"]
 

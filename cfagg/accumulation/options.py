@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cfagg.arguments import names
 from cfagg.conventions.accumulation_record import Extra
 from cfagg.errors import CfaggError, LimitError, Problem, SelectionError, UnsupportedError
+from cfagg.errors.arguments import names
 
 __all__ = ["CODECS", "STATISTICS", "Settings", "check_dims", "check_statistics", "check_stride", "sums_kind"]
 

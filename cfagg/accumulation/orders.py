@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from cfagg import __version__
+from cfagg._version import __version__
 from cfagg.accumulation.layout import Layout
 from cfagg.accumulation.options import Settings
 from cfagg.accumulation.partials import Recipe
 from cfagg.accumulation.related import Neighbour, encoding_of
 from cfagg.accumulation.weights import Weights
 from cfagg.accumulation.writing import Kept
-from cfagg.zarrs import ZarrArray
+from cfagg.formats.zarr import ZarrArray
 
 __all__ = ["Order", "Plan"]
 

@@ -16,9 +16,9 @@ from cfagg.accumulation.mask import Meaning, within_limit
 from cfagg.accumulation.scratch import Field
 from cfagg.accumulation.window import Window
 from cfagg.errors import CfaggError, LimitError, StaleError
-from cfagg.fastzlib import crc32
+from cfagg.formats.fastzlib import crc32
+from cfagg.formats.zarr import checksum, object_checksum, read_chunk
 from cfagg.kernels.cumulative_mask import Mask, native_block, native_type
-from cfagg.zarrs import checksum, object_checksum, read_chunk
 
 __all__ = ["Found", "Recipe", "Without", "compute", "compute_without"]
 

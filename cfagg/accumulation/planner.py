@@ -22,7 +22,7 @@ from cfagg.accumulation.group import Group
 from cfagg.accumulation.parts import Extent, Part, Pick, extent
 from cfagg.accumulation.request import Request
 from cfagg.accumulation.split import fold, split
-from cfagg.zarrs import ZarrArray
+from cfagg.formats.zarr import ZarrArray
 
 __all__ = ["Plan", "Quantity", "Reading", "Term", "make_plan", "weights_are_known"]
 

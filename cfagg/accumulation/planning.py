@@ -7,9 +7,9 @@ from dataclasses import replace
 from cfagg.accumulation.assembling import assemble, existing_group
 from cfagg.accumulation.documents import codec_of
 from cfagg.accumulation.freshness import changes
-from cfagg.accumulation.group import open_group
 from cfagg.accumulation.horizontal import horizontal_dims
 from cfagg.accumulation.mask import read_meaning
+from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.options import Settings
 from cfagg.accumulation.orders import Order, Plan
 from cfagg.accumulation.related import find_neighbours
@@ -17,7 +17,7 @@ from cfagg.accumulation.updating import plan_update, weights_stay
 from cfagg.accumulation.weights import find_weights
 from cfagg.conventions.accumulation_schema import KINDS, is_dimension
 from cfagg.errors import ConventionError, NotAccumulatedError, StaleError, TargetExistsError, UnsupportedError
-from cfagg.zarrs import open_array
+from cfagg.formats.zarr import open_array
 
 __all__ = ["plan_build"]
 

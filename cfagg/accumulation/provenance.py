@@ -158,7 +158,8 @@ def _chain(data: Any) -> Origin:
 def _stored(array: Any) -> Origin:
     from zarr.storage import LocalStore
 
-    from cfagg.zarrs.plain import CheckedStore, PlainStore
+    from cfagg.formats.zarr.checked_store import CheckedStore
+    from cfagg.formats.zarr.plain import PlainStore
 
     store = array.store
     if type(store) not in (LocalStore, PlainStore, CheckedStore):

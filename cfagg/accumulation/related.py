@@ -17,8 +17,8 @@ from cfagg.accumulation.settling import settled, write_back
 from cfagg.conventions.accumulation_model import Table
 from cfagg.conventions.accumulation_record import Related
 from cfagg.errors import CfaggError, Problem, StaleError
-from cfagg.zarrs import ZarrArray, compare, object_checksum, open_array, stamps
-from cfagg.zarrs.metadata import current_signature
+from cfagg.formats.zarr import ZarrArray, compare, object_checksum, open_array, stamps
+from cfagg.formats.zarr.metadata import current_signature
 
 __all__ = [
     "Neighbour",

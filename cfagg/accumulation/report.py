@@ -13,7 +13,7 @@ import numpy as np
 from cfagg.accumulation.group import group_path
 from cfagg.accumulation.orders import Plan
 from cfagg.display.sizes import size_text
-from cfagg.zarrs import stamps
+from cfagg.formats.zarr import stamps
 
 __all__ = ["ArrayReport", "Report", "report_of"]
 

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import StaleError
+from cfagg.formats.zarr import ZarrArray, compare, stamps
+from cfagg.formats.zarr.metadata import current_signature
 from cfagg.storage.files import close_read
-from cfagg.zarrs import ZarrArray, compare, stamps
-from cfagg.zarrs.metadata import current_signature
 
 __all__ = ["settled", "unchanged", "write_back"]
 

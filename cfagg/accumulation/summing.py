@@ -21,8 +21,8 @@ from cfagg.accumulation.partials import Recipe
 from cfagg.accumulation.scratch import Field, Scratch
 from cfagg.accumulation.writing import Kept, Target, read_region
 from cfagg.errors import LimitError
+from cfagg.formats.zarr import ZarrArray
 from cfagg.kernels.cumulative import cumulate
-from cfagg.zarrs import ZarrArray
 
 __all__ = ["Partly", "Task", "run_task", "sum_tasks"]
 

@@ -88,7 +88,7 @@ def sums(group: Group, request: Request, *, workers: int | None = None) -> tuple
     Examples
     --------
     >>> import tempfile, cfagg, zarr
-    >>> from cfagg.accumulation.group import open_group
+    >>> from cfagg.accumulation.opening import open_group
     >>> from cfagg.accumulation.runs import Runs
     >>> store = tempfile.mkdtemp()
     >>> values = np.arange(24.0).reshape(12, 2)
@@ -125,7 +125,7 @@ def sums_and_counts(group: Group, request: Request, *, workers: int | None = Non
     Examples
     --------
     >>> import tempfile, cfagg, zarr
-    >>> from cfagg.accumulation.group import open_group
+    >>> from cfagg.accumulation.opening import open_group
     >>> from cfagg.accumulation.runs import Runs
     >>> store = tempfile.mkdtemp()
     >>> values = np.array([1.0, 2.0, np.nan, 4.0, 5.0])
@@ -156,7 +156,7 @@ def counts(group: Group, request: Request, *, workers: int | None = None) -> Int
     Examples
     --------
     >>> import tempfile, cfagg, zarr
-    >>> from cfagg.accumulation.group import open_group
+    >>> from cfagg.accumulation.opening import open_group
     >>> from cfagg.accumulation.runs import Runs
     >>> store = tempfile.mkdtemp()
     >>> values = np.array([1.0, 2.0, np.nan, 4.0, 5.0])
@@ -183,7 +183,7 @@ def plan_sums(group: Group, request: Request, wanted: Sequence[Quantity] = ("dat
     Examples
     --------
     >>> import tempfile, cfagg, zarr
-    >>> from cfagg.accumulation.group import open_group
+    >>> from cfagg.accumulation.opening import open_group
     >>> from cfagg.accumulation.runs import Runs
     >>> store = tempfile.mkdtemp()
     >>> values = np.array([1.0, 2.0, np.nan, 4.0, 5.0])
@@ -221,7 +221,7 @@ def raw_sums(
     Examples
     --------
     >>> import tempfile, cfagg, zarr
-    >>> from cfagg.accumulation.group import open_group
+    >>> from cfagg.accumulation.opening import open_group
     >>> from cfagg.accumulation.runs import Runs
     >>> store = tempfile.mkdtemp()
     >>> values = np.array([1.0, 2.0, np.nan, 4.0, 5.0])

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.request import Request
+from cfagg.formats.zarr import ZarrArray
 from cfagg.model import Regular
-from cfagg.zarrs import ZarrArray
 
 __all__ = ["touched"]
 
@@ -40,7 +40,7 @@ def touched(source: ZarrArray, request: Request, read: Iterable[tuple[int, ...]]
     --------
     >>> import tempfile, zarr
     >>> from cfagg.accumulation.runs import Runs
-    >>> from cfagg.zarrs import open_array
+    >>> from cfagg.formats.zarr import open_array
     >>> store = tempfile.mkdtemp()
     >>> _ = zarr.create_array(store, name="x", shape=(20, 6), chunks=(4, 3), dtype="f4")
     >>> touched(open_array(store, "x"), Request({0: Runs([5], [9], [0])}, {1: np.array([4])}), {(4, 1)})

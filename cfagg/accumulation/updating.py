@@ -10,16 +10,17 @@ import numpy as np
 from cfagg.accumulation.assembling import assemble
 from cfagg.accumulation.documents import codec_of
 from cfagg.accumulation.freshness import changes
-from cfagg.accumulation.group import Group, command, open_group
+from cfagg.accumulation.group import Group, command
 from cfagg.accumulation.growth import find_kept
 from cfagg.accumulation.mask import Meaning
+from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.options import Settings, check_dims, check_statistics, check_stride, differing
 from cfagg.accumulation.orders import Order, Plan
 from cfagg.accumulation.related import find_neighbours
 from cfagg.accumulation.weights import Weights, find_weights
 from cfagg.accumulation.writing import Kept
 from cfagg.errors import NotAccumulatedError, StaleError
-from cfagg.zarrs import ZarrArray
+from cfagg.formats.zarr import ZarrArray
 
 __all__ = ["plan_update", "weights_stay"]
 

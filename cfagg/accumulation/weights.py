@@ -14,7 +14,7 @@ import numpy.typing as npt
 from cfagg.accumulation.cell_areas import corners_of
 from cfagg.accumulation.horizontal import beside, coordinate_along, read_values
 from cfagg.errors import CfaggError, ConformError, LimitError, SourceError
-from cfagg.zarrs import ZarrArray, open_array
+from cfagg.formats.zarr import ZarrArray, open_array
 
 __all__ = ["Weights", "find_weights"]
 

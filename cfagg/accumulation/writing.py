@@ -20,8 +20,8 @@ from cfagg.accumulation.documents import array_documents, chunk_key, encoder, wr
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import BUILD, Stored, document_crc
 from cfagg.accumulation.layout import ArraySpec
-from cfagg.zarrs import ZarrArray
-from cfagg.zarrs.checksums import crc32c
+from cfagg.formats.zarr import ZarrArray
+from cfagg.formats.zarr.checksums import crc32c
 
 __all__ = ["Kept", "Target", "read_region"]
 

@@ -19,10 +19,11 @@ from functools import lru_cache
 
 from cfagg.cf.dates import CALENDARS, DateChange, to_days
 from cfagg.cf.datetimes import parse_datetime
-from cfagg.cf.units import SAME, Linear, linear_exact
+from cfagg.cf.roles import is_reference
+from cfagg.cf.units import SAME, Linear, linear_exact, plain_units
 from cfagg.errors import CalendarError, UnitsError
 
-__all__ = ["Reference", "canonical", "parse", "time_transform"]
+__all__ = ["Reference", "canonical", "parse", "time_transform", "transform"]
 
 #: Names of calendars that mean another one.
 _ALIASES = {"gregorian": "standard", "365_day": "noleap", "366_day": "all_leap", "": "standard"}
@@ -202,3 +203,39 @@ def _unit(word: str, units: str) -> Fraction | None:
     if offset or scale <= 0:
         raise UnitsError(f"{word!r} in units {units!r} is not a unit of time")
     return scale
+
+
+def transform(
+    source: str | None, source_calendar: str | None, target: str | None, target_calendar: str | None
+) -> Linear | DateChange:
+    """Return the change from one unit, with its calendar if it is a reference time, to another.
+
+    A variable without units is a pure number, as CF has it: ``None``, ``""`` and ``"1"`` are the same.
+
+    Raises
+    ------
+    UnitsError
+        Units that do not convert into each other.
+    CalendarError
+        Reference times that do not convert: an unknown calendar, an epoch that its calendar does not have.
+
+    Examples
+    --------
+    >>> transform("hours since 2000-03-01", "noleap", "days since 2000-02-28", "365_day")
+    (Fraction(1, 24), Fraction(1, 1))
+    >>> transform(None, None, "1", None) == SAME
+    True
+    """
+    start, end = plain_units(source), plain_units(target)
+    times = is_reference(start), is_reference(end)
+    if times == (True, True):
+        return time_transform(start, source_calendar, end, target_calendar)
+    if any(times):
+        raise UnitsError(
+            f"units {_show(source)} cannot be converted to {_show(target)}: only one of them is a reference time"
+        )
+    return linear_exact(start, end)
+
+
+def _show(units: str | None) -> str:
+    return "none" if units is None else repr(units)

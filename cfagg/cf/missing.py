@@ -24,6 +24,7 @@ __all__ = [
     "Missing",
     "declared_fill",
     "default_fill",
+    "is_default_fill",
     "typed_fills",
 ]
 
@@ -194,3 +195,9 @@ def _typed(value: Any, dtype: np.dtype[Any]) -> tuple[Any, ...]:
         return ()
     least, most = integer_range(dtype)
     return (dtype.type(exact),) if least <= exact <= most else ()
+
+
+def is_default_fill(dtype: np.dtype[Any], value: npt.NDArray[Any]) -> bool:
+    """Whether a value is what netCDF writes where nothing was written in variables of a type."""
+    default = default_fill(dtype)
+    return default is not None and value.size == 1 and bool(np.isclose(float(value[0]), default, rtol=1e-6))

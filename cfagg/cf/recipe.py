@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfagg.cf.axes import Axes
+from cfagg.cf.calendars import transform
 from cfagg.cf.gather_rule import GatherRule
 from cfagg.cf.header import Header
 from cfagg.cf.missing import Missing, declared_fill, default_fill
 from cfagg.cf.packing import Packing, check_declared, read_as
-from cfagg.cf.units import SAME, Linear, transform
+from cfagg.cf.units import SAME, Linear
 from cfagg.cf.values import reinterpret
 from cfagg.errors import CalendarError, ConformError, FragmentMismatchError, UnitsError, UnsupportedError
 from cfagg.model import Aggregation, Layout

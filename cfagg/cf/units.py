@@ -12,15 +12,10 @@ import math
 import re
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from cfagg.cf.roles import is_reference
 from cfagg.errors import UnitsError
 
-if TYPE_CHECKING:
-    from cfagg.cf.dates import DateChange
-
-__all__ = ["SAME", "Linear", "linear", "linear_exact", "transform"]
+__all__ = ["SAME", "Linear", "linear", "linear_exact", "plain_units"]
 
 #: Scale and offset, exact: a chain of them is rounded once, when the values are computed.
 Linear = tuple[Fraction, Fraction]
@@ -59,40 +54,6 @@ def linear(source: str, target: str) -> tuple[float, float]:
     return float(scale), float(offset)
 
 
-def transform(
-    source: str | None, source_calendar: str | None, target: str | None, target_calendar: str | None
-) -> Linear | DateChange:
-    """Return the change from one unit, with its calendar if it is a reference time, to another.
-
-    A variable without units is a pure number, as CF has it: ``None``, ``""`` and ``"1"`` are the same.
-
-    Raises
-    ------
-    UnitsError
-        Units that do not convert into each other.
-    CalendarError
-        Reference times that do not convert: an unknown calendar, an epoch that its calendar does not have.
-
-    Examples
-    --------
-    >>> transform("hours since 2000-03-01", "noleap", "days since 2000-02-28", "365_day")
-    (Fraction(1, 24), Fraction(1, 1))
-    >>> transform(None, None, "1", None) == SAME
-    True
-    """
-    start, end = _plain(source), _plain(target)
-    times = is_reference(start), is_reference(end)
-    if times == (True, True):
-        from cfagg.cf.calendars import time_transform
-
-        return time_transform(start, source_calendar, end, target_calendar)
-    if any(times):
-        raise UnitsError(
-            f"units {_show(source)} cannot be converted to {_show(target)}: only one of them is a reference time"
-        )
-    return linear_exact(start, end)
-
-
 @lru_cache(maxsize=1024)
 def linear_exact(source: str, target: str) -> Linear:
     """Return scale and offset between two units as exact fractions; see `linear`.
@@ -100,7 +61,7 @@ def linear_exact(source: str, target: str) -> Linear:
     >>> linear_exact("m", "km")
     (Fraction(1, 1000), Fraction(0, 1))
     """
-    if _plain(source) == _plain(target):
+    if plain_units(source) == plain_units(target):
         return SAME
     for text in (source, target):
         if _LEVELS.search(text):
@@ -139,10 +100,6 @@ def _simple(value: float, tolerance: float) -> Fraction:
     return Fraction(value)
 
 
-def _plain(units: str | None) -> str:
+def plain_units(units: str | None) -> str:
     """Return units with single spaces; no units are the number 1."""
     return " ".join(str(units).split()) or "1" if units is not None else "1"
-
-
-def _show(units: str | None) -> str:
-    return "none" if units is None else repr(units)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 from cfagg.checking.axes import axis_of
 from cfagg.checking.cell_methods import Entry
-from cfagg.checking.model import Variable
 from cfagg.checking.rules.cell_methods import coordinate_of, methods, scalars
+from cfagg.model.dataset import Variable
 
 if TYPE_CHECKING:
     from cfagg.checking.context import Context

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from cfagg.checking.versions import Version
+from cfagg.findings.versions import Version
 
 __all__ = ["Attribute", "attribute_table", "uses"]
 

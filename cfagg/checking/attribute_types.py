@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from cfagg.checking.model import AttributeValue, Variable
-from cfagg.checking.versions import Version
+from cfagg.findings.versions import Version
+from cfagg.model.dataset import AttributeValue, Variable
 
 __all__ = ["Holds", "faulty_text", "holds", "said", "said_type", "same_type"]
 

@@ -13,7 +13,7 @@ from cfagg.checking.units import is_pressure, is_reference_time
 
 if TYPE_CHECKING:
     from cfagg.checking.context import Context
-    from cfagg.checking.model import Variable
+    from cfagg.model.dataset import Variable
 
 __all__ = [
     "Axis",

@@ -12,7 +12,7 @@ from cfagg.checking.lookup import modifiers, standard_names
 
 if TYPE_CHECKING:
     from cfagg.checking.context import Context
-    from cfagg.checking.model import Variable
+    from cfagg.model.dataset import Variable
 
 __all__ = ["expected_units", "is_cell", "methods_of"]
 

@@ -7,20 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cfagg.arguments import a_path, names, paths
-from cfagg.checking.engine import Result, run, version_of
-from cfagg.checking.findings import Finding, NotApplicable
 from cfagg.checking.lookup import table_versions
-from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
-from cfagg.checking.partitions import partition_matrices
-from cfagg.checking.report import Checked, Report, by_gravity
-from cfagg.checking.rule import registered
-from cfagg.checking.sources.standard_input import StandardInput
-from cfagg.checking.suppressions import Suppression, suppressed
-from cfagg.errors import CfaggError, OptionError, SourceError
+from cfagg.checking.parallel import check_many
+from cfagg.checking.registry import registered
+from cfagg.checking.report import Checked, Report
+from cfagg.checking.single import check_one
+from cfagg.checking.suppressions import Suppression
+from cfagg.errors import OptionError, SourceError
+from cfagg.errors.arguments import a_path, names, paths
+from cfagg.findings.finding import NotApplicable
 
-__all__ = ["check", "check_cdl", "check_one", "check_or_tell", "could_not", "named", "options_of", "unused"]
+__all__ = ["check", "options_of", "unused"]
 
 
 def check(
@@ -84,7 +82,6 @@ def check(
     True
     """
     from cfagg.checking.config import Settings, load
-    from cfagg.checking.parallel import check_many
 
     several = isinstance(source, list | tuple)
     sources = list(source) if several else [source]
@@ -120,7 +117,7 @@ def options_of(settings: Any, **given: Any) -> Options:
     """
     options = Options(**{**settings.options, **{name: value for name, value in given.items() if value}})
     if options.cf_version is not None:
-        from cfagg.checking.versions import parse
+        from cfagg.findings.versions import parse
 
         if not isinstance(options.cf_version, str):
             raise OptionError(f"cf_version={options.cf_version!r} is not text; write it in quotes, such as '1.8'")
@@ -135,90 +132,6 @@ def options_of(settings: Any, **given: Any) -> Options:
         if not any(known.startswith(code) for known in registered()):
             raise OptionError(f"no rule has a code that begins with {code!r}; `cfagg explain` lists them")
     return options
-
-
-def check_one(
-    source: Any, options: Options, suppressions: Sequence[Suppression] = (), *, drawn: bool = False
-) -> Checked:
-    """Check one source.
-
-    Parameters
-    ----------
-    source : object
-        As for `check`.
-    options : Options
-        What is asked for.
-    suppressions : sequence of Suppression
-        What is not to be reported.
-    drawn : bool
-        Draw the partition matrices of aggregations as well.
-
-    Raises
-    ------
-    SourceError
-        If it cannot be opened.
-    """
-    with open_dataset(source, options=options) as dataset:
-        version = version_of(dataset, options)
-        result = run(dataset, options)
-        pictures = tuple(partition_matrices(dataset)) if drawn else ()
-    ran = tuple(
-        code
-        for code, rule in registered().items()
-        if rule.function and rule.holds_in(version) and options.chooses(code) and code not in result.skipped
-    )
-    kept, hidden, reached = suppressed(result.source, result.findings, ran, suppressions)
-    return Checked(
-        source=result.source,
-        cf_version=str(version).removeprefix("CF-"),
-        findings=tuple(by_gravity(kept)),
-        skipped=result.skipped,
-        ran=ran,
-        dropped=dict(result.dropped),
-        suppressed=hidden,
-        reached=reached,
-        pictures=pictures,
-        tables=table_versions(options.tables),
-    )
-
-
-def check_or_tell(
-    source: Any, options: Options, suppressions: Sequence[Suppression] = (), *, drawn: bool = False
-) -> Checked:
-    """Check one source; what cannot be opened or breaks the check becomes a finding ``INT003``."""
-    try:
-        return check_one(source, options, suppressions, drawn=drawn)
-    except CfaggError as error:
-        return could_not(source, error.message)
-    except OSError as error:
-        return could_not(source, error.strerror or str(error))
-    except MemoryError:
-        return could_not(source, "there is not enough memory for this check")
-    except Exception as error:  # noqa: BLE001 - one damaged file of thousands must not end the check of the others
-        return could_not(source, f"the check failed: {type(error).__name__}: {error}")
-
-
-def could_not(source: Any, why: str) -> Checked:
-    """Return the result for a source that could not be checked."""
-    finding = Finding("INT003", "error", None, None, f"not checked: {why}")
-    return Checked(named(source), None, (finding,), failure=why)
-
-
-def named(source: Any) -> str:
-    """Return what a source is called."""
-    if isinstance(source, str | os.PathLike):
-        return os.fsdecode(source)
-    if isinstance(source, StandardInput):
-        return str(source)
-    return f"{type(source).__name__} object"
-
-
-def check_cdl(text: str, **options: Any) -> Result:
-    """Check a text in CDL."""
-    from cfagg.checking.sources.cdl import parse_cdl
-
-    with parse_cdl(text) as dataset:
-        return run(dataset, Options(**options))
 
 
 def _report(checked: Iterable[Checked], suppressions: Sequence[Suppression]) -> Report:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cfagg.checking.aside import set_aside
-from cfagg.checking.model import LONGEST, Dataset, Group, Variable
-from cfagg.checking.references import Reference, Resolver, references
+from cfagg.cf.references import Reference, Resolver, references
 from cfagg.checking.roles import Roles
-from cfagg.checking.versions import LATEST, Version
+from cfagg.conventions.aside import set_aside
+from cfagg.findings.versions import LATEST, Version
+from cfagg.model.dataset import LONGEST, Dataset, Group, Variable
 
 if TYPE_CHECKING:
     from cfagg.checking.options import Options

@@ -20,12 +20,12 @@ from cfagg.checking.instructions import (
     substitutions,
     values_of,
 )
-from cfagg.checking.model import Variable
 from cfagg.conventions import cfa, nca
 from cfagg.conventions.partition_stream import BrokenJSONError
 from cfagg.conventions.tolerant_json import MisprintWarning
 from cfagg.errors import CfaggError, ConventionError, LimitError, ModelError, Problem
 from cfagg.model import Aggregation, Grid, Layout, Partitions, Strings
+from cfagg.model.dataset import Variable
 
 __all__ = ["Description", "described", "is_private"]
 

@@ -8,16 +8,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cfagg.checking.aside import OWN, is_observations
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Finding, Hit, NotApplicable
-from cfagg.checking.model import Dataset, Group, Variable
 from cfagg.checking.options import Options
-from cfagg.checking.rule import Rule, plugins, registered
-from cfagg.checking.versions import LATEST, Version, claimed, parse
+from cfagg.checking.registry import plugins, registered
+from cfagg.conventions.aside import is_observations
 from cfagg.errors import AccessError, FragmentReadError, LimitError, OptionError
+from cfagg.findings.finding import Finding, Hit, NotApplicable
+from cfagg.findings.rule import Rule
+from cfagg.findings.versions import LATEST, Version, claimed, parse
+from cfagg.model.dataset import Dataset, Group, Variable
 
 __all__ = ["Result", "run", "version_of"]
+
+#: Families of rules that speak of what follows another convention than CF.
+OWN = ("ACC", "OBS", "INT")
 
 #: As many findings of one rule are kept for one dataset; further ones are counted.
 KEPT = 1000

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from cfagg.checking.axes import axis_of
 from cfagg.checking.context import Context
-from cfagg.checking.model import Dimension, Variable
 from cfagg.checking.spans import coordinate_span
+from cfagg.model.dataset import Dimension, Variable
 
 __all__ = ["ROLES", "SPELLINGS", "TYPES", "Features", "Placed", "axes_of", "features"]
 

@@ -10,53 +10,20 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
+from cfagg.checking.changes import Change, difference, net_changes, owners_of, planned, try_change
 from cfagg.checking.engine import run
-from cfagg.checking.findings import Edit, Finding
-from cfagg.checking.model import AttributeValue, Dataset, Group, Variable
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
 from cfagg.errors import TargetError, TargetExistsError, UnsupportedError
+from cfagg.findings.finding import Finding
+from cfagg.model.dataset import Dataset
 from cfagg.runtime.files import remove_dead
 
-__all__ = ["Change", "Fixed", "difference", "fix", "planned"]
-
-#: Characters of a value that a difference shows.
-_SHOWN = 200
+__all__ = ["Fixed", "fix"]
 
 #: Rounds of changes: renaming an attribute may show that its value is wrong.
 _ROUNDS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A change of one attribute.
-
-    Parameters
-    ----------
-    path : str or None
-        The variable, or a group with a slash at its end; `None` for the root group.
-    attribute : str
-        Its name before.
-    before : AttributeValue
-        Its value before, `None` where there was none.
-    name : str or None
-        Its name afterwards, `None` where it is deleted.
-    after : AttributeValue
-        Its value afterwards.
-    code : str
-        The rule that asks for it.
-    """
-
-    path: str | None
-    attribute: str
-    before: AttributeValue
-    name: str | None
-    after: AttributeValue
-    code: str
 
 
 @dataclass(slots=True)
@@ -168,59 +135,11 @@ def _plan(dataset: Dataset, found: list[Finding], fixed: Fixed, options: Options
         fixed.refused = list(dict.fromkeys([*fixed.refused, *refused]))
         if not changes:
             return
-        fixed.changes = _net([*fixed.changes, *changes])
-        owners = _owners(dataset)
+        fixed.changes = net_changes([*fixed.changes, *changes])
+        owners = owners_of(dataset)
         for change in changes:
-            _try(owners[change.path].attributes, change)
+            try_change(owners[change.path].attributes, change)
         now = run(dataset, options).findings
-
-
-def _net(changes: list[Change]) -> list[Change]:
-    """Return the changes that come to the same, each attribute changed once: the last value counts.
-
-    The netCDF library forgets a deletion of what it has changed before.
-    """
-    found: dict[tuple[str | None, str], Change] = {}
-    for change in changes:
-        for one in _merged(found, change):
-            found[one.path, one.attribute] = one
-    return list(found.values())
-
-
-def _merged(found: dict[tuple[str | None, str], Change], change: Change) -> list[Change]:
-    """Return what a change comes to after those found, and take away those that it takes the place of."""
-    path, name = change.path, change.attribute
-    deleted = found.get((path, name))
-    if deleted is not None and deleted.name is None:
-        return [replace(change, before=deleted.before)] if change.name == name else [change]
-    former = next((c for c in found.values() if c.path == path and c.name == name), None)
-    if former is None:
-        return [change]
-    del found[path, former.attribute]
-    code = former.code if change.code in former.code.split() else f"{former.code} {change.code}"
-    gone = [Change(path, former.attribute, former.before, None, None, code)] if former.before is not None else []
-    renamed = former.attribute != name
-    if change.name is None:
-        return gone
-    if change.name == name:
-        if renamed:
-            return [*gone, replace(change, before=None, code=code)]
-        return [replace(change, before=former.before, code=code)]
-    if renamed:
-        return [Change(path, former.attribute, former.before, change.name, former.after, code)]
-    return [*gone, Change(path, change.name, None, change.name, former.after, code)]
-
-
-def _try(attributes: dict[str, AttributeValue], change: Change) -> None:
-    """Make a change in the model."""
-    if change.name is None:
-        del attributes[change.attribute]
-    elif change.name != change.attribute:
-        renamed = {change.name if n == change.attribute else n: v for n, v in attributes.items()}
-        attributes.clear()
-        attributes.update(renamed)
-    else:
-        attributes[change.name] = change.after
 
 
 def _form(dataset: Dataset) -> str | None:
@@ -253,140 +172,3 @@ def _write(form: str, source: str, target: str, fixed: Fixed, before: list[Findi
             )
         finished(copy, target)
     return after
-
-
-def planned(dataset: Dataset, findings: Iterable[Finding], *, unsafe: bool = False) -> tuple[list[Change], list[str]]:
-    """Return the changes that findings propose, and what of it is refused.
-
-    Of several changes of one attribute the first is made; the others show when what was written is checked again.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        What was checked.
-    findings : iterable of Finding
-        What was found in it.
-    unsafe : bool
-        Whether changes that may alter the meaning are made too.
-    """
-    owners = _owners(dataset)
-    changes: list[Change] = []
-    refused: list[str] = []
-    touched: set[tuple[int, str]] = set()
-    for finding in findings:
-        for edit in finding.fix:
-            if not (edit.safe or unsafe):
-                refused.append(
-                    f"{finding.code}: {_place(edit.variable, edit.attribute)}: the change may alter the meaning; "
-                    "--unsafe-fixes makes it"
-                )
-                continue
-            owner = owners.get(edit.variable)
-            if owner is None or (id(owner), edit.attribute) in touched:
-                continue
-            change = _change(owner, edit, finding.code)
-            if change is None:
-                continue
-            names = {edit.attribute, change.name or edit.attribute}
-            if any((id(owner), n) in touched for n in names):
-                continue
-            touched |= {(id(owner), n) for n in names}
-            changes.append(change)
-    return changes, list(dict.fromkeys(refused))
-
-
-def _owners(dataset: Dataset) -> dict[str | None, Variable | Group]:
-    """Return variables and groups by what edits call them."""
-    owners: dict[str | None, Variable | Group] = {v.path: v for v in dataset.variables}
-    owners |= {f"{g.path}/": g for g in dataset.groups if g.path != "/"}
-    owners |= {g.path: g for g in dataset.groups if g.path not in owners}
-    owners[None] = owners["/"] = dataset.root
-    return owners
-
-
-def _change(owner: Variable | Group, edit: Edit, code: str) -> Change | None:
-    """Return a change, `None` where there is nothing to change."""
-    before = owner.attributes.get(edit.attribute)
-    path = None if isinstance(owner, Group) and owner.path == "/" else owner.path
-    if isinstance(owner, Group) and path is not None:
-        path = f"{path}/"
-    if edit.rename is not None:
-        # A name that is taken stays as it is.
-        if edit.attribute not in owner.attributes or edit.rename in owner.attributes:
-            return None
-        return Change(path, edit.attribute, before, edit.rename, before, code)
-    if edit.value is None:
-        return Change(path, edit.attribute, before, None, None, code) if edit.attribute in owner.attributes else None
-    return Change(path, edit.attribute, before, edit.attribute, _plain(edit.value), code)
-
-
-def _plain(value: Any) -> AttributeValue:
-    """Return a new value in a form of the model."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list | tuple) and value and all(isinstance(v, str) for v in value):
-        return tuple(value)
-    return np.asarray(value).reshape(-1)
-
-
-def difference(changes: Iterable[Change], source: str, target: str) -> str:
-    """Return changes as a difference of two texts in CDL.
-
-    Parameters
-    ----------
-    changes : iterable of Change
-        The changes.
-    source, target : str
-        What the two are called.
-
-    Examples
-    --------
-    >>> print(difference([Change("time", "calendar", "gregorian", "calendar", "standard", "TIM011")], "a.nc", "b.nc"))
-    --- a.nc
-    +++ b.nc
-    @@ time @@ TIM011
-    -  time:calendar = "gregorian" ;
-    +  time:calendar = "standard" ;
-    """
-    lines: list[str] = []
-    by_owner: dict[str | None, list[Change]] = {}
-    for change in changes:
-        by_owner.setdefault(change.path, []).append(change)
-    for path, group in by_owner.items():
-        codes = " ".join(dict.fromkeys(" ".join(c.code for c in group).split()))
-        lines.append(f"@@ {path or 'global attributes'} @@ {codes}")
-        for change in group:
-            if change.before is not None:
-                lines.append(f"-  {_place(path, change.attribute)} = {_cdl(change.before)} ;")
-            if change.name is not None:
-                lines.append(f"+  {_place(path, change.name)} = {_cdl(change.after)} ;")
-    return "\n".join([f"--- {source}", f"+++ {target}", *lines]) if lines else ""
-
-
-def _place(path: str | None, attribute: str) -> str:
-    return f"{path or ''}:{attribute}"
-
-
-def _cdl(value: AttributeValue) -> str:
-    """Return a value as CDL writes it, shortened."""
-    if isinstance(value, str):
-        return _quoted(value)
-    if isinstance(value, tuple):
-        return _short(", ".join(_quoted(str(v)) for v in value))
-    if isinstance(value, np.ndarray):
-        known = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
-        ends = {"i1": "b", "u1": "ub", "i2": "s", "u2": "us", "u4": "u", "i8": "ll", "u8": "ull", "f4": "f"}
-        end = ends.get(value.dtype.str[1:], "")
-        numbers = (repr(v.item()) if value.dtype != np.float32 else str(v) for v in value[:64])
-        return _short(", ".join(known.get(n, n) + end for n in numbers))
-    return _short(repr(value))
-
-
-def _quoted(text: str) -> str:
-    escaped = "".join({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}.get(c, c) for c in text[: _SHOWN + 1])
-    shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in escaped)
-    return f'"{_short(shown)}"'
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfagg.errors import TargetError
-from cfagg.readers.hdf5_file import release
-from cfagg.readers.locks import LIBRARY
-from cfagg.readers.netcdf import check_file
+from cfagg.formats.values.hdf5_file import release
+from cfagg.formats.values.locks import LIBRARY
+from cfagg.formats.values.netcdf import check_file
 from cfagg.runtime.netcdf_files import closing_written
 from cfagg.runtime.publishing import public_name, reason
 from cfagg.storage.files import CONTEXT_SOURCE, lock_trouble, open_regular
 
 if TYPE_CHECKING:
-    from cfagg.checking.fixing import Change
+    from cfagg.checking.changes import Change
 
 __all__ = ["change"]
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.checking.sources.json_values import LONGEST, document
-from cfagg.checking.sources.stores import joined
 from cfagg.errors import AccessError, SourceError, TargetError
+from cfagg.formats.metadata.json_values import LONGEST, document
+from cfagg.formats.metadata.stores import joined
 from cfagg.runtime.publishing import opened, public_name, reason, write_all
 from cfagg.storage.tree import read_file
 
 if TYPE_CHECKING:
-    from cfagg.checking.fixing import Change
+    from cfagg.checking.changes import Change
 
 __all__ = ["change"]
 

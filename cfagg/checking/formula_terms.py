@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from cfagg.checking.versions import DRAFT, Version
+from cfagg.findings.versions import DRAFT, Version
 
 __all__ = ["OCEAN_SETS", "Formula", "formulas", "known_formula"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from cfagg.arrays.identity import identity
 from cfagg.checking import units
-from cfagg.checking.findings import Severity
-from cfagg.checking.model import Variable
-from cfagg.identity import identity
+from cfagg.findings.finding import Severity
 from cfagg.model import Layout
+from cfagg.model.dataset import Variable
 
 __all__ = ["Wanted", "compare"]
 

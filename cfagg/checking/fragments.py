@@ -16,16 +16,16 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.access import Access
+from cfagg.cf.references import Resolver
 from cfagg.checking.context import Context
 from cfagg.checking.described import Description, described
-from cfagg.checking.findings import Severity
 from cfagg.checking.fragment_rules import Wanted, compare
-from cfagg.checking.model import Dataset, Variable
-from cfagg.checking.progress import task
-from cfagg.checking.references import Resolver
 from cfagg.checking.uris import scheme_of
 from cfagg.errors import AccessError, CfaggError, UnsupportedError
+from cfagg.findings.finding import Severity
+from cfagg.model.dataset import Dataset, Variable
+from cfagg.runtime.progress import task
+from cfagg.storage.access import Access
 from cfagg.storage.files import open_regular
 
 __all__ = ["Problem", "Survey", "survey"]
@@ -296,6 +296,6 @@ def _target(dataset: Dataset, resolver: Resolver, name: str, group: object) -> V
     if name.startswith("#") and name[1:].isdecimal() and len(name) < 9:
         own = list(dataset.root.variables.values())
         return own[int(name[1:])] if int(name[1:]) < len(own) else None
-    from cfagg.checking.model import Group
+    from cfagg.model.dataset import Group
 
     return resolver.variable(name, group)[0] if isinstance(group, Group) else None

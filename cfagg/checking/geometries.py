@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from cfagg.checking.context import Context
 from cfagg.checking.missing import missing_mask, unsigned, unwritten
-from cfagg.checking.model import Variable
 from cfagg.checking.spans import coordinate_span
+from cfagg.model.dataset import Variable
 
 __all__ = ["LONGEST", "Geometry", "counts", "geometries", "several"]
 

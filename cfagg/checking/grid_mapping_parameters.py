@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cfagg.checking.versions import DRAFT, Version
+from cfagg.findings.versions import DRAFT, Version
 
 __all__ = ["DOMAINS", "MAPPINGS", "NAMED_TOGETHER", "SINCE", "TYPES", "Mapping"]
 

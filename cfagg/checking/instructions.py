@@ -15,10 +15,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.cf.lists import pairs
 from cfagg.checking.context import Context
-from cfagg.checking.lists import pairs
 from cfagg.checking.missing import missing_mask
-from cfagg.checking.model import Dimension, Variable
+from cfagg.model.dataset import Dimension, Variable
 
 __all__ = [
     "Instructions",

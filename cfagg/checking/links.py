@@ -6,7 +6,7 @@ import csv
 from functools import lru_cache
 from importlib import resources
 
-from cfagg.checking.rule import Rule
+from cfagg.findings.rule import Rule
 
 __all__ = ["document", "link", "place"]
 
@@ -21,7 +21,7 @@ def place(rule: Rule) -> str:
 
     Examples
     --------
-    >>> from cfagg.checking.rule import about
+    >>> from cfagg.checking.registry import about
     >>> place(about()["NAM001"])
     'CF 3.2'
     """
@@ -33,7 +33,7 @@ def link(rule: Rule) -> str:
 
     Examples
     --------
-    >>> from cfagg.checking.rule import about
+    >>> from cfagg.checking.registry import about
     >>> link(about()["NAM001"]).rpartition("/")[2]
     'cf-conventions.html#long-name'
     """

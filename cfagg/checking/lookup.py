@@ -15,12 +15,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from cfagg.checking.findings import NotApplicable
+from cfagg.findings.finding import NotApplicable
 from cfagg.storage.files import CONTEXT_SOURCE, open_regular
 
 if TYPE_CHECKING:
     from cfagg.checking.context import Context
-    from cfagg.checking.model import Group
+    from cfagg.model.dataset import Group
 
 __all__ = [
     "aliases",

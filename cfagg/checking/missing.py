@@ -10,23 +10,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.cf.missing import WRITTEN_FILLS, Missing, default_fill
+from cfagg.cf.missing import WRITTEN_FILLS, Missing
 from cfagg.cf.packing import read_as
 from cfagg.cf.valid import typed_bounds
-from cfagg.checking.model import Variable
+from cfagg.model.dataset import Variable
 
-__all__ = ["is_default_fill", "missing_mask", "packing", "unpacked", "unsigned", "unwritten", "valid_limits"]
+__all__ = ["missing_mask", "packing", "unpacked", "unsigned", "unwritten", "valid_limits"]
 
 _PACKING = ("scale_factor", "add_offset")
 
 #: More missing values of one variable are not looked at.
 _MOST = 1000
-
-
-def is_default_fill(dtype: np.dtype[Any], value: npt.NDArray[Any]) -> bool:
-    """Whether a value is what netCDF writes where nothing was written in variables of a type."""
-    default = default_fill(dtype)
-    return default is not None and value.size == 1 and bool(np.isclose(float(value[0]), default, rtol=1e-6))
 
 
 def unwritten(v: Variable) -> bool:

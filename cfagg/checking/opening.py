@@ -6,10 +6,10 @@ import os
 import re
 from typing import Any
 
-from cfagg.checking.model import Dataset
 from cfagg.checking.options import Options
-from cfagg.checking.sources.standard_input import StandardInput, spooled
 from cfagg.errors import LimitError, SourceError
+from cfagg.formats.metadata.standard_input import StandardInput, spooled
+from cfagg.model.dataset import Dataset
 from cfagg.storage.files import Handle
 
 __all__ = ["open_dataset", "open_file"]
@@ -77,7 +77,7 @@ def open_file(path: str, name: str) -> Dataset:
 
 def _with_aggregations(dataset: Dataset) -> Dataset:
     """Give aggregation variables the dimensions of the arrays that they stand for."""
-    from cfagg.checking.sources import aggregation
+    from cfagg.formats.metadata import aggregation
 
     aggregation.aggregated(dataset)
     return dataset
@@ -93,12 +93,12 @@ def _open(source: Any, options: Options) -> Dataset:
     if isinstance(source, str) and _LOCAL.match(source):
         return _path(_local(source), options)
     if isinstance(source, str) and _URL.match(source):
-        from cfagg.checking.sources.url import open_url
+        from cfagg.formats.metadata.url import open_url
 
-        return open_url(source, options)
+        return open_url(source, options.allow, options.timeout)
     if isinstance(source, str | os.PathLike):
         return _path(os.path.expanduser(os.fspath(source)), options)  # noqa: PTH111
-    from cfagg.checking.sources.objects import open_object
+    from cfagg.formats.metadata.objects import open_object
 
     return open_object(source)
 
@@ -118,7 +118,7 @@ def _path(path: str, options: Options) -> Dataset:
     if not path or "\0" in path:
         raise SourceError(f"{path!r} is not a file name")
     if os.path.isdir(path):  # noqa: PTH112 - Path costs more
-        from cfagg.checking.sources.zarr import open_zarr
+        from cfagg.formats.metadata.zarr import open_zarr
 
         return open_zarr(path, [a for a in options.allow if "://" not in a])
     return _file(path, path)
@@ -147,7 +147,7 @@ def _standard_input(name: str) -> Dataset:
 
 def _file(path: str, name: str) -> Dataset:
     """Return the dataset in a file, which messages call by a name; it is opened once."""
-    from cfagg.checking.sources import netcdf
+    from cfagg.formats.metadata import netcdf
 
     handle = netcdf.opened(path, name)
     try:
@@ -163,7 +163,7 @@ def _file(path: str, name: str) -> Dataset:
 
 
 def _cdl(handle: Handle) -> Dataset:
-    from cfagg.checking.sources.cdl import parse_cdl
+    from cfagg.formats.metadata.cdl import parse_cdl
 
     name, size = handle.key.path, handle.key.size
     if size > _CDL:

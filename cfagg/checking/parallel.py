@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from cfagg.checking.checking import check_or_tell, could_not
 from cfagg.checking.options import Options
 from cfagg.checking.report import Checked
+from cfagg.checking.single import check_or_tell, could_not
 from cfagg.checking.suppressions import Suppression
 
 __all__ = ["Job", "check_many", "processes"]
@@ -171,7 +171,7 @@ def _pool(jobs: int, *, fork: bool) -> Any:
 
 def _warm_up() -> None:
     """Load once what every copy of this process would load."""
-    from cfagg.checking.rule import registered
+    from cfagg.checking.registry import registered
 
     registered()
 
@@ -180,7 +180,7 @@ def _begin() -> None:
     """Prepare a process: an interrupt ends it without a word, and bars are drawn by the one that started it."""
     import signal
 
-    from cfagg.checking import progress
+    from cfagg.runtime import progress
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     progress.forget()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cfagg.checking.context import Context
-from cfagg.checking.model import Dataset
+from cfagg.model.dataset import Dataset
 
 __all__ = ["partition_matrices"]
 
@@ -28,7 +28,7 @@ def partition_matrices(dataset: Dataset, most: int = MOST) -> list[tuple[str, st
 
     Examples
     --------
-    >>> from cfagg.checking.sources.cdl import parse_cdl
+    >>> from cfagg.formats.metadata.cdl import parse_cdl
     >>> partition_matrices(parse_cdl("netcdf a { dimensions: x = 2 ; variables: float t(x) ; }"))
     []
     """

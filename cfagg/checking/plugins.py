@@ -19,7 +19,7 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from cfagg.checking.rule import Rule
+from cfagg.findings.rule import Rule
 from cfagg.storage.files import read_regular
 
 __all__ = ["GROUP", "Loaded", "collected", "from_packages"]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from cfagg.checking.model import Dataset, Variable
-from cfagg.checking.references import Reference
+from cfagg.cf.references import Reference
+from cfagg.model.dataset import Dataset, Variable
 
 __all__ = ["Roles"]
 

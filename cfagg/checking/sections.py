@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib import resources
 
-from cfagg.checking.rule import Rule
-from cfagg.checking.versions import Version
+from cfagg.findings.rule import Rule
+from cfagg.findings.versions import Version
 
 __all__ = ["older_sections", "section_in"]
 
@@ -30,7 +30,7 @@ def section_in(rule: Rule, version: Version) -> tuple[str, str]:
 
     Examples
     --------
-    >>> from cfagg.checking.rule import about
+    >>> from cfagg.checking.registry import about
     >>> section_in(about()["TIM010"], Version(1, 8)), section_in(about()["TIM010"], Version(1, 13))
     (('4.4.1', 'Calendar'), ('4.4.3', 'Calendar'))
     """

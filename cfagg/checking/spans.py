@@ -7,7 +7,7 @@ others; a domain variable (section 5.8) names the dimensions that it has.
 from __future__ import annotations
 
 from cfagg.checking.context import Context
-from cfagg.checking.model import Dimension, Variable
+from cfagg.model.dataset import Dimension, Variable
 
 __all__ = ["coordinate_span", "own_span", "replaced", "span_is_known"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from cfagg.cf.lists import interpolations, pairs
 from cfagg.checking.context import Context
-from cfagg.checking.lists import interpolations, pairs
-from cfagg.checking.model import Dimension, Variable
 from cfagg.checking.spans import own_span
+from cfagg.model.dataset import Dimension, Variable
 
 __all__ = ["METHODS", "Mapped", "Method", "Use", "interpolation_variables", "mapping", "sound", "unsound", "uses"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from cfagg.checking.findings import Finding
+from cfagg.findings.finding import Finding
 
 __all__ = ["Suppression", "suppressed"]
 

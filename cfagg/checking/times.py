@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cfagg.cf.datetimes import Datetime, parse_datetime
-from cfagg.checking.findings import Edit
-from cfagg.checking.model import Variable
 from cfagg.checking.units import is_time, split_reference
+from cfagg.findings.finding import Edit
+from cfagg.model.dataset import Variable
 
 if TYPE_CHECKING:
     from cfagg.checking.context import Context

@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from cfagg.checking.common_units import COMMON
-from cfagg.checking.findings import NotApplicable
+from cfagg.findings.finding import NotApplicable
 
 __all__ = ["Meaning", "meaning"]
 

@@ -183,7 +183,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 def _resolve(given: dict[str, Any], store: str, variable: str, allow: Sequence[str]) -> None:
     """Replace common names of dimensions by those of the array; unknown ones are left to be refused."""
-    from cfagg.zarrs import open_array
+    from cfagg.formats.zarr import open_array
 
     dims = open_array(store, variable, allow=allow).dims
 

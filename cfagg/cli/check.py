@@ -188,7 +188,7 @@ def _check(args: argparse.Namespace) -> int:
     from cfagg.checking.formats import Style, pieces
     from cfagg.checking.listing import expanded
     from cfagg.checking.parallel import check_many, processes
-    from cfagg.checking.progress import bars, task
+    from cfagg.runtime.progress import bars, task
 
     sources = list(expanded(args.sources))
     settings = Chosen(args)
@@ -259,7 +259,7 @@ class Chosen:
     def jobs(self, sources: Iterable[str]) -> Iterator[Job]:
         """Yield what is to be checked, and how."""
         from cfagg.checking.parallel import Job
-        from cfagg.checking.sources.standard_input import STANDARD_INPUT
+        from cfagg.formats.metadata.standard_input import STANDARD_INPUT
 
         for source in sources:
             settings = self.of(source)

@@ -11,8 +11,8 @@ from cfagg.display.escape import printable
 
 if TYPE_CHECKING:
     from cfagg.checking.config import Settings
-    from cfagg.checking.findings import Finding
     from cfagg.checking.fixing import Fixed
+    from cfagg.findings.finding import Finding
 
 __all__ = ["fix_sources"]
 
@@ -43,8 +43,8 @@ def fix_sources(args: argparse.Namespace, chosen: Any) -> int:
 
 def _fix(source: str, settings: Settings, args: argparse.Namespace, chosen: Any) -> int:
     """Fix one source, and return the exit status for it alone."""
-    from cfagg.checking.checking import check_or_tell
     from cfagg.checking.fixing import fix
+    from cfagg.checking.single import check_or_tell
     from cfagg.checking.suppressions import suppressed
     from cfagg.errors import CfaggError
 
@@ -82,7 +82,7 @@ def _fix(source: str, settings: Settings, args: argparse.Namespace, chosen: Any)
 
 def _tell(fixed: Fixed, left: list[Finding]) -> None:
     """Tell on stderr what was done, what not, and what is left."""
-    from cfagg.checking.report import counted
+    from cfagg.checking.outcome import counted
 
     for refused in fixed.refused:
         _say(f"note: {fixed.source}: {refused}")

@@ -11,7 +11,7 @@ from textwrap import dedent, wrap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cfagg.checking.rule import Rule
+    from cfagg.findings.rule import Rule
 
 __all__ = ["add_parser", "run"]
 
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     int
         Exit status: 0, or 2 where no rule has such a code.
     """
-    from cfagg.checking.rule import registered
+    from cfagg.checking.registry import registered
 
     known = registered()
     wanted = [code.upper() for code in args.codes]

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, TextIO
 
-from cfagg import __version__
+from cfagg._version import __version__
 from cfagg.cli.parser import Parser, add_common
 from cfagg.display.escape import printable
 

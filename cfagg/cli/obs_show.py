@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         _plot(store, args.plot)
         if args.output is None and not args.json:
             return 0
-    from cfagg.display import observations
+    from cfagg.observations import text as observations
 
     found = describe(store)
     if args.json:
@@ -82,7 +82,7 @@ def _plot(store: ObservationStore, target: str) -> None:
     """Draw how the rows are spread over time and the Earth."""
     from pathlib import PurePath
 
-    from cfagg.display import coverage
+    from cfagg.observations import coverage_picture as coverage
     from cfagg.observations.coverage import map_coverage, time_coverage
     from cfagg.observations.dates import epoch_text
 

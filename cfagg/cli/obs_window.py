@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cfagg.cli import obs_common, output, selecting
 from cfagg.errors import UnsupportedError
-from cfagg.extras import require
+from cfagg.errors.extras import require
 
 if TYPE_CHECKING:
     from cfagg.observations.sample import Sample
@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
             _export(sample, name)
         if not args.json:
             return 0
-    from cfagg.display import observations
+    from cfagg.observations import text as observations
 
     lines = (
         [observations.sample_json(dataset, sample)]

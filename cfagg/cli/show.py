@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cfagg.cli import output
 
 if TYPE_CHECKING:
-    from cfagg.source import Source
+    from cfagg.arrays.source import Source
 
 __all__ = ["add_parser", "run"]
 
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         picture.check_library()
     for target in filter(None, (args.plot, args.output)):
         output.check(target, overwrite=args.overwrite)
-    from cfagg.zarr_source import open_any
+    from cfagg.arrays.zarr_source import open_any
 
     source = open_any(args.file, args.allow)
     if args.plot is not None:
@@ -112,17 +112,21 @@ def run(args: argparse.Namespace) -> int:
 
 def _lines(source: Source, args: argparse.Namespace) -> Iterable[str]:
     """Return the lines of the result."""
-    from cfagg.display import as_json, summary, text
+    from cfagg.api import summarising
+    from cfagg.display import as_json, text
 
     if args.references:
-        from cfagg.access import Access
+        from cfagg.storage.access import Access
 
         access = Access(source.path, args.allow)
-        found = {path: summary.references(a, access) for path, a in summary.aggregations(source, args.variable).items()}
+        found = {
+            path: summarising.references(a, access)
+            for path, a in summarising.aggregations(source, args.variable).items()
+        }
         if args.json:
             return [as_json.references_json(source.path, found.items())]
         return (line for references in found.values() for line in text.reference_lines(references))
-    whole = summary.summarise(source, allow=args.allow, rows=args.rows, variables=args.variable)
+    whole = summarising.summarise(source, allow=args.allow, rows=args.rows, variables=args.variable)
     if args.json:
         return [as_json.file_json(whole)]
     return text.file_lines(whole, attributes=args.attributes)
@@ -130,10 +134,11 @@ def _lines(source: Source, args: argparse.Namespace) -> Iterable[str]:
 
 def _plot(source: Source, args: argparse.Namespace) -> None:
     """Draw the aggregations asked for."""
-    from cfagg.display import plot, summary
+    from cfagg.api import summarising
+    from cfagg.display import plot
     from cfagg.errors import SourceError
 
-    found = summary.aggregations(source, args.variable)
+    found = summarising.aggregations(source, args.variable)
     if not found:
         raise SourceError(f"{source.path} has no aggregation to draw{' among those named' if args.variable else ''}")
     drawn = dict(list(found.items())[: plot.PANELS])

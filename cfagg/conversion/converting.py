@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg import __version__
-from cfagg.access import Access
-from cfagg.arguments import a_path
-from cfagg.conversion.options import DEFAULT_MEMORY, Options, parse_size, worker_count
-from cfagg.conversion.workplace import Workplace
+from cfagg._version import __version__
+from cfagg.arrays.source import Source
+from cfagg.arrays.zarr_source import ZarrSource, open_any
+from cfagg.conversion.options import DEFAULT_MEMORY, Options
 from cfagg.errors import AccessError, CfaggError, TargetError, TargetExistsError
+from cfagg.errors.arguments import a_path
+from cfagg.formats.values.pool import close_files
 from cfagg.model import Aggregation
-from cfagg.readers.pool import close_files
+from cfagg.runtime.budget import parse_size, worker_count
 from cfagg.runtime.publishing import reason
 from cfagg.runtime.staging import is_known
 from cfagg.runtime.targets import check_target_name
-from cfagg.source import Source
-from cfagg.zarr_source import ZarrSource, open_any
+from cfagg.runtime.workplace import Workplace
+from cfagg.storage.access import Access
 
 if TYPE_CHECKING:
     from cfagg.conversion.plan import Array, Loss, Plan
@@ -284,12 +285,12 @@ def _convert(
     progress: Callable[[int, int], None] | None,
 ) -> Report:
     """Do what `convert` describes, in a work directory that is held."""
-    from cfagg.conversion.codecs import Codec
     from cfagg.conversion.journal import Journal
     from cfagg.conversion.metadata import build_metadata, forget_metadata, write_metadata
     from cfagg.conversion.plan import build_plan
     from cfagg.conversion.run import cut, run
     from cfagg.conversion.verify import distrust, verify
+    from cfagg.formats.zarr.written_codecs import Codec
 
     plan = build_plan(source, access, options, workers)
     arrays = plan.arrays

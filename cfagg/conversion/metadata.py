@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cfagg.conversion.attributes import encoded_fill
-from cfagg.conversion.codecs import Codec
 from cfagg.errors import UnsupportedError
-from cfagg.zarrs.creating import NewArray, array_documents, consolidated, group_documents
+from cfagg.formats.zarr.creating import NewArray, array_documents, consolidated, group_documents
+from cfagg.formats.zarr.written_codecs import Codec
 
 if TYPE_CHECKING:
     from cfagg.conversion.plan import Array

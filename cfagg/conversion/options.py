@@ -2,50 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cfagg.arguments import a_number, an_integer, names
 from cfagg.errors import LimitError, OptionError, UnsupportedError
+from cfagg.errors.arguments import an_integer, names
 
-__all__ = ["DEFAULT_MEMORY", "Options", "parse_size"]
+__all__ = ["DEFAULT_MEMORY", "Options"]
 
 #: Bytes of values in flight by default; the libraries themselves add some 150 MB.
 DEFAULT_MEMORY = 128 << 20
 
 CODECS = {"zstd": (-7, 22), "blosc": (0, 9), "gzip": (0, 9), "none": (0, 0)}
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
-
-
-def parse_size(value: int | str) -> int:
-    """Return a number of bytes.
-
-    Parameters
-    ----------
-    value : int or str
-        Bytes, or text such as ``"256MiB"``, ``"1.5 GB"``, ``"512M"``.
-
-    Raises
-    ------
-    LimitError
-        If the text is not a size, or the size is not positive.
-
-    Examples
-    --------
-    >>> parse_size("256MiB"), parse_size("1.5 GB"), parse_size(1000)
-    (268435456, 1500000000, 1000)
-    """
-    if isinstance(value, str):
-        match = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([kmg]?i?)b?\s*", value.lower())
-        if match is None or match[2] not in _UNITS:
-            raise LimitError(f"memory={value!r} is not a size; write bytes or, for instance, '256MiB'")
-        value = int(float(match[1]) * _UNITS[match[2]])
-    if a_number(value, "memory", "a number of bytes or, for instance, '256MiB'", LimitError) < 1:
-        raise LimitError(f"memory={value!r} is not a positive number of bytes")
-    return value
 
 
 @dataclass(frozen=True)
@@ -149,12 +118,3 @@ def _chunks(chunks: str | Mapping[str, Any]) -> str | tuple[tuple[str, int], ...
         if isinstance(length, bool) or not isinstance(length, int) or (length < 1 and length != -1):
             raise LimitError(f"chunks of {length!r} along {dim!r}: a chunk length is at least 1, or -1 for the whole")
     return tuple((str(d), int(n)) for d, n in chunks.items())
-
-
-def worker_count(workers: int | None) -> int:
-    """Return the number of threads: the processors this process may use, or what was asked for."""
-    if workers is None:
-        return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    if an_integer(workers, "workers") < 1:
-        raise LimitError(f"workers={workers} is less than 1")
-    return int(workers)

@@ -12,7 +12,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.access import Access
+from cfagg.arrays.source import Group, Source, Variable, refuse_unreadable
+from cfagg.arrays.zarr_source import ZarrSource
 from cfagg.cf.header import Header
 from cfagg.conversion import packing
 from cfagg.conversion.attributes import fill_of, group_attributes, is_strict, variable_attributes, with_members
@@ -22,14 +23,13 @@ from cfagg.conversion.selection import select
 from cfagg.conversion.storage import cell_edges, stored_chunks
 from cfagg.errors import UnsupportedError
 from cfagg.model import Aggregation, Grid, Layout
-from cfagg.source import Group, Source, Variable, refuse_unreadable
-from cfagg.zarr_source import ZarrSource
+from cfagg.storage.access import Access
 
 __all__ = ["Array", "Loss", "Plan", "Values", "build_plan"]
 
 
 class Values(Protocol):
-    """Anything that reads a box of an array: `cfagg.execute.Reader` and its like."""
+    """Anything that reads a box of an array: `cfagg.arrays.reader.Reader` and its like."""
 
     def read_into(self, out: npt.NDArray[Any], selection: tuple[slice, ...]) -> None:
         """Write the values of `selection` into `out`."""
@@ -245,7 +245,7 @@ def _array(
     notes: list[str],
 ) -> Array:
     """Return what becomes of one variable."""
-    from cfagg.execute import Reader, plain_reader
+    from cfagg.arrays.reader import Reader, plain_reader
 
     path = f"{group.path.strip('/')}/{variable.name}".lstrip("/")
     where = f"file {source.path}, variable {path!r}"

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.conversion.codecs import Codec, content_checksum
 from cfagg.conversion.journal import Chunk, Journal
 from cfagg.conversion.plan import Array
 from cfagg.conversion.slabs import Slabs, choose_slabs
 from cfagg.errors import LimitError
-from cfagg.fastzlib import crc32
+from cfagg.formats.fastzlib import crc32
+from cfagg.formats.zarr.written_codecs import Codec, content_checksum
 from cfagg.runtime.publishing import begin_sync, opened, write_all
 
 __all__ = ["Task", "cut", "run"]

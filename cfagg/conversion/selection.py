@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from cfagg.arrays.source import Group
 from cfagg.errors import OptionError
-from cfagg.source import Group
 
 __all__ = ["select"]
 

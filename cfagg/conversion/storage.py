@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.access import Access
+from cfagg.arrays.source import Variable
 from cfagg.errors import FragmentNotFoundError, FragmentReadError
 from cfagg.model import Aggregation, Grid
-from cfagg.source import Variable
+from cfagg.storage.access import Access
 
 __all__ = ["cell_edges", "stored_chunks"]
 
@@ -72,7 +72,7 @@ def stored_chunks(path: str, group: str, variable: Variable | Aggregation, acces
 
 def _located(path: str, address: str, group: str, access: Access | None = None) -> tuple[int, ...] | None:
     """Return the chunks of one variable of one file."""
-    from cfagg.readers import locate
+    from cfagg.formats.values import locate
     from cfagg.storage.files import Context
 
     try:

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.conversion.codecs import content_checksum
 from cfagg.conversion.journal import Done, Journal
 from cfagg.conversion.plan import Array
 from cfagg.conversion.slabs import Slabs
 from cfagg.errors import TargetError
-from cfagg.fastzlib import crc32
+from cfagg.formats.fastzlib import crc32
+from cfagg.formats.zarr.written_codecs import content_checksum
 from cfagg.runtime.publishing import read_own
 
 __all__ = ["distrust", "verify"]

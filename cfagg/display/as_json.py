@@ -28,7 +28,7 @@ def file_json(summary: FileSummary) -> str:
     Parameters
     ----------
     summary : FileSummary
-        From `cfagg.display.summary.summarise`.
+        From `cfagg.api.summarising.summarise`.
 
     Returns
     -------

@@ -7,15 +7,7 @@ from html import escape
 from typing import Any
 
 from cfagg.display.matrix import draw
-from cfagg.display.summary import (
-    AggregationSummary,
-    FileSummary,
-    GroupSummary,
-    Listing,
-    VariableSummary,
-    summarise_aggregation,
-    variable_path,
-)
+from cfagg.display.summary import AggregationSummary, FileSummary, GroupSummary, Listing, VariableSummary, variable_path
 from cfagg.display.svg import svg
 from cfagg.display.text import (
     OWN_FILE,
@@ -28,7 +20,7 @@ from cfagg.display.text import (
 )
 from cfagg.model import Aggregation
 
-__all__ = ["aggregation_html", "file_html", "page"]
+__all__ = ["file_html", "page", "variable_html"]
 
 #: Pictures drawn in one page; further aggregations are shown as tables only.
 _PICTURES = 6
@@ -65,37 +57,13 @@ background:none}
 """
 
 
-def aggregation_html(aggregation: Aggregation) -> str:
-    """Return one aggregation as HTML: its picture, and partitions, layouts and references to unfold.
-
-    Parameters
-    ----------
-    aggregation : Aggregation
-        Any.
-
-    Returns
-    -------
-    str
-        One element.
-
-    Examples
-    --------
-    >>> from cfagg.model import Grid, Layout, Partitions
-    >>> partitions = Partitions.build(1, file=0, files=["<b>.nc"], layouts=[Layout(("time",))])
-    >>> page = aggregation_html(Aggregation("tas", ("time",), (9,), "f4", Grid([[0, 9]]), partitions))
-    >>> "&lt;b&gt;.nc" in page, "<b>" in page
-    (True, False)
-    """
-    return page(_variable(summarise_aggregation(aggregation), aggregation))
-
-
 def file_html(summary: FileSummary, aggregations: Mapping[str, Aggregation]) -> str:
     """Return a file as HTML.
 
     Parameters
     ----------
     summary : FileSummary
-        From `cfagg.display.summary.summarise`.
+        From `cfagg.api.summarising.summarise`.
     aggregations : mapping of str to Aggregation
         The file's aggregations by their paths, for the pictures.
 
@@ -134,11 +102,12 @@ def _group(group: GroupSummary, aggregations: Mapping[str, Aggregation]) -> str:
         head = f'<span class="cfagg-name">{escape(u.name)}</span> cannot be read: {escape(u.reason)}'
         parts.append(f'<div class="cfagg-card"><div class="cfagg-head">{head}</div>{more}</div>')
     cards = (v for v in group.variables if v.aggregation is not None)
-    parts += [_variable(v, aggregations.get(variable_path(group.path, v.name))) for v in cards]
+    parts += [variable_html(v, aggregations.get(variable_path(group.path, v.name))) for v in cards]
     return "".join(parts)
 
 
-def _variable(v: VariableSummary, aggregation: Aggregation | None) -> str:
+def variable_html(v: VariableSummary, aggregation: Aggregation | None) -> str:
+    """Return one variable, with its partition matrix where it is an aggregation, as HTML."""
     dims = ", ".join(f"{d}: {n:,}" for d, n in zip(v.dimensions, v.shape, strict=True))
     head = f'<span class="cfagg-name">{escape(v.name)}</span> ({escape(dims)}) {_quiet(v.dtype)} {_quiet(_about(v))}'
     a = v.aggregation

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cfagg.errors import UnsupportedError
-from cfagg.extras import require
+from cfagg.errors.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

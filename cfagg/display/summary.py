@@ -6,20 +6,11 @@ last few with a count.  The fields, by their names, are also the documented JSON
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-from cfagg.access import Access
-from cfagg.errors import AccessError, UnsupportedError
-from cfagg.fragments import is_read
-from cfagg.model import Aggregation, Grid, Layout
-
-if TYPE_CHECKING:
-    from cfagg.source import Group, Source
 
 __all__ = [
     "ROWS",
@@ -34,11 +25,7 @@ __all__ = [
     "ReferenceSummary",
     "UnreadableSummary",
     "VariableSummary",
-    "aggregations",
     "dtype_name",
-    "references",
-    "summarise",
-    "summarise_aggregation",
     "variable_path",
 ]
 
@@ -206,67 +193,6 @@ class FileSummary:
     groups: tuple[GroupSummary, ...]
 
 
-def summarise(
-    source: Source, *, allow: Sequence[str] = (), rows: int | None = ROWS, variables: Sequence[str] = ()
-) -> FileSummary:
-    """Summarise a file's metadata.
-
-    Parameters
-    ----------
-    source : cfagg.source.Source
-        The metadata of one file; nothing else is opened.
-    allow : sequence of str
-        Further places that partitions may be read from.
-    rows : int or None
-        Members kept of every long list; `None` keeps all.
-    variables : sequence of str
-        Names or paths of the only variables to show; all where it is empty.
-
-    Returns
-    -------
-    FileSummary
-        Plain data.
-
-    Raises
-    ------
-    SourceError
-        If the file has no such variable.
-    """
-    access = Access(source.path, allow)
-    chosen = _chosen(source, variables)
-    groups = (_group(g, access, rows, chosen) for g in source.root.walk() if not chosen or g.path in _homes(chosen))
-    return FileSummary(source.path, source.format, tuple(groups))
-
-
-def aggregations(source: Source, variables: Sequence[str] = ()) -> dict[str, Aggregation]:
-    """Return the aggregations of a file by their paths.
-
-    Parameters
-    ----------
-    source : cfagg.source.Source
-        The metadata of one file.
-    variables : sequence of str
-        Names or paths of the only variables to look at; all where it is empty.
-
-    Returns
-    -------
-    dict of str to Aggregation
-        In file order.
-
-    Raises
-    ------
-    SourceError
-        If the file has no such variable.
-    """
-    chosen = _chosen(source, variables)
-    return {
-        variable_path(group.path, name): v
-        for group in source.root.walk()
-        for name, v in group.variables.items()
-        if isinstance(v, Aggregation) and (not chosen or (group.path, name) in chosen)
-    }
-
-
 def variable_path(group: str, name: str) -> str:
     """Return how a variable is called from outside its group.
 
@@ -274,56 +200,6 @@ def variable_path(group: str, name: str) -> str:
     ('tas', '/model/day/tas')
     """
     return name if group == "/" else f"{group}/{name}"
-
-
-def summarise_aggregation(
-    aggregation: Aggregation, *, allow: Sequence[str] = (), rows: int | None = ROWS
-) -> VariableSummary:
-    """Summarise one aggregation.
-
-    Parameters
-    ----------
-    aggregation : Aggregation
-        Any; one that was not read from a file tells nothing about access.
-    allow, rows
-        As for `summarise`.
-
-    Returns
-    -------
-    VariableSummary
-        Plain data.
-
-    Examples
-    --------
-    >>> from cfagg.model import Partitions
-    >>> partitions = Partitions.build(2, file=[0, 1], files=["a.nc", "b.nc"], layouts=[Layout(("time",))])
-    >>> array = Aggregation("tas", ("time",), (48,), "f4", Grid([[0, 12, 48]]), partitions)
-    >>> summarise_aggregation(array).aggregation.axes[0].sizes.first
-    ((12, 1), (36, 1))
-    """
-    access = Access(aggregation.source, allow) if aggregation.source else None
-    return _aggregation(aggregation, access, rows)
-
-
-def references(aggregation: Aggregation, access: Access | None) -> Iterator[ReferenceSummary]:
-    """Yield every distinct file that an aggregation refers to, in order of first mention; none is opened.
-
-    Parameters
-    ----------
-    aggregation : Aggregation
-        Any.
-    access : Access or None
-        The policy to judge them by.
-
-    Yields
-    ------
-    ReferenceSummary
-        The aggregation's own file first, if a partition lies in it.
-    """
-    codes, counts = _file_counts(aggregation)
-    formats = _unread_formats(aggregation)
-    for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
-        yield _reference(aggregation, access, code, count, formats.get(code))
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
@@ -341,165 +217,3 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
     if dtype.kind == "S":
         return "char" if dtype.itemsize == 1 else f"char[{dtype.itemsize}]"
     return str(dtype) if dtype.kind == "V" else dtype.name
-
-
-def _chosen(source: Source, variables: Sequence[str]) -> set[tuple[str, str]]:
-    """Return group path and name of the variables asked for."""
-    found = (source.find(path) for path in variables)
-    return {(group.path, variable.name) for group, variable in found}
-
-
-def _homes(chosen: set[tuple[str, str]]) -> set[str]:
-    return {group for group, _ in chosen}
-
-
-def _group(group: Group, access: Access, rows: int | None, chosen: set[tuple[str, str]]) -> GroupSummary:
-    # A private variable is shown only where it is asked for by name.
-    known = {**group.variables, **group.private} if chosen else group.variables
-    variables = tuple(
-        _aggregation(v, access, rows)
-        if isinstance(v, Aggregation)
-        else VariableSummary(v.name, v.dims, v.shape, dtype_name(v.dtype), dict(v.attributes))
-        for v in known.values()
-        if not chosen or (group.path, v.name) in chosen
-    )
-    return GroupSummary(
-        path=group.path,
-        attributes=dict(group.attributes),
-        dimensions=tuple(
-            DimensionSummary(n, size, n in group.unlimited) for n, size in group.public_dimensions.items()
-        ),
-        variables=variables,
-        private=tuple(group.private),
-        unreadable=tuple(
-            UnreadableSummary(name, error.message, tuple(map(str, error.problems)))
-            for name, error in group.unreadable.items()
-            if not chosen
-        ),
-    )
-
-
-def _aggregation(aggregation: Aggregation, access: Access | None, rows: int | None) -> VariableSummary:
-    p, grid = aggregation.partitions, aggregation.grid
-    increasing = aggregation.directions
-    flags = increasing if isinstance(increasing, tuple) else ()
-    files, per_file = _file_counts(aggregation)
-    formats = _unread_formats(aggregation)
-    per_layout = np.bincount(p.layout, minlength=len(p.layouts)).tolist()
-    attributes = dict(aggregation.attributes)
-    # The model keeps these two apart from the other attributes.
-    for name, value in (("units", aggregation.units), ("calendar", aggregation.calendar)):
-        if value is not None:
-            attributes.setdefault(name, value)
-    summary = AggregationSummary(
-        partition_count=len(p),
-        missing_count=len(p) - int(np.count_nonzero(p.present)),
-        matrix_shape=grid.matrix_shape,
-        axes=tuple(
-            AxisSummary(name, size, cells, bool(up), _runs(grid, d, rows))
-            for d, (name, size, cells, up) in enumerate(
-                zip(aggregation.dims, aggregation.shape, grid.matrix_shape, flags, strict=True)
-            )
-        ),
-        partitions=Listing.of(len(p), lambda i: _partition(aggregation, i), rows),
-        layouts=Listing.of(len(p.layouts), lambda i: _layout(p.layouts[i], per_layout[i]), rows),
-        references=Listing.of(
-            len(files),
-            lambda i: _reference(aggregation, access, int(files[i]), int(per_file[i]), formats.get(int(files[i]))),
-            rows,
-        ),
-    )
-    return VariableSummary(
-        aggregation.name, aggregation.dims, aggregation.shape, dtype_name(aggregation.dtype), attributes, summary
-    )
-
-
-def _file_counts(aggregation: Aggregation) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return the file codes in use, ascending, and how many present partitions each holds."""
-    p = aggregation.partitions
-    counts = np.bincount(p.file[p.present] + 1, minlength=len(p.files) + 1)
-    codes = np.flatnonzero(counts)
-    return codes - 1, counts[codes]
-
-
-def _unread_formats(aggregation: Aggregation) -> dict[int, str]:
-    """Return the formats that are not read, by the codes of the files that have partitions in them."""
-    p = aggregation.partitions
-    unread = {k: x.format for k, x in enumerate(p.layouts) if x.format is not None and not is_read(x.format)}
-    if not unread:
-        return {}
-    found = p.present & np.isin(p.layout, list(unread))
-    codes, first = np.unique(p.file[found], return_index=True)
-    layouts = p.layout[found][first]
-    return {c: unread[k] for c, k in zip(codes.tolist(), layouts.tolist(), strict=True)}
-
-
-def _runs(grid: Grid, d: int, rows: int | None) -> Listing[tuple[int, int]]:
-    """Return the sizes of the partitions along one dimension as runs of equal sizes."""
-    edges = np.minimum(grid.edges[d], grid.shape[d])
-    sizes = np.diff(edges)
-    starts = np.flatnonzero(np.r_[True, sizes[1:] != sizes[:-1]]) if sizes.size else np.empty(0, np.int64)
-    repeats = np.diff(np.r_[starts, sizes.size])
-    return Listing.of(len(starts), lambda i: (int(sizes[starts[i]]), int(repeats[i])), rows)
-
-
-def _partition(aggregation: Aggregation, i: int) -> PartitionSummary:
-    p, grid = aggregation.partitions, aggregation.grid
-    index = tuple(int(n) for n in np.unravel_index(i, grid.matrix_shape)) if grid.ndim else ()
-    offset = int(p.offset[i])
-    return PartitionSummary(
-        index=index,
-        location=grid.extent(index),
-        file=p.file_name(i),
-        address=p.address_name(i),
-        offset=None if offset < 0 else offset,
-        part=p.part_text(i),
-        layout=int(p.layout[i]),
-        missing=not bool(p.present[i]),
-    )
-
-
-def _layout(layout: Layout, partitions: int) -> LayoutSummary:
-    return LayoutSummary(
-        dimensions=layout.dims,
-        reversed=tuple(d for d, flipped in zip(layout.dims, layout.flipped, strict=True) if flipped),
-        units=layout.units,
-        calendar=layout.calendar,
-        dtype=layout.dtype,
-        fill=layout.fill,
-        scale_factor=layout.scale_factor,
-        add_offset=layout.add_offset,
-        packing=layout.packing,
-        format=layout.format,
-        shape=layout.shape,
-        partitions=partitions,
-    )
-
-
-def _reference(
-    aggregation: Aggregation, access: Access | None, code: int, count: int, unread: str | None
-) -> ReferenceSummary:
-    name = None if code < 0 else str(aggregation.partitions.files[code])
-    if access is None:
-        return ReferenceSummary(name, count, None)
-    try:
-        access.resolve(name)
-    except UnsupportedError as error:
-        return ReferenceSummary(name, count, "refused", reason=error.message)
-    except AccessError as error:
-        try:
-            # Only where it lies keeps it out if a policy that allows everything lets it in.
-            place = Access(access.parent, [os.path.abspath(os.sep)]).resolve(name)  # noqa: PTH100
-        except AccessError:
-            return ReferenceSummary(name, count, "refused", reason=error.message)
-        if unread is not None:
-            return _not_readable(name, count, unread)
-        return ReferenceSummary(name, count, "needs allow", allow=os.path.dirname(place))  # noqa: PTH120
-    if unread is not None:
-        return _not_readable(name, count, unread)
-    return ReferenceSummary(name, count, "inside")
-
-
-def _not_readable(name: str | None, count: int, unread: str) -> ReferenceSummary:
-    reason = f"the format {unread!r} cannot be read; expected netCDF: convert the file to netCDF and refer to that"
-    return ReferenceSummary(name, count, "not readable", reason=reason)

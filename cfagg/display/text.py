@@ -48,7 +48,7 @@ def file_lines(summary: FileSummary, *, attributes: bool = False) -> Iterator[st
     Parameters
     ----------
     summary : FileSummary
-        From `cfagg.display.summary.summarise`.
+        From `cfagg.api.summarising.summarise`.
     attributes : bool
         Show every attribute too.
 
@@ -106,7 +106,7 @@ def reference_lines(found: Iterable[ReferenceSummary]) -> Iterator[str]:
     Parameters
     ----------
     found : iterable of ReferenceSummary
-        From `cfagg.display.summary.references`.
+        From `cfagg.api.summarising.references`.
 
     Yields
     ------

@@ -16,9 +16,9 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from cfagg import fastzlib
 from cfagg.conventions import limits
 from cfagg.errors import LimitError
+from cfagg.formats import fastzlib
 
 __all__ = [
     "Bytes",

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cfagg.conventions.findings import shorten
 from cfagg.errors import LimitError, Problem, SourceError, UnsupportedError
+from cfagg.formats.zarr.codecs import Decoder, decoder
+from cfagg.formats.zarr.fields import data_type, fill_number, grid_v2, grid_v3, key_form
+from cfagg.formats.zarr.shards import Shards, find_shards
 from cfagg.model import Regular
-from cfagg.observations.source import Source
-from cfagg.zarrs.codecs import Decoder, decoder
-from cfagg.zarrs.fields import data_type, fill_number, grid_v2, grid_v3, key_form
-from cfagg.zarrs.shards import Shards, find_shards
+from cfagg.storage.store import Source
 
-__all__ = ["StoredArray", "open_stored", "read_json", "read_small"]
+__all__ = ["StoredArray", "open_stored", "read_json"]
 
 #: Bytes of one metadata document.
 MAX_DOCUMENT = 2**28
-#: Bytes of an array that is read whole, such as statistics.
-MAX_SMALL = 2**26
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,19 +208,3 @@ def _shape(document: Mapping[str, Any], problems: list[Problem]) -> tuple[int, .
         problems.append(Problem("shape", f"expected a list of sizes, found {shorten(shape)}"))
         return ()
     return tuple(shape)
-
-
-def read_small(source: Source, array: StoredArray) -> npt.NDArray[Any]:
-    """Return a small array of one dimension, such as one statistic, whole.
-
-    Raises
-    ------
-    LimitError
-        It is too large to be one.
-    """
-    from cfagg.observations.rows import Rows
-
-    size = math.prod(array.shape) * array.dtype.itemsize
-    if size > MAX_SMALL:
-        raise LimitError(f"{source.path}: array {array.path!r} has {size:,} bytes, read up to {MAX_SMALL:,}")
-    return Rows(source, array, cached=False).read(0, array.shape[0])

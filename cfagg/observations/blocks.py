@@ -7,11 +7,11 @@ from collections.abc import Hashable, Iterable
 
 import numpy as np
 
+from cfagg.formats.zarr.codecs import DamagedError
 from cfagg.observations.arrays import StoredArray
 from cfagg.observations.cache import Block, BlockCache, Loading
 from cfagg.observations.lanes import Lane, damaged, open_lane
-from cfagg.observations.source import Source
-from cfagg.zarrs.codecs import DamagedError
+from cfagg.storage.store import Source
 
 __all__ = ["BlockReader"]
 

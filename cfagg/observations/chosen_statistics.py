@@ -4,55 +4,59 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cfagg.errors import ConventionError, FragmentMismatchError, OptionError, Problem
-from cfagg.observations.dataset import Observations
 from cfagg.observations.dates import parse_frequency
 from cfagg.observations.windows import format_duration
 
 if TYPE_CHECKING:
     from cfagg.observations.indexes.protocol import Index
+    from cfagg.observations.plan import Plan
     from cfagg.observations.store import ObservationStore
 
-__all__ = ["stored_tendencies", "with_statistics"]
+__all__ = ["Taken", "chosen_statistics", "stored_tendencies"]
 
 
-def with_statistics(dataset: Observations, value: Any, options: Any = None, allow: Iterable[str] = ()) -> Observations:
-    """Return a dataset with other statistics.
+class Taken(NamedTuple):
+    """The statistics of another dataset: arrays by name, its variables in their order, and what it is called."""
+
+    statistics: Mapping[str, Any]
+    variables: Sequence[str]
+    path: str
+
+
+def chosen_statistics(
+    store: ObservationStore, index: Index, plan: Plan, value: Any, options: Any = None, allow: Iterable[str] = ()
+) -> dict[str, dict[str, float]]:
+    """Return the statistics that a user chooses, by name and by variable of the store.
 
     Parameters
     ----------
-    dataset : Observations
-        The dataset.
-    value : mapping, Observations, str or path
+    store, index, plan
+        Of the dataset.
+    value : mapping, Taken, str or path
         A mapping of names such as ``mean`` to numbers in the order of the dataset's variables, or to mappings of
-        variables to numbers; a dataset, or the path of a store, whose statistics are taken by the names of variables;
-        or a choice of rows such as ``"all"``, ``"80% of records"`` and ``"80% of period"``, of which statistics are
-        calculated now.
+        variables to numbers; those of another dataset, or the path of a store, whose statistics are taken by the names
+        of variables; or a choice of rows such as ``"all"``, ``"80% of records"`` and ``"80% of period"``, of which
+        statistics are calculated now.
     options, allow
         As of `cfagg.open_observations`, for the path of a store.
-
-    Returns
-    -------
-    Observations
 
     Raises
     ------
     OptionError
         Variables without statistics, all of them at once; numbers that are not one per variable.
     """
-    plan = dataset.plan
     names, stored = plan.columns.names, plan.columns.stored
-    rows = _choice(value)
+    # Another dataset's are a tuple, too, but no choice of rows.
+    rows = None if isinstance(value, Taken) else _choice(value)
     if rows is not None:
-        chosen = _of_rows(dataset.store, dataset.index, rows)
-        found = _by_name(chosen, dataset.store.variables, stored, "statistics")
-    elif isinstance(value, Observations):
+        found = _by_name(_of_rows(store, index, rows), store.variables, stored, "statistics")
+    elif isinstance(value, Taken):
         found = _by_name(value.statistics, value.variables, names, f"statistics of {value.path}")
     elif isinstance(value, (str, os.PathLike)):
         from cfagg.observations.store import open_store
@@ -68,17 +72,16 @@ def with_statistics(dataset: Observations, value: Any, options: Any = None, allo
             f"statistics={value!r:.80} must be a mapping, a dataset, the path of a store, or a choice of rows such as "
             '"80% of records"'
         )
-    by_store = {k: dict(zip(stored, v, strict=True)) for k, v in found.items()}
-    return Observations(dataset.store, dataset.index, replace(plan, statistics=by_store))
+    return {k: dict(zip(stored, v, strict=True)) for k, v in found.items()}
 
 
-def stored_tendencies(dataset: Observations, step: Any = None) -> dict[str, Any]:
+def stored_tendencies(store: ObservationStore, plan: Plan, step: Any = None) -> dict[str, Any]:
     """Return the statistics of tendencies that the store of a dataset has, in the order of the dataset's variables.
 
     Parameters
     ----------
-    dataset : Observations
-        The dataset.
+    store, plan
+        Of the dataset.
     step : span of time, optional
         Of the tendencies; by default the time between two samples.
 
@@ -89,10 +92,10 @@ def stored_tendencies(dataset: Observations, step: Any = None) -> dict[str, Any]
     FragmentMismatchError
         If one of them has another number of values than the store has variables.
     """
-    from cfagg.observations.arrays import open_stored, read_small
+    from cfagg.observations.arrays import open_stored
+    from cfagg.observations.rows import read_small
     from cfagg.observations.store import STATISTICS
 
-    plan, store = dataset.plan, dataset.store
     seconds = plan.dates.frequency if step is None else parse_frequency(step)
     text = format_duration(Fraction(seconds))
     positions = plan.columns.positions(store.variables)

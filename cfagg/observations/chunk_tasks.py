@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import TargetError
-from cfagg.fastzlib import crc32
+from cfagg.formats.fastzlib import crc32
 from cfagg.kernels.lookup import entries_of_rows
 from cfagg.observations.finishing import META
 from cfagg.observations.layouts import DataLayout, write_bytes

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from cfagg.errors import SelectionError
-from cfagg.extras import require
+from cfagg.errors.extras import require
 from cfagg.observations.metadata import as_json
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from cfagg.observations.sample import Sample
 
 __all__ = ["to_arrow", "to_pandas", "to_xarray"]
 
@@ -31,7 +30,23 @@ _CF = {
 _RESERVED = {"_FillValue", "missing_value", "scale_factor", "add_offset", "dtype", "coordinates", "dimensions"}
 
 
-def to_pandas(sample: Sample) -> Any:
+class Points(Protocol):
+    """What is converted: the observations of one or several dates, as `cfagg.observations.sample.Sample` has them."""
+
+    @property
+    def header(self) -> Any:
+        """What the observations are, by column."""
+
+    @property
+    def details(self) -> Any:
+        """Where and when each observation was made."""
+
+    @property
+    def reference_dates(self) -> Any:
+        """The dates."""
+
+
+def to_pandas(sample: Points) -> Any:
     """Return a sample as a frame.
 
     Parameters
@@ -55,7 +70,7 @@ def to_pandas(sample: Sample) -> Any:
     return pd.DataFrame(_columns(sample, "date"))
 
 
-def to_xarray(sample: Sample) -> xr.Dataset:
+def to_xarray(sample: Points) -> xr.Dataset:
     """Return a sample as a Dataset of points, as of chapter 9 of the CF conventions.
 
     Parameters
@@ -93,7 +108,7 @@ def to_xarray(sample: Sample) -> xr.Dataset:
     return dataset
 
 
-def to_arrow(sample: Sample) -> Any:
+def to_arrow(sample: Points) -> Any:
     """Return a sample as an Arrow table.
 
     Parameters
@@ -127,7 +142,7 @@ def to_arrow(sample: Sample) -> Any:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _columns(sample: Sample, date: str, reserved: tuple[str, ...] = ()) -> dict[str, Any]:
+def _columns(sample: Points, date: str, reserved: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return the columns of a sample by name, the dates under the name `date`; `reserved` names have another use."""
     header, details = sample.header, sample.details
     columns: dict[str, Any] = {

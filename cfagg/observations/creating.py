@@ -11,16 +11,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cfagg.arguments import a_path
-from cfagg.conversion.options import parse_size, worker_count
 from cfagg.errors import AccessError, CfaggError, ConventionError, TargetError, TargetExistsError
-from cfagg.extras import require
+from cfagg.errors.arguments import a_path
+from cfagg.errors.extras import require
 from cfagg.observations.appending import Base, open_base
 from cfagg.observations.building import Budget, Built, build
 from cfagg.observations.layouts import dumped
 from cfagg.observations.place import Place
 from cfagg.observations.provenance import iso
 from cfagg.observations.recipe import Recipe, load_recipe
+from cfagg.runtime.budget import parse_size, worker_count
 from cfagg.runtime.publishing import read_own, reason, write_synced
 from cfagg.runtime.staging import is_known
 from cfagg.runtime.targets import check_target_name
@@ -364,7 +364,7 @@ def _journal(place: Place) -> dict[str, Any]:
 
 def _identity(recipe: Recipe, parts: Sequence[tuple[str, str]], base: Base | None) -> dict[str, Any]:
     """Return what a build must have in common with one that it finishes."""
-    from cfagg import __version__
+    from cfagg._version import __version__
 
     document = {k: v for k, v in recipe.document.items() if k not in ("build", "description")}
     return {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,15 +13,15 @@ import numpy as np
 from cfagg.errors import ConventionError, SelectionError
 from cfagg.observations.dates import epoch_text
 from cfagg.observations.numbering import sample_numbers
-from cfagg.observations.plan import Plan
-from cfagg.observations.sample import DELTATIME, Details, Header, Sample, seconds_of
+from cfagg.observations.plan import DELTATIME, Plan
+from cfagg.observations.sample import Details, Header, Sample, seconds_of
 from cfagg.observations.windows import Window
 
 if TYPE_CHECKING:
     from cfagg.observations.indexes.protocol import Index
     from cfagg.observations.store import ObservationStore
 
-__all__ = ["Observations"]
+__all__ = ["Observations", "with_statistics"]
 
 type Int64 = np.ndarray[Any, np.dtype[np.int64]]
 type Floats = np.ndarray[Any, np.dtype[np.float32]]
@@ -167,7 +168,7 @@ class Observations:
         """
         from cfagg.observations.chosen_statistics import stored_tendencies
 
-        return stored_tendencies(self, step)
+        return stored_tendencies(self._store, self._plan, step)
 
     def metadata(self) -> dict[str, Any]:
         """Return what inference must know about the training data: sources, recipe, versions, statistics, selections.
@@ -302,8 +303,6 @@ class Observations:
         changed = Observations(self._store, self._index, self._plan.changed(changes))
         if statistics is None:
             return changed
-        from cfagg.observations.chosen_statistics import with_statistics
-
         return with_statistics(changed, statistics)
 
     # ---- reading
@@ -395,3 +394,13 @@ def _groups(ranges: Int64) -> Iterator[slice]:
         end = max(at + 1, int(np.searchsorted(edges, before + _AT_ONCE, "right")))
         yield slice(at, end)
         at = end
+
+
+def with_statistics(dataset: Observations, value: Any, options: Any = None, allow: Iterable[str] = ()) -> Observations:
+    """Return a dataset with other statistics; see `cfagg.observations.chosen_statistics.chosen_statistics`."""
+    from cfagg.observations.chosen_statistics import Taken, chosen_statistics
+
+    if isinstance(value, Observations):
+        value = Taken(value.statistics, value.variables, value.path)
+    found = chosen_statistics(dataset.store, dataset.index, dataset.plan, value, options, allow)
+    return Observations(dataset.store, dataset.index, replace(dataset.plan, statistics=found))

@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from cfagg.errors import FragmentReadError, LimitError, UnsupportedError
 from cfagg.formats.codecs import check_index, unblosc
+from cfagg.formats.zarr.codecs import DamagedError, Decoder, strip_crc32c
 from cfagg.observations.arrays import StoredArray
-from cfagg.observations.source import Source
-from cfagg.zarrs.codecs import DamagedError, Decoder, strip_crc32c
+from cfagg.storage.store import Source
 
 __all__ = ["Lane", "open_lane"]
 
@@ -225,7 +225,7 @@ def _by_zarr_python(source: Source, array: StoredArray, row: int, column: int) -
             f"{source.path}: array {array.path!r} has the codecs {array.codecs}, which are read from local stores "
             "only; copy the store to this machine"
         )
-    from cfagg.zarrs import open_array, read_chunk
+    from cfagg.formats.zarr import open_array, read_chunk
 
     opened = open_array(source.path, array.path, allow=getattr(source, "allow", ()))
     index = (row, column)[: len(array.shape)]

@@ -5,17 +5,15 @@ from __future__ import annotations
 import datetime as dt
 import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
 
+from cfagg._version import __version__
 from cfagg.observations.dates import epoch_text
-
-if TYPE_CHECKING:
-    from cfagg.observations.dataset import Observations
 
 __all__ = ["as_json", "describe", "describe_store", "versions"]
 
@@ -25,9 +23,7 @@ _PACKAGES = ("numpy", "numcodecs", "zarr", "numba")
 
 def versions() -> dict[str, str]:
     """Return the versions of cfagg, Python and the packages that samples are read with; none of them is loaded."""
-    import cfagg
-
-    found = {"cfagg": cfagg.__version__, "python": platform.python_version()}
+    found = {"cfagg": __version__, "python": platform.python_version()}
     for package in _PACKAGES:
         try:
             found[package] = metadata.version(package)
@@ -36,7 +32,42 @@ def versions() -> dict[str, str]:
     return found
 
 
-def describe(dataset: Observations) -> dict[str, Any]:
+class Described(Protocol):
+    """What is described: a dataset, as `cfagg.observations.dataset.Observations` is one."""
+
+    @property
+    def plan(self) -> Any:
+        """What was asked for."""
+
+    @property
+    def store(self) -> Any:
+        """Where the observations are."""
+
+    @property
+    def index(self) -> Any:
+        """How windows are looked up."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Names of all columns."""
+
+    @property
+    def variables(self) -> Sequence[str]:
+        """Names of the variables."""
+
+    @property
+    def variables_metadata(self) -> Mapping[str, Any]:
+        """Attributes of the variables."""
+
+    @property
+    def statistics(self) -> Mapping[str, Any]:
+        """Statistics of the variables."""
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+
+
+def describe(dataset: Described) -> dict[str, Any]:
     """Return what a dataset is, as JSON has it (see `cfagg.observations.dataset.Observations.metadata`).
 
     Parameters

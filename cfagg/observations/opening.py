@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from cfagg.errors import OptionError
-from cfagg.observations.dataset import Observations
+from cfagg.observations.dataset import Observations, with_statistics
 from cfagg.observations.dates import sample_dates
 from cfagg.observations.plan import Plan
 from cfagg.observations.selection import Columns, parse_area
@@ -80,7 +80,7 @@ def open_observations(
     options : mapping, optional
         For URLs: ``headers``, ``timeout`` and ``deadline``; for ``s3://`` also ``region``, ``endpoint``,
         ``access_key_id``, ``secret_access_key``, ``credentials`` and more (see
-        `cfagg.observations.source.make_source`).  The environment is only used with ``credentials="environment"``.
+        `cfagg.storage.places.make_source`).  The environment is only used with ``credentials="environment"``.
     allow : iterable of str
         Prefixes of URLs to which the server may redirect; none by default.
 
@@ -142,6 +142,4 @@ def open_observations(
     dataset = Observations(store, found, Plan(dates, span, columns, region, thinning, sample))
     if statistics is None:
         return dataset
-    from cfagg.observations.chosen_statistics import with_statistics
-
     return with_statistics(dataset, statistics, options, allow)

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import os
 
-from cfagg.conversion.workplace import Workplace
 from cfagg.errors import TargetExistsError
+from cfagg.runtime.workplace import Workplace
 
 __all__ = ["Place"]
 
 
 class Place(Workplace):
-    """A locked work directory for a store of observations; see `cfagg.conversion.workplace.Workplace`.
+    """A locked work directory for a store of observations; see `cfagg.runtime.workplace.Workplace`.
 
     Parameters
     ----------

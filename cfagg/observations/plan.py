@@ -8,12 +8,14 @@ from typing import Any
 
 from cfagg.errors import OptionError
 from cfagg.observations.dates import SampleDates, first_second, last_second, parse_frequency
-from cfagg.observations.sample import DELTATIME
 from cfagg.observations.selection import Area, Columns, parse_area
 from cfagg.observations.thinning import Thinning, parse_thinning
 from cfagg.observations.windows import Window
 
-__all__ = ["KINDS", "Plan"]
+__all__ = ["DELTATIME", "KINDS", "Plan"]
+
+#: The columns that come before the variables in samples of the kind "deltatime".
+DELTATIME = ("deltatime", "latitude", "longitude")
 
 #: What ``sample=`` may be.
 KINDS = ("data", "deltatime")

@@ -51,7 +51,7 @@ def build_attributes(
     variables : sequence of str
         Names of the variables.
     """
-    from cfagg import __version__
+    from cfagg._version import __version__
 
     kept = kept_recipe(recipe)
     last = recipe.dates.last

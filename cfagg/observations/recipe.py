@@ -24,8 +24,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cfagg.arguments import a_path
 from cfagg.errors import CfaggError, ConventionError, Problem
+from cfagg.errors.arguments import a_path
 from cfagg.observations.frames import check_rows
 from cfagg.observations.periods import Part, Period
 from cfagg.observations.recipe_file import plain, read_yaml

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cfagg.errors import ConventionError, LimitError, SourceError, SourceNotFoundError
-from cfagg.extras import require
+from cfagg.errors.extras import require
 from cfagg.storage.files import Context, open_regular
 
 __all__ = ["plain", "read_yaml"]

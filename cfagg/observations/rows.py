@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from functools import partial
@@ -10,15 +11,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import CfaggError, SelectionError
+from cfagg.errors import CfaggError, LimitError, SelectionError
 from cfagg.formats.codecs import check_chunk
 from cfagg.observations.arrays import StoredArray
 from cfagg.observations.blocks import BlockReader
 from cfagg.observations.cache import BlockCache, shared_cache
 from cfagg.observations.pools import ahead, workers
-from cfagg.observations.source import Source
+from cfagg.storage.store import Source
 
-__all__ = ["Rows"]
+__all__ = ["MAX_SMALL", "Rows", "read_small"]
+
+#: Bytes of an array that is read whole, such as statistics.
+MAX_SMALL = 2**26
 
 Columns = slice | Sequence[int] | npt.NDArray[np.int64] | None
 
@@ -298,3 +302,17 @@ def _quietly(task: Callable[[], None]) -> None:
         task()
     except CfaggError:
         return
+
+
+def read_small(source: Source, array: StoredArray) -> npt.NDArray[Any]:
+    """Return a small array of one dimension, such as one statistic, whole.
+
+    Raises
+    ------
+    LimitError
+        It is too large to be one.
+    """
+    size = math.prod(array.shape) * array.dtype.itemsize
+    if size > MAX_SMALL:
+        raise LimitError(f"{source.path}: array {array.path!r} has {size:,} bytes, read up to {MAX_SMALL:,}")
+    return Rows(source, array, cached=False).read(0, array.shape[0])

@@ -18,13 +18,11 @@ from cfagg.errors import AlignmentError, SelectionError
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["DELTATIME", "Details", "Header", "Sample"]
+__all__ = ["Details", "Header", "Sample"]
 
 #: Functions of NumPy, besides its universal functions, that calculate each element by itself.
 _BY_ELEMENT = {np.nan_to_num, np.where}
 
-#: The columns that come before the variables in samples of the kind "deltatime".
-DELTATIME = ("deltatime", "latitude", "longitude")
 
 type Epochs = np.ndarray[Any, np.dtype[np.int64]]
 type Floats = np.ndarray[Any, np.dtype[np.float32]]
@@ -158,7 +156,7 @@ class Header:
     attributes : mapping of str to mapping
         Attributes of variables, such as ``units``, by name.
     leading : frozenset of str
-        Names of columns that are not variables (see `DELTATIME`).
+        Names of columns that are not variables (see `cfagg.observations.plan.DELTATIME`).
     """
 
     names: tuple[str, ...]

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import FragmentReadError, TargetError
-from cfagg.fastzlib import crc32
+from cfagg.formats.fastzlib import crc32
 from cfagg.observations.layouts import write_bytes, write_document
 from cfagg.runtime.publishing import public_name, read_own, reason
 

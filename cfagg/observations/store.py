@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import AccessError, ConventionError, FragmentMismatchError, SourceError, UnsupportedError
-from cfagg.observations.arrays import StoredArray, open_stored, read_json, read_small
+from cfagg.observations.arrays import StoredArray, open_stored, read_json
 from cfagg.observations.attributes import META_VARIABLES, StoreAttributes, parse_attributes
-from cfagg.observations.rows import Rows
-from cfagg.observations.source import Source, make_source
+from cfagg.observations.rows import Rows, read_small
+from cfagg.storage.places import make_source
+from cfagg.storage.store import Source
 
 if TYPE_CHECKING:
     from cfagg.observations.indexes.protocol import Index

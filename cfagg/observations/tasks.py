@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from cfagg.errors import CfaggError, SourceError, UnsupportedError
-from cfagg.extras import require
+from cfagg.errors.extras import require
 from cfagg.runtime.clusters import cluster_of
 
 __all__ = ["Pool"]

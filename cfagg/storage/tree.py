@@ -16,8 +16,8 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
-from cfagg.arguments import paths
 from cfagg.errors import AccessError, CfaggError
+from cfagg.errors.arguments import paths
 from cfagg.storage.files import CONTEXT_SOURCE, Context, close_read, relieve
 
 __all__ = ["listed", "open_file", "prefixes", "read_file"]

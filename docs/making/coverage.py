@@ -7,8 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 from cfagg.checking.explaining import explanations
-from cfagg.checking.rule import Rule, about, registered
+from cfagg.checking.registry import about, registered
 from cfagg.checking.sections import older_sections
+from cfagg.findings.rule import Rule
 from tests.checking.test_corpus import DEFECTS
 
 TESTS = Path(__file__).resolve().parents[2] / "tests"

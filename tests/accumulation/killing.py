@@ -20,7 +20,7 @@ import zarr
 
 from cfagg.accumulation import accumulating, freshness
 from cfagg.accumulation.arrays import read_whole
-from cfagg.accumulation.group import open_group
+from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.request import Request
 from cfagg.accumulation.runs import Runs
 from cfagg.accumulation.sums import sums

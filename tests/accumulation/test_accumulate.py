@@ -13,7 +13,7 @@ import cfagg
 from cfagg.accumulation import freshness
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.arrays import read_whole
-from cfagg.accumulation.group import open_group
+from cfagg.accumulation.opening import open_group
 from cfagg.errors import (
     ConformError,
     FragmentReadError,

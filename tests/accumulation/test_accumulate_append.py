@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cfagg.accumulation import freshness, layout, partials
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.arrays import read_whole
-from cfagg.accumulation.group import open_group
+from cfagg.accumulation.opening import open_group
 from cfagg.errors import ConventionError, NotAccumulatedError, SelectionError, StaleError
 from tests.accumulation import comparing, reference
 from tests.effort import examples

@@ -7,7 +7,7 @@ from distributed import Client, LocalCluster
 
 from cfagg.accumulation import freshness, mapping
 from cfagg.accumulation.accumulating import accumulate
-from cfagg.accumulation.group import open_group
+from cfagg.accumulation.opening import open_group
 from cfagg.errors import FragmentReadError, SourceError, StaleError
 from tests.accumulation import comparing, reference
 

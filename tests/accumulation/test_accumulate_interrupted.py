@@ -16,9 +16,9 @@ import zarr
 from cfagg.accumulation import building, freshness, partials, settling
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.arrays import read_whole
-from cfagg.accumulation.group import open_group
+from cfagg.accumulation.opening import open_group
 from cfagg.errors import NotAccumulatedError, StaleError, TargetError, TargetExistsError
-from cfagg.zarrs import open_array
+from cfagg.formats.zarr import open_array
 from tests.accumulation import reference
 
 DIMS = ("time", "lat", "lon")

@@ -8,11 +8,11 @@ import zarr
 import cfagg
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.arrays import read_whole
-from cfagg.accumulation.group import open_group
 from cfagg.accumulation.horizontal import horizontal_dims
+from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.weights import find_weights
 from cfagg.errors import ConformError, LimitError, SourceError, StaleError
-from cfagg.zarrs import open_array
+from cfagg.formats.zarr import open_array
 from tests.accumulation import reference
 
 DIMS = ("time", "lat", "lon")

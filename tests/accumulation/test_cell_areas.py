@@ -12,7 +12,7 @@ import cfagg
 from cfagg.accumulation.cell_areas import polygon_areas
 from cfagg.accumulation.weights import find_weights
 from cfagg.errors import ConformError, LimitError, SourceError, StaleError
-from cfagg.zarrs import open_array
+from cfagg.formats.zarr import open_array
 from tests.accumulation.test_accumulate_weights import put
 
 LAT, LON = np.linspace(-90, 90, 10), np.linspace(0, 360, 13)

@@ -11,7 +11,7 @@ import zarr
 
 from cfagg.accumulation.coordinates import labelled_array
 from cfagg.errors import SourceError
-from cfagg.zarrs import open_array
+from cfagg.formats.zarr import open_array
 from tests.accumulation.fields import DIMS, dataset
 
 

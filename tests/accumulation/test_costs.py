@@ -15,7 +15,7 @@ from cfagg.accumulation.costs import reading_cost
 from cfagg.accumulation.parts import extent, locate
 from cfagg.accumulation.runs import Runs
 from cfagg.accumulation.split import fold
-from cfagg.zarrs import open_array, read_box
+from cfagg.formats.zarr import open_array, read_box
 
 SHAPE, CHUNKS = (32, 40, 50), (16, 40, 25)
 

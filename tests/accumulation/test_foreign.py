@@ -17,7 +17,7 @@ from cfagg.accumulation.accumulated import open_accumulated
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.foreign_deltas import has_deltas, undo_deltas
 from cfagg.accumulation.freshness import check
-from cfagg.accumulation.group import open_group
+from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.request import Request
 from cfagg.accumulation.runs import Runs
 from cfagg.accumulation.sums import sums
@@ -30,8 +30,8 @@ from cfagg.errors import (
     StaleError,
     UnsupportedError,
 )
-from cfagg.zarrs.chunks import read_chunk
-from cfagg.zarrs.metadata import open_array
+from cfagg.formats.zarr.chunks import read_chunk
+from cfagg.formats.zarr.metadata import open_array
 from tests.accumulation.generated import DIMS, boxes, generate, write_array
 from tests.effort import examples
 

@@ -14,7 +14,7 @@ import zarr
 
 from cfagg.accumulation.accumulated import open_accumulated
 from cfagg.accumulation.freshness import changes, check, is_replaced
-from cfagg.accumulation.group import open_group
+from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.request import Request
 from cfagg.accumulation.runs import Runs
 from cfagg.errors import StaleAccumulationWarning, StaleError

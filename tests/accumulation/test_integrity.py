@@ -6,10 +6,10 @@ import dataclasses
 
 import pytest
 
-from cfagg.accumulation.group import open_group
 from cfagg.accumulation.integrity import Stored, checked, is_sealed, read_checked, sealed
+from cfagg.accumulation.opening import open_group
 from cfagg.errors import FragmentReadError
-from cfagg.zarrs.metadata import open_array
+from cfagg.formats.zarr.metadata import open_array
 from tests.accumulation.test_group import build, folder
 
 NAME = "acc_time"

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from cfagg.accumulation import adding, arrays
 from cfagg.accumulation.explain import explain
-from cfagg.accumulation.group import open_group
+from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.request import Request
 from cfagg.accumulation.runs import Runs
 from cfagg.accumulation.sums import counts, plan_sums, raw_sums, sums, sums_and_counts
@@ -301,7 +301,7 @@ def test_a_query_loads_neither_a_compiler_nor_array_libraries(tmp_path):
     group = series(tmp_path, raw, compressors="auto")
     assert sums(group, Request({0: Runs([2], [35], [0]), 1: Runs.whole(6)}))[1] == 33 * 6 - 1
     probe = (
-        "import sys; from cfagg.accumulation.group import open_group; from cfagg.accumulation.sums import sums; "
+        "import sys; from cfagg.accumulation.opening import open_group; from cfagg.accumulation.sums import sums; "
         "from cfagg.accumulation.request import Request; from cfagg.accumulation.runs import Runs; "
         f"group = open_group({str(tmp_path)!r}, 'tas'); "
         "print(sums(group, Request({0: Runs([2], [35], [0]), 1: Runs.whole(6)}))[1]); "

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-import cfagg.plan
+import cfagg.arrays.plan
 from cfagg.kernels import projection
 from cfagg.model import Grid
 from tests.benchmarks.table import Row, clock
@@ -30,7 +30,7 @@ start = time.process_time()
 print(time.process_time() - start)
 """
 BY_NUMPY = """
-from cfagg.plan import plan
+from cfagg.arrays.plan import plan
 plan(Grid.regular(({0},), (10,)), [slice(3, {0} - 3)]).cell
 assert "numba" not in sys.modules
 """
@@ -73,10 +73,10 @@ def _against_zarr(job: str, shape: tuple[int, ...], chunks: tuple[int, ...] | No
         deque(BasicIndexer(selection, shape, array._chunk_grid), maxlen=0)
 
     def ours() -> None:
-        cfagg.plan.plan(grid, selection).cell  # noqa: B018 - computed on access
+        cfagg.arrays.plan.plan(grid, selection).cell  # noqa: B018 - computed on access
 
     def spelt_out() -> None:
-        p = cfagg.plan.plan(grid, selection)
+        p = cfagg.arrays.plan.plan(grid, selection)
         begin = np.cumsum([0, *map(len, p.axes)])
         for name, space in (("cell", grid.matrix_shape), ("out", p.shape)):
             column = np.concatenate([getattr(axis, name) for axis in p.axes])
@@ -109,17 +109,17 @@ def _strides(shape: tuple[int, ...]) -> np.ndarray:
 
 def _with_rows(threshold: int, function: Callable[[], None]) -> float:
     """Return the median CPU seconds with kernels used from so many rows on."""
-    before = cfagg.plan.KERNEL_ROWS
-    cfagg.plan.KERNEL_ROWS = threshold
+    before = cfagg.arrays.plan.KERNEL_ROWS
+    cfagg.arrays.plan.KERNEL_ROWS = threshold
     try:
         return clock(function, runs=15)[0]
     finally:
-        cfagg.plan.KERNEL_ROWS = before
+        cfagg.arrays.plan.KERNEL_ROWS = before
 
 
 def _same_plan(grid: Grid, selection: tuple[slice, ...], indexer: Iterable[Any]) -> None:
     """Refuse to compare unless both planners say the same of the first and the last chunks."""
-    p = cfagg.plan.plan(grid, selection)
+    p = cfagg.arrays.plan.plan(grid, selection)
     ends = deque(enumerate(indexer), maxlen=50)
     if len(p) != ends[-1][0] + 1:
         raise RuntimeError(f"{len(p)} chunks planned, zarr-python plans {ends[-1][0] + 1}")

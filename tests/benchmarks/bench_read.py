@@ -10,11 +10,11 @@ import h5py
 import netCDF4
 import numpy as np
 
-from cfagg.access import Access
-from cfagg.execute import Reader
-from cfagg.readers import find
-from cfagg.readers.pool import close_files, set_open_files
-from cfagg.source import open_source
+from cfagg.arrays.reader import Reader
+from cfagg.arrays.source import open_source
+from cfagg.formats.values import find
+from cfagg.formats.values.pool import close_files, set_open_files
+from cfagg.storage.access import Access
 from tests import nca_files
 from tests.benchmarks.table import Row, clock
 

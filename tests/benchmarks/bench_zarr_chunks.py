@@ -11,7 +11,7 @@ import numpy as np
 import zarr
 import zarr.codecs as zc
 
-from cfagg.zarrs import open_array, read_box, read_chunk, stamps
+from cfagg.formats.zarr import open_array, read_box, read_chunk, stamps
 from tests.benchmarks.table import Row, clock
 
 #: Microseconds of processor time that a small chunk may cost beyond its decoding.

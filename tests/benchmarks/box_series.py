@@ -72,7 +72,7 @@ def _measured(store: pathlib.Path, shape: tuple[int, ...], codec: str, small: bo
     from cfagg.accumulation.adding import chunks, in_order, threads_for
     from cfagg.accumulation.query import query
     from cfagg.accumulation.sums import plan_sums
-    from cfagg.zarrs import read_chunk
+    from cfagg.formats.zarr import read_chunk
 
     acc = cfagg.open_accumulated(store, "tas")
     array = xr.open_zarr(store, consolidated=False, chunks={})["tas"]

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from cfagg.checking.rule import registered
-from cfagg.checking.sources.cdl import parse_cdl
-from cfagg.checking.versions import Version
+from cfagg.checking.registry import registered
+from cfagg.findings.versions import Version
+from cfagg.formats.metadata.cdl import parse_cdl
 from tests.benchmarks.checkers import CFCHECKS, CLI, checkers_python, tables
 from tests.checking.corpus import CLEAN
 from tests.checking.test_corpus import DEFECTS

@@ -140,7 +140,7 @@ def windows(first: int, last: int, count: int) -> np.ndarray:
 
 def main() -> None:
     """Measure one index in this process and print JSON; times in seconds, memory in bytes."""
-    from cfagg.observations.source import LocalSource
+    from cfagg.storage.local import LocalSource
 
     path, kind = sys.argv[1:3]
     rows, first, last, count = map(int, sys.argv[3:])

@@ -14,10 +14,10 @@ from cfagg.cf.missing import Missing
 from cfagg.cf.packing import Packing, read_as
 from cfagg.checking.instructions import masked
 from cfagg.checking.missing import missing_mask
-from cfagg.checking.model import Dimension, Group, Variable
 from cfagg.conversion.attributes import variable_attributes
 from cfagg.conversion.packing import decoded
 from cfagg.kernels.cumulative_mask import Mask
+from cfagg.model.dataset import Dimension, Group, Variable
 from cfagg.observations.sources.stored import numbers_of
 from tests import oracles
 from tests.effort import examples

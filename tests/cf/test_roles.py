@@ -9,15 +9,15 @@ import zarr
 
 from cfagg.accumulation.horizontal import horizontal_dims
 from cfagg.accumulation.weights import find_weights
+from cfagg.arrays.identity import identity
 from cfagg.cf.roles import AXES_BY_NAME, LATITUDE_UNITS, LONGITUDE_UNITS, axis_of, place_of
 from cfagg.checking.axes import is_latitude, is_longitude
-from cfagg.checking.model import Group, Variable
 from cfagg.display.kinds import kind_of
 from cfagg.errors import SourceError
-from cfagg.identity import identity
+from cfagg.formats.zarr import open_array
+from cfagg.model.dataset import Group, Variable
 from cfagg.observations.fields import Fields
 from cfagg.observations.sources.geometry import Described, find_geometry
-from cfagg.zarrs import open_array
 
 PLACES = [*((u, "latitude") for u in sorted(LATITUDE_UNITS)), *((u, "longitude") for u in sorted(LONGITUDE_UNITS))]
 NAMES = [

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.checking.model import Dataset, Dimension, Group, Variable
+from cfagg.model.dataset import Dataset, Dimension, Group, Variable
 
 __all__ = ["ATTRIBUTES", "mutate"]
 

@@ -6,8 +6,8 @@ import pytest
 
 from cfagg.checking.axes import axis_of, is_latitude, is_longitude
 from cfagg.checking.context import Context
-from cfagg.checking.sources.cdl import parse_cdl
 from cfagg.checking.units import latitude_units, longitude_units
+from cfagg.formats.metadata.cdl import parse_cdl
 
 
 def axis(attributes: str, name: str = "x") -> str | None:

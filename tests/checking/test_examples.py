@@ -9,11 +9,11 @@ import pytest
 
 from cfagg.checking.engine import run
 from cfagg.checking.explaining import explanations
-from cfagg.checking.findings import Finding
-from cfagg.checking.model import Dataset, Group
 from cfagg.checking.options import Options
-from cfagg.checking.rule import registered
-from cfagg.checking.sources.cdl import parse_cdl
+from cfagg.checking.registry import registered
+from cfagg.findings.finding import Finding
+from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.model.dataset import Dataset, Group
 
 
 def examples(kind: str) -> Iterator[Any]:

@@ -10,9 +10,9 @@ import pytest
 from cfagg.checking.engine import run
 from cfagg.checking.explaining import explanations
 from cfagg.checking.options import Options
-from cfagg.checking.rule import about, registered
-from cfagg.checking.sources.cdl import parse_cdl
-from cfagg.checking.versions import DRAFT, PUBLISHED, Version
+from cfagg.checking.registry import about, registered
+from cfagg.findings.versions import DRAFT, PUBLISHED, Version
+from cfagg.formats.metadata.cdl import parse_cdl
 from tests.checking.rules.asking import codes, findings
 from tests.checking.test_examples import named
 

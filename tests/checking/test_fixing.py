@@ -13,17 +13,18 @@ import zarr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cfagg.checking.changes import Change, difference, net_changes, planned, try_change
 from cfagg.checking.engine import run
-from cfagg.checking.findings import Edit, Finding
-from cfagg.checking.fixing import Change, _net, _try, difference, fix, planned
-from cfagg.checking.model import Dataset
+from cfagg.checking.fixing import fix
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
 from cfagg.errors import SourceError, TargetError, TargetExistsError, UnsupportedError
-from tests.checking.sources.seen import seen
-from tests.checking.sources.test_zarr import nczarr
+from cfagg.findings.finding import Edit, Finding
+from cfagg.model.dataset import Dataset
 from tests.checking.writing import write_cdl
 from tests.effort import examples
+from tests.formats.metadata.seen import seen
+from tests.formats.metadata.test_zarr import nczarr
 
 CDL = """netcdf a {
 dimensions: time = 3 ;
@@ -246,7 +247,7 @@ def test_what_cannot_be_written_says_so(tmp_path: Path) -> None:
     )
 )
 def test_any_edits_can_be_planned_and_shown(given_edits: list[tuple[Any, ...]]) -> None:
-    from cfagg.checking.sources.cdl import parse_cdl
+    from cfagg.formats.metadata.cdl import parse_cdl
 
     with parse_cdl(CDL) as dataset:
         found = [finding(Edit(p, a, v, rename=r)) for p, a, v, r in given_edits]
@@ -272,11 +273,11 @@ def changed(*steps: tuple[str, str | None, Any]) -> list[tuple[str, str | None, 
     for name, new, value in steps:
         change = Change("v", name, attributes.get(name), new, value if value or new is None else attributes[name], "X")
         changes.append(change)
-        _try(attributes, change)
-    net = _net(changes)
+        try_change(attributes, change)
+    net = net_changes(changes)
     again: dict[str, Any] = {"a": "1", "b": "2"}
     for change in net:
-        _try(again, change)
+        try_change(again, change)
     assert again == attributes
     assert len({c.attribute for c in net}) == len(net)
     return [(c.attribute, c.name, c.after) for c in net]

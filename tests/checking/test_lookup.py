@@ -9,10 +9,10 @@ import pytest
 
 from cfagg.checking import lookup
 from cfagg.checking.context import Context
-from cfagg.checking.findings import NotApplicable
-from cfagg.checking.model import Dataset, Group
 from cfagg.checking.options import Options
 from cfagg.checking.units import known
+from cfagg.findings.finding import NotApplicable
+from cfagg.model.dataset import Dataset, Group
 
 XML = """<?xml version="1.0"?>
 <standard_name_table>

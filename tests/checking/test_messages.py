@@ -8,7 +8,7 @@ import netCDF4
 import numpy as np
 import pytest
 
-from cfagg.checking.fixing import Change, difference
+from cfagg.checking.changes import Change, difference
 from cfagg.checking.opening import open_dataset
 from tests.checking.corpus import CLEAN
 from tests.checking.rules.asking import findings

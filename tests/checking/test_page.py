@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import cfagg
-from cfagg.checking.findings import Finding
 from cfagg.checking.formats import Style, pieces
 from cfagg.checking.formats.html import summary
 from cfagg.checking.report import Checked
 from cfagg.demo import sample
+from cfagg.findings.finding import Finding
 from tests.checking.browser import Browser, program
 from tests.checking.formats.results import ALL, BAD, CLEAN, PLAIN, UNREAD
 

@@ -9,8 +9,8 @@ import pytest
 from cfagg.checking.explaining import explanations
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.partitions import partition_matrices
-from cfagg.checking.sources.cdl import parse_cdl
 from cfagg.demo import sample
+from cfagg.formats.metadata.cdl import parse_cdl
 from tests.checking.writing import write_cdl
 
 

@@ -12,10 +12,10 @@ from types import ModuleType
 
 import pytest
 
-from cfagg.checking.findings import Hit
 from cfagg.checking.plugins import collected
-from cfagg.checking.rule import Rule
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import Rule
+from cfagg.findings.versions import Version
 
 EXAMPLE = Path(__file__).parents[2] / "docs/plugins/acdd"
 
@@ -144,8 +144,8 @@ def test_a_package_that_cannot_be_imported_is_a_finding_of_the_check(tmp_path):
 
 
 CRASHING = """
-from cfagg.checking.rule import Rule
-from cfagg.checking.versions import Version
+from cfagg.findings.rule import Rule
+from cfagg.findings.versions import Version
 
 def crashes(c):
     raise KeyError("gone")

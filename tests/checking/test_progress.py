@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from cfagg.checking import progress
+from cfagg.runtime import progress
 
 
 class Heard:

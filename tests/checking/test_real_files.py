@@ -8,11 +8,11 @@ import pytest
 
 import cfagg
 from cfagg.checking.engine import run
-from cfagg.checking.findings import Finding
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
-from cfagg.checking.sources.cdl import parse_cdl
 from cfagg.demo import sample
+from cfagg.findings.finding import Finding
+from cfagg.formats.metadata.cdl import parse_cdl
 from tests.checking.real.packages import PACKAGES, files, install
 
 HEADERS = sorted(Path(__file__).parent.joinpath("real").glob("*.cdl"))

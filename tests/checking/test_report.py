@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import cfagg
-from cfagg.checking.findings import Finding
-from cfagg.checking.report import Checked, Report, by_gravity
+from cfagg.checking.outcome import by_gravity
+from cfagg.checking.report import Checked, Report
 from cfagg.errors import OptionError, SourceError, TargetError
+from cfagg.findings.finding import Finding
 from tests.checking.samples import BROKEN, CLEAN, UNTIDY, written
 
 

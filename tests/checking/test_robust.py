@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.checking.engine import Result, run
-from cfagg.checking.model import Dataset, Dimension, Group, Variable
 from cfagg.checking.options import Options
-from cfagg.checking.sources.cdl import parse_cdl
+from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.model.dataset import Dataset, Dimension, Group, Variable
 from tests.checking.corpus import CLEAN
 from tests.checking.mutations import ATTRIBUTES, mutate
 from tests.effort import examples

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cfagg.checking.rule import about
+from cfagg.checking.registry import about
 from cfagg.checking.sections import older_sections, section_in
-from cfagg.checking.versions import PUBLISHED, Version
+from cfagg.findings.versions import PUBLISHED, Version
 
 
 def test_every_older_section_belongs_to_a_rule_that_held_then() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cfagg.checking.findings import Finding
 from cfagg.checking.suppressions import Suppression, suppressed
+from cfagg.findings.finding import Finding
 
 A = Finding("UNI001", "error", "a", "units", "")
 B = Finding("UNI002", "error", "grp/b", "units", "")

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import netCDF4
 import numpy as np
 
-from cfagg.checking.model import Dataset, Group
-from cfagg.checking.sources.cdl import parse_cdl
+from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.model.dataset import Dataset, Group
 
 __all__ = ["write_cdl", "write_netcdf"]
 

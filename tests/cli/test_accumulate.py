@@ -12,7 +12,7 @@ import xarray as xr
 import zarr
 
 from cfagg.accumulation.accumulated import open_accumulated
-from cfagg.accumulation.group import open_group
+from cfagg.accumulation.opening import open_group
 from cfagg.cli.main import main
 
 DIMS = ("time", "latitude", "longitude")

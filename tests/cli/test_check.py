@@ -13,10 +13,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from cfagg.checking.rule import registered
-from cfagg.checking.sources.cdl import parse_cdl
+from cfagg.checking.registry import registered
 from cfagg.cli.main import main
 from cfagg.demo import sample
+from cfagg.formats.metadata.cdl import parse_cdl
 from tests.checking.samples import BROKEN, CLEAN, UNTIDY, written
 from tests.checking.writing import write_cdl, write_netcdf
 

@@ -12,7 +12,7 @@ JOBS = {
     "show": ("cfagg.display.summary", ["show", "{nca}", "--rows", "all"]),
     "convert": ("cfagg.conversion.converting", ["convert", "{nca}", "{out}"]),
     "check": ("cfagg.checking.parallel", ["check", "--data", *["{nca}"] * 20]),
-    "explain": ("cfagg.checking.rule", ["explain"]),
+    "explain": ("cfagg.findings.rule", ["explain"]),
     "accumulate": ("cfagg.accumulation.accumulating", ["accumulate", "{zarr}", "surface_temperature", "--overwrite"]),
     "mean": ("cfagg.accumulation.accumulated", ["mean", "{zarr}", "surface_temperature", "--over", "time"]),
     "obs create": ("cfagg.observations.creating", ["obs", "create", "{recipe}", "{out}"]),

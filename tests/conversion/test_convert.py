@@ -19,7 +19,7 @@ from cfagg.errors import (
     TargetExistsError,
     UnsupportedError,
 )
-from cfagg.readers.pool import open_files
+from cfagg.formats.values.pool import open_files
 from tests.conversion.conftest import LAT, LON, write_aggregation, write_fragment, write_packed
 
 FORMATS = pytest.mark.parametrize("zarr_format", [3, 2])

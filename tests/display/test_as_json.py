@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
+from cfagg.api.summarising import summarise_aggregation
 from cfagg.display.as_json import encode, file_json, references_json
-from cfagg.display.summary import FileSummary, GroupSummary, ReferenceSummary, summarise_aggregation
+from cfagg.display.summary import FileSummary, GroupSummary, ReferenceSummary
 from tests.display import arrays
 
 

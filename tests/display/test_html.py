@@ -4,8 +4,8 @@ from html.parser import HTMLParser
 import pytest
 
 import cfagg
+from cfagg.api.notebook import aggregation_html
 from cfagg.demo import sample
-from cfagg.display.html import aggregation_html
 from cfagg.display.matrix import draw
 from cfagg.display.svg import svg
 from tests.display import arrays

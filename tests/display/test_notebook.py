@@ -145,8 +145,8 @@ def hostile(text: Sequence[str]) -> Sequence[Any]:
     partitions = Partitions.build(1, file=0, address=0, files=[name], addresses=[name], layouts=[layout])
     cells = xr.Dataset({name: (("time", "x"), [[1.0]])}, {"time": np.array(["2020-01-01"], "M8[ns]")})
     finding = cfagg.check(xr.Dataset({"a": ((), 1.0, {"units": name, "standard_name": name})})).findings[0]
-    from cfagg.accessor import How
     from cfagg.accumulation.explain import Explanation, Step
+    from cfagg.api.accessor import How
     from cfagg.observations.sample import Header
 
     step = Step(name, name, (name,), 1, 1, 1)

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cfagg.access import Access
-from cfagg.display import summary
-from cfagg.display.summary import Listing, summarise_aggregation
+from cfagg.api import summarising
+from cfagg.api.summarising import summarise_aggregation
+from cfagg.display.summary import ROWS, Listing
+from cfagg.storage.access import Access
 from tests.display import arrays
 
 
@@ -62,15 +63,15 @@ def test_an_aggregation_in_memory_tells_nothing_about_access():
 )
 def test_access_of_a_reference(tmp_path, file, access, allow):
     policy = Access(str(tmp_path / "x.nca"))
-    (found,) = summary.references(arrays.series(1, names=[file]), policy)
+    (found,) = summarising.references(arrays.series(1, names=[file]), policy)
     assert (found.access, found.allow) == (access, allow)
     assert bool(found.reason) is (access == "refused")
 
 
 def test_allowing_what_is_named_admits_the_reference(tmp_path):
     aggregation = arrays.series(1, names=["../../other/b.nc"])
-    (found,) = summary.references(aggregation, Access(str(tmp_path / "x.nca")))
-    (again,) = summary.references(aggregation, Access(str(tmp_path / "x.nca"), [found.allow]))
+    (found,) = summarising.references(aggregation, Access(str(tmp_path / "x.nca")))
+    (again,) = summarising.references(aggregation, Access(str(tmp_path / "x.nca"), [found.allow]))
     assert again.access == "inside"
 
 
@@ -82,7 +83,7 @@ def test_a_million_partitions_are_summarised_without_an_object_each():
     aggregation = arrays.of_a_million(100, 100, 100)
     start = time.process_time()
     a = summarise_aggregation(aggregation).aggregation
-    assert len(a.partitions.first) + len(a.partitions.last) == summary.ROWS
+    assert len(a.partitions.first) + len(a.partitions.last) == ROWS
     assert a.partition_count == a.references.count == 1_000_000
     # A loop over partitions takes several seconds; this bound is far from both.
     assert time.process_time() - start < 2
@@ -103,6 +104,6 @@ def test_a_fragment_in_a_format_that_is_not_read_is_not_inside(tmp_path, file):
     aggregation = dataclasses.replace(
         aggregation, partitions=dataclasses.replace(aggregation.partitions, layouts=layouts)
     )
-    (found,) = summary.references(aggregation, Access(str(tmp_path / "x.nca")))
+    (found,) = summarising.references(aggregation, Access(str(tmp_path / "x.nca")))
     assert found.access == "not readable"
     assert "'PP'" in found.reason

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from cfagg.display.summary import Listing, summarise_aggregation
+from cfagg.api.summarising import summarise_aggregation
+from cfagg.display.summary import Listing
 from cfagg.display.text import attribute_text, axis_text, reference_lines, variable_lines
 from tests.display import arrays
 

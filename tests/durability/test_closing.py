@@ -20,8 +20,8 @@ from pyarrow import parquet
 
 from cfagg.cli import output
 from cfagg.errors import TargetError
-from cfagg.readers.netcdf import opened
-from cfagg.readers.pool import close_files
+from cfagg.formats.values.netcdf import opened
+from cfagg.formats.values.pool import close_files
 from cfagg.runtime.netcdf_files import closing_written, created
 from tests.durability import tracing, writers
 

@@ -12,14 +12,14 @@ import pytest
 from cfagg.accumulation import journal as accumulation_journal
 from cfagg.accumulation.documents import read_documents
 from cfagg.checking import explaining, fixing_zarr, plugins
-from cfagg.checking.fixing import Change
+from cfagg.checking.changes import Change
 from cfagg.conversion.journal import Journal
-from cfagg.conversion.workplace import Workplace
 from cfagg.errors import CfaggError, SourceError, TargetError
 from cfagg.observations.spill import read_record
 from cfagg.observations.statistics import Accumulator
 from cfagg.runtime.files import written_aside
 from cfagg.runtime.publishing import opened, read_own, write_synced
+from cfagg.runtime.workplace import Workplace
 from tests.durability import writers
 
 

@@ -19,7 +19,7 @@ import zarr
 import cfagg
 from cfagg.accumulation.arrays import read_whole
 from cfagg.accumulation.freshness import check as check_fresh
-from cfagg.accumulation.group import open_group
+from cfagg.accumulation.opening import open_group
 from cfagg.cli import messages
 from cfagg.cli.main import main
 from cfagg.errors import CfaggError

@@ -10,10 +10,10 @@ import netCDF4
 import numpy as np
 import pytest
 
+from cfagg.arrays.source import open_source
 from cfagg.errors import FragmentReadError, SourceError
 from cfagg.formats.hdf5.sound import Sound
 from cfagg.formats.hdf5.space import BrokenError
-from cfagg.source import open_source
 
 
 def addresses(path: Path) -> dict[str, int]:

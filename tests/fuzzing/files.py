@@ -274,15 +274,16 @@ def values(path: str) -> None:
 
 def show(path: str) -> None:
     """Print what is in it."""
-    from cfagg.display import summary, text
-    from cfagg.source import open_source
+    from cfagg.api import summarising
+    from cfagg.arrays.source import open_source
+    from cfagg.display import text
 
-    list(text.file_lines(summary.summarise(open_source(path)), attributes=True))
+    list(text.file_lines(summarising.summarise(open_source(path)), attributes=True))
 
 
 def read(path: str) -> None:
     """Read all values, as a user of xarray."""
-    from cfagg.reading import read as opened
+    from cfagg.api.reading import read as opened
 
     with opened(path, decode_times=False) as dataset:
         for variable in dataset.variables.values():
@@ -293,8 +294,8 @@ def read(path: str) -> None:
 def locate(path: str) -> None:
     """Find variables as partitions, and read them."""
     from cfagg.errors import CfaggError
-    from cfagg.readers import find
-    from cfagg.readers.files import Context
+    from cfagg.formats.values import find
+    from cfagg.formats.values.files import Context
 
     data = Path(path).read_bytes()
     for name in ("tas", "time", "data", "inner/packed", "word", "again"):
@@ -375,7 +376,7 @@ def types(data: bytes) -> None:
 
 @target("CDL", seeds=lambda: CDL, tokens=_TOKENS)
 def cdl(text: str) -> None:
-    from cfagg.checking.sources.cdl import parse_cdl
+    from cfagg.formats.metadata.cdl import parse_cdl
 
     with parse_cdl(text) as dataset:
         for variable in dataset.variables:

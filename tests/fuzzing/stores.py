@@ -193,8 +193,8 @@ def read(documents: Any) -> None:
 
 @target("Zarr arrays", seeds=_stores, tokens=_WORDS)
 def arrays(documents: Any) -> None:
-    from cfagg.zarrs.chunks import read_chunk
-    from cfagg.zarrs.metadata import open_array
+    from cfagg.formats.zarr.chunks import read_chunk
+    from cfagg.formats.zarr.metadata import open_array
 
     def use(path: str) -> None:
         for name in ("a", "y"):
@@ -214,7 +214,7 @@ def _chunks() -> list[Any]:
     import zarr
     from numcodecs.abc import Codec
 
-    from tests.zarrs.stores import V2, V3, create
+    from tests.formats.zarr.stores import V2, V3, create
 
     found: list[Any] = []
     for format_, kinds in ((2, V2), (3, V3)):
@@ -232,7 +232,7 @@ def _chunks() -> list[Any]:
 
 @target("codecs", seeds=_chunks, tokens=_WORDS)
 def codecs(given: Any) -> None:
-    from cfagg.zarrs.codecs import DamagedError, decoder
+    from cfagg.formats.zarr.codecs import DamagedError, decoder
 
     if not (isinstance(given, list) and len(given) > 2 and isinstance(given[0], dict) and given[1] in (2, 3)):
         return

@@ -38,7 +38,7 @@ _LISTS = [
 
 @target("lists of pairs", seeds=lambda: _LISTS, tokens=[":", " ", "a:", "::", "/a/b"])
 def pairs(text: str) -> None:
-    from cfagg.checking import lists
+    from cfagg.cf import lists
 
     lists.pairs(text)
     lists.grid_mappings(text)
@@ -66,7 +66,8 @@ _UNITS = ["K", "m s-1", "kg m-2 s^-1", "degrees_north", "1e-3 hPa", "lg(re 1 mW)
 
 @target("units", seeds=lambda: _UNITS, tokens=["^", "@", "since", "per", "lg(re", ")", "10^-9", "µ", "°"])
 def units(text: str) -> None:
-    from cfagg.cf.units import linear_exact, transform
+    from cfagg.cf.calendars import transform
+    from cfagg.cf.units import linear_exact
     from cfagg.checking import units
 
     for function in (units.known, units.is_time, units.is_reference_time, units.split_reference, units.is_temperature):
@@ -194,7 +195,7 @@ def areas(text: str) -> None:
 )
 def options(text: str) -> None:
     from cfagg.cli import selecting
-    from cfagg.conversion.options import parse_size
+    from cfagg.runtime.budget import parse_size
 
     for function in (selecting.names, selecting.selection, parse_size):
         try:
@@ -248,7 +249,7 @@ def rules(change: Any) -> None:
     """Give an attribute of a clean dataset another value, as `[dataset, variable, attribute, value]`."""
     from cfagg.checking.engine import run
     from cfagg.checking.options import Options
-    from cfagg.checking.sources.cdl import parse_cdl
+    from cfagg.formats.metadata.cdl import parse_cdl
 
     if not isinstance(change, list) or len(change) < 4 or not all(isinstance(c, str) for c in change[:4]):
         return

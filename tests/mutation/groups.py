@@ -22,7 +22,7 @@ GROUPS: dict[str, Group] = {
     "kernels": Group(
         _in("kernels", "projection hyperslab odometer ranges rows lzf szip"),
         [f"tests/kernels/test_{name}.py" for name in ("projection", "hyperslab", "odometer", "ranges", "rows")]
-        + ["tests/readers/test_filters.py"],
+        + ["tests/formats/values/test_filters.py"],
         plain=True,
     ),
     # Tests that go through every day of millennia run too long for a plain kernel, and are left out.
@@ -49,37 +49,38 @@ GROUPS: dict[str, Group] = {
         ["tests/cf"],
     ),
     "links": Group(
-        _in("readers", "hdf5_links hdf5_memory hdf5_proof hdf5_file kinds pool hdf5_tree"),
+        _in("formats/values", "hdf5_links hdf5_memory hdf5_proof hdf5_file kinds pool hdf5_tree"),
         [
-            f"tests/readers/test_{name}.py"
+            f"tests/formats/values/test_{name}.py"
             for name in ("hdf5_file", "hdf5_links", "hdf5_memory", "hdf5_proof", "kinds", "pool", "hdf5_tree")
         ],
     ),
     "readers": Group(
-        _in("readers", "filters hdf5_bytes hdf5_chunks hdf5_header hdf5_heap")
-        + _in("readers", "located find netcdf hdf5 classic contiguous"),
-        ["tests/readers", "tests/storage", "tests/formats", "tests/test_reading.py"],
+        _in("formats/values", "filters hdf5_bytes hdf5_chunks hdf5_header hdf5_heap")
+        + _in("formats/values", "located find netcdf hdf5 classic contiguous"),
+        ["tests/formats/values", "tests/storage", "tests/formats", "tests/api/test_reading.py"],
     ),
     "codecs": Group(_in("formats", "codecs"), ["tests/formats/test_codecs.py"]),
     "formats": Group(
         _in("formats", "classic") + _in("formats/hdf5", "indexes lookup3 objects old slots sound space types"),
-        ["tests/formats", "tests/readers", "tests/storage", "tests/checking/sources"],
+        ["tests/formats", "tests/formats/values", "tests/storage", "tests/formats/metadata"],
     ),
     "storage": Group(
         _in("storage", "files gate handles tree"),
         [f"tests/storage/test_{name}.py" for name in ("files", "gate", "handles", "tree")],
     ),
     "access": Group(
-        ["cfagg/access.py", "cfagg/fragments.py"],
-        ["tests/test_access.py", "tests/test_fragments.py", "tests/test_reading.py"],
+        ["cfagg/storage/access.py", "cfagg/arrays/fragments.py"],
+        ["tests/storage/test_access.py", "tests/arrays/test_fragments.py", "tests/api/test_reading.py"],
     ),
     "zarrs": Group(
         [
-            "cfagg/zarr_source.py",
-            *_in("zarrs", "checksums chunks codecs documents fallback fields labelled"),
-            *_in("zarrs", "metadata numeric plain shards stamps zipped"),
+            "cfagg/arrays/zarr_source.py",
+            "cfagg/labelled/zarr.py",
+            *_in("formats/zarr", "checked_store checksums chunks codecs documents fallback fields"),
+            *_in("formats/zarr", "metadata numeric plain shards stamps zipped"),
         ],
-        ["tests/zarrs", "tests/conversion/test_convert_zarr.py"],
+        ["tests/formats/zarr", "tests/conversion/test_convert_zarr.py"],
     ),
     "accumulation": Group(
         _in("accumulation", "adopting amending outliers proof related touching integrity freshness settling updating"),

@@ -25,9 +25,10 @@ from cfagg.errors import (
     StaleError,
     UnsupportedError,
 )
-from cfagg.observations import remote, transport
-from cfagg.observations.source import Source, make_source
 from cfagg.observations.store import open_store
+from cfagg.storage import remote, transport
+from cfagg.storage.places import make_source
+from cfagg.storage.store import Source
 from tests.observations.servers import Page, served
 from tests.observations.written import rows_of, values, write_array
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from cfagg.errors import FragmentReadError, SelectionError
 from cfagg.observations import pools
 from cfagg.observations.cache import BlockCache
-from cfagg.observations.source import LocalSource
+from cfagg.storage.local import LocalSource
 from tests.effort import examples
 from tests.observations.written import FORMS, Counting, rows_of, values, write_array
 

@@ -11,7 +11,7 @@ import zarr.codecs as zc
 
 from cfagg.observations.arrays import open_stored
 from cfagg.observations.rows import Rows
-from cfagg.observations.source import LocalSource
+from cfagg.storage.local import LocalSource
 
 BLOSC = numcodecs.Blosc("zstd", 3, numcodecs.Blosc.BITSHUFFLE)
 

@@ -296,8 +296,8 @@ def test_many_files_are_read_by_a_process_that_may_open_sixty_four(many, files, 
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 from concurrent.futures import ThreadPoolExecutor
-from cfagg.readers import locate, read
-from cfagg.readers.netcdf import attribute_names
+from cfagg.formats.values import locate, read
+from cfagg.formats.values.netcdf import attribute_names
 from cfagg.storage.files import CONTEXT_SOURCE
 def one(i):
     path = {str(many)!r} + f"/{{i}}.nc"
@@ -315,7 +315,7 @@ def test_where_others_hold_almost_all_files_the_pool_gives_its_own_back(many):
     code = f"""
 import os, resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-from cfagg.readers import locate, read
+from cfagg.formats.values import locate, read
 from cfagg.storage.files import CONTEXT_SOURCE
 def one(i):
     path = {str(many)!r} + f"/{{i}}.nc"

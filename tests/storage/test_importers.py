@@ -11,41 +11,42 @@ from tests.test_layers import SOURCES, facts, imports, name_of, within
 #: Library -> the modules of the package that import it.
 IMPORTERS = {
     "netCDF4": {
-        "cfagg/readers/netcdf.py",  # reads what `check_file` admitted
+        "cfagg/formats/values/netcdf.py",  # reads what `check_file` admitted
         "cfagg/checking/fixing_netcdf.py",  # changes attributes of what `check_file` admitted
         "cfagg/observations/exchange/netcdf_write.py",  # writes
         "cfagg/demo.py",  # its own files
-        "cfagg/source.py",  # a type only
+        "cfagg/arrays/source.py",  # a type only
         "cfagg/cli/output.py",  # writes
     },
     "h5py": {
-        "cfagg/readers/hdf5_file.py",  # opens
-        "cfagg/readers/hdf5_links.py",  # lists what leads out of a file
-        "cfagg/readers/hdf5_proof.py",  # proves attributes
-        "cfagg/readers/hdf5.py",  # finds variables, and opens what the gate admitted
-        "cfagg/readers/hdf5_chunks.py",  # asks where the chunks are of what the gate admitted
-        "cfagg/readers/hdf5_stored.py",  # proves values of variable length
-        "cfagg/checking/sources/hdf5.py",  # follows no link out of a file
-        "cfagg/checking/sources/hdf5_values.py",  # reads what the gate admitted
-        "cfagg/checking/sources/url.py",  # opens what is read over a network
+        "cfagg/formats/values/hdf5_file.py",  # opens
+        "cfagg/formats/values/hdf5_links.py",  # lists what leads out of a file
+        "cfagg/formats/values/hdf5_proof.py",  # proves attributes
+        "cfagg/formats/values/hdf5.py",  # finds variables, and opens what the gate admitted
+        "cfagg/formats/values/hdf5_chunks.py",  # asks where the chunks are of what the gate admitted
+        "cfagg/formats/values/hdf5_stored.py",  # proves values of variable length
+        "cfagg/formats/metadata/hdf5.py",  # follows no link out of a file
+        "cfagg/formats/metadata/hdf5_values.py",  # reads what the gate admitted
+        "cfagg/formats/metadata/url.py",  # opens what is read over a network
     },
     "numcodecs": {
         "cfagg/formats/codecs.py",  # decodes, within bounds
-        "cfagg/readers/hdf5_bytes.py",
+        "cfagg/formats/values/hdf5_bytes.py",
         "cfagg/observations/layouts.py",
-        "cfagg/zarrs/numeric.py",
+        "cfagg/formats/zarr/numeric.py",
         "cfagg/accumulation/documents.py",  # writes, as all below
-        "cfagg/conversion/codecs.py",
+        "cfagg/formats/zarr/written_codecs.py",
         "cfagg/conversion/run.py",
         "cfagg/observations/indexes/table_writing.py",
     },
     "zarr": {
-        "cfagg/zarrs/plain.py",  # stores that are not directories
-        "cfagg/zarrs/zipped.py",  # members of bounded size
-        "cfagg/zarrs/labelled.py",  # a setting
-        "cfagg/zarrs/fallback.py",
-        "cfagg/checking/sources/stores.py",
-        "cfagg/checking/sources/remote_store.py",
+        "cfagg/formats/zarr/checked_store.py",  # stores that are not directories
+        "cfagg/formats/zarr/plain.py",
+        "cfagg/formats/zarr/zipped.py",  # members of bounded size
+        "cfagg/labelled/zarr.py",  # a setting
+        "cfagg/formats/zarr/fallback.py",
+        "cfagg/formats/metadata/stores.py",
+        "cfagg/formats/metadata/remote_store.py",
         "cfagg/accumulation/coordinates.py",  # its own stores, as all below
         "cfagg/accumulation/provenance.py",
         "cfagg/conversion/verify.py",
@@ -53,16 +54,16 @@ IMPORTERS = {
     "google_crc32c": {
         "cfagg/formats/codecs.py",
         "cfagg/observations/layouts.py",
-        "cfagg/zarrs/checksums.py",
+        "cfagg/formats/zarr/checksums.py",
     },
-    "isal": {"cfagg/fastzlib.py"},
+    "isal": {"cfagg/formats/fastzlib.py"},
     "bz2": {"cfagg/formats/codecs.py"},
     "lzma": {"cfagg/formats/codecs.py"},
     "zlib": {
-        "cfagg/fastzlib.py",
+        "cfagg/formats/fastzlib.py",
         "cfagg/checking/lookup.py",
-        "cfagg/conversion/codecs.py",
-        "cfagg/zarrs/zipped.py",  # its error, which Zip files raise
+        "cfagg/formats/zarr/written_codecs.py",
+        "cfagg/formats/zarr/zipped.py",  # its error, which Zip files raise
     },
 }
 
@@ -87,12 +88,12 @@ def test_no_module_gets_the_libraries_by_another_way():
 
 #: Functions that read values of untrusted files, by module: each takes the token of the gate.
 READERS = {
-    "cfagg/readers/contiguous.py": {"read"},
-    "cfagg/readers/hdf5_chunks.py": {"read", "scan", "raw"},
-    "cfagg/readers/hdf5_stored.py": {"prove_named", "prove_values"},
-    "cfagg/readers/hdf5.py": {"dataset"},
-    "cfagg/readers/netcdf.py": {"read"},
-    "cfagg/checking/sources/hdf5_values.py": {"_read"},
+    "cfagg/formats/values/contiguous.py": {"read"},
+    "cfagg/formats/values/hdf5_chunks.py": {"read", "scan", "raw"},
+    "cfagg/formats/values/hdf5_stored.py": {"prove_named", "prove_values"},
+    "cfagg/formats/values/hdf5.py": {"dataset"},
+    "cfagg/formats/values/netcdf.py": {"read"},
+    "cfagg/formats/metadata/hdf5_values.py": {"_read"},
 }
 
 
@@ -107,13 +108,13 @@ def test_what_reads_values_takes_the_token_of_the_gate(module):
 
 
 def test_tokens_are_asked_for_in_named_modules_only():
-    """Everybody else reads through `cfagg.readers.read`, which asks the gate itself."""
+    """Everybody else reads through `cfagg.formats.values.read`, which asks the gate itself."""
     users = {name_of(p) for p in SOURCES if "admit(" in p.read_text(encoding="utf-8")}
     assert users == {
         "cfagg/storage/gate.py",
-        "cfagg/readers/find.py",
-        "cfagg/readers/hdf5.py",
-        "cfagg/readers/netcdf.py",
-        "cfagg/checking/sources/hdf5_values.py",
-        "cfagg/checking/sources/netcdf4.py",
+        "cfagg/formats/values/find.py",
+        "cfagg/formats/values/hdf5.py",
+        "cfagg/formats/values/netcdf.py",
+        "cfagg/formats/metadata/hdf5_values.py",
+        "cfagg/formats/metadata/netcdf4.py",
     }

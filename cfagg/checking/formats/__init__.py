@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 
-from cfagg.checking.findings import Finding
-from cfagg.checking.report import Checked
+from cfagg.checking.outcome import Outcome
 from cfagg.errors import OptionError
+from cfagg.findings.finding import Finding
 
 __all__ = ["FORMATS", "Once", "Style", "pieces"]
 
@@ -71,14 +71,14 @@ class Once:
         return True
 
 
-def pieces(format: str, results: Iterable[Checked], style: Style) -> Iterator[str]:  # noqa: A002 - the word of the CLI
+def pieces(format: str, results: Iterable[Outcome], style: Style) -> Iterator[str]:  # noqa: A002 - the word of the CLI
     """Yield the text of a check piece by piece.
 
     Parameters
     ----------
     format : str
         One of `FORMATS`.
-    results : iterable of Checked
+    results : iterable of Outcome
         They are taken one by one and not kept.
     style : Style
         How it is written.

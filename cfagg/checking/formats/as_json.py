@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from cfagg.checking.formats import Style
-from cfagg.checking.report import Checked
-from cfagg.checking.rule import registered
+from cfagg.checking.outcome import Outcome
+from cfagg.checking.registry import registered
 
 __all__ = ["pieces"]
 
 
-def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
+def pieces(results: Iterable[Outcome], style: Style) -> Iterator[str]:
     """Yield a list with the members ``source``, ``cf_version`` and ``findings`` of each source.
 
     With statistics instead: a list with ``code``, ``severity``, ``count`` and ``summary`` of each rule that was broken.
@@ -28,7 +28,7 @@ def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
     yield "[]\n" if before == "[\n" else "\n]\n"
 
 
-def _statistics(results: Iterable[Checked]) -> Iterator[str]:
+def _statistics(results: Iterable[Outcome]) -> Iterator[str]:
     codes: Counter[str] = Counter()
     for result in results:
         codes.update(f.code for f in result.findings)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from cfagg.checking.formats import Once, Style
-from cfagg.checking.report import Checked
+from cfagg.checking.outcome import Outcome
 from cfagg.display.escape import printable
 
 __all__ = ["pieces"]
@@ -16,7 +16,7 @@ __all__ = ["pieces"]
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
-def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
+def pieces(results: Iterable[Outcome], style: Style) -> Iterator[str]:
     """Yield one line for each finding."""
     del style
     once = Once()

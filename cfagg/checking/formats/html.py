@@ -16,13 +16,14 @@ from importlib import resources
 from itertools import groupby
 from typing import IO
 
-from cfagg import __version__
-from cfagg.checking.findings import Finding
+from cfagg._version import __version__
 from cfagg.checking.formats import Style
 from cfagg.checking.links import link, place
-from cfagg.checking.report import ORDER, Checked, counted
-from cfagg.checking.rule import Rule, registered
+from cfagg.checking.outcome import ORDER, Outcome, counted
+from cfagg.checking.registry import registered
 from cfagg.display.escape import printable
+from cfagg.findings.finding import Finding
+from cfagg.findings.rule import Rule
 
 __all__ = ["pieces", "summary"]
 
@@ -51,7 +52,7 @@ class _Totals:
         self.skipped: Counter[tuple[str, str]] = Counter()
         self.name = ""
 
-    def add(self, result: Checked) -> None:
+    def add(self, result: Outcome) -> None:
         self.name = result.source if not self.sources else ""
         self.sources += 1
         self.failed += result.failure is not None
@@ -65,7 +66,7 @@ class _Totals:
                 self.skipped[pair] += 1
 
 
-def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
+def pieces(results: Iterable[Outcome], style: Style) -> Iterator[str]:
     """Yield the page."""
     del style
     totals = _Totals()
@@ -87,7 +88,7 @@ def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
     yield f"</div><script>{_file('page.js')}</script></body></html>\n"
 
 
-def summary(results: Sequence[Checked]) -> str:
+def summary(results: Sequence[Outcome]) -> str:
     """Return the counts, the rules that were broken and the findings as one element without a script, for notebooks."""
     totals = _Totals()
     for result in results:
@@ -173,7 +174,7 @@ def _tools(totals: _Totals) -> str:
     )
 
 
-def _source(result: Checked, *, limit: int | None = None, folded: bool = False) -> Iterator[str]:
+def _source(result: Outcome, *, limit: int | None = None, folded: bool = False) -> Iterator[str]:
     """Yield the section of one source."""
     counts = result.counts
     said = " ".join(

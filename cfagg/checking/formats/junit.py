@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from cfagg.checking.findings import Finding
 from cfagg.checking.formats import Style
-from cfagg.checking.report import Checked
-from cfagg.checking.rule import registered
+from cfagg.checking.outcome import Outcome
+from cfagg.checking.registry import registered
+from cfagg.findings.finding import Finding
 
 __all__ = ["pieces"]
 
 
-def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
+def pieces(results: Iterable[Outcome], style: Style) -> Iterator[str]:
     """Yield the suites.
 
     Errors are failures; with ``strict`` warnings are too, else they stand in the output of their case, which passes.
@@ -25,7 +25,7 @@ def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
     yield "</testsuites>\n"
 
 
-def _suite(number: int, result: Checked, style: Style) -> Iterator[str]:
+def _suite(number: int, result: Outcome, style: Style) -> Iterator[str]:
     by_code: dict[str, list[Finding]] = {}
     for finding in result.findings:
         by_code.setdefault(finding.code, []).append(finding)

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from cfagg import __version__
-from cfagg.checking.findings import Finding
+from cfagg._version import __version__
 from cfagg.checking.formats import Style
-from cfagg.checking.report import Checked
-from cfagg.checking.rule import Rule, registered
+from cfagg.checking.outcome import Outcome
+from cfagg.checking.registry import registered
+from cfagg.findings.finding import Finding
+from cfagg.findings.rule import Rule
 
 __all__ = ["pieces"]
 
@@ -24,7 +25,7 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
-def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
+def pieces(results: Iterable[Outcome], style: Style) -> Iterator[str]:
     """Yield one run: a result for each finding, a notification for what could not be checked, and the rules used."""
     del style
     known = registered()
@@ -74,7 +75,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
     return found
 
 
-def _result(result: Checked, finding: Finding, used: dict[str, int]) -> dict[str, Any]:
+def _result(result: Outcome, finding: Finding, used: dict[str, int]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "ruleId": finding.code,
         "level": _LEVELS[finding.severity],
@@ -86,7 +87,7 @@ def _result(result: Checked, finding: Finding, used: dict[str, int]) -> dict[str
     return found
 
 
-def _location(result: Checked, finding: Finding) -> dict[str, Any]:
+def _location(result: Outcome, finding: Finding) -> dict[str, Any]:
     place: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": _uri(result.source)}}}
     logical = []
     if finding.variable is not None:
@@ -98,7 +99,7 @@ def _location(result: Checked, finding: Finding) -> dict[str, Any]:
     return place
 
 
-def _note(result: Checked, finding: Finding) -> dict[str, Any]:
+def _note(result: Outcome, finding: Finding) -> dict[str, Any]:
     return {
         "level": _LEVELS[finding.severity],
         "descriptor": {"id": finding.code},

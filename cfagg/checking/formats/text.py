@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from textwrap import wrap
 
-from cfagg.checking.findings import Finding, Severity
 from cfagg.checking.formats import Once, Style
-from cfagg.checking.report import ORDER, Checked, counted
-from cfagg.checking.rule import registered
+from cfagg.checking.outcome import ORDER, Outcome, counted
+from cfagg.checking.registry import registered
 from cfagg.display.escape import printable
+from cfagg.findings.finding import Finding, Severity
 
 __all__ = ["pieces"]
 
@@ -21,7 +21,7 @@ _COLOURS = {"error": "31", "warning": "33", "info": "36", "ok": "32", "name": "1
 _INDENT = 4
 
 
-def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
+def pieces(results: Iterable[Outcome], style: Style) -> Iterator[str]:
     """Yield the lines of each source, then a line for all."""
     total: Counter[str] = Counter()
     codes: Counter[str] = Counter()
@@ -53,7 +53,7 @@ def pieces(results: Iterable[Checked], style: Style) -> Iterator[str]:
     yield _paint(f"{counted(sources, 'source')}: {', '.join(parts)}", "name", style) + "\n"
 
 
-def _source(result: Checked, style: Style, once: Once) -> Iterator[str]:
+def _source(result: Outcome, style: Style, once: Once) -> Iterator[str]:
     name = _paint(printable(result.source), "name", style)
     if result.failure is not None:
         yield f"{name}: {_paint('not checked', 'error', style)}"

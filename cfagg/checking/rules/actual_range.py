@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from cfagg.checking.attribute_types import holds, said, said_type, same_type
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
 from cfagg.checking.missing import missing_mask, packing, unpacked, unsigned, valid_limits
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Variable
 
 
 def _packing_types(v: Variable) -> set[np.dtype[Any]]:

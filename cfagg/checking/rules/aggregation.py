@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.instructions import Instructions, has_free_dimensions, instructions, text_dimensions, values_of
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.uris import problem_of
+from cfagg.findings.finding import Edit, Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Variable
 
 #: Features that belong together.
 _FULL, _UNIQUE = {"map", "uris", "identifiers"}, {"map", "unique_values"}

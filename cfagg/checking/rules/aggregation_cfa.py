@@ -9,7 +9,6 @@ from math import prod
 import numpy as np
 
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
 from cfagg.checking.instructions import (
     Instructions,
     has_free_dimensions,
@@ -19,9 +18,10 @@ from cfagg.checking.instructions import (
     text_dimensions,
     values_of,
 )
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.uris import problem_of, scheme_of
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Variable
 
 #: Terms that every aggregation has.
 _TERMS = ("location", "file", "format", "address")

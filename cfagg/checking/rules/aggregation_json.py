@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
 from cfagg.checking.instructions import aggregations, has_free_dimensions
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
-from cfagg.checking.sources.foreign import Foreign
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.formats.metadata.foreign import Foreign
+from cfagg.model.dataset import Variable
 
 if TYPE_CHECKING:
     from cfagg.checking.described import Description

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 from cfagg.checking.cell_methods import parse
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.coordinates import beyond
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.spans import coordinate_span
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import Version
+from cfagg.model.dataset import Variable
 
 
 @rule("ANC001")

@@ -9,12 +9,12 @@ import numpy as np
 from cfagg.checking.anomalies import Anomaly, anomalies, coordinates_of, covered, selectors, standard_name, unnamed
 from cfagg.checking.cell_methods import Parsed, parse
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
 from cfagg.checking.missing import missing_mask
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.cell_methods import methods
 from cfagg.checking.times import time_like
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Variable
 
 
 @rule("ANO001")

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
 from cfagg.checking.grid_mapping_parameters import DOMAINS, MAPPINGS, TYPES
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.grid_mappings import grid_mapping_variables, mappings_named
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import Version
+from cfagg.model.dataset import Variable
 
 #: Parameters that may hold several numbers, and how many.
 _COUNTS = {"standard_parallel": (1, 2), "towgs84": (3, 6, 7)}

@@ -10,10 +10,10 @@ import numpy as np
 from cfagg.checking.attribute_table import attribute_table, uses
 from cfagg.checking.attribute_types import holds, said, said_type, same_type
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Edit, Hit
-from cfagg.checking.model import Group, Variable
-from cfagg.checking.rule import rule
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Edit, Hit
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import Version
+from cfagg.model.dataset import Group, Variable
 
 _VALID = ("valid_min", "valid_max", "valid_range")
 

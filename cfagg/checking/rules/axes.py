@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.axes import axis_of, deduced_axis, is_latitude, is_longitude, name_of
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Edit, Hit, Severity
-from cfagg.checking.model import Dimension, Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.times import TIME_NAMES
 from cfagg.checking.units import is_pressure, is_reference_time, is_time, known
+from cfagg.findings.finding import Edit, Hit, Severity
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Dimension, Variable
 
 
 def coordinate_variables(c: Context) -> dict[Dimension, Variable]:

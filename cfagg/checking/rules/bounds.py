@@ -9,11 +9,11 @@ import numpy as np
 from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.axes import axis_of
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Edit, Hit, Severity
-from cfagg.checking.model import Dimension, Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.groups import left_to_search
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Edit, Hit, Severity
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import Version
+from cfagg.model.dataset import Dimension, Variable
 
 #: Attributes that a bounds variable inherits: "BI" in Appendix A, since CF-1.11.
 INHERITED = (

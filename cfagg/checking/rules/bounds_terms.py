@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cfagg.cf.lists import pairs
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
-from cfagg.checking.lists import pairs
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.bounds import bounded, same_dimensions, shown
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Variable
 
 
 @rule("BND008")

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from cfagg.checking.axes import axis_of, is_latitude, is_longitude
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
 from cfagg.checking.missing import missing_mask, packing, unpacked
-from cfagg.checking.model import BLOCK, Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.bounds import bounded, same_dimensions
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import BLOCK, Variable
 
 Floats = npt.NDArray[np.float64]
 

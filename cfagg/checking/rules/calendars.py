@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from cfagg.cf.datetimes import Datetime, days_in_month, may_have_leap_second, seconds_between
 from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.times import STANDARDIZED, Time, edits, explicit, extent, time_like, times
 from cfagg.checking.units import is_reference_time
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import Version
+from cfagg.model.dataset import Variable
 
 #: First and last days of the standard calendar around its gap.
 _OLD, _NEW = (1582, 10, 4), (1582, 10, 15)

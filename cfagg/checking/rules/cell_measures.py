@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cfagg.cf.lists import pairs
 from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
-from cfagg.checking.lists import pairs
-from cfagg.checking.model import Dimension, Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.domains import undimensioned
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.units import convertible, known
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import Version
+from cfagg.model.dataset import Dimension, Variable
 
 #: What CF measures cells by, with the units.
 _MEASURES = {"area": "m2", "volume": "m3"}

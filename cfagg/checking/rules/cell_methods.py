@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.cell_methods import METHODS, Entry, Parsed, parse
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit, Severity
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.spans import span_is_known
 from cfagg.checking.times import time_like
 from cfagg.checking.units import known
+from cfagg.findings.finding import Hit, Severity
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Variable
 
 #: Names that need no look at the table of standard names.
 _COMMON = frozenset({"area", "time", "latitude", "longitude"})

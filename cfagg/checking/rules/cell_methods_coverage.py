@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from cfagg.checking.axes import axis_of
 from cfagg.checking.cell_methods import Parsed
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
-from cfagg.checking.model import Dimension, Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.cell_methods import coordinate_of, methods, norms, scalars
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Dimension, Variable
 
 #: Attributes of variables whose values are codes, to which no method was applied.
 _CODES = frozenset({"flag_values", "flag_masks", "flag_meanings", "cf_role"})

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Edit, Hit, Severity
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.bounds import climatological, one_existing_name, same_dimensions, shown
 from cfagg.checking.times import STANDARDIZED, time_like
+from cfagg.findings.finding import Edit, Hit, Severity
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Variable
 
 
 @rule("CLM001")

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from cfagg.checking.axes import axis_of, is_latitude, is_longitude
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Edit, Hit
-from cfagg.checking.model import Dimension, Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.axes import along, coordinate_variables, is_sampled, unreferenced
 from cfagg.checking.rules.domains import undimensioned
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.spans import coordinate_span, replaced, span_is_known
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Edit, Hit
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import Version
+from cfagg.model.dataset import Dimension, Variable
 
 _AXES = {"X": "longitude", "Y": "latitude", "Z": "vertical coordinate", "T": "time"}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.grid_mappings import grid_mapping_variables
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
 
 
 @rule("GMP007")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from cfagg.checking.axes import Axis, axis_of
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
-from cfagg.checking.model import Dimension, Variable
-from cfagg.checking.rule import rule
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Dimension, Variable
 
 
 def _coordinates(c: Context) -> dict[int, Variable]:

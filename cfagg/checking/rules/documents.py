@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from cfagg.checking.attribute_types import holds, said
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Edit, Hit, NotApplicable
-from cfagg.checking.rule import rule
-from cfagg.checking.versions import DRAFT, Version, claimed, parse
+from cfagg.findings.finding import Edit, Hit, NotApplicable
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import DRAFT, Version, claimed, parse
 
 _DESCRIPTIONS = ("title", "history", "institution", "source", "references", "comment")
 

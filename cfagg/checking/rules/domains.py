@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Edit, Hit
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.spans import coordinate_span, own_span
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Edit, Hit
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import Version
+from cfagg.model.dataset import Variable
 
 #: Attributes that appendix A has for data variables and not for domain variables.
 _OF_DATA = (

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.calendars import only_on_times
 from cfagg.checking.times import EXPLICIT, STANDARDIZED, explicit, time_like
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Variable
 
 
 @rule("TIM018")

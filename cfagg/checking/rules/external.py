@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from cfagg.checking.attribute_types import holds, said
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
-from cfagg.checking.rule import rule
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import Version
 
 
 @rule("DOC014")

@@ -7,9 +7,9 @@ from math import prod
 
 from cfagg.checking.context import Context
 from cfagg.checking.features import TYPES, Placed, features
-from cfagg.checking.findings import Hit
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Variable
 
 _WORDS = {"X": "a longitude or x", "Y": "a latitude or y", "Z": "a vertical coordinate", "T": "a time"}
 

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from cfagg.checking.context import Context
 from cfagg.checking.features import Features, axes_of, features
-from cfagg.checking.findings import Hit
 from cfagg.checking.missing import missing_mask, unpacked, unsigned
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Variable
 
 
 def _present(v: Variable) -> npt.NDArray[np.int64]:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
 from cfagg.checking.features import ROLES, SPELLINGS, TYPES, Features, features
-from cfagg.checking.findings import Edit, Hit
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.groups import left_to_search
+from cfagg.findings.finding import Edit, Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Variable
 
 
 @rule("DSG001")

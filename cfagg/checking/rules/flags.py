@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Edit, Hit
-from cfagg.checking.model import LONGEST, Variable
-from cfagg.checking.rule import rule
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Edit, Hit
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import Version
+from cfagg.model.dataset import LONGEST, Variable
 
 _WORD = re.compile(r"[A-Za-z0-9_.+@-]+")
 _WIDE_WORD = re.compile(r"[\w.+@-]+")

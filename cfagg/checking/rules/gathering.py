@@ -7,11 +7,11 @@ from math import prod
 
 from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
 from cfagg.checking.missing import unwritten
-from cfagg.checking.model import Dimension, Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.groups import left_to_search
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Dimension, Variable
 
 
 def _gathered(c: Context, v: Variable) -> list[Dimension | None]:

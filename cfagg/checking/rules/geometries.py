@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
 from cfagg.checking.geometries import Geometry, geometries, several
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.spans import coordinate_span
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Variable
 
 
 @rule("GEO001")

@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from cfagg.cf.roles import place_of
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
 from cfagg.checking.geometries import LONGEST, Geometry, counts, geometries
 from cfagg.checking.missing import unwritten
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Variable
 
 
 def _per_geometry(g: Geometry) -> npt.NDArray[np.int64] | None:

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cfagg.cf.lists import grid_mappings
+from cfagg.cf.references import Reference
 from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.grid_mapping_parameters import MAPPINGS, NAMED_TOGETHER, SINCE, TYPES
-from cfagg.checking.lists import grid_mappings
-from cfagg.checking.model import Dimension, Variable
-from cfagg.checking.references import Reference
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.spans import coordinate_span
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Edit, Hit
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import Version
+from cfagg.model.dataset import Dimension, Variable
 
 #: What earlier drafts of section 5.6 called the names of coordinate reference systems; an example still does.
 _FORMER = {

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from cfagg.cf.references import DIMENSION_LISTS, Reference
 from cfagg.checking.attribute_table import attribute_table, uses
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Edit, Hit
-from cfagg.checking.model import Variable
-from cfagg.checking.references import DIMENSION_LISTS, Reference
-from cfagg.checking.rule import rule
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Edit, Hit
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import Version
+from cfagg.model.dataset import Variable
 
 #: Attributes with a rule of their own that says that what they name must exist.
 _OWN_RULES = frozenset(

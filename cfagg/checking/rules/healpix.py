@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
 from cfagg.checking.missing import missing_mask, unsigned
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.grid_mappings import mappings_named
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Variable
 
 
 def _level(v: Variable) -> int | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
-from cfagg.checking.model import Dimension, Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.coordinates import beyond
 from cfagg.checking.rules.domains import undimensioned
 from cfagg.checking.spans import coordinate_span, span_is_known
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Dimension, Variable
 
 
 @rule("COO014")

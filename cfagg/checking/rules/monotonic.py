@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
 from cfagg.checking.missing import unwritten
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Variable
 
 
 @rule("COO007", needs="data")

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
-from cfagg.checking.rule import rule
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import Version
 
 #: What begins like this belongs to a library or a service, not to the writer of the dataset.
 _SYSTEM = (

@@ -9,10 +9,10 @@ import numpy as np
 
 from cfagg.checking.attribute_types import holds, said, said_type
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import Version
+from cfagg.model.dataset import Variable
 
 _ATTRIBUTES = ("scale_factor", "add_offset")
 

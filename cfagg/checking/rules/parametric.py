@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from cfagg.cf.lists import pairs
 from cfagg.checking.attribute_types import holds, said
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
 from cfagg.checking.formula_terms import Formula, formulas, known_formula
-from cfagg.checking.lists import pairs
 from cfagg.checking.lookup import aliases
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.units import convertible, is_dimensionless, is_pressure, known
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import Version
+from cfagg.model.dataset import Variable
 
 
 class _Terms(NamedTuple):

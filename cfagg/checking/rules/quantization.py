@@ -8,9 +8,9 @@ import numpy as np
 
 from cfagg.checking.attribute_types import holds, said, said_type
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Edit, Hit
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
+from cfagg.findings.finding import Edit, Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Variable
 
 #: Each algorithm and the attribute that tells how much it keeps.
 _ALGORITHMS = {

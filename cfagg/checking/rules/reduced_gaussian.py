@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.grid_mappings import mappings_named
 from cfagg.checking.rules.healpix import with_standard_name
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Variable
 
 
 def _latitudes(c: Context, mapping: Variable) -> Variable | None:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
 from cfagg.checking.instructions import aggregations
-from cfagg.checking.rule import rule
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import Version
 
 #: So many files are named in a message.
 _NAMED = 5

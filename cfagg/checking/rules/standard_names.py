@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.lookup import (
     aliases,
     area_types,
@@ -16,9 +15,10 @@ from cfagg.checking.lookup import (
     standard_names,
     standard_names_version,
 )
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
-from cfagg.checking.versions import DRAFT, Version
+from cfagg.findings.finding import Edit, Hit
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import DRAFT, Version
+from cfagg.model.dataset import Variable
 
 #: Names that the draft of the conventions uses before they are in the table.
 _COMING = frozenset({"reduced_gaussian_index"})

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cfagg.cf.lists import interpolations, pairs
 from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Edit, Hit
-from cfagg.checking.lists import interpolations, pairs
-from cfagg.checking.rule import rule
 from cfagg.checking.subsampling import METHODS, interpolation_variables, mapping, unsound
+from cfagg.findings.finding import Edit, Hit
+from cfagg.findings.rule import rule
 
 #: The term of which a flag tells how a method works, and that flag.
 _FLAGS, _MEANING = ("interpolation_subarea_flags",), "location_use_3d_cartesian"

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Variable
 
 _NAME, _IDENTIFIER = "biological_taxon_name", "biological_taxon_lsid"
 

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from cfagg.checking.attribute_table import attribute_table
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Edit, Hit
 from cfagg.checking.grid_mapping_parameters import TYPES
-from cfagg.checking.model import AttributeValue, Group, Variable
-from cfagg.checking.rule import rule
+from cfagg.findings.finding import Edit, Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import AttributeValue, Group, Variable
 
 _REMEDY = "; normalize the text"
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.cf.lists import pairs
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Edit, Hit
-from cfagg.checking.lists import pairs
 from cfagg.checking.missing import unwritten
-from cfagg.checking.model import AttributeValue, Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.bounds import INHERITED
 from cfagg.checking.subsampling import Mapped, interpolation_variables, mapping, sound, uses
+from cfagg.findings.finding import Edit, Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import AttributeValue, Variable
 
 
 def _names(dimensions: object) -> str:

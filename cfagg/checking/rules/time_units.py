@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from cfagg.cf.datetimes import Datetime
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Hit, Severity
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.times import TIME_NAMES, Time, edits, time_like, times, unit_words
 from cfagg.checking.units import is_time, split_reference
-from cfagg.checking.versions import DRAFT, Version
+from cfagg.findings.finding import Hit, Severity
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import DRAFT, Version
+from cfagg.model.dataset import Variable
 
 #: A zone as CF writes it: Z, or a sign, the hour, and perhaps a colon and the minute.
 _ZONE = re.compile(r"Z|[-+]\d{1,2}(:\d{2})?")

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from cfagg.checking.axes import level_units
 from cfagg.checking.canonical import expected_units, is_cell
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Edit, Hit
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.rules.calendars import invalid_references
 from cfagg.checking.times import time_like
 from cfagg.checking.units import convertible, is_dimensionless, is_logarithmic, known, split_reference
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Edit, Hit
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import Version
+from cfagg.model.dataset import Variable
 
 #: Volume fractions that CF names as those of UDUNITS.
 _FRACTIONS = re.compile(r"(?<![A-Za-z])pp[mbtq]?v(?![A-Za-z])")

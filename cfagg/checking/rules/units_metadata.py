@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from cfagg.checking.canonical import is_cell, methods_of
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Edit, Hit
-from cfagg.checking.model import Variable
-from cfagg.checking.rule import rule
 from cfagg.checking.units import is_reference_time, is_temperature, known
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Edit, Hit
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import Version
+from cfagg.model.dataset import Variable
 
 _TEMPERATURES = ("temperature: on_scale", "temperature: difference", "temperature: unknown")
 _LEAP_SECONDS = ("leap_seconds: none", "leap_seconds: utc", "leap_seconds: unknown")

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from cfagg.checking.attribute_types import holds, said
 from cfagg.checking.axes import axis_of
 from cfagg.checking.context import Context
-from cfagg.checking.findings import Edit, Hit
-from cfagg.checking.rule import rule
 from cfagg.checking.units import is_pressure
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Edit, Hit
+from cfagg.findings.rule import rule
+from cfagg.findings.versions import Version
 
 #: Standard names of what increases upwards.
 _UP = re.compile(

@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from cfagg.arguments import a_path
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
+from cfagg.errors.arguments import a_path
 from cfagg.runtime import files
 from cfagg.runtime.publishing import reason
 

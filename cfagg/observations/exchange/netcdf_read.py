@@ -9,8 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cfagg.arguments import a_path
 from cfagg.errors import ConventionError, Problem
+from cfagg.errors.arguments import a_path
 from cfagg.observations.exchange.assembling import assemble
 from cfagg.observations.exchange.kept import KEPT, Kept, parse_kept
 from cfagg.observations.exchange.table import COLUMNS
@@ -112,7 +112,7 @@ def import_netcdf(
 
 def _told(path: str) -> tuple[Kept | None, dict[str, Any]]:
     """Return what cfagg wrote into a file, if it did, and what its global attributes tell."""
-    from cfagg.readers import netcdf
+    from cfagg.formats.values import netcdf
 
     with netcdf.opened(path) as dataset:
         found = {k: dataset.getncattr(k) for k in dataset.ncattrs() if k in (*_GLOBAL, KEPT)}

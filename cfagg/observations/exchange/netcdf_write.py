@@ -18,13 +18,15 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from cfagg._version import __version__
 from cfagg.errors import ConventionError, OptionError
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.observations.exchange.aside import written_aside
 from cfagg.observations.exchange.instances import FEATURES, Instances, find_instances
 from cfagg.observations.exchange.kept import KEPT, kept_of
 from cfagg.observations.exchange.names import ORIGINAL, netcdf_attributes, netcdf_names
+from cfagg.observations.exchange.opened import table_of
 from cfagg.observations.exchange.table import META, Table, epochs_of, text_of
-from cfagg.readers.locks import LIBRARY
 from cfagg.runtime.netcdf_files import closing_written, created
 
 __all__ = ["FORMS", "export_netcdf"]
@@ -119,7 +121,7 @@ def export_netcdf(
         raise OptionError("form='point' takes neither by= nor feature=; choose form='indexed' or 'contiguous'")
     if feature == "profile" and vertical is None:
         raise OptionError("feature='profile' needs vertical=, the variable that is the height or depth")
-    table = Table.of(source)
+    table = table_of(source)
     table.check_names()
     up = None if vertical is None else _positive(table, vertical)
     instances = None if form == "point" else find_instances(table, by, feature)
@@ -183,8 +185,6 @@ class _File:
 
     def _global(self) -> dict[str, Any]:
         """Return the attributes of the file."""
-        import cfagg
-
         about = self.table.about
         instances = self.instances
         found = {
@@ -196,7 +196,7 @@ class _File:
             "references": text_of(about, "references"),
             "comment": text_of(about, "comment"),
             "license": text_of(about, "licence", "license"),
-            "history": f"Written by cfagg {cfagg.__version__} from a store of observations.",
+            "history": f"Written by cfagg {__version__} from a store of observations.",
         }
         return {**{k: v for k, v in found.items() if v}, KEPT: json.dumps(self._kept(), sort_keys=True)}
 

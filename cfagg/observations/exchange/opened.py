@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ type Rows = npt.NDArray[np.float32]
 def table_of(source: Any) -> Table:
     """Return the table of a store, by its path or opened, or of a dataset of `cfagg.open_observations`.
 
+    Of a dataset, the rows that any of its windows holds, each once, with its variables and in its area.
+
     Raises
     ------
     SourceError
@@ -29,8 +32,10 @@ def table_of(source: Any) -> Table:
     """
     from cfagg.observations.store import ObservationStore, open_store
 
-    if isinstance(source, str):
-        source = open_store(source)
+    if isinstance(source, Table):
+        return source
+    if isinstance(source, str | os.PathLike):
+        source = open_store(os.fspath(source))
     if isinstance(source, ObservationStore):
         return _of_store(source)
     from cfagg.observations.dataset import Observations

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from cfagg.errors import ConventionError
-from cfagg.extras import require
+from cfagg.errors.extras import require
 from cfagg.observations.exchange.aside import written_aside
 from cfagg.observations.exchange.kept import KEPT, kept_of, plain
+from cfagg.observations.exchange.opened import table_of
 from cfagg.observations.exchange.table import COLUMNS, META, Table, epochs_of
 
 __all__ = ["export_parquet"]
@@ -75,7 +76,7 @@ def export_parquet(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = Table.of(source)
+    table = table_of(source)
     if rows_per_group < 1:
         raise ConventionError(f"rows_per_group is {rows_per_group}; it must be 1 or more")
     table.check_names()

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cfagg.arguments import a_path
 from cfagg.errors import ConventionError, Problem, SourceError, SourceNotFoundError
-from cfagg.extras import require
+from cfagg.errors.arguments import a_path
+from cfagg.errors.extras import require
 from cfagg.observations.exchange.assembling import assemble
 from cfagg.observations.exchange.kept import KEPT, Kept, parse_kept
 from cfagg.observations.exchange.table import BLOCK_ROWS, COLUMNS

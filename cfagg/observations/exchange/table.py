@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -113,18 +112,6 @@ class Table:
                 f"{self.name}: the file needs the names of some variables for its own columns",
                 [Problem(v, "rename it, with rename= of open_observations") for v in clash],
             )
-
-    @classmethod
-    def of(cls, source: Any) -> Table:
-        """Return the table of a store, by its path or opened, or of a dataset of `open_observations`.
-
-        Of a dataset, the rows that any of its windows holds, each once, with its variables and in its area.
-        """
-        if isinstance(source, Table):
-            return source
-        from cfagg.observations.exchange.opened import table_of
-
-        return table_of(os.fspath(source) if isinstance(source, str | os.PathLike) else source)
 
 
 def epochs_of(rows: Rows, first: int, name: str) -> Epochs:

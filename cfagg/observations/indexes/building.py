@@ -67,7 +67,7 @@ def build_pages(store: _Readable, kind: str | None = None) -> int:
     >>> import tempfile
     >>> from types import SimpleNamespace
     >>> from cfagg.observations.indexes import open_index, write_bisect
-    >>> from cfagg.observations.source import LocalSource
+    >>> from cfagg.storage.local import LocalSource
     >>> folder = tempfile.mkdtemp()
     >>> _ = Path(folder, ".zgroup").write_text('{"zarr_format": 2}')
     >>> _ = write_bisect(folder, [(np.array([60, 120]), np.array([0, 5]), np.array([5, 1]))])

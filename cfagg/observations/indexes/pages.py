@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import CfaggError, FragmentReadError, Problem, StaleError
-from cfagg.fastzlib import crc32
+from cfagg.formats.fastzlib import crc32
 from cfagg.kernels import lookup
 from cfagg.kernels.lookup import HEAD, page_words, unpack_page
 from cfagg.observations.indexes.bisect import resolve

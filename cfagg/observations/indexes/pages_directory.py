@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import FragmentReadError, SourceError
-from cfagg.fastzlib import crc32
+from cfagg.formats.fastzlib import crc32
 from cfagg.kernels.lookup import HEAD
 from cfagg.observations.arrays import read_json
 from cfagg.observations.indexes.pages_writing import FORMAT, NAME
@@ -17,7 +17,7 @@ from cfagg.observations.indexes.protocol import Int64, Store
 from cfagg.observations.indexes.table import is_there
 
 if TYPE_CHECKING:
-    from cfagg.observations.source import Source
+    from cfagg.storage.store import Source
 
 __all__ = ["Directory", "attributes_of", "damaged", "has_pages", "stored_attributes"]
 

@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 
 from cfagg.errors import TargetError
-from cfagg.fastzlib import crc32
+from cfagg.formats.fastzlib import crc32
 from cfagg.kernels.lookup import pack_page
 from cfagg.observations.indexes.protocol import Entries, Int64, checked
 from cfagg.observations.indexes.table_writing import Aside, ZarrFormat, array_document, write_document

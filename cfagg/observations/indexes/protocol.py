@@ -18,7 +18,7 @@ import numpy.typing as npt
 from cfagg.errors import ConventionError, Problem
 
 if TYPE_CHECKING:
-    from cfagg.observations.source import Source
+    from cfagg.storage.store import Source
 
 __all__ = ["Entries", "Index", "Int64", "Store", "as_interval", "as_intervals", "checked"]
 

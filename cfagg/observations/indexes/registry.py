@@ -13,8 +13,8 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from cfagg.arguments import a_text
 from cfagg.errors import FragmentReadError, SourceError, StaleError, StaleIndexWarning, UnsupportedError
+from cfagg.errors.arguments import a_text
 from cfagg.observations.indexes import bisect, btree, pages
 from cfagg.observations.indexes.protocol import Index, Store
 from cfagg.observations.indexes.table import is_there

@@ -16,7 +16,7 @@ from cfagg.observations.indexes.protocol import Int64
 from cfagg.observations.rows import Rows
 
 if TYPE_CHECKING:
-    from cfagg.observations.source import Source
+    from cfagg.storage.store import Source
 
 __all__ = ["Table", "is_there"]
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from cfagg.cf.units import linear
 from cfagg.errors import ConventionError, SourceError, UnitsError, UnknownConventionWarning
+from cfagg.formats.values import locate, netcdf, read
 from cfagg.observations.frames import with_attributes
 from cfagg.observations.settings import Settings
 from cfagg.observations.sources.csv import paths_of
@@ -25,7 +26,6 @@ from cfagg.observations.sources.geometry import Described, Geometry, find_geomet
 from cfagg.observations.sources.spool import SpooledSource
 from cfagg.observations.sources.stored import described, numbers_of
 from cfagg.observations.sources.times import dates_of_numbers
-from cfagg.readers import locate, netcdf, read
 from cfagg.storage.files import CONTEXT_SOURCE
 
 if TYPE_CHECKING:

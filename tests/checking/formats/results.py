@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cfagg.checking.findings import Finding
 from cfagg.checking.report import Checked
+from cfagg.findings.finding import Finding
 
 #: Text that means something in HTML, XML, JSON, terminals and workflow commands.
 HOSTILE = "<script>alert(1)</script>&\"'%0A::error::\n\r\x1b[31m\x00\u202e\ud800]]>"

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.checking.findings import Finding
 from cfagg.checking.formats import FORMATS, Style, pieces
+from cfagg.checking.registry import registered
 from cfagg.checking.report import Checked
-from cfagg.checking.rule import registered
 from cfagg.cli import check as command
+from cfagg.findings.finding import Finding
 from tests.checking.formats.results import ALL, BAD, CLEAN, PLAIN, UNREAD
 from tests.effort import examples
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.checking.model import Dataset
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
+from cfagg.model.dataset import Dataset
 
 #: NumPy type -> type in CDL and the end of its numbers.
 _TYPES = {

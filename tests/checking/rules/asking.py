@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from cfagg.checking.engine import run
-from cfagg.checking.findings import Finding
-from cfagg.checking.model import Dataset
 from cfagg.checking.options import Options
-from cfagg.checking.sources.cdl import parse_cdl
+from cfagg.findings.finding import Finding
+from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.model.dataset import Dataset
 
 __all__ = ["codes", "findings", "told"]
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import cfagg
 from cfagg.checking.engine import run
 from cfagg.checking.explaining import explanations
-from cfagg.checking.findings import Finding
-from cfagg.checking.model import Dataset
 from cfagg.checking.options import Options
-from cfagg.checking.sources.cdl import parse_cdl
+from cfagg.findings.finding import Finding
+from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.model.dataset import Dataset
 from tests.effort import examples
 
 GOOD = explanations()["ACC001"]["passes"]

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from cfagg.checking.engine import run
 from cfagg.checking.explaining import explanations
-from cfagg.checking.findings import Finding
-from cfagg.checking.model import Dataset
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
-from cfagg.checking.sources.cdl import parse_cdl
 from cfagg.checking.uris import problem_of, scheme_of
+from cfagg.findings.finding import Finding
+from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.model.dataset import Dataset
 from tests.checking.writing import write_cdl
 from tests.effort import examples
 
@@ -287,7 +287,7 @@ ATTRIBUTES = (
     )
 )  # fmt: skip
 def test_no_metadata_makes_a_rule_fail(changes: dict[tuple[str, str], object]) -> None:
-    from cfagg.checking.sources.aggregation import aggregated
+    from cfagg.formats.metadata.aggregation import aggregated
 
     with parse_cdl(GRID) as dataset:
         for (variable, attribute), value in changes.items():

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from cfagg.checking.context import Context
 from cfagg.checking.described import described
 from cfagg.checking.engine import run
-from cfagg.checking.findings import Finding
-from cfagg.checking.model import Dataset
 from cfagg.checking.options import Options
-from cfagg.checking.sources.aggregation import aggregated
-from cfagg.checking.sources.cdl import parse_cdl
+from cfagg.findings.finding import Finding
+from cfagg.formats.metadata.aggregation import aggregated
+from cfagg.formats.metadata.cdl import parse_cdl
 from cfagg.model import Aggregation
+from cfagg.model.dataset import Dataset
 from tests.effort import examples
 
 BASE = """netcdf temperature {

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.checking.attribute_table import attribute_table, uses
-from cfagg.checking.findings import Edit
-from cfagg.checking.model import Dataset, Group, Variable
-from cfagg.checking.versions import Version
+from cfagg.findings.finding import Edit
+from cfagg.findings.versions import Version
+from cfagg.model.dataset import Dataset, Group, Variable
 from tests.checking.rules.asking import codes, findings
 from tests.effort import examples
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from cfagg.checking.engine import run
-from cfagg.checking.findings import Edit
-from cfagg.checking.model import Dataset, Group
 from cfagg.checking.options import Options
+from cfagg.findings.finding import Edit
+from cfagg.model.dataset import Dataset, Group
 from tests.checking.rules.asking import codes, findings
 
 

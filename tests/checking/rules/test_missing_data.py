@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from cfagg.checking.engine import run
 from cfagg.checking.missing import missing_mask, unpacked
-from cfagg.checking.model import Dataset, Group, Variable
 from cfagg.checking.options import Options
-from cfagg.checking.sources.cdl import parse_cdl
+from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.model.dataset import Dataset, Group, Variable
 from tests.checking.rules.asking import codes, findings, told
 from tests.effort import examples
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cfagg.checking.model import Dataset, Group, Variable
-from cfagg.checking.sources.cdl import parse_cdl
+from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.model.dataset import Dataset, Group, Variable
 from tests.checking.rules.asking import codes, findings, told
 
 GRID = """

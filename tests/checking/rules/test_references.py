@@ -9,8 +9,8 @@ import pytest
 from cfagg.checking.engine import Result, run
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
-from cfagg.checking.progress import listening
-from cfagg.checking.sources.cdl import parse_cdl
+from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.runtime.progress import listening
 from tests import nca_files
 from tests.checking.writing import write_cdl
 

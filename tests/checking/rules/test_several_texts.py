@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cfagg.checking.findings import Finding
-from cfagg.checking.model import Dataset
-from cfagg.checking.sources.cdl import parse_cdl
+from cfagg.findings.finding import Finding
+from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.model.dataset import Dataset
 from tests.checking.rules.asking import findings
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cfagg.checking.findings import Finding
 from cfagg.checking.formula_terms import formulas
-from cfagg.checking.versions import DRAFT, Version
+from cfagg.findings.finding import Finding
+from cfagg.findings.versions import DRAFT, Version
 from tests.checking.rules import asking
 
 

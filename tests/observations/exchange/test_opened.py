@@ -9,7 +9,7 @@ import pytest
 
 import cfagg
 from cfagg.errors import SourceError, UnsupportedError
-from cfagg.observations.exchange.opened import merged, runs
+from cfagg.observations.exchange.opened import merged, runs, table_of
 from cfagg.observations.exchange.table import Table
 from cfagg.observations.store import open_store
 from cfagg.observations.writing import StoreWriter
@@ -34,7 +34,7 @@ def all_rows(found: Table) -> np.ndarray:
 def test_a_store_gives_its_rows_attributes_and_statistics(store: Path) -> None:
     wanted = table()
     for source in (str(store), store, open_store(store)):
-        found = Table.of(source)
+        found = table_of(source)
         np.testing.assert_array_equal(all_rows(found).view("u4"), wanted.read(0, wanted.rows).view("u4"))
         assert found.variables == wanted.variables
         assert found.attributes == ATTRIBUTES
@@ -47,7 +47,7 @@ def test_a_dataset_gives_each_row_of_its_windows_once(store: Path, monkeypatch: 
     ds = cfagg.open_observations(
         store, start="2020-01-02", end="2020-01-03", window="(-3h,6h]", frequency="6h", select=["t2m", "id"]
     )
-    found = Table.of(ds)
+    found = table_of(ds)
     rows = table().read(0, table().rows)
     epochs = rows[:, 0].astype("i8") * 86400 + rows[:, 1].astype("i8") - 18263 * 86400
     inside = (epochs > -3 * 3600) & (epochs <= 86400 + 6 * 3600 + (ds.dates[-1] - ds.dates[0]).astype("i8") - 86400)
@@ -62,12 +62,12 @@ def test_a_dataset_gives_the_rows_of_its_area_alone(store: Path) -> None:
     )
     rows = table().read(0, table().rows)
     wanted = rows[(rows[:, 2] >= 0) & (rows[:, 0] >= 18262)]
-    np.testing.assert_array_equal(all_rows(Table.of(ds)).view("u4"), np.ascontiguousarray(wanted).view("u4"))
+    np.testing.assert_array_equal(all_rows(table_of(ds)).view("u4"), np.ascontiguousarray(wanted).view("u4"))
 
 
 def test_windows_without_rows_give_an_empty_table(store: Path) -> None:
     ds = cfagg.open_observations(store, start="2031-01-01", end="2031-01-05", window="[0,6h)", frequency="6h")
-    found = Table.of(ds)
+    found = table_of(ds)
     assert found.rows == 0
     assert list(found.blocks()) == []
 
@@ -75,9 +75,9 @@ def test_windows_without_rows_give_an_empty_table(store: Path) -> None:
 def test_a_dataset_that_thins_its_samples_and_anything_else_are_refused(store: Path) -> None:
     ds = cfagg.open_observations(store, start=2020, end=2020, window="[0,6h)", frequency="6h", thin=2)
     with pytest.raises(UnsupportedError, match="leave out thin="):
-        Table.of(ds)
+        table_of(ds)
     with pytest.raises(SourceError, match="list cannot be exported"):
-        Table.of([1, 2])
+        table_of([1, 2])
 
 
 def test_ranges_are_merged_and_numbers_become_ranges() -> None:

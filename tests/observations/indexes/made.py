@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from cfagg.observations.indexes import write_bisect, write_btree, write_pages
-from cfagg.observations.source import LocalSource
+from cfagg.storage.local import LocalSource
 
 #: The identity that rows have unless a test gives another.
 IDENTITY = "rows as they are"

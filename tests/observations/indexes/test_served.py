@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from cfagg.observations.indexes import open_index
-from cfagg.observations.source import make_source
+from cfagg.storage.places import make_source
 from tests.observations.indexes.made import Store, uneven, write
 from tests.observations.servers import served
 

@@ -1,0 +1,65 @@
+"""Modules that the documentation has taught and that have another name by now: the old one still works, with a warning.
+
+A name is kept for one minor version.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+__all__ = ["MOVED", "install"]
+
+#: Name before -> name now.
+MOVED = {
+    "cfagg.accessor": "cfagg.api.accessor",
+    "cfagg.backend": "cfagg.labelled.engine",
+    "cfagg.checking.findings": "cfagg.findings",
+    "cfagg.checking.rule": "cfagg.findings",
+    "cfagg.checking.versions": "cfagg.findings",
+    "cfagg.plan": "cfagg.arrays.plan",
+    "cfagg.readers": "cfagg.formats.values",
+    "cfagg.readers.counters": "cfagg.storage.counters",
+}
+
+
+class _Moved:
+    """Finds and loads the modules of the table; Python asks it only for what it finds nowhere else.
+
+    It is no subclass of those of `importlib.abc`, whose import takes longer than that of the whole package.
+    """
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        del path, target
+        if fullname not in MOVED:
+            return None
+        from importlib.machinery import ModuleSpec
+
+        return ModuleSpec(fullname, self)  # type: ignore[arg-type]  # it has all that a loader needs
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Leave it to Python."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        import warnings
+
+        name = MOVED[module.__name__]
+        # Past the frames of importlib, the warning belongs to who imports.
+        warnings.warn(f"{module.__name__} is {name} now; import that", DeprecationWarning, stacklevel=2)
+        now = import_module(name)
+        module.__path__ = []  # it may have been a package, of which others are asked for
+        vars(module).update({n: getattr(now, n) for n in now.__all__}, __all__=now.__all__, __doc__=now.__doc__)
+
+
+def install() -> None:
+    """Let Python find moved modules."""
+    if not any(isinstance(finder, _Moved) for finder in sys.meta_path):
+        sys.meta_path.append(_Moved())

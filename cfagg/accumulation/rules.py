@@ -1,0 +1,209 @@
+"""Accumulation groups: the schemas of ZEP 5 and whether the sums still belong to their data."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfagg.findings.context import Context
+from cfagg.findings.finding import Hit
+from cfagg.findings.rule import rule
+from cfagg.model.dataset import Group, Variable
+
+if TYPE_CHECKING:
+    from cfagg.conventions.accumulation import Combinations
+
+#: The attribute that marks a group, and the end of its name.
+_KEY, _END = "_ACCUMULATION_GROUP", "_accumulation_group"
+
+#: The longest JSON text that is looked at.
+_LONGEST = 1 << 24
+
+
+@dataclass(eq=False)
+class _Accumulation:
+    """One accumulation group."""
+
+    group: Group
+    source: Variable | None
+    attributes: Mapping[str, Any]
+    combinations: Combinations | None
+    problems: list[str]
+
+
+def _plain(value: Any) -> Any:
+    """Return an attribute as JSON has it; netCDF keeps objects as text."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, str) and value.lstrip()[:1] == "{" and len(value) <= _LONGEST:
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def _accumulations(c: Context) -> list[_Accumulation]:
+    """Return the accumulation groups of a dataset, their attributes parsed."""
+    groups = [g for g in c.dataset.groups if _KEY in g.attributes]
+    if not groups:
+        return []
+    from cfagg.conventions.accumulation import parse_group
+    from cfagg.errors import CfaggError
+
+    found = []
+    for group in groups:
+        name = group.path.rpartition("/")[2]
+        source = None
+        if group.parent is not None and name.endswith(_END):
+            source = group.parent.variables.get(name.removesuffix(_END))
+        attributes = {k: _plain(v) for k, v in group.attributes.items()}
+        made = _Accumulation(group, source, attributes, None, [])
+        dims = _dims(attributes) or (source.dims if source is not None else ())
+        if dims:
+            try:
+                made.combinations = parse_group(attributes, dims)
+            except CfaggError as error:
+                made.problems = [str(p) for p in error.problems] or [error.message]
+        found.append(made)
+    return found
+
+
+def _dims(attributes: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the dimensions that the group says its array had; those of the array may be others by now."""
+    own = attributes.get("cfagg")
+    source = own.get("source") if isinstance(own, dict) else None
+    dims = source.get("dims") if isinstance(source, dict) else None
+    return tuple(dims) if isinstance(dims, list) and all(isinstance(d, str) for d in dims) else ()
+
+
+@rule("ACC001")
+def group_follows_its_schema(c: Context) -> Iterator[Hit]:
+    """``_ACCUMULATION_GROUP`` follows its schema and names each combination of dimensions and each array once."""
+    for a in c.once(_accumulations):
+        for problem in a.problems:
+            yield Hit(a.group, _KEY, problem)
+
+
+@rule("ACC002")
+def array_is_beside_its_group(c: Context) -> Iterator[Hit]:
+    """The array that is accumulated is next to its group."""
+    for a in c.once(_accumulations):
+        if a.source is None and a.group.parent is not None:
+            message = f"no variable beside it has its name without '{_END}'; name the group after its variable"
+            yield Hit(a.group, None, message)
+
+
+@rule("ACC003")
+def arrays_of_sums_exist(c: Context) -> Iterator[Hit]:
+    """Every array that the group names is in it."""
+    for a in c.once(_accumulations):
+        for name in () if a.combinations is None else a.combinations.arrays:
+            if name not in a.group.variables:
+                yield Hit(a.group, _KEY, f"the array {name!r} is not in the group; build the accumulation again")
+
+
+@rule("ACC004")
+def arrays_follow_their_schema(c: Context) -> Iterator[Hit]:
+    """Arrays of sums have the dimensions of their source, and strides along those that their group names."""
+    for a in c.once(_accumulations):
+        if a.combinations is None:
+            continue
+        from cfagg.conventions.accumulation import parse_array
+        from cfagg.errors import CfaggError
+
+        dims = _dims(a.attributes) or (a.source.dims if a.source is not None else None)
+        for combination, names in a.combinations.items():
+            for name in names.as_dict().values():
+                v = a.group.variables.get(name)
+                if v is None:
+                    continue
+                attributes = {k: _plain(value) for k, value in v.attributes.items()}
+                if not any(d.startswith("phony_dim_") for d in v.dims):  # elsewhere they have no names
+                    # Accumulated dimensions may have names of their own, so as not to clash with those of the data.
+                    own = [d if d in (dims or ()) else d.removesuffix("_accumulated") for d in v.dims]
+                    attributes["_ARRAY_DIMENSIONS"] = own
+                weights = name == names.weights
+                try:
+                    parse_array(
+                        attributes,
+                        dims=None if weights else dims,
+                        combination=None if weights else combination,
+                    )
+                except CfaggError as error:
+                    for problem in [str(p) for p in error.problems] or [error.message]:
+                        yield Hit(v, "_ACCUMULATION_STRIDE", problem)
+
+
+@rule("ACC005")
+def record_is_consistent(c: Context) -> Iterator[Hit]:
+    """Cfagg's own record of an accumulation agrees with itself and with the group."""
+    for a in c.once(_accumulations):
+        if "cfagg" not in a.attributes or a.combinations is None:
+            continue
+        from cfagg.conventions.accumulation import parse_extra
+        from cfagg.errors import CfaggError
+
+        try:
+            parse_extra(a.attributes["cfagg"], combinations=a.combinations)
+        except CfaggError as error:
+            for problem in [str(p) for p in error.problems] or [error.message]:
+                yield Hit(a.group, "cfagg", problem)
+
+
+def _opened(c: Context) -> Iterator[tuple[_Accumulation, Any]]:
+    """Yield the accumulations of a local Zarr store, each with its opened group or the error that it gave."""
+    if c.dataset.format not in ("zarr", "nczarr") or c.dataset.path is None:
+        return
+    from cfagg.accumulation.opening import open_group
+    from cfagg.errors import CfaggError
+
+    for a in c.once(_accumulations):
+        if a.source is None or a.combinations is None or ("cfagg" not in a.attributes and not c.options.data):
+            continue  # sums of others are compared with the data
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                opened: Any = open_group(c.dataset.path, a.source.path, check=False, allow=c.options.allow)
+            except (CfaggError, OSError) as error:
+                opened = error
+        yield a, opened
+
+
+def _groups(c: Context) -> list[tuple[_Accumulation, Any]]:
+    return list(_opened(c))
+
+
+@rule("ACC006")
+def group_is_whole(c: Context) -> Iterator[Hit]:
+    """Sums, boundaries and statistics have the shapes and values that their source's chunks ask for."""
+    for a, opened in c.once(_groups):
+        if isinstance(opened, Exception):
+            problems = [str(p) for p in getattr(opened, "problems", ())] or [getattr(opened, "message", str(opened))]
+            for problem in problems:
+                yield Hit(a.group, None, f"{problem}; build the accumulation again")
+        elif opened.foreign:
+            yield Hit(a.group, None, opened.foreign, "info")
+
+
+@rule("ACC007")
+def group_is_fresh(c: Context) -> Iterator[Hit]:
+    """The data are as they were when they were added up."""
+    for a, opened in c.once(_groups):
+        if isinstance(opened, Exception) or opened.extra is None:
+            continue
+        from cfagg.accumulation.freshness import changes
+        from cfagg.accumulation.group import command
+
+        found = changes(opened)
+        if found:
+            shown = "; ".join(str(p) for p in found.problems[:3]) + ("; …" if len(found.problems) > 3 else "")
+            remedy = command(opened.store, opened.variable, "--refresh")
+            yield Hit(a.group, None, f"the data have changed since they were added up ({shown}); run: {remedy}")

@@ -1,0 +1,250 @@
+"""The functions of analysis code: `read` a file as an xarray Dataset, `open_aggregation` for its metadata alone."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any, Literal
+
+from cfagg.errors import (
+    OptionError,
+    SourceError,
+    UnknownConventionWarning,
+    UnreadableAggregationError,
+    UnsupportedError,
+)
+from cfagg.errors.arguments import a_path, a_text, names
+from cfagg.errors.extras import require
+from cfagg.model import Aggregation
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+__all__ = ["open_aggregation", "read"]
+
+#: What a directory, or a file in a directory, is called that is a Zarr store.
+_ZARR = ("zarr.json", ".zgroup", ".zattrs", ".zmetadata", ".zarray")
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    variables: str | Iterable[str] | None = None,
+    chunks: Any = None,
+    group: str | None = None,
+    allow: Iterable[str | os.PathLike[str]] = (),
+    missing: Literal["error", "fill"] = "error",
+    workers: int | None = None,
+    **options: Any,
+) -> Dataset:
+    """Open a file as one labelled, lazy dataset, however many files its values are in.
+
+    Parameters
+    ----------
+    path : str or path-like
+        An aggregation file, a plain netCDF file, or a Zarr store.
+    variables : str or iterable of str, optional
+        Variables to keep, with the coordinates that belong to them; all by default.
+    chunks : optional
+        As in `xarray.open_dataset`: `None` reads when indexed and without dask, ``{}`` gives dask arrays whose chunks
+        are the partitions.
+    group : str, optional
+        A group of the file; the root by default.
+    allow : iterable of str or path-like
+        Directories or files that partitions may be read from, besides the aggregation file's own directory.
+    missing : {"error", "fill"}
+        What to do if values are read from a partition whose file is missing: raise, or return missing values.
+    workers : int, optional
+        Threads that one read may use; by default the processors of this process, at most 8.
+    **options
+        Passed to `xarray.open_dataset`, for instance ``decode_times`` or ``mask_and_scale``.
+
+    Returns
+    -------
+    xarray.Dataset
+        Its variables are lazy: indexing them reads only the partitions, and the hyperslab of each, that are needed.
+
+    Raises
+    ------
+    SourceError
+        If there is no such file, or it is neither netCDF nor Zarr.
+    UnreadableAggregationError
+        If a variable is an aggregation that cannot be read, and `variables` does not choose others.
+    ConventionError
+        If the packing of a variable is not one number, and `variables` does not choose others.
+    FragmentNotFoundError, FragmentReadError, FragmentMismatchError, AccessError, ConformError
+        When values are read whose partition is missing, damaged, different from what the aggregation says, outside the
+        allowed places, or cannot be expressed in the master array.
+
+    Examples
+    --------
+    >>> import cfagg
+    >>> ds = cfagg.read("temperature.nca")  # doctest: +SKIP
+    >>> ds.tas.sel(time="2000-01").mean("time")  # doctest: +SKIP
+    """
+    if chunks is not None:
+        if not isinstance(chunks, str | int | Mapping):
+            kind = type(chunks).__name__
+            raise OptionError(f"chunks: found an object of type {kind}; expected 'auto' or lengths by dimension")
+        require("arrays in chunks (chunks=)", "dask")
+    import xarray
+
+    import cfagg.api.accessor  # noqa: F401  registers ds["tas"].cfagg
+    from cfagg.cf.unpackable import UnpackableError
+
+    _check_single(path)
+    if group is not None:
+        a_text(group, "group", "the path of a group")
+    name = os.path.expanduser(os.fsdecode(path))  # noqa: PTH111
+    engine = _engine(name)
+    if engine == "cfagg":
+        from cfagg.labelled.engine import CfaggBackendEntrypoint
+
+        options = {"engine": CfaggBackendEntrypoint, "allow": allow, "missing": missing, "workers": workers, **options}
+    elif engine == "zarr":
+        from cfagg.labelled.zarr import ZarrEntrypoint
+
+        # A store without a consolidated table is legal, and no reason for xarray's warning.
+        known = {"consolidated": _is_consolidated(name, allow), "allow": allow, "chunked": chunks is not None}
+        options = {"engine": ZarrEntrypoint, **known, **options}
+    else:
+        options = {"engine": engine, **options}
+    kept = None if variables is None else list(names(variables, "variables"))
+    lost: list[str] = []
+    while True:
+        try:
+            dataset: Dataset = xarray.open_dataset(name, chunks=chunks, group=group, **options)
+            break
+        except (UnreadableAggregationError, UnpackableError) as error:
+            found = [path.rpartition("/")[2] for path in error.variables]
+            if kept is None or not found or set(found) & {*kept, *lost}:
+                raise
+            # Others were asked for; what cannot be read is left out by that choice.
+            lost += found
+            options["drop_variables"] = [*_listed(options.get("drop_variables")), *found]
+    if kept is None:
+        return dataset
+    _warn_of_missing_coordinates(dataset, kept, lost, name)
+    unknown = [v for v in kept if v not in dataset.variables]
+    if unknown:
+        dataset.close()
+        others = ", ".join(map(str, dataset.variables)) or "none"
+        raise SourceError(f"{name} has no variable {', '.join(map(repr, unknown))}; its variables are: {others}")
+    return dataset[kept]
+
+
+def open_aggregation(path: str | os.PathLike[str], variable: str) -> Aggregation:
+    """Return the description of an aggregation variable, without opening any partition.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The aggregation file.
+    variable : str
+        Name or path of the variable.
+
+    Raises
+    ------
+    SourceError
+        If there is no such file or variable, or the variable is not an aggregation.
+    ConventionError
+        If it violates its convention.
+
+    Examples
+    --------
+    >>> open_aggregation("temperature.nca", "tas").grid.sizes  # doctest: +SKIP
+    ((12, 36), (64,), (128,))
+    """
+    from cfagg.arrays.source import open_source
+
+    a_text(variable, "variable", "the name or path of a variable")
+    source = open_source(os.path.expanduser(a_path(path)))  # noqa: PTH111
+    _, found = source.find(variable)
+    if isinstance(found, Aggregation):
+        return found
+    known = [
+        f"{g.path.rstrip('/')}/{n}"
+        for g in source.root.walk()
+        for n, v in g.variables.items()
+        if isinstance(v, Aggregation)
+    ]
+    raise SourceError(
+        f"variable {variable!r} of {source.path} is not an aggregation; those in the file are: "
+        f"{', '.join(known) or 'none'}"
+    )
+
+
+def _check_single(path: object) -> None:
+    """Refuse several files, or a pattern of their names, saying what opens them; and what is no path at all.
+
+    Raises
+    ------
+    UnsupportedError
+        With another way to open them as one dataset.
+    OptionError
+        It is not a path.
+    SourceError
+        It is a URL.
+    """
+    single = isinstance(path, str | bytes | os.PathLike)
+    name = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else ""
+    if not single and not isinstance(path, Sequence | AbstractSet | Iterator):
+        a_path(path)
+    if "://" in name and not os.path.lexists(name):
+        raise SourceError(f"{name} is a URL; cfagg.read opens files on this machine: copy it here first")
+    if single and (not set(name) & set("*?[") or os.path.lexists(os.path.expanduser(name))):  # noqa: PTH111
+        return
+    shown = repr(name) if single else f"{type(path).__name__} of files"
+    raise UnsupportedError(
+        f"{shown}: cfagg.read opens one file, and does not aggregate several yet; name an aggregation file that refers "
+        "to them, or open each with cfagg.read and join them with xarray.combine_by_coords"
+    )
+
+
+def _listed(names: str | Iterable[str] | None) -> list[str]:
+    """Return one name, several or none as a list."""
+    return [names] if isinstance(names, str) else list(names or ())
+
+
+def _warn_of_missing_coordinates(dataset: Dataset, kept: list[str], lost: list[str], path: str) -> None:
+    """Warn where variables that are read lose a coordinate that cannot be read."""
+    wanted = [dataset[v] for v in kept if v in dataset.variables]
+    words = {w for v in wanted for w in str({**v.attrs, **v.encoding}.get("coordinates", "")).split()}
+    words.update(str(d) for v in wanted for d in v.dims)
+    missing = [name for name in lost if name in words]
+    if missing:
+        warnings.warn(
+            f"{path}: {', '.join(map(repr, missing))} cannot be read and is left out of the coordinates of "
+            f"{', '.join(map(repr, kept))}",
+            UnknownConventionWarning,
+            stacklevel=3,
+        )
+
+
+def _is_consolidated(path: str, allow: Iterable[str | os.PathLike[str]]) -> bool | None:
+    """Return whether a Zarr store in a directory has a table of its metadata, `None` where that is not seen."""
+    if not os.path.isdir(path):  # noqa: PTH112
+        return None
+    if os.path.exists(os.path.join(path, ".zmetadata")):  # noqa: PTH110, PTH118
+        return True
+    from cfagg.formats.zarr.documents import read_document
+    from cfagg.storage.tree import prefixes
+
+    found = read_document(path, "zarr.json", path, prefixes(allow))
+    return found is not None and found.content.get("consolidated_metadata") is not None
+
+
+def _engine(path: str) -> str:
+    """Return the xarray engine for a path, by what is there and not by its name.
+
+    All netCDF files are read by cfagg itself: other engines would follow what an untrusted file refers to.
+    """
+    from cfagg.formats.values.files import magic
+
+    if os.path.isdir(path):  # noqa: PTH112
+        if any(os.path.exists(os.path.join(path, n)) for n in _ZARR):  # noqa: PTH110, PTH118
+            return "zarr"
+        raise SourceError(f"{path} is a directory and not a Zarr store; expected a netCDF file or a Zarr store")
+    return "zarr" if magic(path).startswith(b"PK\x03\x04") else "cfagg"

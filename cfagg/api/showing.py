@@ -1,0 +1,96 @@
+"""`cfagg.show`: a whole file for the eye, in a terminal or a notebook."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from cfagg.api.summarising import aggregations, summarise
+from cfagg.arrays.source import Source
+from cfagg.arrays.zarr_source import open_any
+from cfagg.display.html import file_html
+from cfagg.display.summary import ROWS
+from cfagg.display.text import file_lines
+from cfagg.errors.arguments import names
+
+__all__ = ["Shown", "show"]
+
+
+class Shown:
+    """What a file holds; prints as text, and notebooks show it with a picture of every partition matrix.
+
+    Parameters
+    ----------
+    source : cfagg.arrays.source.Source
+        The file's metadata.
+    variables : sequence of str
+        Names or paths of the only variables to show.
+    rows : int or None
+        Lines of every long list; `None` is all.
+    allow : sequence of str
+        Further places that partitions may be read from.
+    """
+
+    def __init__(
+        self, source: Source, variables: Sequence[str] = (), *, rows: int | None = ROWS, allow: Sequence[str] = ()
+    ) -> None:
+        self.source = source
+        variables = names(variables, "variables")
+        self._summary = summarise(source, allow=allow, rows=rows, variables=variables)
+        self._aggregations = aggregations(source, variables)
+
+    def __str__(self) -> str:
+        return "\n".join(file_lines(self._summary))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return file_html(self._summary, self._aggregations)
+
+
+def show(
+    path: str | os.PathLike[str],
+    *,
+    variables: Sequence[str] = (),
+    rows: int | None = ROWS,
+    allow: Sequence[str] = (),
+) -> Shown:
+    """Show what is in a file: dimensions, variables, and where the partitions of each aggregation are.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A netCDF file, with aggregations or without, or the directory of a Zarr store.
+    variables : str or sequence of str
+        Names or paths of the only variables to show; all by default.
+    rows : int or None
+        Lines of every long list, first and last ones; `None` is all.
+    allow : sequence of str
+        Further places that partitions may be read from: references there are shown as readable.
+
+    Returns
+    -------
+    Shown
+        Prints as text; in a notebook it shows itself, with a picture of every partition matrix.
+
+    Raises
+    ------
+    SourceError
+        If the file cannot be opened, or has no such variable.
+    ConventionError
+        If an aggregation breaks its convention.
+
+    Examples
+    --------
+    >>> from cfagg.demo import sample
+    >>> print(show(sample("figure1.nca"), variables=["x"]))  # doctest: +ELLIPSIS
+    /...figure1.nca (NETCDF3_CLASSIC)
+    <BLANKLINE>
+    dimensions:
+      y  8
+      x  7
+    <BLANKLINE>
+    variables:
+      x (x: 7) int32 column
+    """
+    return Shown(open_any(path, allow), variables, rows=rows, allow=allow)

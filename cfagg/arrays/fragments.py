@@ -1,0 +1,273 @@
+"""From a partition to its sub-array: which file, which variable, and what the file says about it.
+
+References are resolved by the access policy before anything is opened.  A partition may itself be an aggregation, to a
+limited depth and never in a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from cfagg.arrays.identity import check_order, identity
+from cfagg.arrays.source import BOUNDS
+from cfagg.cf.header import Header
+from cfagg.conventions import nca
+from cfagg.errors import (
+    AccessError,
+    ConventionError,
+    FragmentNotFoundError,
+    LimitError,
+    SourceError,
+    UnsupportedError,
+)
+from cfagg.formats.values import locate, read, scan
+from cfagg.formats.values.netcdf import attributes_of, lookup, opened_handle
+from cfagg.model import Aggregation
+from cfagg.storage.access import Access
+from cfagg.storage.files import CONTEXT_SOURCE, Context, FileKey
+from cfagg.storage.handles import handles
+
+if TYPE_CHECKING:
+    from cfagg.arrays.source import Source
+
+__all__ = ["MAX_NESTING", "Fragment", "Fragments"]
+
+#: Aggregations of aggregations that are followed, the outermost included.
+MAX_NESTING = 8
+
+#: Names of `format` that the netCDF readers take.
+_NETCDF = frozenset({"netcdf", "netcdf3", "netcdf4", "netcdf-3", "netcdf-4", "nc", "nc3", "nc4", "nca", "hdf5"})
+
+#: The file and the path of a variable.
+Place = tuple[str, str]
+
+
+def is_read(format_: str) -> bool:
+    """Return whether fragments of a format, as an aggregation names it, are read."""
+    return format_.lower() in _NETCDF
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A sub-array that can be read.
+
+    Parameters
+    ----------
+    header : Header
+        What its file says about it.
+    chunks : tuple of int, optional
+        Shape of its chunks in the file.
+    read : callable
+        Gives the stored values of one slice per dimension, native byte order.
+    where : str
+        File, variable and partition, for messages.
+    scan : callable, optional
+        Gives the same as `read` in parts, each with its place; a part is overwritten by the next.
+    """
+
+    header: Header
+    chunks: tuple[int, ...] | None
+    read: Callable[[Sequence[slice]], npt.NDArray[Any]]
+    where: str
+    scan: Callable[[Sequence[slice]], Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]]] | None = None
+
+    @property
+    def place(self) -> str:
+        """File, variable and partition of the aggregation, and the variable and file of the fragment."""
+        return f"{self.where}, fragment {self.header.variable!r} of {self.header.file}"
+
+
+@dataclass(frozen=True)
+class Fragments:
+    """The sub-arrays of one aggregation.
+
+    Parameters
+    ----------
+    aggregation : Aggregation
+        The aggregation.
+    access : Access
+        Which files may be read.
+    reader : callable
+        What makes a reader of an aggregation that a sub-array is itself.
+    group : str
+        Group of the aggregation variable in its file: private variables are searched from there upwards.
+    chain : tuple of (str, str)
+        The aggregations that led here, outermost first, this one excluded.
+    """
+
+    aggregation: Aggregation
+    access: Access
+    reader: Callable[..., Any]
+    group: str = "/"
+    chain: tuple[Place, ...] = ()
+
+    def index(self, i: int) -> tuple[int, ...]:
+        """Return the index of partition `i` in the partition matrix."""
+        index = []
+        for n in reversed(self.aggregation.grid.matrix_shape):
+            i, k = divmod(i, n)
+            index.append(k)
+        return tuple(reversed(index))
+
+    def where(self, i: int) -> str:
+        """Return the place of partition `i` for messages."""
+        return f"file {self.access.parent}, variable {self.aggregation.name!r}, partition {self.index(i)}"
+
+    def path(self, i: int) -> str:
+        """Return the absolute path of the file of partition `i`.
+
+        Raises
+        ------
+        AccessError
+            If the policy does not allow it.
+        UnsupportedError
+            If it is a URL.
+        """
+        try:
+            return self.access.resolve(self.aggregation.partitions.file_name(i))
+        except (AccessError, UnsupportedError) as error:
+            raise type(error)(f"{self.where(i)}: {error.message}") from error
+
+    def _judge(self, i: int, real: str) -> None:
+        """Refuse what was opened for partition `i` where it is not what the policy allowed."""
+        try:
+            self.access.judge(real, self.aggregation.partitions.file_name(i))
+        except AccessError as error:
+            raise AccessError(f"{self.where(i)}: {error.message}") from error
+
+    def open(self, i: int, path: str | None = None) -> Fragment:
+        """Find the sub-array of partition `i`; its values are not read.
+
+        Raises
+        ------
+        CfaggError
+            Where the file, the variable, the format or the access policy do not let it be read.
+        """
+        partitions = self.aggregation.partitions
+        where = self.where(i)
+        self._check_format(i, where)
+        path = self.path(i) if path is None else path
+        address = partitions.address_name(i)
+        if address is None:
+            raise FragmentNotFoundError(f"{where}: the partition names no variable of {path}; give its 'ncvar'")
+        own = partitions.file_name(i) is None
+        context = Context(where)
+        judge = partial(self._judge, i)
+        located = locate(path, address, context, self.group if own else "/", judge)
+        if nca.is_aggregation(located.header.attributes):
+            return self._nested(located.key, address, own, where)
+        layout = partitions.layout_of(i)
+        if layout.dims != located.header.dims and len(set(located.header.shape)) < len(located.header.shape):
+            check_order(
+                layout.dims,
+                located.header.dims,
+                located.header.shape,
+                self._identity,
+                partial(_identity_in, path, address, context, self.group if own else "/", judge),
+                where,
+            )
+        header = located.header
+        if self.aggregation.bounds_of is not None and layout.units is None and "units" not in header.attributes:
+            found = _units_of_coordinate(located.key, address, self.group if own else "/")
+            header = replace(header, attributes={**header.attributes, **found})
+        return Fragment(
+            header,
+            located.chunks,
+            lambda slices: read(located, slices, context),
+            where,
+            lambda slices: scan(located, slices, context),
+        )
+
+    def _identity(self, dim: str) -> str | None:
+        """Return what the coordinates of a dimension of the aggregation are."""
+        key = handles.get(self.access.resolve(None), Context(self.access.parent)).key
+        try:
+            found = _source(key).find_from(self.group, dim)[1]
+        except SourceError:
+            return None
+        return identity(found.attributes)
+
+    def _check_format(self, i: int, where: str) -> None:
+        """Refuse formats that only later versions read."""
+        layout = self.aggregation.partitions.layout_of(i)
+        if layout.format is not None and not is_read(layout.format):
+            raise UnsupportedError(
+                f"{where}: the format {layout.format!r} of {self.aggregation.partitions.file_name(i)!r} cannot be "
+                "read; expected netCDF: convert the file to netCDF and refer to that"
+            )
+        if layout.packing:
+            raise UnsupportedError(
+                f"{where}: the PP packing {layout.packing} of {self.aggregation.partitions.file_name(i)!r} cannot be "
+                "read from a netCDF file; remove 'lbpack' or unpack the file"
+            )
+
+    def _nested(self, key: FileKey, address: str, own: bool, where: str) -> Fragment:
+        """Return the sub-array that is an aggregation itself, in a file that may be read."""
+        source, path = _source(key), key.path
+        group, inner = source.find_from(self.group if own else "/", address)
+        if not isinstance(inner, Aggregation):
+            raise ConventionError(f"{where}: {address!r} of {path} looks like an aggregation but is not one")
+        me = (self.access.resolve(None), _join(self.group, self.aggregation.name))
+        chain = (*self.chain, me)
+        there = (path, _join(group.path, inner.name))
+        if there in chain:
+            circle = " -> ".join(f"{v} of {p}" for p, v in (*chain, there))
+            raise ConventionError(f"{where}: the aggregation refers to itself: {circle}; correct the reference")
+        if len(chain) >= MAX_NESTING:
+            raise LimitError(
+                f"{where}: aggregations of aggregations are followed {MAX_NESTING} levels deep, not further"
+            )
+        attributes = dict(inner.attributes)
+        attributes.update({k: v for k, v in (("units", inner.units), ("calendar", inner.calendar)) if v is not None})
+        header = Header(path, address, inner.dims, inner.shape, inner.dtype, attributes)
+        # The inner aggregation is read by the thread that needs it.
+        reader = self.reader(
+            replace(inner, source=path), self.access.nested(path), workers=1, group=group.path, chain=chain
+        )
+        return Fragment(header, None, lambda slices: reader.read(list(slices)), where)
+
+
+@lru_cache(maxsize=16)
+def _source(key: FileKey) -> Source:
+    """Return the metadata of an inner aggregation's file; while the file stays as it is, it is parsed once."""
+    from cfagg.arrays.source import source_of
+
+    return source_of(handles.of(key, CONTEXT_SOURCE), key.path)
+
+
+def _identity_in(
+    path: str, address: str, context: Context, group: str, judge: Callable[[str], None], dim: str
+) -> str | None:
+    """Return what the coordinates of a dimension of a fragment are."""
+    where = address.rpartition("/")[0]
+    try:
+        return identity(locate(path, f"{where}/{dim}" if where else dim, context, group, judge).header.attributes)
+    except FragmentNotFoundError:
+        return None
+
+
+@lru_cache(maxsize=2048)
+def _units_of_coordinate(key: FileKey, address: str, group: str) -> dict[str, str]:
+    """Return the units and calendar of the variable in a file whose bounds `address` is; none where nothing names it.
+
+    Bounds have the units of their coordinate variable (CF section 7.1), and every file may have its own.
+    """
+    context = Context(key.path)
+    with opened_handle(handles.of(key, context), context) as dataset:
+        bounds = lookup(dataset, address, group)
+        if bounds is None:
+            return {}
+        for variable in bounds.group().variables.values():
+            attributes = attributes_of(variable)
+            if bounds.name in [attributes.get(name) for name in BOUNDS]:
+                return {k: attributes[k] for k in ("units", "calendar") if isinstance(attributes.get(k), str)}
+    return {}
+
+
+def _join(group: str, name: str) -> str:
+    return f"{group.rstrip('/')}/{name}"

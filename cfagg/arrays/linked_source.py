@@ -1,0 +1,151 @@
+"""Metadata of HDF5 files that the netCDF library must not open.
+
+It would follow links to other files, and takes numbers of types that netCDF does not have for strings, which it frees.
+The files are described by the reader that checks files, which follows nothing.  Links are listed as unreadable, each by
+itself, and so is what only the netCDF library describes; other variables are as in any file.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cfagg.errors import SourceError
+from cfagg.formats.metadata import hdf5
+from cfagg.formats.values.hdf5_file import ERRORS, file_of
+from cfagg.formats.values.hdf5_links import LeavesError, followed, reach
+from cfagg.formats.values.locks import LIBRARY
+from cfagg.model import dataset as model
+from cfagg.storage.files import CONTEXT_SOURCE, Handle
+
+__all__ = ["LinkedGroup", "linked_group"]
+
+#: References that are followed when an object is opened, and lead to no values of this file.
+_LINKS = ("an external link", "a user-defined link")
+
+
+class _Described:
+    """Attributes as netCDF4-python gives them."""
+
+    def __init__(self, name: str, attributes: Mapping[str, Any]) -> None:
+        self.name = name
+        self._attributes = attributes
+
+    def ncattrs(self) -> list[str]:
+        """Return the names of the attributes."""
+        return list(self._attributes)
+
+    def getncattr(self, name: str) -> Any:
+        """Return the value of an attribute."""
+        value = self._attributes[name]
+        if isinstance(value, tuple):
+            return list(value)
+        return value[0] if isinstance(value, np.ndarray) and value.size == 1 else value
+
+
+class _LinkedVariable(_Described):
+    """A variable, with what `cfagg.arrays.source` asks of one of netCDF4-python."""
+
+    _isvlen = _isenum = False
+
+    def __init__(self, found: model.Variable) -> None:
+        super().__init__(found.name, found.attributes)
+        self.dimensions, self.shape = found.dims, found.shape
+        self.dtype: Any = str if found.kind == "string" else found.dtype
+
+
+class _LinkedDimension:
+    """A dimension, likewise."""
+
+    def __init__(self, found: model.Dimension) -> None:
+        self._found = found
+
+    def __len__(self) -> int:
+        return self._found.size
+
+    def isunlimited(self) -> bool:
+        """Return whether it may grow."""
+        return self._found.unlimited
+
+
+class LinkedGroup(_Described):
+    """A group, likewise.
+
+    Parameters
+    ----------
+    found : Group
+        What the file says.
+    path : str
+        Path of the group.
+    links : mapping
+        By path, why something in the file is not read.
+    """
+
+    def __init__(self, found: model.Group, path: str, links: dict[str, str]) -> None:
+        super().__init__(path, {k: v for k, v in found.attributes.items() if _is_plain(v)})
+        self.path = path
+        self.links = links
+        self.dimensions = {name: _LinkedDimension(d) for name, d in found.dimensions.items()}
+        self.variables: dict[str, _LinkedVariable] = {}
+        below = path.rstrip("/")
+        for name, variable in found.variables.items():
+            if variable.kind != "other" and all(map(_is_plain, variable.attributes.values())):
+                self.variables[name] = _LinkedVariable(variable)
+            else:
+                links[f"{below}/{name}"] = (
+                    "only the netCDF library describes it, which must not open this file, for it would follow the "
+                    "links to other files in it, and takes numbers that netCDF does not have for strings: remove them"
+                )
+        self.groups = {name: LinkedGroup(g, f"{below}/{name}", links) for name, g in found.groups.items()}
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, str | tuple | np.ndarray)
+
+
+def linked_group(handle: Handle) -> LinkedGroup | None:
+    """Return the root group of a file with links to other files; `None` where it leads out of itself otherwise.
+
+    Parameters
+    ----------
+    handle : Handle
+        The open file.
+    """
+    references = followed(handle, CONTEXT_SOURCE, strange=True)
+    if references is None or any(r.kind not in _LINKS for r in references):
+        return None
+    with mmap.mmap(handle.fd, 0, access=mmap.ACCESS_READ) as data, LIBRARY:
+        file = file_of(handle)
+        root = LinkedGroup(hdf5.open_file(file, handle, data).root, "/", {})
+        todo = [root]
+        try:
+            while todo:
+                group = todo.pop()
+                group.links.update(_leading(file, group.path))
+                todo += group.groups.values()
+        except ERRORS as error:
+            raise SourceError(
+                f"{handle.key.path} is damaged, the HDF5 library says: {error}; restore or replace the file"
+            ) from error
+    return root
+
+
+def _leading(file: Any, path: str) -> dict[str, str]:
+    """Return what in a group leads out of the file, by path."""
+    names: list[bytes] = []
+    group = reach(file, path)
+    if group is None:
+        raise ValueError(f"there is no group {path!r}")
+    group.links.iterate(names.append)
+    found = {}
+    for name in names:
+        shown = f"{path.rstrip('/')}/{name.decode('utf-8', 'replace')}"
+        try:
+            reach(file, f"{path.rstrip('/')}/{name.decode('utf-8', 'surrogateescape')}")
+        except LeavesError as error:
+            kind, target = error.reference
+            found[shown] = f"it leads by {kind} to {target!r} and is not followed: copy the values into the file"
+    return found

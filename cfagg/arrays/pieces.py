@@ -1,0 +1,229 @@
+"""Cutting a sub-array's selection into pieces of bounded size, and working on pieces with a few threads."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.arrays.fragments import Fragment
+from cfagg.arrays.subarray import Indices, assemble, push
+
+__all__ = ["PIECE_BYTES", "Piece", "run", "split"]
+
+#: Stored bytes of one piece: large enough that a request costs little, small enough that a few fit in a cache of a
+#: machine's memory together.
+PIECE_BYTES = 2**25
+
+#: Below so many output bytes a read is not worth a thread.
+THREAD_BYTES = 2**22
+
+#: Below so many output bytes a partition, threads would wait for each other's turn at the interpreter longer than they
+#: decode at the same time.
+SHARE_BYTES = 2**19
+
+#: Places along one dimension of the output.
+Places = range | npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One unit of work: it reads, and writes its own part of the output.
+
+    Parameters
+    ----------
+    work : callable
+        Does it.
+    """
+
+    work: Callable[[], None]
+
+    @classmethod
+    def constant(cls, out: npt.NDArray[Any], target: Sequence[Any], value: Any) -> Piece:
+        """Return the piece that writes one value."""
+
+        def work() -> None:
+            _store(out, [_places(t, n) for t, n in zip(target, out.shape, strict=True)], lambda view: view.fill(value))
+
+        return cls(work)
+
+
+def run(pieces: Iterator[Piece], out_bytes: int, workers: int | None, partitions: int = 1) -> None:
+    """Do all pieces, drawn one by one as threads become free; the first error stops the rest and is raised.
+
+    Parameters
+    ----------
+    pieces : iterator of Piece
+        The work.
+    out_bytes : int
+        Bytes of the output.
+    workers : int, optional
+        Threads to use; by default as many as there are processors, at most 8, and one where partitions are small.
+    partitions : int
+        How many partitions the output comes from.
+    """
+    if workers is None:
+        count = min(_processors(), 8) if out_bytes >= SHARE_BYTES * partitions else 1
+    else:
+        count = max(int(workers), 1)
+    if count == 1 or out_bytes < THREAD_BYTES:
+        for piece in pieces:
+            piece.work()
+        return
+    lock = threading.Lock()
+    stop = threading.Event()
+
+    def drain() -> None:
+        try:
+            while not stop.is_set():
+                with lock:
+                    piece = next(pieces, None)
+                if piece is None:
+                    return
+                piece.work()
+        finally:
+            # Also after the last piece: nobody would find another.
+            stop.set()
+
+    with ThreadPoolExecutor(count, "cfagg") as pool:
+        try:
+            futures = [pool.submit(drain) for _ in range(count)]
+            for future in futures:
+                future.result()
+        finally:
+            stop.set()
+
+
+def split(
+    indices: Sequence[Indices],
+    feeds: Sequence[tuple[int, bool]],
+    target: Sequence[Any],
+    fragment: Fragment,
+    out: npt.NDArray[Any],
+    put: Callable[[npt.NDArray[Any], npt.NDArray[Any]], None],
+) -> Iterator[Piece]:
+    """Yield the pieces of one sub-array.
+
+    Parameters
+    ----------
+    indices : sequence of range or int64 array
+        What to read along each axis of the sub-array, in its own direction.
+    feeds : sequence of (int, bool)
+        Per axis of the sub-array the output dimension it feeds, -1 for none, and whether it runs against it.
+    target : sequence of slice or int64 array
+        Per output dimension, where the values go.
+    fragment : Fragment
+        The sub-array.
+    out : ndarray
+        The output.
+    put : callable
+        Called with a block in the sub-array's order and a view of its place in the output's order.
+    """
+    places = [_places(t, n) for t, n in zip(target, out.shape, strict=True)]
+    itemsize = max(fragment.header.dtype.itemsize, 1)
+    chunks = fragment.chunks if fragment.chunks and len(fragment.chunks) == len(indices) else (1,) * len(indices)
+    todo: list[tuple[list[Indices], list[Places], int]] = [(list(indices), places, 0)]
+    while todo:
+        wanted, where, axis = todo.pop()
+        size = itemsize
+        for w in wanted:
+            size *= len(w)
+        while axis < len(wanted) and (size > PIECE_BYTES * 3 // 2) and len(wanted[axis]) == 1:
+            axis += 1
+        if size <= PIECE_BYTES * 3 // 2 or axis == len(wanted):
+            yield _piece(wanted, feeds, where, fragment, out, put)
+            continue
+        cuts = _cuts(wanted[axis], chunks[axis], PIECE_BYTES * len(wanted[axis]) // size)
+        d, flip = feeds[axis]
+        n = len(wanted[axis])
+        # The last is pushed first, so that pieces come in the order of the file.
+        for a, b in reversed(list(itertools.pairwise(cuts))):
+            sub, sub_where = list(wanted), list(where)
+            sub[axis] = wanted[axis][a:b]
+            if d >= 0:
+                sub_where[d] = where[d][n - b : n - a] if flip else where[d][a:b]
+            todo.append((sub, sub_where, axis + 1))
+
+
+def _cuts(indices: Indices, chunk: int, most: int) -> list[int]:
+    """Return where to cut a list of indices so that no chunk is read twice, if pieces of `most` elements allow that."""
+    n = len(indices)
+    most = max(most, 1)
+    # A long range is only written out where its chunks matter.
+    starts = np.flatnonzero(np.diff(np.asarray(indices, np.int64) // chunk, prepend=-1)) if chunk > 1 else None
+    cuts = [0]
+    while cuts[-1] < n:
+        end = cuts[-1] + most
+        if end < n and starts is not None:
+            k = int(np.searchsorted(starts, end, "right"))
+            below = int(starts[k - 1])
+            end = below if below > cuts[-1] else int(starts[k]) if k < len(starts) else n
+        cuts.append(min(end, n))
+    return cuts
+
+
+def _piece(
+    indices: list[Indices],
+    feeds: Sequence[tuple[int, bool]],
+    places: list[Places],
+    fragment: Fragment,
+    out: npt.NDArray[Any],
+    put: Callable[[npt.NDArray[Any], npt.NDArray[Any]], None],
+) -> Piece:
+    def work() -> None:
+        whole = fragment.header.dtype.itemsize
+        for w in indices:
+            whole *= len(w)
+        axes = [push(w, whole // max(len(w), 1)) for w in indices]
+        if fragment.scan is not None and all(len(a.runs) == 1 and a.pick is None for a in axes):
+            for within, part in fragment.scan([a.runs[0] for a in axes]):
+                _store(out, _within(places, feeds, within), partial(put, part))
+            return
+        block = assemble(axes, fragment.header.dtype, fragment.read)
+        _store(out, places, lambda view: put(block, view))
+
+    return Piece(work)
+
+
+def _within(places: Sequence[Places], feeds: Sequence[tuple[int, bool]], within: Sequence[slice]) -> list[Places]:
+    """Return where a part goes that stands `within` a block, per axis of the sub-array."""
+    out = list(places)
+    for (d, flip), s in zip(feeds, within, strict=True):
+        if d >= 0:
+            n = len(places[d])
+            out[d] = places[d][n - s.stop : n - s.start] if flip else places[d][s]
+    return out
+
+
+def _places(target: Any, length: int) -> Places:
+    """Return a slice as a range."""
+    return range(*target.indices(length)) if isinstance(target, slice) else target
+
+
+def _store(out: npt.NDArray[Any], places: Sequence[Places], put: Callable[[npt.NDArray[Any]], Any]) -> None:
+    """Call `put` with a view of the output, or with a block that is then scattered into it."""
+    slices = [_slice(p) for p in places if isinstance(p, range)]
+    if len(slices) == len(places):
+        # The ellipsis keeps a view where there are no dimensions.
+        put(out[tuple(slices) + (...,)])  # noqa: RUF005
+        return
+    block = np.empty([len(p) for p in places], out.dtype)
+    put(block)
+    out[np.ix_(*(np.asarray(p) for p in places))] = block
+
+
+def _slice(places: range) -> slice:
+    """Return a range as the slice that takes it."""
+    return slice(places.start, places.stop if places.stop >= 0 else None, places.step)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

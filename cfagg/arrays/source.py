@@ -1,0 +1,386 @@
+"""Opening one netCDF file's metadata: what is in it, and which variables are aggregations.
+
+Only the named file is opened, and only its metadata is read: no partition is touched.  What comes back is plain,
+immutable data (`Source`, `Group`, `Variable` and `cfagg.model.Aggregation`) that outlives the open file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfagg.errors import (
+    AccessError,
+    CfaggError,
+    ConventionError,
+    Problem,
+    SourceError,
+    UnreadableAggregationError,
+    UnsupportedError,
+)
+from cfagg.model import Aggregation
+
+if TYPE_CHECKING:
+    import netCDF4
+
+    from cfagg.storage.files import Handle
+
+__all__ = ["BOUNDS", "Group", "Source", "Variable", "open_source", "refuse_unreadable", "source_of"]
+
+#: Attributes by which a coordinate variable names the variable with the bounds of its cells.
+BOUNDS = ("bounds", "climatology")
+
+
+_NCA_MARK = re.compile(r"NCA(-[0-9.]+)?")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An ordinary variable: its values stand in the file itself.
+
+    Parameters
+    ----------
+    name : str
+        Name within its group.
+    dims : tuple of str
+        Dimensions in order.
+    shape : tuple of int
+        Sizes of `dims`.
+    dtype : numpy.dtype
+        Stored type in native byte order.  Strings of variable length are `object` with metadata
+        ``{"element_type": str}``, other variable-length types `object` with metadata ``{"vlen": base type}``.
+    attributes : mapping
+        All attributes as stored, `_FillValue` included.
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Group:
+    """One group of a file, or the whole of a file without groups.
+
+    Parameters
+    ----------
+    path : str
+        Path within the file; ``"/"`` is the root.
+    dimensions : dict of str to int
+        Dimensions that this group itself defines, in file order.
+    unlimited : frozenset of str
+        Those that may grow.
+    attributes : dict
+        The group's attributes.
+    variables : dict of str to Variable or Aggregation
+        Public variables in file order.
+    private : dict of str to Variable
+        Variables that only hold the values of partitions.
+    groups : dict of str to Group
+        Sub-groups by name.
+    unreadable : dict of str to UnreadableAggregationError
+        Variables that are aggregations, or look like them, and cannot be read; each with the reason.
+    """
+
+    path: str
+    dimensions: dict[str, int]
+    unlimited: frozenset[str] = frozenset()
+    attributes: dict[str, Any] = field(default_factory=dict)
+    variables: dict[str, Variable | Aggregation] = field(default_factory=dict)
+    private: dict[str, Variable] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
+    unreadable: dict[str, UnreadableAggregationError] = field(default_factory=dict)
+
+    def walk(self) -> Iterator[Group]:
+        """Yield this group and all below it, parents first."""
+        yield self
+        for group in self.groups.values():
+            yield from group.walk()
+
+    @property
+    def public_dimensions(self) -> dict[str, int]:
+        """Dimensions of this group without those that only private variables span."""
+        hidden = {d for g in self.walk() for v in g.private.values() for d in v.dims}
+        shown = {d for g in self.walk() for v in g.variables.values() for d in v.dims}
+        return {d: n for d, n in self.dimensions.items() if d in shown or d not in hidden}
+
+    @property
+    def public_attributes(self) -> dict[str, Any]:
+        """Attributes as they hold for what is read: `Conventions` without the mark of an aggregation file.
+
+        >>> Group("/", {}, attributes={"Conventions": "CF-1.5 NCA"}).public_attributes
+        {'Conventions': 'CF-1.5'}
+        """
+        found = dict(self.attributes)
+        value = found.get("Conventions")
+        if isinstance(value, str):
+            separator = "," if "," in value else None
+            kept = [word.strip() for word in value.split(separator) if not _NCA_MARK.fullmatch(word.strip())]
+            if kept:
+                found["Conventions"] = (", " if separator else " ").join(kept)
+            else:
+                del found["Conventions"]
+        return found
+
+    @property
+    def has_aggregations(self) -> bool:
+        """Whether this group or one below it holds an aggregation."""
+        return any(isinstance(v, Aggregation) for g in self.walk() for v in g.variables.values())
+
+
+@dataclass(frozen=True)
+class Source:
+    """The metadata of one file.
+
+    Parameters
+    ----------
+    path : str
+        The file as it was named.
+    format : str
+        Format as the netCDF library names it, for instance ``"NETCDF4"`` or ``"NETCDF3_CLASSIC"``.
+    root : Group
+        The root group.
+    """
+
+    path: str
+    format: str
+    root: Group
+
+    def __repr__(self) -> str:
+        return f"<Source {self.path!r} ({self.format}): {len(self.root.variables)} variables>"
+
+    def group(self, path: str) -> Group:
+        """Return the group at `path`.
+
+        Raises
+        ------
+        SourceError
+            If the file has no such group.
+        """
+        group = self.root
+        for name in path.split("/"):
+            if not name:
+                continue
+            if name not in group.groups:
+                raise SourceError(f"{self.path} has no group {path!r}; its groups are {self.group_paths()}")
+            group = group.groups[name]
+        return group
+
+    def group_paths(self) -> list[str]:
+        """Return the paths of all groups, the root first."""
+        return [g.path for g in self.root.walk()]
+
+    def find(self, variable: str) -> tuple[Group, Variable | Aggregation]:
+        """Return a variable, private ones included, by its name or path, and the group that holds it.
+
+        Raises
+        ------
+        SourceError
+            If the file has no such variable.
+        """
+        where, _, name = variable.rpartition("/")
+        group = self.group(where)
+        found = group.variables.get(name) or group.private.get(name)
+        if found is None and name in group.unreadable:
+            error = group.unreadable[name]
+            raise UnreadableAggregationError(error.message, error.problems, error.variables)
+        if found is None:
+            known = ", ".join(group.variables) or "none"
+            raise SourceError(
+                f"{self.path} has no variable {variable!r}; the variables of group {group.path} are: {known}"
+            )
+        return group, found
+
+    def find_from(self, group: str, variable: str) -> tuple[Group, Variable | Aggregation]:
+        """Return a variable as `find`, but search a name or relative path from `group` upwards.
+
+        Raises
+        ------
+        SourceError
+            If neither the group nor one above it has such a variable.
+        """
+        if variable.startswith("/"):
+            return self.find(variable)
+        parts = [name for name in group.split("/") if name]
+        for depth in range(len(parts), 0, -1):
+            try:
+                return self.find("/".join([*parts[:depth], variable]))
+            except SourceError:
+                continue
+        return self.find(variable)
+
+
+def refuse_unreadable(errors: Iterable[UnreadableAggregationError], remedy: str) -> None:
+    """Raise one error about all aggregations that cannot be read, if there are any.
+
+    Parameters
+    ----------
+    errors : iterable of UnreadableAggregationError
+        From `Group.unreadable`.
+    remedy : str
+        What the user can do instead.
+
+    Raises
+    ------
+    UnreadableAggregationError
+        With the names of all.
+    """
+    found = list(errors)
+    if not found:
+        return
+    names = [name for error in found for name in error.variables]
+    if len(found) == 1:
+        raise UnreadableAggregationError(f"{found[0].message}; {remedy}", found[0].problems, names)
+    problems = [Problem(name, error.message) for error in found for name in error.variables]
+    raise UnreadableAggregationError(
+        f"{len(found)} aggregations cannot be read: {', '.join(map(repr, names[:20]))}; {remedy}", problems, names
+    )
+
+
+def open_source(path: str | os.PathLike[str]) -> Source:
+    """Read the metadata of one netCDF file; no partition is opened.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A netCDF-3, netCDF-4 or CDF-5 file.
+
+    Returns
+    -------
+    Source
+        Its groups; variables that carry an aggregation are `Aggregation`.  Those that break their convention are in
+        `Group.unreadable`, each with every problem listed.
+
+    Raises
+    ------
+    SourceError
+        If the file is not there, is not a regular file, or is not netCDF.
+
+    Examples
+    --------
+    >>> source = open_source("temperature.nca")  # doctest: +SKIP
+    >>> source.root.variables["tas"]  # doctest: +SKIP
+    <Aggregation 'tas' (time: 48, lat: 64, lon: 128) float32, 2 partitions>
+    """
+    from cfagg.storage.handles import handles
+
+    name = os.fspath(path)
+    return source_of(handles.get(os.path.abspath(name)), name)  # noqa: PTH100
+
+
+def source_of(handle: Handle, name: str) -> Source:
+    """Read the metadata of an open file; `name` is what it is called."""
+    from cfagg.formats.values.netcdf import opened_handle
+
+    try:
+        with opened_handle(handle) as dataset:
+            return Source(name, str(dataset.data_model), _group(dataset, name, {}, {}))
+    except (AccessError, UnsupportedError):
+        from cfagg.arrays.linked_source import linked_group
+
+        found = linked_group(handle)
+        if found is None:
+            raise
+    described: Any = found  # as a dataset of netCDF4-python
+    source = Source(name, "NETCDF4", _group(described, name, {}, {}))
+    for path, why in found.links.items():
+        where, _, last = path.rpartition("/")
+        message = f"{name}: variable {path.lstrip('/')!r} cannot be read: {why}"
+        source.group(where).unreadable[last] = _unreadable(where or "/", last, message)
+    return source
+
+
+def _group(
+    group: netCDF4.Dataset,
+    file: str,
+    inherited: Mapping[str, int],
+    private_above: Mapping[str, tuple[tuple[str, ...], tuple[int, ...]]],
+) -> Group:
+    """Return one group and those below; `inherited` are the dimensions of its parents."""
+    from cfagg.conventions import nca
+    from cfagg.formats.values.netcdf import attributes_of, dtype_of
+
+    own = {name: len(d) for name, d in group.dimensions.items()}
+    sizes = {**inherited, **own}
+    found: dict[str, Variable] = {}
+    for name, v in group.variables.items():
+        found[name] = Variable(name, tuple(v.dimensions), tuple(map(int, v.shape)), dtype_of(v), attributes_of(v))
+    unreadable: dict[str, UnreadableAggregationError] = {}
+    private: dict[str, Variable] = {}
+    for name, ordinary in found.items():
+        try:
+            if nca.is_private(ordinary.attributes):
+                private[name] = ordinary
+        except ConventionError as error:
+            unreadable[name] = _unreadable(group.path, name, f"{file}: variable {name!r}: {error.message}")
+    reachable = {**private_above, **{name: (v.dims, v.shape) for name, v in private.items()}}
+    variables: dict[str, Variable | Aggregation] = {}
+    for name, ordinary in found.items():
+        if name in private or name in unreadable:
+            continue
+        if nca.is_aggregation(ordinary.attributes):
+            try:
+                variables[name] = nca.parse(
+                    name, ordinary.attributes, ordinary.dtype, sizes, private=reachable, source=file
+                )
+            except CfaggError as error:
+                unreadable[name] = _unreadable(group.path, name, error.message, error.problems)
+        elif (mark := None if ordinary.dims else nca.foreign_mark(ordinary.attributes)) is not None:
+            # Its one value represents an array, and means nothing.
+            unreadable[name] = _unreadable(
+                group.path,
+                name,
+                f"{file}: variable {name!r} is an aggregation that cannot be read: its attribute {mark!r} marks one, "
+                "but it has no 'nca_array'; only NCA 0.1 is read",
+            )
+        else:
+            variables[name] = ordinary
+    _give_units_to_bounds(variables)
+    return Group(
+        path=group.path,
+        dimensions=own,
+        unlimited=frozenset(n for n, d in group.dimensions.items() if d.isunlimited()),
+        attributes=attributes_of(group),
+        variables=variables,
+        private=private,
+        groups={n: _group(g, file, sizes, reachable) for n, g in group.groups.items()},
+        unreadable=unreadable,
+    )
+
+
+def _unreadable(group: str, name: str, message: str, problems: Iterable[Problem] = ()) -> UnreadableAggregationError:
+    """Return why an aggregation cannot be read, with its path in the file."""
+    return UnreadableAggregationError(message, problems, [f"{group.rstrip('/')}/{name}".lstrip("/")])
+
+
+def _give_units_to_bounds(variables: dict[str, Variable | Aggregation]) -> None:
+    """Let aggregated bounds without units or calendar have those of their coordinate variable (CF section 7.1)."""
+    for name, parent in variables.items():
+        for key in BOUNDS:
+            bounds = variables.get(str(parent.attributes.get(key, "")))
+            if not isinstance(bounds, Aggregation):
+                continue
+            if isinstance(parent, Aggregation):
+                units, calendar = parent.units, parent.calendar
+            else:
+                units, calendar = (_text_or_none(parent.attributes.get(k)) for k in ("units", "calendar"))
+            if "units" in bounds.attributes or "calendar" in bounds.attributes:  # not text, and never understood
+                continue
+            variables[bounds.name] = replace(
+                bounds,
+                units=bounds.units if bounds.units is not None else units,
+                calendar=bounds.calendar if bounds.calendar is not None else calendar,
+                bounds_of=name,
+            )
+
+
+def _text_or_none(value: object) -> str | None:
+    """Return an attribute's text, `None` where it is absent or no text."""
+    return value if isinstance(value, str) else None

@@ -1,0 +1,180 @@
+"""Which variables and dimensions the attributes of a dataset refer to, found once for all rules.
+
+Names are resolved by CF section 2.7: a path as it says; a bare name in the referring group, then in its ancestors,
+then, for coordinate variables only, by lateral search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from cfagg.cf.lists import grid_mappings, interpolations, pairs
+from cfagg.model.dataset import Dataset, Dimension, Group, Variable
+
+__all__ = ["DIMENSION_LISTS", "KEYED", "LISTS", "Reference", "Resolver", "references"]
+
+#: Attributes that list names of variables.
+LISTS = (
+    "coordinates",
+    "ancillary_variables",
+    "bounds",
+    "climatology",
+    "nodes",
+    "geometry",
+    "node_coordinates",
+    "node_count",
+    "part_node_count",
+    "interior_ring",
+    "bounds_tie_points",
+    "quantization",
+    "select",
+)
+
+#: Attributes of the form ``key: variable``.
+KEYED = ("cell_measures", "formula_terms", "interpolation_parameters", "aggregated_data")
+
+#: Attributes that list names of dimensions.
+DIMENSION_LISTS = ("dimensions", "aggregated_dimensions", "compress", "instance_dimension", "sample_dimension")
+
+#: ``elsewhere`` is not one of the ways that CF knows: the only variable of that name is in a group that lateral search
+#: does not lead to, because it is not a coordinate variable.  One rule tells of it; the others take it as found.
+How = Literal["path", "own", "ancestor", "lateral", "elsewhere"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference:
+    """One name of a variable in an attribute.
+
+    Parameters
+    ----------
+    source : Variable
+        The variable that has the attribute.
+    attribute : str
+        The attribute.
+    name : str
+        The name as written.
+    key : str or None
+        What stands before the colon, where the attribute has keys; ``"interpolation"`` marks the interpolation variable
+        of a ``coordinate_interpolation``, ``"coordinate"`` a coordinate in an extended ``grid_mapping``.
+    target : Variable or None
+        The variable, `None` where there is none.
+    how : {"path", "own", "ancestor", "lateral", "elsewhere"} or None
+        How it was found.
+    """
+
+    source: Variable
+    attribute: str
+    name: str
+    key: str | None
+    target: Variable | None
+    how: How | None
+
+
+class Resolver:
+    """Finds variables and dimensions by name.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The dataset.
+    """
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._root = dataset.root
+        self._lateral: dict[str, list[Variable]] = {}
+        self._elsewhere: dict[str, Variable] = {}
+        # Parents come first, so of several variables the first is as near to the root as any.
+        for group in sorted(dataset.groups, key=lambda g: g.path.count("/") if g.path != "/" else 0):
+            for variable in group.variables.values():
+                if variable.is_coordinate:
+                    self._lateral.setdefault(variable.name, []).append(variable)
+                elif group is not dataset.root:
+                    self._elsewhere.setdefault(variable.name, variable)
+
+    def variable(self, name: str, group: Group) -> tuple[Variable | None, How | None]:
+        """Return the variable that `name` means in `group`, and how it was found."""
+        if "/" in name:
+            home, _, last = name.rpartition("/")
+            found = self._group(home, name, group)
+            target = found.variables.get(last) if found is not None else None
+            return target, "path" if target is not None else None
+        for level in group.ancestors():
+            if name in level.variables:
+                return level.variables[name], "own" if level is group else "ancestor"
+        lateral = self._lateral.get(name)
+        if lateral:
+            # The shallowest of those that share the dimension as it is seen from here, else of all.
+            shared = group.dimension(name)
+            return next((v for v in lateral if v.dimensions[0] is shared), lateral[0]), "lateral"
+        other = self._elsewhere.get(name)
+        return (other, "elsewhere") if other is not None else (None, None)
+
+    def dimension(self, name: str, group: Group) -> Dimension | None:
+        """Return the dimension that `name` means in `group`."""
+        if "/" not in name:
+            return group.dimension(name)
+        home, _, last = name.rpartition("/")
+        found = self._group(home, name, group)
+        return found.dimensions.get(last) if found is not None else None
+
+    def _group(self, home: str, name: str, group: Group) -> Group | None:
+        at: Group | None = self._root if name.startswith("/") else group
+        for word in home.split("/"):
+            if at is None:
+                return None
+            if word == "..":
+                at = at.parent
+            elif word not in ("", "."):
+                at = at.groups.get(word)
+        return at
+
+
+def references(dataset: Dataset, resolver: Resolver) -> list[Reference]:
+    """Return every reference to a variable, in the order of the variables.
+
+    They are in the attributes of `LISTS` and `KEYED`, in ``grid_mapping``, ``coordinate_interpolation`` and
+    ``tie_point_mapping``.
+    """
+    found = []
+    for variable in dataset.variables:
+        if not variable.attributes:
+            continue
+        for attribute, key, name in _names(variable):
+            target, how = resolver.variable(name, variable.group)
+            found.append(Reference(variable, attribute, name, key, target, how))
+    return found
+
+
+def _names(variable: Variable) -> Iterator[tuple[str, str | None, str]]:
+    """Yield (attribute, key, name) of a variable's references."""
+    has = variable.attributes
+    for attribute in LISTS:
+        if attribute in has:
+            for name in variable.words(attribute):
+                yield attribute, None, name
+    for attribute in KEYED:
+        text = variable.text(attribute) if attribute in has else None
+        if text:
+            for key, names in pairs(text) or ():
+                for name in names:
+                    yield attribute, key, name
+    text = variable.text("grid_mapping") if "grid_mapping" in has else None
+    if text:
+        for mapping, coordinates in grid_mappings(text) or ():
+            yield "grid_mapping", None, mapping
+            for name in coordinates:
+                yield "grid_mapping", "coordinate", name
+    text = variable.text("coordinate_interpolation") if "coordinate_interpolation" in has else None
+    if text:
+        for ties, interpolation in interpolations(text) or ():
+            for name in ties:
+                yield "coordinate_interpolation", "tie_point", name
+            yield "coordinate_interpolation", "interpolation", interpolation
+    text = variable.text("tie_point_mapping") if "tie_point_mapping" in has else None
+    if text:
+        # interpolation dimension: tie point index variable  tie point dimension [interpolation subarea dimension]
+        for key, names in pairs(text) or ():
+            if names:
+                yield "tie_point_mapping", key, names[0]

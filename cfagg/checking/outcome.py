@@ -1,0 +1,116 @@
+"""What the check of one source found, as plain facts: what reports of every format are written from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cfagg.findings.finding import Finding, Severity
+
+__all__ = ["ORDER", "Outcome", "by_gravity", "counted"]
+
+#: Severities, most severe first.
+ORDER: tuple[Severity, ...] = ("error", "warning", "info")
+
+_RANK = {severity: rank for rank, severity in enumerate(ORDER)}
+
+
+def by_gravity(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings grouped by variable; the variables with the most severe come first, and so in each.
+
+    Variables otherwise keep the order in which the findings name them.
+    """
+    groups: dict[str | None, list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(finding.variable, []).append(finding)
+    for group in groups.values():
+        group.sort(key=lambda f: (_RANK.get(f.severity, 0), f.code, f.attribute or ""))
+    ordered = sorted(groups.values(), key=lambda g: _RANK.get(g[0].severity, 0))
+    return [finding for group in ordered for finding in group]
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things in words.
+
+    Examples
+    --------
+    >>> counted(1, "error"), counted(2000, "warning")
+    ('1 error', '2,000 warnings')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the check of one source found.
+
+    Parameters
+    ----------
+    source : str
+        The source as it was named.
+    cf_version : str or None
+        The version of CF that it was checked against, such as ``"1.8"``; `None` where it could not be opened.
+    findings : tuple of Finding
+        Grouped by variable, most severe first.
+    skipped : mapping of str to str
+        Rules that were not run, by code, and why.
+    ran : tuple of str
+        Rules that were run.
+    dropped : mapping of str to int
+        By code, how many findings are left out because there are too many of the kind.
+    suppressed : mapping of int to int
+        How many findings each suppression of the configuration has hidden, by its place there.
+    reached : tuple of int
+        The suppressions that were meant for this source and for a rule that was run.
+    pictures : tuple of (str, str)
+        Path of each aggregation variable and its partition matrix as SVG, where they were asked for.
+    tables : mapping of str to str
+        Versions of the tables that were used.
+    failure : str or None
+        Why it could not be checked.
+    """
+
+    source: str
+    cf_version: str | None
+    findings: tuple[Finding, ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    ran: tuple[str, ...] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    suppressed: Mapping[int, int] = field(default_factory=dict)
+    reached: tuple[int, ...] = ()
+    pictures: tuple[tuple[str, str], ...] = ()
+    tables: Mapping[str, str] = field(default_factory=dict)
+    failure: str | None = None
+
+    def __repr__(self) -> str:
+        if self.failure is not None:
+            return f"<{type(self).__name__} {self.source!r}: {self.failure}>"
+        total = Counter(f.severity for f in self.findings)
+        found = ", ".join(counted(total[s], s) for s in ORDER[:2])
+        return f"<{type(self).__name__} {self.source!r} as CF-{self.cf_version}: {found}>"
+
+    @property
+    def ok(self) -> bool:
+        """Whether it was checked and there is no error."""
+        return self.failure is None and not any(f.severity == "error" for f in self.findings)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the check itself failed, in part at least: errors whose codes begin with INT tell."""
+        return self.failure is not None or any(f.is_failure for f in self.findings)
+
+    @property
+    def counts(self) -> Mapping[Severity, int]:
+        """How many findings there are of each severity; those left out are not among them."""
+        found = Counter(f.severity for f in self.findings)
+        return {severity: found[severity] for severity in ORDER}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain objects in the form of ``cfagg check --format json``."""
+        return {
+            "source": self.source,
+            "cf_version": self.cf_version,
+            "findings": [dict(f.as_dict()) for f in self.findings],
+        }

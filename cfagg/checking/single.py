@@ -1,0 +1,98 @@
+"""The check of one source: open it, run the rules."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from cfagg.checking.engine import run, version_of
+from cfagg.checking.lookup import table_versions
+from cfagg.checking.opening import open_dataset
+from cfagg.checking.options import Options
+from cfagg.checking.outcome import by_gravity
+from cfagg.checking.partitions import partition_matrices
+from cfagg.checking.registry import registered
+from cfagg.checking.report import Checked
+from cfagg.checking.suppressions import Suppression, suppressed
+from cfagg.errors import CfaggError
+from cfagg.findings.finding import Finding
+from cfagg.formats.metadata.standard_input import StandardInput
+
+__all__ = ["check_one", "check_or_tell", "could_not", "named"]
+
+
+def check_one(
+    source: Any, options: Options, suppressions: Sequence[Suppression] = (), *, drawn: bool = False
+) -> Checked:
+    """Check one source.
+
+    Parameters
+    ----------
+    source : object
+        As for `check`.
+    options : Options
+        What is asked for.
+    suppressions : sequence of Suppression
+        What is not to be reported.
+    drawn : bool
+        Draw the partition matrices of aggregations as well.
+
+    Raises
+    ------
+    SourceError
+        If it cannot be opened.
+    """
+    with open_dataset(source, options=options) as dataset:
+        version = version_of(dataset, options)
+        result = run(dataset, options)
+        pictures = tuple(partition_matrices(dataset)) if drawn else ()
+    ran = tuple(
+        code
+        for code, rule in registered().items()
+        if rule.function and rule.holds_in(version) and options.chooses(code) and code not in result.skipped
+    )
+    kept, hidden, reached = suppressed(result.source, result.findings, ran, suppressions)
+    return Checked(
+        source=result.source,
+        cf_version=str(version).removeprefix("CF-"),
+        findings=tuple(by_gravity(kept)),
+        skipped=result.skipped,
+        ran=ran,
+        dropped=dict(result.dropped),
+        suppressed=hidden,
+        reached=reached,
+        pictures=pictures,
+        tables=table_versions(options.tables),
+    )
+
+
+def check_or_tell(
+    source: Any, options: Options, suppressions: Sequence[Suppression] = (), *, drawn: bool = False
+) -> Checked:
+    """Check one source; what cannot be opened or breaks the check becomes a finding ``INT003``."""
+    try:
+        return check_one(source, options, suppressions, drawn=drawn)
+    except CfaggError as error:
+        return could_not(source, error.message)
+    except OSError as error:
+        return could_not(source, error.strerror or str(error))
+    except MemoryError:
+        return could_not(source, "there is not enough memory for this check")
+    except Exception as error:  # noqa: BLE001 - one damaged file of thousands must not end the check of the others
+        return could_not(source, f"the check failed: {type(error).__name__}: {error}")
+
+
+def could_not(source: Any, why: str) -> Checked:
+    """Return the result for a source that could not be checked."""
+    finding = Finding("INT003", "error", None, None, f"not checked: {why}")
+    return Checked(named(source), None, (finding,), failure=why)
+
+
+def named(source: Any) -> str:
+    """Return what a source is called."""
+    if isinstance(source, str | os.PathLike):
+        return os.fsdecode(source)
+    if isinstance(source, StandardInput):
+        return str(source)
+    return f"{type(source).__name__} object"

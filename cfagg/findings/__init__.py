@@ -1,0 +1,10 @@
+"""What rules find in datasets, and what a rule is: all that a package with rules of its own needs."""
+
+from __future__ import annotations
+
+from cfagg.findings.context import Context
+from cfagg.findings.finding import Edit, Finding, Hit, NotApplicable
+from cfagg.findings.rule import Rule
+from cfagg.findings.versions import Version
+
+__all__ = ["Context", "Edit", "Finding", "Hit", "NotApplicable", "Rule", "Version"]

@@ -1,0 +1,34 @@
+"""What a rule may ask of the dataset that it looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from cfagg.findings.versions import Version
+from cfagg.model.dataset import Dataset
+
+__all__ = ["Context"]
+
+T = TypeVar("T")
+
+
+class Context(Protocol):
+    """One dataset under check.
+
+    Attributes
+    ----------
+    dataset : Dataset
+        The dataset.
+    version : Version
+        The version of CF that it is checked against.
+    options : object
+        What the user has asked for: ``allow`` are the places that the dataset may refer to.
+    """
+
+    dataset: Dataset
+    version: Version
+    options: Any
+
+    def once(self, function: Callable[[Any], T]) -> T:
+        """Return ``function(self)``, computed once for all rules that ask."""

@@ -1,0 +1,136 @@
+"""What a check finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from cfagg.model.hook import html_of
+
+if TYPE_CHECKING:
+    from cfagg.model.dataset import Group, Variable
+
+__all__ = ["Edit", "Finding", "Hit", "NotApplicable", "Severity"]
+
+#: An error breaks a requirement, a warning a recommendation; info is worth knowing.
+Severity = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of one attribute that would fix a finding.
+
+    Parameters
+    ----------
+    variable : str or None
+        Path of the variable, or of a group with a slash at its end; `None` for the root group.
+    attribute : str
+        The attribute to be changed.
+    value : object
+        Its new value, `None` to delete it.
+    rename : str, optional
+        A new name for it instead of a new value.
+    safe : bool
+        Whether the meaning of the dataset stays exactly the same.
+    """
+
+    variable: str | None
+    attribute: str
+    value: Any = None
+    rename: str | None = None
+    safe: bool = True
+
+
+class Hit(NamedTuple):
+    """What a rule yields for each breach; the engine makes a `Finding` of it.
+
+    Parameters
+    ----------
+    where : Variable, Group or None
+        What it is about; `None` for the dataset.
+    attribute : str or None
+        The attribute it is about.
+    message : str
+        What was found and what was expected, in one plain sentence.
+    severity : str, optional
+        Where it is other than the rule's own, for example where two readings of the text are possible.
+    fix : tuple of Edit
+        What would fix it.
+    """
+
+    where: Variable | Group | None
+    attribute: str | None
+    message: str
+    severity: Severity | None = None
+    fix: tuple[Edit, ...] = ()
+
+
+class NotApplicable(Exception):  # noqa: N818 - not an error: the rule says that it has nothing to look at
+    """Raised by a rule that cannot apply to this dataset, with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One violation of a rule.
+
+    Parameters
+    ----------
+    code : str
+        The rule.
+    severity : {"error", "warning", "info"}
+        How severe it is.
+    variable : str or None
+        Path of the variable or group, `None` for the dataset.
+    attribute : str or None
+        The attribute.
+    message : str
+        What was found and what was expected.
+    fix : tuple of Edit
+        What would fix it.
+
+    Examples
+    --------
+    >>> print(Finding("FLG007", "error", "qc", "flag_masks", "flag_masks holds 0"))
+    FLG007 error: qc:flag_masks: flag_masks holds 0
+    """
+
+    code: str
+    severity: Severity
+    variable: str | None
+    attribute: str | None
+    message: str
+    #: Not compared: arrays in it cannot be.
+    fix: tuple[Edit, ...] = field(default=(), compare=False)
+
+    def as_dict(self) -> Mapping[str, str | None]:
+        """Return it as plain objects, for JSON."""
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "variable": self.variable,
+            "attribute": self.attribute,
+            "message": self.message,
+        }
+
+    @property
+    def where(self) -> str:
+        """Variable and attribute in one word, as in CDL; empty for the dataset as a whole."""
+        if self.attribute is None:
+            return self.variable or ""
+        return f"{self.variable or ''}:{self.attribute}"
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it tells that the check itself failed, in part at least."""
+        return self.severity == "error" and self.code.startswith("INT")
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        return f"{self.code} {self.severity}: {place}{self.message}"
+
+    def __repr__(self) -> str:
+        return f"<Finding {self}>"
+
+    def _repr_html_(self) -> str | None:
+        return html_of(self)

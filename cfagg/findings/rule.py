@@ -1,0 +1,98 @@
+"""Rules and where they are registered.
+
+A rule is a function that takes the `Context` of one dataset and yields a `Hit` for each breach::
+
+    @rule("DOC006")
+    def dimensions_are_distinct(c: Context) -> Iterator[Hit]:
+        for v in c.dataset.variables:
+            if len(set(v.dimensions)) < len(v.dimensions):
+                yield Hit(v, None, f"a dimension of {', '.join(v.dims)} occurs twice")
+
+What is known of a rule beside its function (section, first version, kind, one line) stands in ``tables/rules.csv``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cfagg.findings.finding import Hit, Severity
+from cfagg.findings.versions import Version
+
+__all__ = ["FUNCTIONS", "Need", "Rule", "RuleFunction", "rule"]
+
+#: It takes a `cfagg.findings.context.Context`, which some rules ask for more than the protocol promises.
+RuleFunction = Callable[[Any], Iterable[Hit]]
+
+#: What a rule looks at.  Values of variables are read only where they are asked for (``data``), and so are the files
+#: that an aggregation refers to (``references``).
+Need = Literal["metadata", "data", "references"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule and its description.
+
+    Parameters
+    ----------
+    code : str
+        Three letters and three digits.
+    section : str
+        Section of the CF conventions in its newest version, or the name of another document.
+    title : str
+        Title of that section.
+    severity : {"error", "warning", "info"}
+        error for a requirement, warning for a recommendation.
+    since : Version
+        The first version of CF that has it.
+    summary : str
+        What is checked, in one line.
+    needs : {"metadata", "data", "references"}
+        What it looks at.
+    function : callable, optional
+        `None` where there is nothing to check: a note in the text, or a rule that another one repeats.
+    until : Version, optional
+        The last version of CF that has it.
+    back_to : Version, optional
+        The first version that it is checked for, where a newer text speaks about older versions.
+    explanation : mapping, optional
+        Of a rule of a plug-in: what `cfagg.checking.explaining` describes.
+    link : str
+        Of a rule of a plug-in: address of the document that it comes from.
+    """
+
+    code: str
+    section: str
+    title: str
+    severity: Severity
+    since: Version
+    summary: str
+    needs: Need = "metadata"
+    function: RuleFunction | None = None
+    until: Version | None = None
+    back_to: Version | None = None
+    explanation: Mapping[str, Any] | None = None
+    link: str = ""
+
+    def holds_in(self, version: Version) -> bool:
+        """Return whether the rule applies to this version of CF."""
+        return (self.back_to or self.since) <= version and (self.until is None or version <= self.until)
+
+
+#: What `rule` registered: function, what it looks at, last version, first version that is checked.
+FUNCTIONS: dict[str, tuple[RuleFunction, Need, Version | None, Version | None]] = {}
+
+
+def rule(
+    code: str, *, needs: Need = "metadata", until: Version | None = None, back_to: Version | None = None
+) -> Callable[[RuleFunction], RuleFunction]:
+    """Register the function of a rule that stands in ``tables/rules.csv``."""
+
+    def register(function: RuleFunction) -> RuleFunction:
+        if code in FUNCTIONS and FUNCTIONS[code][0].__module__ != function.__module__:
+            raise ValueError(f"rule {code} is registered twice")
+        FUNCTIONS[code] = (function, needs, until, back_to)
+        return function
+
+    return register

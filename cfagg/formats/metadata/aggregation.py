@@ -1,0 +1,78 @@
+"""Aggregation variables: found by their attributes, and given the dimensions of the array that they stand for.
+
+An aggregation variable is stored as a scalar.  An attribute names its dimensions: ``aggregated_dimensions`` in CF-1.13
+and CFA-0.6, ``cfa_dimensions`` in CFA 0.3 and 0.4, ``nca_dimensions`` in NCA.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cfagg.cf.lists import pairs
+from cfagg.cf.references import Resolver
+from cfagg.model.dataset import Dataset, Dimension, Variable
+
+__all__ = ["DIMENSIONS", "MARKS", "aggregated", "dialect_of"]
+
+Dialect = Literal["CF", "CFA", "NCA"]
+
+#: Attributes that only aggregation variables have.
+MARKS = frozenset(
+    {
+        "aggregated_dimensions",
+        "aggregated_data",
+        "cfa_array",
+        "cfa_dimensions",
+        "cfa_group",
+        "nca_array",
+        "nca_dimensions",
+    }
+)
+
+#: Attributes that name the dimensions of the array.
+DIMENSIONS = ("aggregated_dimensions", "cfa_dimensions", "nca_dimensions")
+
+#: Terms of ``aggregated_data`` in CF-1.13 and its drafts, and in CFA-0.6.
+_CF_TERMS = frozenset({"map", "uris", "identifiers", "unique_values", "unique_value"})
+_CFA_TERMS = frozenset({"location", "file", "format", "address"})
+
+
+def aggregated(dataset: Dataset) -> None:
+    """Mark the aggregation variables of a dataset and give them their dimensions.
+
+    ``dialect`` and ``stored_dimensions`` are set; ``dimensions`` are those that the attribute names.  A name that no
+    dimension has stands for a dimension of size 0, which a rule tells of.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Changed in place; variables without a mark stay as they are.
+    """
+    resolver: Resolver | None = None
+    for variable in dataset.variables:
+        if MARKS.isdisjoint(variable.attributes) or variable.dialect is not None:
+            continue
+        dialect = dialect_of(variable, dataset)
+        resolver = resolver or Resolver(dataset)
+        attribute = next((a for a in DIMENSIONS if a in variable.attributes), "")
+        names = (variable.text(attribute) or "").replace("\0", " ").split()
+        group = variable.group
+        found = [resolver.dimension(n, group) or Dimension(n.rpartition("/")[2], 0, group.path) for n in names]
+        variable.stored_dimensions = variable.dimensions
+        variable.dimensions = tuple(found)
+        variable.dialect = dialect
+        variable.__dict__.pop("dims", None)  # the names were perhaps asked for before
+
+
+def dialect_of(variable: Variable, dataset: Dataset) -> Dialect:
+    """Return how a variable with one of the `MARKS` is described."""
+    has = variable.attributes
+    if "aggregated_dimensions" not in has and "aggregated_data" not in has:
+        return "NCA" if "nca_array" in has or "nca_dimensions" in has else "CFA"
+    terms = {key.lower() for key, _ in pairs(variable.text("aggregated_data") or "") or ()}
+    if terms & _CF_TERMS:
+        return "CF"
+    if terms & _CFA_TERMS:
+        return "CFA"
+    conventions = dataset.root.text("Conventions") or ""
+    return "CFA" if any(w.startswith("CFA") for w in conventions.replace(",", " ").split()) else "CF"

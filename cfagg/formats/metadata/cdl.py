@@ -1,0 +1,380 @@
+"""A small reader of CDL, the text form of netCDF, for tests and reports of faults.
+
+It reads dimensions, variables, attributes, groups and values as ``ncdump`` prints them; user-defined types it does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from math import prod
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf.missing import WRITTEN_FILLS
+from cfagg.errors import LimitError, SourceError
+from cfagg.formats.metadata.aggregation import aggregated
+from cfagg.formats.metadata.cdl_literals import TYPES, Token, kind_of, number, text_of, unquoted
+from cfagg.model.dataset import AttributeValue, Dataset, Dimension, Group, Variable
+
+__all__ = ["parse_cdl"]
+
+#: Values that netCDF puts where there is none, by NumPy type.
+_FILLS: dict[str, Any] = {**WRITTEN_FILLS, "S1": b"\0", "O": ""}
+
+#: More values, and groups within groups, than these are not a test or a report of a fault.
+_LIMIT, _DEEPEST = 1 << 22, 100
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>\s+|//[^\n]*)
+  | (?P<string>"(?:[^"\\]|\\.)*")
+  | (?P<char>'(?:[^'\\]|\\.)')
+  | (?P<number>[-+]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eEdD][-+]?\d+)?|NaN|Infinity|inf)
+       (?:[uU]?[lL]{1,2}|[uU]?[bBsS]|[uUfFdD])?(?![\w.+-]))
+  | (?P<mark>[{}();:,=])
+  | (?P<word>(?:[^\s{}();:,="'\\]|\\.)+)
+    """,
+    re.VERBOSE,
+)
+
+
+def parse_cdl(text: str, source: str = "CDL text") -> Dataset:
+    """Return the dataset that a text in CDL describes.
+
+    Parameters
+    ----------
+    text : str
+        As printed by ``ncdump`` or ``ncdump -h``.
+    source : str
+        What messages call it.
+
+    Raises
+    ------
+    SourceError
+        If it is not CDL or has user-defined types.
+
+    Examples
+    --------
+    >>> dataset = parse_cdl('netcdf a { dimensions: x = 2 ; variables: float t(x) ; t:units = "K" ; data: t = 1, 2 ; }')
+    >>> dataset.variables[0].values()
+    array([1., 2.], dtype=float32)
+    """
+    return _Parser(text, source).dataset()
+
+
+class _Parser:
+    def __init__(self, text: str, source: str) -> None:
+        self._source = source
+        self._tokens = self._scan(text)
+        self._ahead = next(self._tokens)
+        self._values: dict[int, npt.NDArray[Any]] = {}
+        #: Where they stand, for messages.
+        self._lines: dict[int, int] = {}
+
+    def _scan(self, text: str) -> Iterator[Token]:
+        at, line = 0, 1
+        while at < len(text):
+            match = _TOKEN.match(text, at)
+            if match is None:
+                raise SourceError(f"{self._source}, line {line}: {text[at : at + 20]!r} is not CDL")
+            kind = match.lastgroup or ""
+            if kind != "space":
+                yield Token(kind, match[0], line)
+            line += match[0].count("\n")
+            at = match.end()
+        while True:
+            yield Token("end", "the end", line)
+
+    def _fail(self, wanted: str) -> NoReturn:
+        raise SourceError(f"{self._source}, line {self._ahead.line}: {self._ahead.text!r} where {wanted} is expected")
+
+    def _wrong(self, line: int, problem: str) -> NoReturn:
+        raise SourceError(f"{self._source}, line {line}: {problem}")
+
+    def _literal(self, token: Token) -> tuple[int | float, str]:
+        """Return the value of a number and its NumPy type."""
+        try:
+            value, dtype = number(token.text)
+        except ValueError:  # more digits than Python takes
+            value, dtype = 2**65, "i8"
+        if isinstance(value, int) and not -(2**63) <= value < 2**64:
+            self._wrong(token.line, f"{token.text[:30]} is out of the range of any type")
+        return value, dtype
+
+    def _stored(self, values: list[Any], dtype: np.dtype[Any] | str, line: int, name: str) -> npt.NDArray[Any]:
+        """Return numbers in a type: integers lose the bits that it has no room for, as those of ``ncgen`` do."""
+        wanted = np.dtype(dtype)
+        if wanted.kind == "f":
+            with np.errstate(over="ignore"):
+                return np.array(values, "f8").astype(wanted)
+        if wanted.kind not in "iu":
+            self._wrong(line, f"a number for {name!r}, which holds characters")
+        bits = 8 * wanted.itemsize
+        whole = []
+        for value in values:
+            if isinstance(value, float) and not -(2.0**63) <= value < 2.0**64:
+                self._wrong(line, f"{value!r} for {name!r}, which holds integers")
+            whole.append(int(value) & (1 << bits) - 1)
+        return np.array(whole, f"u{wanted.itemsize}").view(f"i{wanted.itemsize}" if wanted.kind == "i" else wanted)
+
+    def _next(self) -> Token:
+        token, self._ahead = self._ahead, next(self._tokens)
+        return token
+
+    def _take(self, *texts: str) -> bool:
+        """Pass over the next token if it is one of these."""
+        if self._ahead.text in texts and self._ahead.kind in ("mark", "word"):
+            self._next()
+            return True
+        return False
+
+    def _expect(self, text: str) -> None:
+        if not self._take(text):
+            self._fail(repr(text))
+
+    def _name(self) -> str:
+        if self._ahead.kind not in ("word", "number"):
+            self._fail("a name")
+        return re.sub(r"\\(.)", r"\1", self._next().text)
+
+    def dataset(self) -> Dataset:
+        if not self._take("netcdf"):
+            self._fail("'netcdf'")
+        if self._ahead.text != "{":
+            self._name()
+        root = Group()
+        self._expect("{")
+        self._group(root)
+        dataset = Dataset(self._source, "cdl", root)
+        self._finish(dataset)
+        aggregated(dataset)
+        return dataset
+
+    def _group(self, group: Group, depth: int = 0) -> None:
+        """Read the inside of a group up to its closing brace."""
+        if depth > _DEEPEST:
+            raise LimitError(f"{self._source}, line {self._ahead.line}: groups are nested more than {_DEEPEST} deep")
+        while not self._take("}"):
+            if self._take("dimensions"):
+                self._expect(":")
+                self._dimensions(group)
+            elif self._take("variables"):
+                self._expect(":")
+                self._declarations(group)
+            elif self._take("data"):
+                self._expect(":")
+                self._data(group)
+            elif self._take("group"):
+                self._expect(":")
+                line, name = self._ahead.line, self._name()
+                if name in group.groups or name in group.variables:
+                    self._wrong(line, f"{name!r} is declared twice in one group; give the second another name")
+                self._expect("{")
+                self._group(group.child(name), depth + 1)
+            elif self._take(":"):
+                self._attribute(group, None, None)
+            elif self._ahead.text == "types":
+                raise SourceError(f"{self._source}, line {self._ahead.line}: user-defined types are not read from CDL")
+            else:
+                self._declarations(group, once=True)
+
+    def _dimensions(self, group: Group) -> None:
+        while self._ahead.text not in ("variables", "data", "group", "}", ":", "types"):
+            line, name = self._ahead.line, self._name()
+            if name in group.dimensions:
+                self._wrong(line, f"dimension {name!r} is declared twice in one group; give the second another name")
+            self._expect("=")
+            unlimited = self._take("UNLIMITED", "unlimited")
+            size = 0 if unlimited else self._size()
+            # ncdump tells the current length in a comment, which is passed over; the values tell it too.
+            group.add_dimension(name, size, unlimited=unlimited)
+            if not self._take(","):
+                self._expect(";")
+
+    def _declarations(self, group: Group, *, once: bool = False) -> None:
+        """Read declarations of variables, and attributes among them."""
+        while self._ahead.text not in ("data", "group", "}", "dimensions", "variables"):
+            if self._take(":"):
+                self._attribute(group, None, None)
+                continue
+            first = self._name()
+            if first in TYPES and first not in group.variables and self._take(":"):
+                self._attribute(group, None, first)
+            elif self._take(":"):
+                self._attribute(group, first, None)
+            elif first in TYPES and self._ahead.kind in ("word", "number"):
+                line, second = self._ahead.line, self._name()
+                if self._take(":"):
+                    self._attribute(group, second, first)
+                else:
+                    self._variable(group, first, second, line)
+            else:
+                self._fail("a type or an attribute")
+            if once:
+                return
+
+    def _variable(self, group: Group, type_: str, name: str, line: int) -> None:
+        while True:
+            if name in group.variables:
+                self._wrong(line, f"variable {name!r} is declared twice in one group; give the second another name")
+            names = []
+            if self._take("("):
+                while not self._take(")"):
+                    names.append(self._name())
+                    self._take(",")
+            found = [group.dimension(n) if "/" not in n else self._far(group, n) for n in names]
+            if None in found:
+                self._fail(f"a variable {name!r} with dimensions that are declared, not ({', '.join(names)}),")
+            dimensions = tuple(d for d in found if d is not None)
+            group.variables[name] = Variable(name, group, dimensions, np.dtype(TYPES[type_]), kind_of(type_))
+            if self._take(";"):
+                return
+            self._expect(",")
+            line, name = self._ahead.line, self._name()
+
+    @staticmethod
+    def _below(group: Group, path: str) -> Group:
+        """Return the group of an absolute path."""
+        at = next(g for g in group.ancestors() if g.parent is None)
+        for word in filter(None, path.split("/")):
+            at = at.child(word)
+        return at
+
+    def _far(self, group: Group, path: str) -> Dimension | None:
+        home, _, last = path.rpartition("/")
+        return self._below(group, home).dimensions.get(last)
+
+    def _attribute(self, group: Group, variable: str | None, type_: str | None) -> None:
+        """Read one attribute; of two with one name the last holds, as for ``ncgen``."""
+        line, name = self._ahead.line, self._name()
+        self._expect("=")
+        tokens = [self._next()]
+        while self._take(","):
+            tokens.append(self._next())
+        self._expect(";")
+        owner: Group | Variable = group
+        if variable:
+            home, _, last = variable.rpartition("/")
+            at = self._below(group, home) if home else group
+            if last not in at.variables:
+                self._wrong(line, f"attribute {variable}:{name} of a variable that is not declared")
+            owner = at.variables[last]
+        if type_ is None and name == "_FillValue" and isinstance(owner, Variable) and owner.dtype.kind in "iuf":
+            # Without a type of its own it takes the variable's, as `ncgen` does it.
+            numbers = all(t.kind == "number" for t in tokens)
+            type_ = next(t for t, dtype in TYPES.items() if np.dtype(dtype) == owner.dtype) if numbers else None
+        owner.attributes[name] = self._typed(tokens, type_, name)
+
+    def _typed(self, tokens: list[Token], type_: str | None, name: str) -> AttributeValue:
+        """Return the value of an attribute."""
+        if type_ == "string":
+            if any(t.kind not in ("string", "char", "number") and t.text != "NIL" for t in tokens):
+                self._fail("text")
+            texts = tuple(text_of(t) for t in tokens)
+            return texts[0] if len(texts) == 1 else texts
+        if all(t.kind in ("string", "char") for t in tokens):
+            return "".join(unquoted(t.text) for t in tokens)
+        if any(t.kind != "number" for t in tokens):
+            self._fail("numbers or text")
+        numbers = [self._literal(t) for t in tokens]
+        widest = np.result_type(*(np.dtype(dtype) for _, dtype in numbers)) if type_ is None else TYPES[type_]
+        return self._stored([value for value, _ in numbers], widest, tokens[0].line, name)
+
+    def _size(self) -> int:
+        """Return the length of a dimension."""
+        if self._ahead.kind != "number":
+            self._fail("a number")
+        token = self._next()
+        value, _ = self._literal(token)
+        if not isinstance(value, int) or not 0 <= value < 2**63:
+            self._wrong(token.line, f"{token.text[:30]!r} where the length of a dimension is expected, a whole number")
+        return value
+
+    def _data(self, group: Group) -> None:
+        while self._ahead.text not in ("group", "}"):
+            line, name = self._ahead.line, self._name()
+            if name not in group.variables:
+                self._wrong(line, f"values of {name!r}, which is not declared")
+            variable = group.variables[name]
+            self._lines[id(variable)] = line
+            self._expect("=")
+            found: list[Any] = []
+            fill = _FILLS[variable.dtype.str.lstrip("<>|=") if variable.dtype != object else "O"]
+            own = variable.attributes.get("_FillValue")
+            while not self._take(";"):
+                token = self._next()
+                if variable.kind == "string" and (token.kind in ("string", "char", "number") or token.text == "NIL"):
+                    found.append(text_of(token))
+                elif token.kind == "string" and variable.kind != "char":
+                    self._wrong(
+                        token.line,
+                        f"the text {token.text[:30]} for {name!r}, which holds numbers; dates are read as numbers: "
+                        "print them with ncdump without -t",
+                    )
+                elif token.kind == "char" and variable.kind != "char":
+                    found.append(ord(unquoted(token.text)[:1] or "\0"))
+                elif token.kind in ("string", "char"):
+                    found.extend(self._characters(variable, unquoted(token.text)))
+                elif token.kind == "number" and variable.kind == "char":
+                    self._wrong(token.line, f"the number {token.text[:30]} for {name!r}, which holds characters")
+                elif token.kind == "number":
+                    found.append(self._literal(token)[0])
+                elif token.text == "_":
+                    found.append(own[0] if isinstance(own, np.ndarray) and own.size else fill)
+                else:
+                    self._ahead = token
+                    self._fail("a value")
+                if len(found) > _LIMIT:
+                    raise LimitError(f"{self._source}: {name!r} has more than {_LIMIT:,} values")
+                if not self._take(",") and self._ahead.text != ";":
+                    self._fail("',' or ';'")
+            if variable.kind in ("string", "char"):
+                values = np.empty(len(found), object)
+                values[:] = found
+                self._values[id(variable)] = values if variable.kind == "string" else values.astype("S1")
+            else:
+                self._values[id(variable)] = self._stored(found, variable.dtype, self._ahead.line, name)
+
+    def _characters(self, variable: Variable, text: str) -> list[bytes]:
+        """Return the characters of a text, filled up to the last of several dimensions as ``ncgen`` does."""
+        raw = text.encode("utf-8", "surrogatepass")
+        if len(variable.dimensions) < 2:
+            return [raw[i : i + 1] for i in range(len(raw))]
+        width = variable.dimensions[-1].size
+        if width > _LIMIT:
+            raise LimitError(f"{self._source}: texts of {width:,} characters; up to {_LIMIT:,} are read from CDL")
+        whole = raw.ljust(-(-max(len(raw), 1) // width) * width, b"\0") if width else b""
+        return [whole[i : i + 1] for i in range(len(whole))]
+
+    def _finish(self, dataset: Dataset) -> None:
+        """Give unlimited dimensions their lengths and variables their values."""
+        for variable in dataset.variables:
+            values = self._values.get(id(variable))
+            if values is None:
+                continue
+            grown = [d for d in variable.dimensions if d.unlimited]
+            rest = prod(d.size for d in variable.dimensions if not d.unlimited)
+            if len(grown) == 1 and rest and variable.dimensions[0].unlimited:
+                grown[0].size = max(grown[0].size, -(-values.size // rest))
+        if not self._values:
+            return  # a header alone, as of ``ncdump -h``: nothing is known of the values
+        for variable in dataset.variables:
+            if prod(variable.shape) > _LIMIT:
+                continue  # a header alone may tell of any size
+            given = self._values.get(id(variable))
+            fill = _FILLS[variable.dtype.str.lstrip("<>|=") if variable.dtype != object else "O"]
+            own = variable.attributes.get("_FillValue")
+            whole = np.full(
+                prod(variable.shape), own[0] if isinstance(own, np.ndarray) and own.size else fill, variable.dtype
+            )
+            if given is not None:
+                if given.size > whole.size:
+                    self._wrong(
+                        self._lines[id(variable)],
+                        f"{variable.path!r} has {given.size} values, room is for {whole.size}",
+                    )
+                whole[: given.size] = given
+            variable.read = whole.reshape(variable.shape).__getitem__

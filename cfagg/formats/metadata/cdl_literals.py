@@ -1,0 +1,70 @@
+"""Numbers, characters and texts as CDL writes them."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from cfagg.errors import SourceError
+from cfagg.model.dataset import Kind
+
+__all__ = ["TYPES", "Token", "kind_of", "number", "text_of", "unquoted"]
+
+#: CDL type -> NumPy type.
+TYPES = {
+    "char": "S1", "byte": "i1", "ubyte": "u1", "short": "i2", "ushort": "u2", "int": "i4", "long": "i4", "uint": "u4",
+    "int64": "i8", "uint64": "u8", "float": "f4", "real": "f4", "double": "f8", "string": "O",
+}  # fmt: skip
+
+#: Ends of numbers in CDL -> NumPy type.
+_SUFFIXES = {
+    "b": "i1", "ub": "u1", "s": "i2", "us": "u2", "": "i4", "l": "i4", "u": "u4", "ul": "u4", "ll": "i8", "ull": "u8",
+    "f": "f4", "d": "f8",
+}  # fmt: skip
+
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
+
+
+class Token(NamedTuple):
+    """A word, number, text or mark, and its line."""
+
+    kind: str
+    text: str
+    line: int
+
+
+def kind_of(type_: str) -> Kind:
+    """Return what a variable of a type holds."""
+    if type_ in ("char", "string"):
+        return "char" if type_ == "char" else "string"
+    return "float" if type_ in ("float", "real", "double") else "integer"
+
+
+def unquoted(text: str) -> str:
+    """Return what stands between quotation marks."""
+    return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), text[1:-1], flags=re.DOTALL)
+
+
+def text_of(token: Token) -> str:
+    """Return a text, a number as it is written, or nothing."""
+    if token.kind == "number":
+        return token.text
+    return "" if token.text == "NIL" and token.kind == "word" else unquoted(token.text)
+
+
+def number(text: str) -> tuple[int | float, str]:
+    """Return the value of a number in CDL and its NumPy type."""
+    body = text.lower()
+    if body.lstrip("+-").startswith("0x"):
+        return int(body.rstrip("ul"), 16), "i4"
+    word = re.fullmatch(r"([-+]?(?:nan|infinity|inf))(f?)", body)
+    if word:
+        return float(word[1]), "f4" if word[2] else "f8"
+    match = re.fullmatch(r"([-+]?[\d.]+(?:[ed][-+]?\d+)?)([a-z]*)", body)
+    if match is None:
+        raise SourceError(f"{text!r} is not a number in CDL")
+    digits, suffix = match[1], match[2]
+    real = "." in digits or "e" in digits or "d" in digits or suffix in ("f", "d")
+    if real:
+        return float(digits.replace("d", "e")), "f4" if suffix == "f" else "f8"
+    return int(digits), _SUFFIXES.get(suffix, "i4") if suffix or abs(int(digits)) < 2**31 else "i8"

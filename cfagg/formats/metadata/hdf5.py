@@ -1,0 +1,290 @@
+"""HDF5-based netCDF files through h5py's low-level interface, group by group as the netCDF library understands them.
+
+What the netCDF library keeps for itself (attributes of dimension scales, say) is not shown.  Nothing leads out of the
+file: external links are left out, values in external or virtual storage are not read, and a group that is linked
+several times is read once.
+
+Source: "NetCDF-4 file format" in the netCDF user guide; HDF5 dimension scales specification.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cfagg.errors import LimitError, SourceError
+from cfagg.formats.hdf5.objects import MOST
+from cfagg.formats.hdf5.sound import Sound
+from cfagg.formats.hdf5.space import BrokenError, OverlapError, Shifted, Slices
+from cfagg.formats.metadata.foreign import Foreign, name_of, too_long
+from cfagg.formats.metadata.hdf5_attributes import OwnAttributes
+from cfagg.formats.metadata.hdf5_netcdf import DEEPEST, Assembly, Found, texts_of
+from cfagg.formats.metadata.hdf5_values import Values
+from cfagg.formats.values import hdf5_file
+from cfagg.formats.values.hdf5_file import ERRORS, address_of
+from cfagg.formats.values.locks import LIBRARY
+from cfagg.formats.values.netcdf4_names import INTERNAL
+from cfagg.model.dataset import AttributeValue, Dataset, Group, Kind
+from cfagg.storage.files import Handle
+
+__all__ = ["open_file", "open_hdf5"]
+
+
+def open_hdf5(handle: Handle) -> Dataset:
+    """Return the model of an HDF5-based file.
+
+    Parameters
+    ----------
+    handle : Handle
+        The file, under the name that messages call it; it is closed with the dataset.
+
+    Raises
+    ------
+    SourceError
+        If it is damaged.
+    LimitError
+        If its groups are nested too deeply.
+    """
+    source = handle.key.path
+    with mmap.mmap(handle.fd, 0, access=mmap.ACCESS_READ) as data, LIBRARY:
+        try:
+            file = hdf5_file.open_hdf5(handle.library_path)
+        except ERRORS as error:
+            raise SourceError(
+                f"{source} cannot be opened: it begins as HDF5, and the HDF5 library says: {handle.said(error)}; "
+                "copy or make it again"
+            ) from error
+        try:
+            dataset = open_file(file, handle, data)
+        except BaseException:
+            hdf5_file.close_hdf5(file)
+            raise
+    dataset.close = lambda: _close(file, handle)
+    return dataset
+
+
+def open_file(file: Any, handle: Handle, data: Slices) -> Dataset:
+    """Return the model of an open file, which stays open.
+
+    Parameters
+    ----------
+    file : h5py.h5f.FileID
+        The file.
+    handle : Handle
+        The same file, under the name that messages call it.
+    data : bytes, mmap or the like
+        The bytes of the same file.
+
+    Raises
+    ------
+    SourceError
+        If it is damaged.
+    LimitError
+        If its groups are nested too deeply.
+    """
+    source = handle.key.path
+    with LIBRARY:
+        try:
+            begin = int(file.get_create_plist().get_userblock())
+            Sound(Shifted(data, begin)).check()
+            return Dataset(source, "netcdf", _Walk(file, handle, data).root())
+        except (SourceError, LimitError):
+            raise
+        except BrokenError as error:
+            raise SourceError(
+                f"{source} is HDF5 and damaged: its structures contradict each other; copy or make it again"
+            ) from error
+        except OverlapError as error:
+            raise SourceError(f"{source} is HDF5 and damaged: its structures overlap; copy or make it again") from error
+        except ERRORS as error:
+            raise SourceError(
+                f"{source} is HDF5 and damaged: the HDF5 library says: {error}; copy or make it again"
+            ) from error
+
+
+def _close(file: Any, handle: Handle) -> None:
+    with LIBRARY:
+        hdf5_file.close_hdf5(file)
+    handle.close()
+
+
+class _Walk:
+    """Reads all groups of one file."""
+
+    def __init__(self, file: Any, handle: Handle, data: Slices) -> None:
+        import h5py
+
+        self.h5, self.file, self.handle, self.source = h5py, file, handle, handle.key.path
+        #: What the library says of a place begins behind the user block.
+        self.own = OwnAttributes(Shifted(data, int(file.get_create_plist().get_userblock())))
+        self.assembly = Assembly(handle.key.size)
+        self.objects = 0
+        #: By address, because a dataset may have several names.
+        self.known: dict[int, Found] = {}
+        #: Bytes that texts of variable length may have: each should be shown once.
+        self.left = 2 * int(file.get_filesize()) + (1 << 20)
+
+    def root(self) -> Group:
+        """Return the whole."""
+        root = Group()
+        top = self.h5.h5g.open(self.file, b"/")
+        seen = {self._address(top)}
+        waiting = [(root, top, b"", 0)]
+        while waiting:
+            group, opened, path, depth = waiting.pop()
+            if depth > DEEPEST:
+                raise LimitError(f"{self.source}: groups are nested more than {DEEPEST:,} deep")
+            group.attributes = self._attributes(opened, path or b"/")[0]
+            below = []
+            for name in self._names(opened):
+                inner = self._member(opened, name)
+                if isinstance(inner, self.h5.h5g.GroupID):
+                    address = self._address(inner)
+                    if address not in seen:
+                        seen.add(address)
+                        below.append((group.child(name_of(name)), inner, path + b"/" + name, depth + 1))
+                elif isinstance(inner, self.h5.h5d.DatasetID):
+                    self._dataset(group, path + b"/" + name, inner)
+            waiting.extend(reversed(below))
+        self.assembly.finish()
+        return root
+
+    def _address(self, opened: Any) -> int:
+        return address_of(opened)
+
+    def _names(self, group: Any) -> list[bytes]:
+        """Return the names of what a group links, by creation where that is tracked, else by name."""
+        tracked = group.get_create_plist().get_link_creation_order() & self.h5.h5p.CRT_ORDER_TRACKED
+        names: list[bytes] = []
+        order = self.h5.h5.INDEX_CRT_ORDER if tracked else self.h5.h5.INDEX_NAME
+        group.links.iterate(names.append, idx_type=order)
+        self.objects += len(names)
+        if self.objects > MOST:
+            raise LimitError(f"{self.source} has more than {MOST:,} variables and groups")
+        return names
+
+    def _member(self, group: Any, name: bytes, hops: int = 16) -> Any:
+        """Return what a link leads to within the file, `None` where it leads nowhere or elsewhere."""
+        kind = group.links.get_info(name).type
+        if kind == self.h5.h5l.TYPE_HARD:
+            return self.h5.h5o.open(group, name)
+        if kind != self.h5.h5l.TYPE_SOFT or not hops:
+            return None
+        target = group.links.get_val(name)
+        at = self.h5.h5g.open(self.file, b"/") if target.startswith(b"/") else group
+        for word in target.split(b"/"):
+            if word in (b"", b"."):
+                continue
+            if not isinstance(at, self.h5.h5g.GroupID) or not at.links.exists(word):
+                return None
+            at = self._member(at, word, hops - 1)
+        return at
+
+    def _spend(self, value: AttributeValue) -> None:
+        """Count the bytes of texts, which the file could repeat without end."""
+        if isinstance(value, str | tuple):
+            self.left -= len(value) if isinstance(value, str) else sum(map(len, value))
+            if self.left < 0:
+                raise SourceError(
+                    f"{self.source} is HDF5 and damaged: its attributes have more text than it has bytes; copy or make "
+                    "it again"
+                )
+
+    def _dataset(self, group: Group, path: bytes, dataset: Any) -> None:
+        """Add a dataset to its group."""
+        address = self._address(dataset)
+        found = self.known.get(address)
+        if found is None:
+            space = dataset.get_space()
+            shape = tuple(map(int, space.get_simple_extent_dims() or ()))
+            attributes, internal, scales = self._attributes(dataset, path, len(shape))
+            grows = tuple(n == self.h5.h5s.UNLIMITED for n in space.get_simple_extent_dims(True)) if shape else ()
+            dtype, kind = _type(self.h5, dataset.get_type())
+            found = self.known[address] = Found(address, shape, grows, dtype, kind, attributes, internal, scales)
+        # Not the dataset is kept, which would keep the file open, but its path.
+        file, handle, source = self.file, self.handle, self.source
+        name = name_of(path.rpartition(b"/")[2])
+        self.assembly.add(group, name, found, lambda v: Values(handle, lambda: file, path, f"{source}: {v.path}"))
+
+    def _attributes(
+        self, owner: Any, path: bytes, rank: int = 0
+    ) -> tuple[dict[str, AttributeValue], Mapping[str, AttributeValue], Sequence[int | None] | None]:
+        """Return the attributes, those that are the library's own, and where the dimensions are.
+
+        The library is asked only for what is not read without it, and for nothing of variable length: there it
+        believes whatever the file says of lengths and places.
+        """
+        own = self.own.read(self._address(owner), rank)
+        if own is not None:
+            for value in own[0].values():
+                self._spend(value)
+            return own
+        names: list[bytes] = []
+        # Where no order is kept this is the order in which they are stored, or that of their names.
+        self.h5.h5a.iterate(owner, names.append, index_type=self.h5.h5.INDEX_CRT_ORDER)
+        shown: dict[str, AttributeValue] = {}
+        internal: dict[str, AttributeValue] = {}
+        for raw in names:
+            name = name_of(raw)
+            if name in ("REFERENCE_LIST", "_NCProperties"):
+                continue
+            attribute = self.h5.h5a.open(owner, raw)
+            if name == "DIMENSION_LIST":
+                if isinstance(attribute.get_type(), self.h5.h5t.TypeVlenID) and attribute.shape == (rank,):
+                    raise SourceError(
+                        f"{self.source} is HDF5 and damaged: the references of {name_of(path)!r} to its dimensions "
+                        "cannot be followed; copy or make it again"
+                    )
+                continue
+            value = _value(self.h5, name, attribute)
+            (internal if name in INTERNAL else shown)[name] = value
+            self._spend(value)
+        return shown, internal, None
+
+
+def _type(h5: Any, stored: Any) -> tuple[np.dtype[Any], Kind]:
+    """Return the NumPy type and what a variable of an HDF5 type holds."""
+    if isinstance(stored, h5.h5t.TypeStringID):
+        if stored.is_variable_str() or stored.get_size() > 1:
+            return np.dtype(object), "string"
+        return np.dtype("S1"), "char"
+    if isinstance(stored, h5.h5t.TypeIntegerID):
+        return np.dtype(stored.dtype.str).newbyteorder("="), "integer"
+    if isinstance(stored, h5.h5t.TypeFloatID):
+        return np.dtype(stored.dtype.str).newbyteorder("="), "float"
+    return np.dtype(object), "other"
+
+
+def _value(h5: Any, name: str, attribute: Any) -> AttributeValue:
+    """Return the value of an attribute."""
+    stored, space = attribute.get_type(), attribute.get_space()
+    empty = space.get_simple_extent_type() == h5.h5s.NULL
+    if isinstance(stored, h5.h5t.TypeStringID):
+        return _texts(name, attribute, stored, empty)
+    if not isinstance(stored, h5.h5t.TypeIntegerID | h5.h5t.TypeFloatID):
+        return Foreign("a value of a user-defined type")
+    if empty or 0 in attribute.shape:
+        return np.empty(0, np.dtype(stored.dtype.str).newbyteorder("="))
+    foreign = too_long(name, attribute.get_storage_size())
+    if foreign is not None:
+        return foreign
+    values = np.empty(attribute.shape, attribute.dtype)
+    attribute.read(values)
+    return values.astype(values.dtype.newbyteorder("=")).reshape(-1)
+
+
+def _texts(name: str, attribute: Any, stored: Any, empty: bool) -> AttributeValue:
+    if empty or 0 in attribute.shape:
+        return "" if empty else ()
+    # How long texts of variable length are shows when they are read; each may be as long as the file.
+    foreign = too_long(name, attribute.get_storage_size())
+    if foreign is not None:
+        return foreign
+    if stored.is_variable_str():
+        return Foreign("texts whose lengths and places cannot be trusted")
+    values = np.empty(attribute.shape, f"S{stored.get_size()}")
+    attribute.read(values)
+    return texts_of(name, [bytes(v) for v in values.flat], scalar=not attribute.shape) if values.size else ()

@@ -1,0 +1,180 @@
+"""What HDF5 objects are in the words of netCDF, whoever has read them.
+
+Dimensions are datasets, and the dimensions of variables are references to those.
+
+Source: "NetCDF-4 file format" in the netCDF user guide; HDF5 dimension scales specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.formats.metadata.foreign import name_of, too_long, value_of
+from cfagg.formats.values.netcdf4_names import NO_VARIABLE, NON_COORDINATE
+from cfagg.model.dataset import AttributeValue, Dimension, Group, Kind, Variable
+
+__all__ = ["DEEPEST", "Assembly", "Found", "texts_of"]
+
+
+#: Groups within groups.
+DEEPEST = 4096
+
+#: Values of a variable that are read whatever the size of the file, and values that a byte of it may hold: those that
+#: were never written take none, and deflate makes up to 1032 bytes of one.
+_FEW, _DENSEST = 1 << 26, 2048
+
+
+@dataclass(slots=True)
+class Found:
+    """A dataset of HDF5.
+
+    Parameters
+    ----------
+    address : int
+        Where it stands, which tells it from others.
+    shape : tuple of int
+        Its sizes.
+    grows : tuple of bool
+        Which of them may grow without limit.
+    dtype : numpy.dtype
+        Stored type.
+    kind : str
+        What it holds, as in the model.
+    attributes : dict
+        Those that are shown.
+    internal : dict
+        Those that are the netCDF library's own.
+    scales : sequence of (int or None), optional
+        For each dimension, the address of the dataset that is the dimension.
+    """
+
+    address: int
+    shape: tuple[int, ...]
+    grows: tuple[bool, ...]
+    dtype: np.dtype[Any]
+    kind: Kind
+    attributes: dict[str, AttributeValue]
+    internal: Mapping[str, AttributeValue]
+    scales: Sequence[int | None] | None = None
+
+
+class Assembly:
+    """Puts the datasets of a file together: add them all, then `finish`.
+
+    Parameters
+    ----------
+    size : int
+        Bytes of the file.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._most = max(_FEW, size * _DENSEST)
+        self._known: dict[int, Dimension] = {}
+        self._numbered: dict[int, Dimension] = {}
+        #: Numbers of the dimensions, which tell their order, and the groups that they are in.
+        self._numbers: dict[int, int] = {}
+        self._groups: dict[str, Group] = {}
+        self._variables: list[tuple[Variable, Found]] = []
+        self._phony = 0
+
+    def add(
+        self, group: Group, name: str, found: Found, read: Callable[[Variable], Callable[..., npt.NDArray[Any]]]
+    ) -> None:
+        """Add a dataset to its group: as a dimension, a variable, or both.
+
+        Parameters
+        ----------
+        group : Group
+            The group.
+        name : str
+            Its name there.
+        found : Found
+            What is known of it.
+        read : callable
+            Returns what reads the values of the variable that is made of it.
+        """
+        name = name.removeprefix(NON_COORDINATE)
+        if found.internal.get("CLASS") == "DIMENSION_SCALE":
+            size, grows = (found.shape[0], found.grows[0]) if found.shape else (1, False)
+            dimension = group.add_dimension(name, size, unlimited=grows)
+            self._known[found.address] = dimension
+            number = found.internal.get("_Netcdf4Dimid")
+            if isinstance(number, np.ndarray) and number.size == 1:
+                self._numbered.setdefault(int(number[0]), dimension)
+                self._numbers[id(dimension)] = int(number[0])
+                self._groups[group.path] = group
+            title = found.internal.get("NAME")
+            if isinstance(title, str) and title.startswith(NO_VARIABLE):
+                return
+        variable = Variable(name, group, (), found.dtype, found.kind, found.attributes)
+        variable.read, variable.most = read(variable), self._most
+        group.variables[name] = variable
+        self._variables.append((variable, found))
+
+    def finish(self) -> None:
+        """Give all variables their dimensions, and dimensions that grow the length of the longest variable."""
+        for group in self._groups.values():
+            known = group.dimensions.items()
+            group.dimensions = dict(sorted(known, key=lambda item: self._numbers.get(id(item[1]), 1 << 62)))
+        for variable, found in self._variables:
+            variable.dimensions = self._dimensions(variable, found)
+        for variable, found in self._variables:
+            for dimension, size in zip(variable.dimensions, found.shape, strict=False):
+                if dimension.unlimited and size > dimension.size:
+                    dimension.size = size
+
+    def _dimensions(self, variable: Variable, found: Found) -> tuple[Dimension, ...]:
+        shape = found.shape
+        if not shape:
+            return ()
+        numbers = found.internal.get("_Netcdf4Coordinates")
+        if isinstance(numbers, np.ndarray) and numbers.size == len(shape):
+            numbered = tuple(d for d in (self._numbered.get(int(n)) for n in numbers) if d is not None)
+            if len(numbered) == len(shape):
+                return numbered
+        own = self._known.get(found.address)
+        if own is not None and len(shape) == 1:
+            return (own,)
+        named: list[Dimension | None] = [None] * len(shape)
+        if found.scales is not None and len(found.scales) == len(shape):
+            named = [self._known.get(a) if a is not None else None for a in found.scales]
+        if own is not None and named[0] is None:
+            named[0] = own
+        taken: tuple[Dimension, ...] = ()
+        for dimension, size, grows in zip(named, shape, found.grows, strict=True):
+            taken = (*taken, dimension or self._unnamed(variable.group, size, grows, taken))
+        return taken
+
+    def _unnamed(self, group: Group, size: int, grows: bool, taken: tuple[Dimension, ...]) -> Dimension:
+        """Return a dimension for one that has no name: one for each length in a group, as the netCDF library does."""
+        for dimension in group.dimensions.values():
+            if (
+                dimension.name.startswith("phony_dim_")
+                and dimension.size == size
+                and dimension.unlimited == grows
+                and dimension not in taken
+            ):
+                return dimension
+        self._phony += 1
+        return group.add_dimension(f"phony_dim_{self._phony - 1}", size, unlimited=grows)
+
+
+def texts_of(name: str, raw: Sequence[bytes], *, scalar: bool) -> AttributeValue:
+    """Return the texts of an attribute: one as text, several as a tuple.
+
+    Examples
+    --------
+    >>> texts_of("units", [b"K"], scalar=False), texts_of("a", [b"x", b"y"], scalar=False)
+    ('K', ('x', 'y'))
+    """
+    long = too_long(name, sum(map(len, raw)))
+    if long is not None:
+        return long
+    if scalar or len(raw) == 1:
+        return value_of(raw[0])
+    return tuple(t if isinstance(t, str) else name_of(t) for t in map(value_of, raw) if isinstance(t, str | bytes))

@@ -1,0 +1,146 @@
+"""Values of HDF5 datasets, read through h5py's low-level interface as they are stored.
+
+The gate admits each dataset before it is read: what takes its values from other files is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import AccessError, FragmentReadError, LimitError
+from cfagg.formats.codecs import check_chunk
+from cfagg.formats.values import hdf5_chunks
+from cfagg.formats.values.hdf5_file import ERRORS
+from cfagg.formats.values.hdf5_links import LeavesError, outside, reach
+from cfagg.formats.values.hdf5_proof import UnsoundError, prove_file
+from cfagg.formats.values.hdf5_stored import prove_values
+from cfagg.formats.values.located import Chunked
+from cfagg.formats.values.locks import LIBRARY
+from cfagg.storage.files import CONTEXT_SOURCE, Handle
+from cfagg.storage.gate import Checked, Reference, admit
+
+__all__ = ["Values"]
+
+
+class Values:
+    """Reads hyperslabs of one dataset, as stored.
+
+    Parameters
+    ----------
+    handle : Handle
+        What the gate admits it of.
+    file : callable
+        Returns the low-level file.
+    path : bytes
+        Path of the dataset.
+    where : str
+        What messages call it.
+    """
+
+    __slots__ = ("file", "handle", "path", "where")
+
+    def __init__(self, handle: Handle, file: Callable[[], Any], path: bytes, where: str) -> None:
+        self.handle, self.file, self.path, self.where = handle, file, path, where
+
+    def __call__(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
+        """Return the values of a hyperslab."""
+        with LIBRARY:
+            try:
+                # Opened for each read: what stays open would keep the file open.
+                dataset, leads = self._found()
+                return _read(admit(self.handle, self.path.decode("utf-8", "replace"), leads), dataset, slices)
+            except (AccessError, LimitError, FragmentReadError):
+                raise
+            except UnsoundError as error:
+                raise FragmentReadError(
+                    f"{self.where}: its values cannot be read: {error}; copy or make the file again"
+                ) from error
+            except ERRORS as error:
+                raise FragmentReadError(
+                    f"{self.where}: its values cannot be read, the HDF5 library says: {error}; copy or make the "
+                    "file again"
+                ) from error
+
+    def _found(self) -> tuple[Any, list[Reference]]:
+        """Return the low-level dataset, and what leads from it, or on the way to it, out of the file."""
+        import h5py
+
+        file = self.file()
+        prove_file(self.handle, file)
+        try:
+            found = reach(file, self.path.decode("utf-8", "surrogateescape"))
+        except LeavesError as error:
+            return None, [error.reference]
+        if not isinstance(found, h5py.h5d.DatasetID):
+            raise KeyError(f"there is no dataset {self.path!r}")
+        return found, outside(found)
+
+
+def _read(checked: Checked, dataset: Any, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
+    """Read a hyperslab of a dataset of a file that is still open."""
+    import h5py as h5
+
+    checked.handle  # noqa: B018 - raises where the file was closed since
+    shape = dataset.shape or ()  # of a space without any element there is none
+    ranges = [range(s.start or 0, s.stop, s.step or 1) for s in slices]
+    counts = tuple(map(len, ranges))
+    dtype = dataset.dtype
+    text = isinstance(dataset.get_type(), h5.h5t.TypeStringID)
+    native = dtype if dtype.kind in "OSV" else dtype.newbyteorder("=")
+    if len(shape) != len(counts) or 0 in counts:
+        return np.empty(counts, object if native.kind in "OV" else native)
+    if dataset.get_space().get_simple_extent_type() == h5.h5s.NULL:
+        return np.full(counts, _fill(h5, dataset, native), native)
+    plist = dataset.get_create_plist()
+    if plist.get_layout() == h5.h5d.CHUNKED:
+        # The library takes memory for a whole chunk, whatever is read of it.
+        size = dataset.get_type().get_size()
+        check_chunk(math.prod(plist.get_chunk()) * size, f"a chunk of {checked.dataset!r} in {checked.handle.key.path}")
+    # A netCDF dimension that may grow can be longer than the dataset: what is behind its end was never written.
+    stored = tuple(len(range(*s.indices(n))) for s, n in zip(slices, shape, strict=True))
+    block = np.empty(stored, native)
+    own = _numbers(checked, plist, dtype)
+    parts = [slice(r.start, r.start + (n - 1) * r.step + 1, r.step) for r, n in zip(ranges, stored, strict=True) if n]
+    if 0 not in stored and own is not None:
+        block[...] = hdf5_chunks.read(checked, own, parts, CONTEXT_SOURCE, dataset)
+    elif 0 not in stored:
+        prove_values(checked, dataset, parts, CONTEXT_SOURCE)
+        space = dataset.get_space()
+        if stored:
+            space.select_hyperslab(tuple(r.start for r in ranges), stored, tuple(r.step for r in ranges))
+        memory = h5.h5s.create_simple(stored) if stored else h5.h5s.create(h5.h5s.SCALAR)
+        dataset.read(memory, space, block)
+    if stored != counts:
+        whole = np.full(counts, _fill(h5, dataset, native), native)
+        whole[tuple(slice(n) for n in stored)] = block
+        block = whole
+    if text and native.kind == "S" and native.itemsize > 1:
+        return block.astype(object)
+    return block
+
+
+def _numbers(checked: Checked, plist: Any, dtype: np.dtype[Any]) -> Chunked | None:
+    """Return how numbers in chunks are stored that are decoded here: the library reads beyond short chunks."""
+    import h5py as h5
+
+    if plist.get_layout() != h5.h5d.CHUNKED or dtype.kind not in "iuf":
+        return None
+    filters = tuple((f[0], tuple(f[2])) for f in map(plist.get_filter, range(plist.get_nfilters())))
+    found = Chunked(plist.get_chunk(), filters, np.dtype(dtype.str), checked.dataset)
+    return found if hdf5_chunks.can_read(found) else None
+
+
+def _fill(h5: Any, dataset: Any, dtype: np.dtype[Any]) -> Any:
+    """Return the value of what was never written."""
+    if dtype.kind not in "iufS":
+        return b""
+    value = np.zeros((), dtype)
+    plist = dataset.get_create_plist()
+    if plist.fill_value_defined() != h5.h5d.FILL_VALUE_UNDEFINED:
+        plist.get_fill_value(value)
+    return value[()]

@@ -1,0 +1,127 @@
+"""Attributes that are JSON, in the forms of the model."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from cfagg.errors import LimitError, SourceError
+from cfagg.model.dataset import AttributeValue
+
+__all__ = ["LONGEST", "document", "value_of_json"]
+
+#: Bytes of one document.
+LONGEST = 1 << 28
+
+
+def document(raw: bytes, where: str) -> dict[str, Any]:
+    """Return a JSON object.
+
+    Raises
+    ------
+    SourceError
+        If it is none.
+    LimitError
+        If it is too long or nested too deeply.
+    """
+    if len(raw) > LONGEST:
+        raise LimitError(f"{where} has {len(raw):,} bytes; metadata documents are read up to {LONGEST:,}")
+    try:
+        found = json.loads(raw)
+    except RecursionError as error:
+        raise LimitError(f"{where} is nested too deeply") from error
+    except ValueError as error:
+        from cfagg.formats.zarr.documents import place_of
+
+        raise SourceError(f"{where} is not JSON: {place_of(error)}; write it again") from error
+    if not isinstance(found, dict):
+        raise SourceError(f"{where} holds a JSON {type(found).__name__}, expected an object; write it again")
+    return found
+
+
+def value_of_json(given: Any, type_: str | None = None) -> AttributeValue:
+    """Return an attribute in the form of the model.
+
+    Parameters
+    ----------
+    given : object
+        As in JSON.
+    type_ : str, optional
+        NumPy's name of its type, where the store tells it.
+
+    Examples
+    --------
+    >>> value_of_json([1, 2], "<i2"), value_of_json(["a", "b"]), value_of_json(0.5)
+    (array([1, 2], dtype=int16), ('a', 'b'), array([0.5]))
+    >>> value_of_json(1, ">S1")
+    '1'
+    """
+    if isinstance(given, str):
+        return given if _is_text(given) else given.encode("utf-8", "surrogatepass")
+    if type_ is not None and type_.endswith("S1") and not _holds_text(given):
+        # The netCDF library writes characters that happen to be JSON, such as units of "1", as what they mean there.
+        return json.dumps(given, ensure_ascii=False)
+    if isinstance(given, bool) or given is None or isinstance(given, dict):
+        other: object = given
+        return other
+    values = given if isinstance(given, list) else [given]
+    if values and all(isinstance(v, str) for v in values):
+        return values[0] if len(values) == 1 and type_ is not None else tuple(values)
+    if any(isinstance(v, bool) or not isinstance(v, int | float) for v in values):
+        named = _with_names(values)
+        if named is None:
+            return values
+        values = named
+    return _numbers(values, type_)
+
+
+def _holds_text(given: Any) -> bool:
+    return isinstance(given, list) and any(isinstance(one, str) for one in given)
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _with_names(values: list[Any]) -> list[Any] | None:
+    """Return numbers among which some are written by name, as JSON has no infinities; `None` where others are."""
+    names = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+    found = [names.get(v, v) if isinstance(v, str) else v for v in values]
+    plain = all(isinstance(v, int | float) and not isinstance(v, bool) for v in found)
+    return found if plain and any(not isinstance(v, str) for v in values) else None
+
+
+def _numbers(values: list[int | float], type_: str | None) -> AttributeValue:
+    wanted = _dtype(type_)
+    if wanted is None:
+        whole = all(isinstance(v, int) for v in values) and bool(values)
+        small = whole and all(-(2**63) <= v < 2**63 for v in values)
+        large = whole and all(0 <= v < 2**64 for v in values)
+        wanted = np.dtype("i8" if small else "u8" if large else "f8")
+    try:
+        return np.array(values, wanted)
+    except (OverflowError, ValueError):
+        return np.array([_real(v) for v in values])
+
+
+def _real(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+def _dtype(type_: str | None) -> np.dtype[Any] | None:
+    if type_ is None or len(type_) > 4:
+        return None
+    try:
+        found = np.dtype(type_)
+    except (TypeError, ValueError):
+        return None
+    return found.newbyteorder("=") if found.kind in "iuf" else None

@@ -1,0 +1,182 @@
+"""An open `netCDF4.Dataset` as the model: whatever the netCDF library has opened or has in memory.
+
+The library would read the values of other files that an HDF5 file leads to.  So each variable is admitted by the gate,
+of the very file that the library has open, before it is asked for values.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.formats.metadata.foreign import Foreign, value_of
+from cfagg.formats.values import hdf5
+from cfagg.formats.values.locks import LIBRARY
+from cfagg.formats.values.netcdf import path_of
+from cfagg.model.dataset import AttributeValue, Dataset, Dimension, Group, Kind, Variable
+from cfagg.storage.files import Borrowed, Handle, open_regular
+from cfagg.storage.gate import Checked, admit
+
+__all__ = ["open_netcdf4"]
+
+#: Formats that lead to no other file: classic files, and what a server sends.
+_CLOSED = frozenset({"NETCDF3", "DAP2", "DAP4"})
+
+_KINDS: dict[str, Kind] = {"i": "integer", "u": "integer", "f": "float", "S": "char"}
+
+
+def open_netcdf4(source: Any) -> Dataset:
+    """Return the model of an open `netCDF4.Dataset`; it stays open and as it is.
+
+    Parameters
+    ----------
+    source : netCDF4.Dataset
+        A dataset, or one of its groups, which is then taken for a dataset of its own.
+    """
+    root = Group()
+    with LIBRARY:
+        whole = source
+        while whole.parent is not None:
+            whole = whole.parent
+        name = whole.filepath() if whole.isopen() else "closed"
+        gate = _Gate(whole, name)
+        waiting = [(root, source)]
+        while waiting:
+            group, opened = waiting.pop()
+            for dimension in opened.dimensions.values():
+                group.add_dimension(dimension.name, len(dimension), unlimited=dimension.isunlimited())
+            group.attributes = _attributes(opened)
+            for variable in opened.variables.values():
+                group.variables[variable.name] = _variable(group, variable, gate)
+            waiting.extend(reversed([(group.child(n), g) for n, g in opened.groups.items()]))
+    return Dataset(f"netCDF4.Dataset {name}", "netcdf", root)
+
+
+class _Gate:
+    """Admits the variables of a dataset that the netCDF library has open.
+
+    Parameters
+    ----------
+    source : netCDF4.Dataset
+        The dataset.
+    name : str
+        The name it was opened by.
+    """
+
+    def __init__(self, source: Any, name: str) -> None:
+        self._source, self._name = source, name
+        self._files: list[Handle] | None = None
+
+    def admit(self, variable: Any) -> Checked:
+        """Admit a variable; the library lock is held.
+
+        Raises
+        ------
+        AccessError
+            It takes its values from another file, or that is not known.
+        """
+        path, own = path_of(variable), Borrowed(f"netCDF4.Dataset {self._name}")
+        if self._source.disk_format in _CLOSED:
+            return admit(own, path, ())
+        if self._source.disk_format != "HDF5":
+            return admit(own, path, None)
+        if self._files is None:
+            self._source.sync()
+            self._files = _open_files(self._name)
+        if not self._files:
+            # The library itself makes nothing that leads elsewhere; what was read into memory may.
+            return admit(own, path, () if _is_writable(self._source) else None)
+        for handle in self._files:
+            admit(own, path, hdf5.references(handle, path))
+        return admit(own, path, ())
+
+
+def _open_files(name: str) -> list[Handle]:
+    """Return handles of the files that this process has open under a name, exchanged and removed ones too."""
+    if not Path("/proc/self/fd").is_dir():
+        return [open_regular(name)] if Path(name).exists() else []
+    targets = {}
+    for number in os.listdir("/proc/self/fd"):  # noqa: PTH208
+        with suppress(OSError):
+            targets[number] = os.readlink(f"/proc/self/fd/{number}").removesuffix(" (deleted)")  # noqa: PTH115
+    known = {str(Path(name).absolute()), os.path.realpath(name)}
+    found = [number for number, target in targets.items() if target in known]
+    if not found:
+        # The working directory may have been another one when the file was opened.
+        found = [n for n, target in targets.items() if target.startswith("/") and Path(target).name == Path(name).name]
+    return [open_regular(f"/proc/self/fd/{number}") for number in found]
+
+
+def _is_writable(source: Any) -> bool:
+    """Return whether the library lets a dataset be changed; nothing is."""
+    name = "cfagg"
+    while name in source.ncattrs():
+        name += "_"
+    try:
+        source.delncattr(name)
+    except (RuntimeError, AttributeError) as error:
+        return "read only" not in str(error)
+    return True
+
+
+def _variable(group: Group, variable: Any, gate: _Gate) -> Variable:
+    dtype = variable.dtype
+    kind: Kind = "string" if dtype is str else _KINDS.get(getattr(dtype, "kind", ""), "other")
+    if any(getattr(variable, mark, False) for mark in ("_isenum", "_iscompound", "_isvlen")) and dtype is not str:
+        kind = "other"
+    stored = np.dtype(object) if kind in ("string", "other") else dtype.newbyteorder("=")
+    dimensions = tuple(_dimension(group, d) for d in variable.get_dims())
+    found = Variable(variable.name, group, dimensions, stored, kind, _attributes(variable))
+
+    def read(slices: tuple[slice, ...]) -> npt.NDArray[Any]:
+        with LIBRARY:
+            gate.admit(variable)
+            before = variable.mask, variable.scale, variable.chartostring
+            variable.set_auto_maskandscale(False)
+            variable.set_auto_chartostring(False)
+            try:
+                values = np.asarray(variable[slices or ...])
+            finally:
+                variable.set_auto_mask(before[0])
+                variable.set_auto_scale(before[1])
+                variable.set_auto_chartostring(before[2])
+        return values if slices else values.reshape(())
+
+    found.read = read
+    return found
+
+
+def _dimension(group: Group, dimension: Any) -> Dimension:
+    """Return the model's dimension; one of a group above that which is checked is taken into it."""
+    home = dimension.group().path
+    for level in group.ancestors():
+        known = level.dimensions.get(dimension.name)
+        if known is not None and (level.path == home or known.size == len(dimension)):
+            return known
+    return group.add_dimension(dimension.name, len(dimension), unlimited=dimension.isunlimited())
+
+
+def _attributes(owner: Any) -> dict[str, AttributeValue]:
+    found: dict[str, AttributeValue] = {}
+    for name in owner.ncattrs():
+        try:
+            value = owner.getncattr(name)
+        except (KeyError, ValueError, RuntimeError, AttributeError):
+            found[name] = Foreign("a value of a user-defined type")
+            continue
+        if isinstance(value, str):
+            found[name] = value.rstrip("\0")
+        elif isinstance(value, bytes):
+            found[name] = value_of(value)
+        elif isinstance(value, list):
+            found[name] = tuple(map(str, value))
+        else:
+            array = np.asarray(value).reshape(-1)
+            plain = array.dtype.kind in "iuf"
+            found[name] = array.astype(array.dtype.newbyteorder("=")) if plain else Foreign("a user-defined value")
+    return found

@@ -1,0 +1,83 @@
+"""Datasets that another library has opened or made: which reader takes one is seen from where its type comes from."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from cfagg.errors import LimitError, SourceError
+from cfagg.model.dataset import Dataset
+
+__all__ = ["open_object"]
+
+#: Bytes of the largest file that is not a plain one.
+_LARGEST = 1 << 28
+
+
+def open_object(source: Any) -> Dataset:
+    """Return the model of an object.
+
+    Parameters
+    ----------
+    source : object
+        An `xarray.Dataset`, `xarray.DataArray` or `xarray.DataTree`; an open `netCDF4.Dataset`, `h5py.File` or
+        `zarr.Group`.
+
+    Raises
+    ------
+    SourceError
+        If it is something else.
+    """
+    # By name, so that no library is loaded that the object does not come from.
+    for type_ in type(source).__mro__:
+        known = type_.__module__.partition(".")[0], type_.__name__
+        if known[0] == "xarray" and known[1] in ("Dataset", "DataArray", "DataTree"):
+            from cfagg.formats.metadata.xarray import open_xarray
+
+            return open_xarray(source)
+        if known == ("netCDF4", "Dataset"):
+            from cfagg.formats.metadata.netcdf4 import open_netcdf4
+
+            return open_netcdf4(source)
+        if known == ("h5py", "File"):
+            return _h5py(source)
+        if known[0] == "zarr" and known[1] in ("Group", "Array"):
+            from cfagg.formats.metadata.stores import MemoryStore
+            from cfagg.formats.metadata.zarr import open_store
+
+            return open_store(MemoryStore(source.store, source.path, f"zarr.{known[1]} {source.store_path}"))
+    raise SourceError(
+        f"an object of type {type(source).__module__}.{type(source).__qualname__} cannot be checked; expected a path, "
+        "a URL, an xarray.Dataset, DataArray or DataTree, or an open netCDF4.Dataset, h5py.File or zarr.Group"
+    )
+
+
+def _h5py(file: Any) -> Dataset:
+    """Return the model of a file that h5py has open: its attributes are read from its bytes."""
+    from cfagg.formats.metadata.hdf5 import open_file
+    from cfagg.storage.files import Borrowed
+
+    source = f"h5py.File {file.filename}"
+    if file.mode != "r":
+        file.flush()
+    if file.driver == "sec2":
+        # The very file that the library has open: by its name there may be another one meanwhile.
+        return open_file(file.id, Borrowed(source, _Open(file.id)), _Open(file.id))
+    size = file.id.get_filesize()
+    if size > _LARGEST:
+        raise LimitError(f"{source} has {size:,} bytes, but only {_LARGEST:,} are read in memory; give its path")
+    image = file.id.get_file_image()
+    return open_file(file.id, Borrowed(source, image), image)
+
+
+class _Open:
+    """The bytes of a file that h5py has open."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def __len__(self) -> int:
+        return os.fstat(self._file.get_vfd_handle()).st_size
+
+    def __getitem__(self, where: slice) -> bytes:
+        return os.pread(self._file.get_vfd_handle(), max(where.stop - where.start, 0), where.start)

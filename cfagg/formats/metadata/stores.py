@@ -1,0 +1,201 @@
+"""Where the documents of a Zarr store are: a directory, another machine, or an object in memory."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+from cfagg.errors import LimitError, SourceError
+from cfagg.formats.metadata.json_values import document
+from cfagg.storage.tree import listed, prefixes, read_file
+
+__all__ = ["LocalStore", "MemoryStore", "RemoteStore", "Store", "joined"]
+
+#: Bytes of one document.
+_LONGEST = 1 << 28
+
+
+class Store(Protocol):
+    """The documents of a Zarr store.
+
+    Attributes
+    ----------
+    source : str
+        What messages call the store.
+    lists : bool
+        Whether the store tells what is in it.
+    """
+
+    source: str
+    lists: bool
+
+    def read(self, key: str) -> bytes | None:
+        """Return a document, `None` where there is none."""
+
+    def children(self, path: str) -> Iterator[str]:
+        """Yield the names of what may be groups and arrays in a group."""
+
+    def array(self, path: str, format_: int) -> Any:
+        """Return an array, opened with zarr-python."""
+
+
+def joined(path: str, name: str) -> str:
+    """Return the key of something in a group.
+
+    >>> joined("", "a"), joined("a/b", "c")
+    ('a', 'a/b/c')
+    """
+    return f"{path}/{name}" if path else name
+
+
+class LocalStore:
+    """A store in a directory.
+
+    Parameters
+    ----------
+    path : str
+        The directory.
+    allow : iterable of path
+        Where links in it may lead.
+    """
+
+    lists = True
+
+    def __init__(self, path: str, allow: Iterable[str | os.PathLike[str]] = ()) -> None:
+        self.source = path
+        self.allow = prefixes(allow)
+        self.path = path.rstrip("/") or "/"
+        self._seen: set[tuple[int, int]] = set()
+
+    def read(self, key: str) -> bytes | None:
+        """Return a document, `None` where there is none."""
+        path = f"{self.path}/{key}"
+        found = read_file(self.path, path, _LONGEST, self.allow)
+        if found is None:
+            return None
+        if len(found[0]) > _LONGEST:
+            raise LimitError(f"{path} has {found[1].st_size:,} bytes; metadata documents are read up to {_LONGEST:,}")
+        return found[0]
+
+    def children(self, path: str) -> Iterator[str]:
+        """Yield the names of the directories in a group; of links that lead in a circle, none."""
+        folder = f"{self.path}/{path}" if path else self.path
+        listed(self.path, folder, self.allow)
+        try:
+            status = os.stat(folder)  # noqa: PTH116
+            if (status.st_dev, status.st_ino) in self._seen:
+                return
+            self._seen.add((status.st_dev, status.st_ino))
+            with os.scandir(folder) as entries:
+                names = sorted(e.name for e in entries if e.is_dir())
+        except OSError as error:
+            raise SourceError(f"{folder} cannot be listed: {error.strerror or error}") from error
+        yield from (n for n in names if n.isprintable())
+
+    def array(self, path: str, format_: int) -> Any:
+        """Return an array, opened with zarr-python."""
+        from cfagg.formats.zarr.plain import plain_array
+
+        return plain_array(self.path, path, format_, self.allow)
+
+
+class MemoryStore:
+    """A store that zarr-python has opened.
+
+    Parameters
+    ----------
+    store : zarr.abc.store.Store
+        The store.
+    path : str
+        The group in it that is to be checked.
+    source : str
+        What messages call it.
+    """
+
+    lists = True
+
+    def __init__(self, store: Any, path: str, source: str) -> None:
+        self.source = source
+        self._store, self._path = store, path.strip("/")
+
+    def read(self, key: str) -> bytes | None:
+        """Return a document, `None` where there is none."""
+        from zarr.core.buffer import default_buffer_prototype
+        from zarr.core.sync import sync
+
+        found = sync(self._store.get(joined(self._path, key), default_buffer_prototype()))
+        return None if found is None else bytes(found.to_bytes())
+
+    def children(self, path: str) -> Iterator[str]:
+        """Yield the names in a group."""
+        from zarr.core.sync import sync
+
+        async def names() -> list[str]:
+            return [n async for n in self._store.list_dir("/".join(p for p in (self._path, path) if p))]
+
+        yield from sorted(n.strip("/") for n in sync(names()))
+
+    def array(self, path: str, format_: int) -> Any:
+        """Return an array, opened with zarr-python."""
+        key = joined(path, "zarr.json" if format_ == 3 else ".zarray")
+        raw = self.read(key)
+        if raw is not None:
+            _vetted(key, raw)
+        return _opened(self._store, "/".join(p for p in (self._path, path) if p), format_)
+
+
+class RemoteStore:
+    """A store on a web server or in an object store; what is in it only consolidated metadata tell.
+
+    Parameters
+    ----------
+    remote : cfagg.storage.store.Source
+        Reads objects.
+    source : str
+        What messages call it.
+    """
+
+    lists = False
+
+    def __init__(self, remote: Any, source: str) -> None:
+        self.source = source
+        self.remote = remote
+
+    def read(self, key: str) -> bytes | None:
+        """Return a document, `None` where there is none."""
+        found: bytes | None = self.remote.read(key)
+        return found
+
+    def children(self, path: str) -> Iterator[str]:  # noqa: ARG002
+        """Yield nothing: web servers do not tell."""
+        yield from ()
+
+    def array(self, path: str, format_: int) -> Any:
+        """Return an array, opened with zarr-python."""
+        from cfagg.formats.metadata.remote_store import KeyStore
+
+        return _opened(KeyStore(lambda key: _vetted(key, self.read(key)), self.remote.read_range), path, format_)
+
+
+def _opened(store: Any, path: str, format_: int) -> Any:
+    import zarr
+
+    form: Any = format_
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        return zarr.open_array(store, path=path, mode="r", zarr_format=form)
+
+
+#: How the netCDF library writes the type of characters, which have no order of bytes, and what zarr-python takes.
+_ORDERED, _PLAIN = re.compile(rb'("dtype"\s*:\s*")[<>](S\d+")'), rb"\1|\2"
+
+
+def _vetted(key: str, raw: bytes | None) -> bytes | None:
+    """Return what zarr-python may be given of a store."""
+    from cfagg.formats.zarr.checked_store import refuse_code
+
+    if raw is None or key.rpartition("/")[2] not in (".zarray", "zarr.json"):
+        return raw
+    refuse_code(document(raw, key), key)
+    return _ORDERED.sub(_PLAIN, raw) if key.endswith(".zarray") else raw

@@ -1,0 +1,367 @@
+"""Zarr v2 and v3 as datasets: groups, arrays with named dimensions, and NCZarr's own notes.
+
+Documents of single nodes count, because consolidated metadata may be older; those are read where a store cannot be
+listed.  Dimensions have names where ``dimension_names``, ``_ARRAY_DIMENSIONS`` or NCZarr give them; within a group, and
+those below it, equal names and lengths are one dimension.
+
+Source: the Zarr v2 and v3 core specifications; "NCZarr" in the netCDF user guide; xarray's Zarr encoding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.conventions import limits
+from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError, SourceError
+from cfagg.formats.metadata.foreign import too_long
+from cfagg.formats.metadata.json_values import document, value_of_json
+from cfagg.formats.metadata.nczarr import HIDDEN, Notes, notes_of
+from cfagg.formats.metadata.stores import LocalStore, Store, joined
+from cfagg.formats.metadata.zarr_types import fill_attribute, kind_of
+from cfagg.model.dataset import Dataset, Dimension, Group, Variable
+
+__all__ = ["open_store", "open_zarr", "read_node"]
+
+#: Groups within groups, and groups and arrays together.
+_DEEPEST, _MOST = 4096, 1 << 20
+
+#: Chunks that zarr-python reads at once.
+_AT_ONCE = 1 << 14
+
+#: Dimensions of an array: as many as NumPy has.
+_RANK = 64
+
+
+@dataclass(slots=True)
+class Node:
+    """A group or an array."""
+
+    path: str
+    format: int
+    document: Mapping[str, Any]
+    attributes: Mapping[str, Any]
+    is_array: bool
+    below: dict[str, Node] = field(default_factory=dict)
+
+
+def open_zarr(path: str, allow: Iterable[str] = ()) -> Dataset:
+    """Return the model of a Zarr store in a directory.
+
+    Parameters
+    ----------
+    path : str
+        The directory.
+    allow : iterable of str
+        Where links in it may lead.
+
+    Raises
+    ------
+    AccessError
+        If a link leads out of it.
+    SourceError
+        If it is not a Zarr store, or its metadata are damaged.
+    LimitError
+        If it is too large.
+    """
+    dataset = open_store(LocalStore(path, allow))
+    dataset.path = path
+    return dataset
+
+
+def open_store(store: Store) -> Dataset:
+    """Return the model of a Zarr store.
+
+    Parameters
+    ----------
+    store : Store
+        Where its documents are.
+
+    Raises
+    ------
+    SourceError
+        If it is not a Zarr store, its metadata are damaged, or it cannot be listed and has no consolidated metadata.
+    LimitError
+        If it is too large.
+    """
+    top = _tree(store)
+    notes = notes_of(top.attributes, top.document)
+    root = Group(typed=notes.typed)
+    if top.is_array:
+        _Builder(store).array(root, top, top.path.rpartition("/")[2] or "data")
+    else:
+        _Builder(store).group(root, top)
+    return Dataset(store.source, "nczarr" if notes.found else "zarr", root, typed=notes.typed)
+
+
+def _tree(store: Store) -> Node:
+    """Return the root node with all below it."""
+    top = read_node(store, "")
+    if top is None:
+        raise SourceError(
+            f"{store.source} is not a Zarr store: it has neither zarr.json nor .zgroup; name the directory that has"
+        )
+    if top.is_array:
+        return top
+    consolidated = None if store.lists else _consolidated(store, top)
+    if not store.lists and consolidated is None:
+        raise SourceError(
+            f"{store.source} has no consolidated metadata, without which a web server does not tell what a store "
+            "holds; consolidate it (zarr.consolidate_metadata) or copy it to this machine"
+        )
+    count, waiting = 1, [(top, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        if depth >= _DEEPEST:
+            raise LimitError(f"{store.source}: groups are nested more than {_DEEPEST:,} deep")
+        found = _members(store, node) if consolidated is None else consolidated.get(node.path, ())
+        for name, member in found:
+            count += 1
+            if count > _MOST:
+                raise LimitError(f"{store.source} has more than {_MOST:,} groups and arrays")
+            node.below[name] = member
+            if not member.is_array:
+                waiting.append((member, depth + 1))
+    return top
+
+
+def _members(store: Store, node: Node) -> Iterator[tuple[str, Node]]:
+    for name in store.children(node.path):
+        if not name.startswith("."):
+            member = read_node(store, joined(node.path, name), node.format)
+            if member is not None:
+                yield name, member
+
+
+def read_node(store: Store, path: str, format_: int | None = None) -> Node | None:
+    """Return a group or array, `None` where there is none."""
+    if format_ != 2:
+        raw = store.read(joined(path, "zarr.json"))
+        if raw is not None:
+            return _node_v3(path, document(raw, f"{store.source}/{joined(path, 'zarr.json')}"), store.source)
+    if format_ != 3:
+        for name, is_array in ((".zarray", True), (".zgroup", False)):
+            raw = store.read(joined(path, name))
+            if raw is not None:
+                found = document(raw, f"{store.source}/{joined(path, name)}")
+                own = store.read(joined(path, ".zattrs"))
+                attributes = document(own, f"{store.source}/{joined(path, '.zattrs')}") if own is not None else {}
+                return Node(path, 2, found, attributes, is_array)
+    return None
+
+
+def _node_v3(path: str, found: Mapping[str, Any], source: str) -> Node:
+    kind, attributes = found.get("node_type"), found.get("attributes", {})
+    if kind not in ("array", "group") or not isinstance(attributes, dict):
+        raise SourceError(
+            f"{source}/{joined(path, 'zarr.json')} describes a node of type {str(kind)[:40]!r}, expected a group or an "
+            "array with attributes; write it again"
+        )
+    return Node(path, 3, found, attributes, kind == "array")
+
+
+def _consolidated(store: Store, top: Node) -> dict[str, list[tuple[str, Node]]] | None:
+    """Return the members of every group by the group's path, `None` where there are no consolidated metadata."""
+    nodes: dict[str, Node] = {}
+    if top.format == 3:
+        held = top.document.get("consolidated_metadata")
+        listed = held.get("metadata") if isinstance(held, dict) else None
+        if not isinstance(listed, dict):
+            return None
+        for path, found in listed.items():
+            if isinstance(found, dict):
+                nodes[path] = _node_v3(path, found, store.source)
+    else:
+        raw = store.read(".zmetadata")
+        listed = document(raw, f"{store.source}/.zmetadata").get("metadata") if raw is not None else None
+        if not isinstance(listed, dict):
+            return None
+        for key, found in listed.items():
+            path, _, name = key.rpartition("/")
+            if name in (".zarray", ".zgroup") and isinstance(found, dict):
+                attributes = listed.get(joined(path, ".zattrs"), {})
+                nodes[path] = Node(path, 2, found, attributes if isinstance(attributes, dict) else {}, name[2] == "a")
+    members: dict[str, list[tuple[str, Node]]] = {}
+    for path, node in nodes.items():
+        if path and not any(part in ("", ".", "..") for part in path.split("/")):
+            home, _, name = path.rpartition("/")
+            members.setdefault(home, []).append((name, node))
+    return members
+
+
+class _Builder:
+    """Makes the model of the nodes."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._phony = 0
+
+    def group(self, root: Group, top: Node) -> None:
+        """Fill a group and all below it."""
+        waiting = [(root, top)]
+        arrays: list[tuple[Group, Node, str]] = []
+        while waiting:
+            group, node = waiting.pop()
+            notes = notes_of(node.attributes, node.document)
+            for name, (size, unlimited) in notes.dimensions.items():
+                group.add_dimension(name, size, unlimited=unlimited)
+            _give_attributes(group, node, notes)
+            below = []
+            for name, member in _ordered(node.below, notes):
+                if member.is_array:
+                    arrays.append((group, member, name))
+                else:
+                    below.append((group.child(name), member))
+            waiting.extend(reversed(below))
+        # NCZarr may keep a dimension in a group that comes later.
+        for group, member, name in arrays:
+            self.array(group, member, name)
+
+    def array(self, group: Group, node: Node, name: str) -> None:
+        """Add an array to its group."""
+        found, notes = node.document, notes_of(node.attributes, node.document)
+        where = f"{self.store.source}: array {node.path or '/'}"
+        shape = found.get("shape")
+        if (
+            not isinstance(shape, list)
+            or len(shape) > _RANK
+            or any(not isinstance(n, int) or isinstance(n, bool) or not 0 <= n < 2**63 for n in shape)
+        ):
+            raise SourceError(f"{where} has the shape {str(shape)[:60]}, expected a list of sizes; write it again")
+        dtype, kind = kind_of(found, node.format)
+        variable = Variable(name, group, (), dtype, kind)
+        if notes.scalar or (shape == [1] and node.attributes.get("_ARRAY_DIMENSIONS") == ["_scalar_"]):
+            shape = []  # the netCDF library writes a scalar as an array of one element
+        variable.dimensions = self._dimensions(group, node, notes, shape)
+        _give_attributes(variable, node, notes)
+        fill_attribute(variable, found, node.format, nczarr=notes.found)
+        variable.read = _Values(self.store, node, tuple(shape), where)
+        group.variables[name] = variable
+
+    def _dimensions(self, group: Group, node: Node, notes: Notes, shape: list[int]) -> tuple[Dimension, ...]:
+        names = notes.references
+        if names is None:
+            names = node.document.get("dimension_names") if node.format == 3 else None
+        if names is None:
+            names = node.attributes.get("_ARRAY_DIMENSIONS")
+        if not isinstance(names, list) or len(names) != len(shape):
+            names = [None] * len(shape)
+        taken: tuple[Dimension, ...] = ()
+        for name, size in zip(names, shape, strict=True):
+            taken = (*taken, self._dimension(group, name if isinstance(name, str) and name else None, size, taken))
+        return taken
+
+    def _dimension(self, group: Group, name: str | None, size: int, taken: tuple[Dimension, ...]) -> Dimension:
+        if name is None:
+            for known in group.dimensions.values():
+                if known.name.startswith("phony_dim_") and known.size == size and known not in taken:
+                    return known
+            self._phony += 1
+            return group.add_dimension(f"phony_dim_{self._phony - 1}", size)
+        at = group
+        if name.startswith("/"):
+            home, _, name = name.rpartition("/")
+            at = _group_at(group, home) or group
+        found = next((g.dimensions[name] for g in at.ancestors() if name in g.dimensions), None)
+        if found is not None and (found.size == size or found.unlimited):
+            return found
+        if name in at.dimensions:
+            # Two lengths of one name in one group: no netCDF could hold them, and both are shown.
+            return Dimension(name, size, at.path)
+        return at.add_dimension(name, size)
+
+
+def _group_at(group: Group, path: str) -> Group | None:
+    at = next(g for g in group.ancestors() if g.parent is None)
+    for word in filter(None, path.split("/")):
+        if word not in at.groups:
+            return None
+        at = at.groups[word]
+    return at
+
+
+def _ordered(below: dict[str, Node], notes: Notes) -> list[tuple[str, Node]]:
+    """Return the members of a group, those first that NCZarr lists, in its order."""
+    first = [n for n in notes.order if n in below]
+    listed = set(first)
+    return [(n, below[n]) for n in (*first, *(n for n in below if n not in listed))]
+
+
+def _give_attributes(owner: Group | Variable, node: Node, notes: Notes) -> None:
+    hidden = HIDDEN if notes.found else ("_ARRAY_DIMENSIONS",)
+    owner.attributes = {
+        name: (too_long(name, len(value)) if isinstance(value, str) else None)
+        or value_of_json(value, notes.types.get(name))
+        for name, value in node.attributes.items()
+        if name not in hidden
+    }
+
+
+def _chunk_shape(node: Node, rank: int) -> list[int] | None:
+    """Return the shape of all chunks of an array, `None` where they differ."""
+    found = node.document.get("chunks")
+    if node.format == 3:
+        grid = node.document.get("chunk_grid")
+        inner = grid.get("configuration") if isinstance(grid, dict) else None
+        found = inner.get("chunk_shape") if isinstance(inner, dict) else None
+    if not isinstance(found, list) or len(found) != rank or not all(type(n) is int and n > 0 for n in found):
+        return None
+    return found
+
+
+class _Values:
+    """Reads hyperslabs of one array through zarr-python, which is loaded when the first values are read."""
+
+    def __init__(self, store: Store, node: Node, shape: tuple[int, ...], where: str) -> None:
+        self.store, self.path, self.format, self.shape, self.where = store, node.path, node.format, shape, where
+        self.chunks = _chunk_shape(node, len(shape))
+        self._opened: Any = None
+
+    def __call__(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
+        try:
+            if self._opened is None:
+                self._opened = self.store.array(self.path, self.format)
+            if not self.shape and self._opened.ndim:
+                # NCZarr writes a scalar as an array of one element.
+                return np.asarray(self._opened[...]).reshape(-1)[0:1].reshape(())
+            found = self._read(slices)
+        except (FragmentReadError, LimitError, AccessError):
+            raise
+        except CfaggError as error:
+            raise FragmentReadError(f"{self.where}: its values cannot be read: {error}") from error
+        except Exception as error:  # codecs raise whatever they like on damaged bytes
+            raise FragmentReadError(
+                f"{self.where}: its values cannot be decoded as its metadata describe them; the metadata or the chunks "
+                "are damaged: write the array again"
+            ) from error
+        if found.dtype.kind in "UTS" and found.dtype != np.dtype("S1"):
+            return found.astype(object)
+        return found if found.dtype.kind in "OSV" else found.astype(found.dtype.newbyteorder("="), copy=False)
+
+    def _read(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
+        """Read a hyperslab, in pieces where it lies in so many chunks that zarr-python would take much memory."""
+        chunks = self.chunks
+        if not slices or chunks is None:
+            return np.asarray(self._opened[slices])
+        total = math.prod(-(-n // c) for n, c in zip(self.shape, chunks, strict=True))
+        if total > limits.MAX_PARTITIONS:
+            raise LimitError(
+                f"{self.where} has {total:,} chunks; values are read only from arrays of up to "
+                f"{limits.MAX_PARTITIONS:,}"
+            )
+        counts = [-(-(s.stop - s.start) // c) for s, c in zip(slices, chunks, strict=True)]
+        if math.prod(counts) <= _AT_ONCE:
+            return np.asarray(self._opened[slices])
+        axis = counts.index(max(counts))
+        whole, rest = slices[axis], math.prod(counts) // counts[axis]
+        step = max(_AT_ONCE // rest, 1) * chunks[axis]
+        starts = range(whole.start, whole.stop, step)
+        pieces = [
+            self._read((*slices[:axis], slice(i, min(i + step, whole.stop), 1), *slices[axis + 1 :])) for i in starts
+        ]
+        return np.concatenate(pieces, axis)

@@ -1,0 +1,126 @@
+"""Types of Zarr arrays in the words of the model, and what their fill values mean."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cfagg.cf.missing import is_default_fill
+from cfagg.formats.metadata.json_values import value_of_json
+from cfagg.formats.zarr.fields import fill_number
+from cfagg.model.dataset import Kind, Variable
+
+__all__ = ["fill_attribute", "kind_of"]
+
+_V3 = {
+    "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8", "uint8": "u1", "uint16": "u2", "uint32": "u4",
+    "uint64": "u8", "float16": "f2", "float32": "f4", "float64": "f8",
+}  # fmt: skip
+
+#: Types of Zarr v3 that hold texts.
+_TEXTS = frozenset({"string", "fixed_length_utf32", "variable_length_utf8", "null_terminated_bytes"})
+
+
+def kind_of(document: Mapping[str, Any], format_: int) -> tuple[np.dtype[Any], Kind]:
+    """Return the NumPy type of an array and what it holds.
+
+    Examples
+    --------
+    >>> kind_of({"dtype": "<f4"}, 2), kind_of({"data_type": "string"}, 3)
+    ((dtype('float32'), 'float'), (dtype('O'), 'string'))
+    """
+    given = document.get("data_type" if format_ == 3 else "dtype")
+    if format_ == 3:
+        if isinstance(given, dict):
+            length = given.get("configuration", {})
+            width = length.get("length_bytes") if isinstance(length, dict) else None
+            given = given.get("name")
+            if given == "null_terminated_bytes" and width == 1:
+                return np.dtype("S1"), "char"
+        if isinstance(given, str) and given in _TEXTS:
+            return np.dtype(object), "string"
+        given = _V3.get(given, "") if isinstance(given, str) else ""
+    if not isinstance(given, str) or not given or len(given) > 16:
+        return np.dtype(object), "other"
+    if given == "|O":
+        filters = document.get("filters")
+        names = [f.get("id") for f in filters if isinstance(f, dict)] if isinstance(filters, list) else []
+        texts = {"vlen-utf8", "json2", "pickle", "msgpack2", "categorize"} & {n for n in names if isinstance(n, str)}
+        return np.dtype(object), "string" if texts else "other"
+    try:
+        dtype = np.dtype(given)
+    except (TypeError, ValueError, SyntaxError):
+        return np.dtype(object), "other"
+    if dtype.kind in "iu":
+        return dtype.newbyteorder("="), "integer"
+    if dtype.kind == "f":
+        return dtype.newbyteorder("="), "float"
+    if dtype.kind == "S" and dtype.itemsize == 1:
+        return np.dtype("S1"), "char"
+    return np.dtype(object), "string" if dtype.kind in "SU" else "other"
+
+
+def fill_attribute(variable: Variable, document: Mapping[str, Any], format_: int, *, nczarr: bool) -> None:
+    """Give a variable the attribute ``_FillValue`` in its own type, where the store tells one.
+
+    Zarr v2 has no other place for it than the fill value of unwritten chunks, which is 0 where nobody has chosen one,
+    or that of the netCDF library: so these are not taken for a missing value.  xarray writes reals in base 64 in
+    Zarr v3.
+    """
+    variable.netcdf = nczarr
+    declared = document.get("fill_value")
+    if format_ == 2 and declared is not None and not nczarr and variable.is_numeric:
+        # To readers it is one all the same.
+        variable.fill = fill_number(declared, variable.dtype, [])
+    given = variable.attributes.pop("_FillValue", None)
+    if given is None and format_ == 2 and not nczarr:
+        fill = document.get("fill_value")
+        given = value_of_json(fill) if fill not in (None, 0, "", False) and not isinstance(fill, dict) else None
+        if isinstance(given, str) and variable.kind == "float":
+            named = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf}
+            given = np.array([named[given]]) if given in named else None
+        elif isinstance(given, str) and variable.is_text:
+            given = _decoded(given)
+        if isinstance(given, np.ndarray) and variable.is_numeric and is_default_fill(variable.dtype, given):
+            given = None
+    elif isinstance(given, str) and variable.is_numeric:
+        given = _from_base64(given, variable) if format_ == 3 else given
+    if given is None:
+        return
+    if isinstance(given, np.ndarray) and variable.is_numeric and given.size == 1:
+        given = _own_type(given, variable.dtype)
+    variable.attributes["_FillValue"] = given
+
+
+def _own_type(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a number in the type of its variable, where it is one of that type; else as it is."""
+    if dtype.kind == "f":
+        return value.astype(dtype)
+    if value.dtype.kind in "iu" and np.iinfo(dtype).min <= int(value[0]) <= np.iinfo(dtype).max:
+        return value.astype(dtype)
+    return value
+
+
+def _decoded(text: str) -> str:
+    try:
+        return base64.b64decode(text, validate=True).rstrip(b"\0").decode()
+    except (binascii.Error, ValueError):
+        return text
+
+
+def _from_base64(text: str, variable: Variable) -> Any:
+    named = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf}
+    if text in named:
+        return np.array([named[text]])
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return text
+    # Always a double in xarray's form; other writers keep the type.
+    if len(raw) == 8:
+        return np.frombuffer(raw, "<f8").copy()
+    return np.frombuffer(raw, variable.dtype.newbyteorder("<")) if len(raw) == variable.dtype.itemsize else text

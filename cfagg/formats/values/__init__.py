@@ -1,0 +1,24 @@
+"""Opening files and reading sub-arrays from them.
+
+`locate` finds a variable in a file and tells how it is stored; `read` gives a hyperslab of its stored values, `scan`
+the same in parts.  Values
+that stand at known places are read directly and decoded on all cores; everything else goes through the netCDF library.
+They are loaded when they are first asked for: who needs only the library's lock shall not wait for them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cfagg.formats.values.find import locate, read, scan
+
+__all__ = ["locate", "read", "scan"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from cfagg.formats.values import find
+
+        return getattr(find, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,125 @@
+"""Finding variables in classic netCDF files (CDF-1, CDF-2 and CDF-5) by reading their header.
+
+The netCDF library gives zeros where such a file is cut off; knowing where values stand, that can be noticed, and
+values are read without the library's lock.
+
+Source: the netCDF classic and 64-bit data format specifications.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cfagg.cf.header import Header
+from cfagg.formats import classic as raw
+from cfagg.formats.values.located import Contiguous, Located
+from cfagg.storage.files import Context, FileKey, Handle
+
+__all__ = ["find", "names"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Classic:
+    """A parsed header, and its variables by name."""
+
+    header: raw.Header
+    variables: dict[str, raw.Variable]
+    #: Attributes of each, by its name.
+    attributes: dict[str, dict[str, Any]]
+
+
+def find(handle: Handle, address: str, context: Context) -> Located | None:
+    """Return a variable of a classic file, or `None` if it has none of that name.
+
+    Raises
+    ------
+    FragmentReadError
+        If the header is damaged.
+    """
+    parsed = _header(handle, context)
+    name = address.removeprefix("/")
+    variable = parsed.variables.get(name)
+    if variable is None:
+        return None
+    all_dims, records = parsed.header.dims, parsed.header.records
+    dims = tuple(_text(all_dims[d][0]) for d in variable.dims)
+    shape = tuple(all_dims[d][1] or records for d in variable.dims)
+    is_record = bool(variable.dims) and all_dims[variable.dims[0]][1] == 0
+    dtype = raw.DTYPES[variable.type]
+    header = Header(handle.key.path, address, dims, shape, dtype.newbyteorder("="), parsed.attributes[name])
+    storage = Contiguous(variable.begin, parsed.header.record if is_record else 0, dtype)
+    return Located(handle.key, address, "/", header, storage, name, ())
+
+
+def names(handle: Handle, context: Context) -> list[str]:
+    """Return the names of a file's variables."""
+    return list(_header(handle, context).variables)
+
+
+#: Headers parsed last.
+_KEPT = 64
+
+_lock = threading.Lock()
+_headers: OrderedDict[FileKey, _Classic] = OrderedDict()
+
+
+def _header(handle: Handle, context: Context) -> _Classic:
+    key = handle.key
+    with _lock:
+        known = _headers.get(key)
+    if known is None:
+        known = _read_header(handle, context)
+        with _lock:
+            _headers[key] = known
+            while len(_headers) > _KEPT:
+                _headers.popitem(last=False)
+    return known
+
+
+def _read_header(handle: Handle, context: Context) -> _Classic:
+    key = handle.key
+    size = min(2**16, key.size)
+    try:
+        while True:
+            data = handle.some(size, 0, context)
+            try:
+                return _named(raw.parse(data, key.size), data)
+            except raw.ShortError as error:
+                if size == key.size or isinstance(error, raw.CutError):
+                    raise
+                size = min(size * 4, key.size)
+    except raw.ShortError as error:
+        raise context.broken(
+            context.said(f"{key.path} is truncated: it ends within its header; restore the file")
+        ) from error
+    except raw.DamagedError as error:
+        raise context.broken(context.said(f"the header of {key.path} is damaged: {error}; restore the file")) from error
+
+
+def _named(header: raw.Header, data: bytes) -> _Classic:
+    """Return a header with the attributes of its variables."""
+    found = {_text(v.name): v for v in header.variables}
+    return _Classic(header, found, {name: _attributes(v, data) for name, v in found.items()})
+
+
+def _attributes(variable: raw.Variable, data: bytes) -> dict[str, Any]:
+    """Return the attributes in the form in which netCDF4-python gives them."""
+    found: dict[str, Any] = {}
+    for attribute in variable.attributes:
+        value = data[attribute.begin : attribute.end]
+        dtype = raw.DTYPES[attribute.type]
+        if dtype.kind == "S":
+            found[_text(attribute.name)] = _text(value).replace("\0", "")
+        else:
+            array = np.frombuffer(value, dtype).astype(dtype.newbyteorder("="))
+            found[_text(attribute.name)] = array[0] if attribute.elements == 1 else array
+    return found
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")

@@ -1,0 +1,107 @@
+"""Reading values that stand in one block of bytes, or one block a record, with positioned reads and no lock."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.formats.values.located import Contiguous
+from cfagg.storage.files import Context
+from cfagg.storage.gate import Checked
+
+__all__ = ["read"]
+
+#: Bytes that a request costs: a longer gap is skipped, a shorter one read and thrown away.
+_REQUEST = 2**14
+
+#: Longest single request, where there is a choice.
+_LONGEST = 2**26
+
+
+def read(
+    checked: Checked, storage: Contiguous, shape: Sequence[int], slices: Sequence[slice], context: Context
+) -> npt.NDArray[Any]:
+    """Read a hyperslab.
+
+    Parameters
+    ----------
+    checked : Checked
+        The variable.
+    storage : Contiguous
+        Where its values stand.
+    shape : sequence of int
+        Shape of the variable.
+    slices : sequence of slice
+        One per dimension with 0 <= start <= stop <= size and a positive step.
+    context : Context
+        For messages.
+
+    Returns
+    -------
+    ndarray
+        In native byte order.
+
+    Raises
+    ------
+    FragmentReadError
+        If the file ends before the values do.
+    """
+    picked = [range(s.start, s.stop, s.step) for s in slices]
+    counts = [len(p) for p in picked]
+    block = np.empty(counts, storage.dtype.newbyteorder("="))
+    if block.size == 0:
+        return block
+    if storage.offset < 0:
+        block[...] = storage.fill
+        return block
+    strides = _strides(storage, shape)
+    first = storage.offset + sum(p[0] * s for p, s in zip(picked, strides, strict=True))
+    # From the first to behind the last selected element, along the axes from k on.
+    spans = [storage.dtype.itemsize]
+    for p, s in zip(reversed(picked), reversed(strides), strict=True):
+        spans.insert(0, spans[0] + (p[-1] - p[0]) * s)
+    outer = _outer(counts, spans)
+    span = spans[outer]
+    inner = [p.step * s for p, s in zip(picked[outer:], strides[outer:], strict=True)]
+    handle = checked.handle
+    if first + spans[0] > handle.key.size:
+        raise context.broken(
+            context.said(
+                f"{handle.key.path} is truncated: it has {handle.key.size} bytes, and values reach to byte "
+                f"{first + spans[0]}; restore the file"
+            )
+        )
+    steps = [range(n) for n in counts[:outer]]
+    for place in itertools.product(*steps):
+        at = first + sum(i * p.step * s for i, p, s in zip(place, picked, strides, strict=False))
+        data = handle.exactly(span, at, context)
+        block[place] = np.ndarray(counts[outer:], storage.dtype, data, strides=inner)
+    return block
+
+
+def _strides(storage: Contiguous, shape: Sequence[int]) -> list[int]:
+    """Return the bytes from one index to the next along every dimension."""
+    strides = [storage.dtype.itemsize]
+    for n in reversed(shape[1:]):
+        strides.insert(0, strides[0] * n)
+    strides = strides[: len(shape)]
+    if storage.record and strides:
+        strides[0] = storage.record
+    return strides
+
+
+def _outer(counts: Sequence[int], spans: Sequence[int]) -> int:
+    """Return how many leading axes to walk with one request each, so that requests and bytes cost least together."""
+    best, least = len(counts), None
+    requests = 1
+    for k in range(len(counts) + 1):
+        cost = requests * (spans[k] + _REQUEST)
+        if (spans[k] <= _LONGEST or k == len(counts)) and (least is None or cost < least):
+            best, least = k, cost
+        if k < len(counts):
+            requests *= counts[k]
+    return best

@@ -1,0 +1,274 @@
+"""Undoing the filters of HDF5 chunks, outside any lock.
+
+Sources: the HDF5 file format specification, "Data Storage - Filter Pipeline"; the registered HDF5 filters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.formats import codecs
+
+if TYPE_CHECKING:
+    from cfagg.formats.values.located import Chunked
+
+__all__ = ["DamagedError", "check_unknown", "decode", "decoded_most", "is_few", "known", "stored_most"]
+
+DamagedError = codecs.DamagedError
+
+#: Deflate, and the bytes that it makes of one at most.
+_DEFLATE, _DEFLATED = 1, 1032
+
+#: The filter that sorts bytes by their place in an element.
+_SHUFFLE = 2
+
+#: Filters that the HDF5 library undoes: n-bit, scale and offset; and the bytes before the numbers of the last.
+_NBIT, _SCALE, _SCALE_HEAD = 5, 6, 21
+
+#: Of szip's options: numbers begin with their highest byte; steps from one to the next are stored.
+_SZIP_BIG, _SZIP_STEPS = 16, 32
+
+#: Of szip: bytes before the stream, the most samples of a block and of a line, and the bits of those stored by bytes.
+_SZIP_HEAD, _SZIP_BLOCK, _SZIP_LINE, _SZIP_BYTES = 4, 32, 4096, (32, 64)
+
+#: A part of a chunk that is smaller by so much is picked out of its sorted bytes.
+_FEW = 16
+
+_Memory = npt.NDArray[np.uint8] | None
+
+
+class _Filter(NamedTuple):
+    """How a filter is undone.
+
+    It is given the bytes, the filter's parameters, how many bytes may come out at least and at most, and the array that
+    is to hold them, which it uses where its own result fits.
+    """
+
+    undo: Callable[[Any, tuple[int, ...], int, int, _Memory], Any]
+    #: Bytes that it adds; `None` for compression, which makes any number of bytes.
+    adds: int | None
+
+
+def known(filters: tuple[tuple[int, tuple[int, ...]], ...]) -> bool:
+    """Return whether every filter of a pipeline of (number, parameters) can be undone here."""
+    return all(number in _FILTERS for number, _ in filters)
+
+
+def decode(
+    data: npt.NDArray[np.uint8],
+    mask: int,
+    storage: Chunked,
+    out: _Memory = None,
+    within: tuple[slice, ...] | None = None,
+) -> npt.NDArray[Any]:
+    """Undo the filters of one chunk, last first, but those that the chunk's mask says were skipped.
+
+    Parameters
+    ----------
+    data : uint8 array
+        The chunk as stored.
+    mask : int
+        Bit k is set where filter k was skipped.
+    storage : Chunked
+        Chunk shape, filters and type.
+    out : uint8 array, shape (bytes of a chunk,), optional
+        Memory for the result.  It is used where the first filter can write into it; otherwise the result is elsewhere.
+    within : tuple of slice, optional
+        The part of the chunk that is wanted; by default all of it.
+
+    Returns
+    -------
+    ndarray
+        The values in the shape of the part and stored byte order; a view of `out` or not.
+
+    Raises
+    ------
+    DamagedError
+        If the bytes are damaged.
+    """
+    expected = storage.dtype.itemsize * math.prod(storage.chunks)
+    used = [f for k, f in enumerate(storage.filters) if not mask >> k & 1]
+    plain: Any = data
+    few = within is not None and _is_shuffled(used, storage) and is_few(within, storage)
+    for k, (fewest, most) in reversed(list(enumerate(_sizes(used, expected)))):
+        if k == 0 and few:
+            break
+        number, parameters = used[k]
+        plain = _FILTERS[number].undo(plain, parameters, fewest, most, out if k == 0 else None)
+    found = memoryview(plain).nbytes
+    if found != expected:
+        raise DamagedError(f"it decodes to {found:,} bytes, expected {expected:,}")
+    if few and within is not None:
+        return _picked(plain, storage, within)
+    values = np.frombuffer(plain, storage.dtype).reshape(storage.chunks)
+    return values if within is None else values[within]
+
+
+def _is_shuffled(used: list[tuple[int, tuple[int, ...]]], storage: Chunked) -> bool:
+    """Return whether the bytes of whole elements were sorted before anything else was done."""
+    return bool(used) and used[0] == (_SHUFFLE, (storage.dtype.itemsize,))
+
+
+def is_few(within: tuple[slice, ...], storage: Chunked) -> bool:
+    """Return whether a part of a chunk is so small that it is picked out."""
+    return math.prod(len(range(s.start, s.stop, s.step)) for s in within) * _FEW <= math.prod(storage.chunks)
+
+
+def _picked(plain: Any, storage: Chunked, within: tuple[slice, ...]) -> npt.NDArray[Any]:
+    """Return a few elements of a chunk whose bytes are sorted by their place in an element."""
+    size = storage.dtype.itemsize
+    places = np.frombuffer(plain, np.uint8).reshape(size, *storage.chunks)[(slice(None), *within)]
+    found = np.ascontiguousarray(np.moveaxis(places, 0, -1))
+    return found.view(storage.dtype)[..., 0]
+
+
+def stored_most(storage: Chunked) -> int:
+    """Return how many bytes a stored chunk is read up to."""
+    return codecs.stored_most(storage.dtype.itemsize * math.prod(storage.chunks))
+
+
+def decoded_most(size: int, mask: int, storage: Chunked) -> int | None:
+    """Return how many bytes a stored chunk of some size can become, `None` where that is not known."""
+    for k, (number, _) in reversed(list(enumerate(storage.filters))):
+        if mask >> k & 1:
+            continue
+        adds = _FILTERS[number].adds if number in _FILTERS else None
+        if adds is not None:
+            size -= adds
+        elif number == _DEFLATE:
+            size = size * _DEFLATED + _DEFLATED
+        else:
+            return None
+    return size
+
+
+def _sizes(used: list[tuple[int, tuple[int, ...]]], nbytes: int) -> list[tuple[int, int]]:
+    """Return the fewest and the most bytes that undoing each filter may give."""
+    found = []
+    fewest = most = nbytes
+    for number, _ in used:
+        found.append((fewest, most))
+        adds = _FILTERS[number].adds
+        fewest, most = (0, codecs.encoded_most(most)) if adds is None else (fewest + adds, most + adds)
+    return found
+
+
+def check_unknown(data: npt.NDArray[np.uint8], mask: int, storage: Chunked) -> None:
+    """Look at a chunk behind a filter that is not undone here, as far as that can be seen, before a library does it.
+
+    Raises
+    ------
+    DamagedError
+        If the bytes are damaged.
+    """
+    used = [f for k, f in enumerate(storage.filters) if not mask >> k & 1]
+    plain: Any = data
+    while used and known((used[-1],)):
+        number, parameters = used.pop()
+        plain = _FILTERS[number].undo(plain, parameters, 0, stored_most(storage), None)
+    if not used:
+        return
+    number, parameters = used.pop()
+    before = [n for n, _ in used]
+    size = storage.dtype.itemsize * math.prod(storage.chunks)
+    if not known(tuple(used)) or any(_FILTERS[n].adds is None for n in before):
+        return
+    expected = size + sum(_FILTERS[n].adds or 0 for n in before)
+    needed = _needed(number, parameters, memoryview(plain).cast("B"), storage)
+    if needed is None and expected != size:
+        raise DamagedError(f"filter {number} stands between it and its checksum, and cannot be undone here")
+    if number in (_NBIT, _SCALE) and (needed is None or memoryview(plain).nbytes < needed):
+        raise DamagedError(f"it has {memoryview(plain).nbytes:,} bytes, expected at least {needed or 0:,}")
+
+
+def _needed(number: int, parameters: tuple[int, ...], data: memoryview, storage: Chunked) -> int | None:
+    """Return the bytes that the filters which pack bits take; `None` where that is not known."""
+    count, size = math.prod(storage.chunks), storage.dtype.itemsize
+    if number == _SCALE and len(parameters) > 4 and parameters[2] == count and parameters[4] == size:
+        bits = int.from_bytes(data[:4], "little")
+        return _SCALE_HEAD + -(-count * bits // 8) if bits <= 8 * size else None
+    if number == _NBIT and len(parameters) > 7 and parameters[2] == count and parameters[4] == size:
+        if parameters[1]:
+            return count * size
+        # Others than numbers are packed member by member.
+        return -(-count * parameters[6] // 8) if parameters[3] == 1 else None
+    return None
+
+
+def _inflate(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
+    # The HDF5 library takes the first stream, and so what follows it does not count.
+    return codecs.inflate(data, fewest, most, members=False)
+
+
+def _unshuffle(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
+    return codecs.unshuffle(data, parameters[0] if parameters else 1, out)
+
+
+def _check(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
+    return codecs.strip_fletcher32(data)
+
+
+def _unzstd(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
+    return codecs.unzstd(data, fewest, most, out)
+
+
+def _unblosc(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
+    return codecs.unblosc(data, fewest, most, out)
+
+
+def _bunzip2(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
+    return codecs.bunzip2(data, fewest, most, out)
+
+
+def _unlzf(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
+    from cfagg.kernels.lzf import unpack_lzf
+
+    made = np.empty(most, np.uint8) if out is None else out[:most]
+    found = unpack_lzf(np.frombuffer(data, np.uint8), made)
+    if not fewest <= found <= most:
+        raise DamagedError(f"its stream is damaged or does not decode to {most:,} bytes")
+    return made[:found]
+
+
+def _unszip(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:
+    from cfagg.kernels.szip import unpack_szip
+
+    # A copy: what is compiled for memory that may be written is not for other memory.
+    stored = np.array(np.frombuffer(data, np.uint8))
+    if len(parameters) < 4 or stored.size < _SZIP_HEAD:
+        raise DamagedError("its header ends early")
+    size = int.from_bytes(stored[:_SZIP_HEAD].tobytes(), "little")
+    if not fewest <= size <= most:
+        raise DamagedError(f"it decodes to {size:,} bytes, expected {most:,}")
+    options, block, bits, line = parameters[:4]
+    planes = bits // 8 if bits in _SZIP_BYTES else 1
+    bits = 8 if bits in _SZIP_BYTES else bits
+    if not (1 <= bits <= 24 and 2 <= block <= _SZIP_BLOCK and block % 2 == 0 and 1 <= line <= _SZIP_LINE):
+        raise DamagedError("the parameters of its filter are damaged")
+    if size % planes:
+        raise DamagedError(f"its {size:,} bytes are no whole numbers of {planes} bytes, and szip drops what is left")
+    made = np.empty(size, np.uint8)
+    found = unpack_szip(
+        stored[_SZIP_HEAD:], made, bits, block, line, bool(options & _SZIP_BIG), bool(options & _SZIP_STEPS)
+    )
+    if found != size:
+        raise DamagedError(f"its stream is damaged or does not decode to {size:,} bytes")
+    return codecs.unshuffle(made, planes, out)
+
+
+#: By the filters' numbers: deflate, shuffle, fletcher32, szip, bzip2, LZF, Blosc, zstd.
+_FILTERS: dict[int, _Filter] = {
+    1: _Filter(_inflate, None),
+    _SHUFFLE: _Filter(_unshuffle, 0),
+    3: _Filter(_check, 4),
+    4: _Filter(_unszip, None),
+    307: _Filter(_bunzip2, None),
+    32000: _Filter(_unlzf, None),
+    32001: _Filter(_unblosc, None),
+    32015: _Filter(_unzstd, None),
+}

@@ -1,0 +1,214 @@
+"""Choosing the reader for a file, and remembering the headers of the files used last."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from cfagg.cf.header import Header
+from cfagg.errors import CfaggError, UnsupportedError
+from cfagg.formats.codecs import check_chunk
+from cfagg.formats.values import classic, contiguous, hdf5, hdf5_chunks, hdf5_header, hdf5_memory, netcdf
+from cfagg.formats.values.located import Chunked, Contiguous, Library, Located
+from cfagg.storage.files import Context, FileKey, Handle
+from cfagg.storage.gate import Checked, admit
+from cfagg.storage.handles import handles
+
+__all__ = ["forget", "locate", "read", "scan"]
+
+#: Headers remembered, each some kilobytes.
+REMEMBERED = 2048
+
+#: From so many bytes on, HDF5 chunks are given one by one.
+DIRECT_BYTES = 2**16
+
+#: Bytes at the start of a file that are read at once: most headers of netCDF-4 files stand there.
+_HEAD = 2**13
+
+_lock = threading.Lock()
+_seen: OrderedDict[tuple[FileKey, str, str], Located] = OrderedDict()
+
+
+def locate(
+    path: str, address: str, context: Context, group: str = "/", judge: Callable[[str], None] | None = None
+) -> Located:
+    """Find a variable in a file, without reading values.
+
+    Parameters
+    ----------
+    path : str
+        Absolute path of a file that may be read.
+    address : str
+        Name or path of the variable.
+    context : Context
+        For whom, for messages.
+    group : str
+        Group from which a plain name is searched, upwards.
+    judge : callable, optional
+        Raises where the file that was opened, given by its path without symbolic links, may not be read.  Nothing is
+        read before.
+
+    Raises
+    ------
+    AccessError
+        If the variable takes its values from another file.
+    CfaggError
+        What `judge` raises; ``context.missing`` where file or variable are not there; ``context.broken`` where the file
+        cannot be read.
+    """
+    handle = handles.get(path, context)
+    if judge is not None:
+        judge(handle.real)
+    key = handle.key
+    with _lock:
+        found = _seen.get((key, address, group))
+        if found is not None:
+            _seen.move_to_end((key, address, group))
+            return found
+    found = _find(handle, address, context, group)
+    with _lock:
+        _seen[key, address, group] = found
+        while len(_seen) > REMEMBERED:
+            _seen.popitem(last=False)
+    return found
+
+
+def forget() -> None:
+    """Forget all headers, as in a new process."""
+    with _lock:
+        _seen.clear()
+    hdf5_memory.forget()
+
+
+def read(located: Located, slices: Sequence[slice], context: Context) -> npt.NDArray[Any]:
+    """Read a hyperslab of stored values, in native byte order and undecoded.
+
+    Parameters
+    ----------
+    located : Located
+        From `locate`.
+    slices : sequence of slice
+        One per dimension with 0 <= start <= stop <= size and a positive step.
+    context : Context
+        For whom, for messages.
+    """
+    checked, storage = check(located, context), located.storage
+    if isinstance(storage, Contiguous):
+        return contiguous.read(checked, storage, located.header.shape, slices, context)
+    if storage.chunks:
+        # Whoever decodes a chunk takes memory for the whole of it.
+        nbytes = math.prod(storage.chunks) * located.header.dtype.itemsize
+        check_chunk(nbytes, context.said(f"a chunk of {located.address!r} in {located.key.path}"))
+    if isinstance(storage, Chunked) and hdf5_chunks.can_read(storage):
+        return hdf5_chunks.read(checked, storage, slices, context)
+    # The netCDF library has some of the other filters, depending on how it was built.
+    return netcdf.read(checked, slices, context)
+
+
+def check(located: Located, context: Context) -> Checked:
+    """Return the proof that values of a variable may be read; its file is opened again where it is not open.
+
+    Raises
+    ------
+    AccessError
+        If the variable takes its values from another file, or that is not known.
+    CfaggError
+        ``context.broken`` where the file was written or replaced since the variable was found.
+    """
+    return admit(handles.of(located.key, context), located.path, located.references, context)
+
+
+def scan(
+    located: Located, slices: Sequence[slice], context: Context
+) -> Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]]:
+    """Yield a hyperslab in parts as they are decoded, each with its place in the hyperslab.
+
+    Large chunks come one by one, in the file's byte order, so that no array of the whole is needed between the file and
+    the output; a part is overwritten by the next.  All else comes as one.
+    """
+    storage = located.storage
+    if (
+        isinstance(storage, Chunked)
+        and math.prod(storage.chunks) * storage.dtype.itemsize >= DIRECT_BYTES
+        and _bytes(located, slices) >= DIRECT_BYTES
+        and hdf5_chunks.can_read(storage)
+    ):
+        yield from hdf5_chunks.scan(check(located, context), storage, slices, context)
+        return
+    block = read(located, slices, context)
+    yield tuple(slice(0, n) for n in block.shape), block
+
+
+def _bytes(located: Located, slices: Sequence[slice]) -> int:
+    size = located.header.dtype.itemsize
+    for s in slices:
+        size *= len(range(s.start, s.stop, s.step))
+    return size
+
+
+def _find(handle: Handle, address: str, context: Context, group: str) -> Located:
+    start = handle.some(_HEAD, 0, context)
+    if start.startswith(netcdf.MAGIC_CLASSIC):
+        found = classic.find(handle, address, context)
+        if found is None:
+            raise _missing(handle, address, classic.names(handle, context), context)
+        return found
+    found = None
+    if start.startswith(netcdf.MAGIC_HDF5):
+        found = hdf5_header.find(handle, start, address, group)
+    if found is None and (start.startswith(netcdf.MAGIC_HDF5) or netcdf.has_user_block(handle, context)):
+        found = hdf5.find(handle, address, context, group)
+    return found if found is not None else _by_library(handle, address, context, group)
+
+
+def _by_library(handle: Handle, address: str, context: Context, group: str) -> Located:
+    """Return a variable that only the netCDF library understands; what it would read of it was checked."""
+    try:
+        return _described(handle, address, context, group)
+    except UnsupportedError:
+        found = hdf5.find(handle, address, context, group, unnamed=True)
+        if found is None:
+            raise
+        return found
+
+
+def _described(handle: Handle, address: str, context: Context, group: str) -> Located:
+    """Return a variable as the netCDF library describes it."""
+    with netcdf.opened_handle(handle, context) as dataset:
+        variable = netcdf.lookup(dataset, address, group)
+        if variable is None:
+            raise _missing(handle, address, dataset.variables, context)
+        header = Header(
+            handle.key.path,
+            address,
+            tuple(variable.dimensions),
+            tuple(variable.shape),
+            netcdf.dtype_of(variable),
+            netcdf.attributes_of(variable),
+        )
+        chunking = variable.chunking()
+        path = netcdf.path_of(variable)
+    references = hdf5.references(handle, path)
+    admit(handle, path, references, context)
+    found = hdf5.stored(handle, path, header.shape, header.dtype, context)
+    if found is not None:
+        return Located(handle.key, address, group, header, found[1], found[0], ())
+    chunks = tuple(map(int, chunking)) if isinstance(chunking, list) and chunking else None
+    return Located(handle.key, address, group, header, Library(chunks), path, references)
+
+
+def _missing(handle: Handle, address: str, names: Iterable[str], context: Context) -> CfaggError:
+    return context.missing(
+        context.said(f"{handle.key.path} has no variable {address!r}; its variables are: {_names(names)}")
+    )
+
+
+def _names(names: Iterable[str]) -> str:
+    """Return the first names of a file, for messages."""
+    listed = sorted(map(str, names))
+    return ", ".join(listed[:20]) + (f" and {len(listed) - 20} more" if len(listed) > 20 else "") or "none"

@@ -1,0 +1,363 @@
+"""Finding variables in HDF5-based netCDF files through h5py's low-level interface, a few times faster than netCDF-C.
+
+What this module does not understand it leaves to the netCDF library by returning `None`.  What leads out of the file is
+listed (`cfagg.formats.values.hdf5_links`) and refused: external links, external storage and virtual datasets would read
+files that no policy has allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cfagg.cf.header import Header
+from cfagg.errors import AccessError
+from cfagg.formats.values.hdf5_file import ERRORS, file_of
+from cfagg.formats.values.hdf5_links import LeavesError, outside, reach
+from cfagg.formats.values.hdf5_proof import UnsoundError, prove, prove_file
+from cfagg.formats.values.located import Chunked, Contiguous, Library, Located
+from cfagg.formats.values.locks import LIBRARY
+from cfagg.formats.values.netcdf4_names import INTERNAL, NO_VARIABLE, NON_COORDINATE
+from cfagg.storage.files import Context, Handle
+from cfagg.storage.gate import Checked, Reference, admit
+
+__all__ = ["ERRORS", "dataset", "fill", "find", "references", "stored"]
+
+_INTERNAL = frozenset(name.encode() for name in INTERNAL)
+
+
+class _UnclearError(Exception):
+    """Something that the netCDF library should interpret."""
+
+
+def find(handle: Handle, address: str, context: Context, group: str = "/", *, unnamed: bool = False) -> Located | None:
+    """Return a variable of an HDF5-based file, or `None` where the netCDF library has to look itself.
+
+    Dimensions without names get some only where they may be `unnamed`: their numbers are the netCDF library's to give.
+
+    Raises
+    ------
+    AccessError
+        If the variable's values would come from another file.
+    """
+    with LIBRARY:
+        try:
+            file = file_of(handle)
+            prove_file(handle, file)
+            found = _dataset(handle, file, address, group)
+            if found is None:
+                return None
+            name, opened, leads = found
+            admit(handle, name, leads, context)
+            return _located(handle, file, name, opened, opened.get_create_plist(), address, group, unnamed)
+        except AccessError:
+            raise
+        except (*ERRORS, UnsoundError, _UnclearError):
+            # The netCDF library finds out what is wrong, and says it in its words, once `references` is sure.
+            return None
+
+
+def stored(
+    handle: Handle, path: str, shape: tuple[int, ...], dtype: np.dtype[Any], context: Context
+) -> tuple[str, Chunked | Contiguous] | None:
+    """Return where the values of a variable stand that the netCDF library has described, by its path in the file.
+
+    The library finds names for dimensions that have none, but lacks filters that are read here.
+
+    Parameters
+    ----------
+    handle : Handle
+        The open file.
+    path : str
+        Path of the variable.
+    shape, dtype : tuple of int, numpy.dtype
+        What the netCDF library makes of it.
+    context : Context
+        For messages.
+
+    Returns
+    -------
+    (str, Chunked or Contiguous) or None
+        Path of the dataset, and how it is stored; `None` where only the netCDF library reads what it has described.
+
+    Raises
+    ------
+    AccessError
+        If the variable's values would come from another file.
+    """
+    import h5py
+
+    where, _, name = path.lstrip("/").rpartition("/")
+    with LIBRARY:
+        try:
+            file = file_of(handle)
+            paths = [f"{where}/{n}".lstrip("/") for n in (name, NON_COORDINATE + name)]
+            found = [(p, each) for p in paths if isinstance(each := reach(file, p), h5py.h5d.DatasetID)]
+            if len(found) != 1:
+                return None
+            ((known, opened),) = found
+            admit(handle, known, outside(opened), context)
+            own = _plain(opened.dtype)
+            # Along a dimension without a limit the library adds what this variable lacks.
+            if own.newbyteorder("=") != dtype or dtype.metadata or opened.shape != shape:
+                return None
+            storage = _storage(file, known, opened, opened.get_create_plist(), own)
+            return None if isinstance(storage, Library) else (known, storage)
+        except AccessError:
+            raise
+        except LeavesError as error:
+            admit(handle, path, [error.reference], context)
+        except (*ERRORS, UnsoundError, _UnclearError):
+            return None
+    return None
+
+
+def references(handle: Handle, path: str) -> list[Reference] | None:
+    """Return by what a variable leads out of its file, `None` where that cannot be known.
+
+    Whatever the netCDF library could take for the variable of that path is looked at.
+    """
+    with LIBRARY:
+        try:
+            file = file_of(handle)
+            where, _, name = path.rpartition("/")
+            found = [_leads(file, f"{where}/{n}") for n in (name, NON_COORDINATE + name)]
+        except ERRORS:
+            return None
+    known = [leads for leads in found if leads is not None]
+    return [reference for leads in known for reference in leads] if known else None
+
+
+def _leads(file: Any, path: str) -> list[Reference] | None:
+    """Return by what the dataset at a path leads out of the file, `None` where there is none."""
+    import h5py
+
+    try:
+        found = reach(file, path)
+    except LeavesError as error:
+        return [error.reference]
+    return outside(found) if isinstance(found, h5py.h5d.DatasetID) else None
+
+
+def dataset(checked: Checked, context: Context) -> Any:
+    """Return the open low-level dataset; the library lock is held.
+
+    The HDF5 library may understand a file otherwise than whoever found the dataset, so what it opens is looked at too.
+    """
+    path = checked.dataset
+    try:
+        found = reach(file_of(checked.handle), path)
+    except LeavesError as error:
+        admit(checked.handle, path, [error.reference], context)
+    if found is None:
+        raise KeyError(f"there is no {path!r}")
+    admit(checked.handle, path, outside(found), context)
+    return found
+
+
+def _dataset(handle: Handle, file: Any, address: str, group: str) -> tuple[str, Any, list[Reference]] | None:
+    """Return path, dataset and what leads out of the file, of a variable that is searched from `group` upwards."""
+    import h5py
+
+    where, _, name = address.rpartition("/")
+    start = [] if address.startswith("/") else [p for p in group.split("/") if p]
+    inner = [p for p in where.split("/") if p]
+    if "." in inner:
+        # HDF5 takes a dot for the group itself; netCDF has no such groups.
+        return None
+    for depth in range(len(start), -1, -1):
+        parent = "/".join([*start[:depth], *inner])
+        for candidate in (f"{parent}/{name}", f"{parent}/{NON_COORDINATE}{name}"):
+            path = candidate.lstrip("/")
+            try:
+                found = reach(file, path)
+            except LeavesError as error:
+                return path, None, [error.reference]
+            except (KeyError, ValueError, OSError, RuntimeError):
+                continue
+            if isinstance(found, h5py.h5d.DatasetID):
+                leads = outside(found)
+                # What leads out of the file is refused, whatever its attributes call it.
+                if leads:
+                    return path, found, leads
+                prove(handle, file, found)
+                if not _is_bare_dimension(found):
+                    return path, found, leads
+    return None
+
+
+def _is_bare_dimension(dataset: Any) -> bool:
+    import h5py
+
+    if not h5py.h5a.exists(dataset, b"NAME") or not h5py.h5a.exists(dataset, b"CLASS"):
+        return False
+    try:
+        value = _attribute(h5py.h5a.open(dataset, b"NAME"))
+    except _UnclearError:
+        # No text: the netCDF library writes one.
+        return False
+    return isinstance(value, str) and value.startswith(NO_VARIABLE)
+
+
+def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return a type of numbers or single characters without what h5py notes with it."""
+    if (
+        dtype.kind not in "iufS"
+        or (dtype.metadata and dtype.kind != "S")
+        or (dtype.kind == "S" and dtype.itemsize != 1)
+    ):
+        # Enumerations, compounds, types of variable length: rare, and full of rules.
+        raise _UnclearError
+    return np.dtype(dtype.str)
+
+
+def _located(
+    handle: Handle, file: Any, name: str, dataset: Any, plist: Any, address: str, group: str, unnamed: bool
+) -> Located:
+    """Return what is known of a dataset."""
+    dtype = _plain(dataset.dtype)
+    shape = dataset.shape
+    names = _attribute_names(dataset, plist)
+    if unnamed and not {b"DIMENSION_LIST", b"CLASS"}.intersection(names):
+        dims = tuple(f"phony_dim_{d}" for d in range(len(shape)))
+    else:
+        dims = _dimensions(file, name, dataset, shape, names)
+    header = Header(handle.key.path, address, dims, shape, dtype.newbyteorder("="), _attributes(dataset, names))
+    return Located(handle.key, address, group, header, _storage(file, name, dataset, plist, dtype), name, ())
+
+
+def _storage(file: Any, name: str, dataset: Any, plist: Any, dtype: np.dtype[Any]) -> Chunked | Contiguous | Library:
+    """Return how the values of a dataset are stored."""
+    import h5py
+
+    layout = plist.get_layout()
+    based = bool(file.get_create_plist().get_userblock())
+    if layout == h5py.h5d.CONTIGUOUS and not based:
+        offset = dataset.get_offset()
+        return Contiguous(-1, 0, dtype, fill(dataset)) if offset is None else Contiguous(int(offset), 0, dtype)
+    if layout == h5py.h5d.CHUNKED and not based:
+        filters = [plist.get_filter(i) for i in range(plist.get_nfilters())]
+        return Chunked(plist.get_chunk(), tuple((f[0], tuple(f[2])) for f in filters), dtype, name)
+    return Library(plist.get_chunk() if layout == h5py.h5d.CHUNKED else None)
+
+
+def fill(dataset: Any) -> Any:
+    """Return the value of what was never written, in native byte order; the library lock is held."""
+    import h5py
+
+    plist = dataset.get_create_plist()
+    value = np.zeros((), dataset.dtype)
+    if plist.fill_value_defined() != h5py.h5d.FILL_VALUE_UNDEFINED:
+        plist.get_fill_value(value)
+    return value.astype(value.dtype.newbyteorder("="))[()]
+
+
+def _dimensions(
+    file: Any, name: str, dataset: Any, shape: tuple[int, ...], attributes: Sequence[bytes]
+) -> tuple[str, ...]:
+    """Return the names of the dimensions; the lengths are the netCDF ones where this returns."""
+    import h5py
+
+    if not shape:
+        return ()
+    limits = dataset.get_space().get_simple_extent_dims(True)
+    if b"DIMENSION_LIST" not in attributes:
+        if len(shape) != 1 or b"CLASS" not in attributes:
+            raise _UnclearError
+        references = None
+        names = [name.rpartition("/")[2]]
+    else:
+        attribute = h5py.h5a.open(dataset, b"DIMENSION_LIST")
+        kind = attribute.get_type()
+        if not isinstance(kind, h5py.h5t.TypeVlenID) or not kind.get_super().equal(h5py.h5t.STD_REF_OBJ):
+            raise _UnclearError
+        references = np.empty(attribute.shape, attribute.dtype)
+        attribute.read(references)
+        if references.shape != (len(shape),) or any(len(refs) != 1 for refs in references):
+            raise _UnclearError
+        found = [h5py.h5r.get_name(refs[0], file) for refs in references]
+        if None in found:
+            raise _UnclearError  # a reference to nothing
+        names = [name.decode().rpartition("/")[2] for name in found]
+    for d, (n, most) in enumerate(zip(shape, limits, strict=True)):
+        # An unlimited dimension is as long as the longest variable along it.
+        if most != n:
+            scale = dataset if references is None else h5py.h5r.dereference(references[d][0], file)
+            if _longest(file, scale) != n:
+                raise _UnclearError
+    return tuple(names)
+
+
+def _longest(file: Any, scale: Any) -> int:
+    """Return the length of an unlimited netCDF dimension."""
+    import h5py
+
+    if not isinstance(scale, h5py.h5d.DatasetID) or not scale.shape:
+        raise _UnclearError
+    longest = int(scale.shape[0])
+    if h5py.h5a.exists(scale, b"REFERENCE_LIST"):
+        attribute = h5py.h5a.open(scale, b"REFERENCE_LIST")
+        kind = attribute.get_type()
+        if (
+            not isinstance(kind, h5py.h5t.TypeCompoundID)
+            or kind.get_nmembers() != 2
+            or not kind.get_member_type(0).equal(h5py.h5t.STD_REF_OBJ)
+            or not isinstance(kind.get_member_type(1), h5py.h5t.TypeIntegerID)
+            or len(attribute.shape) != 1
+        ):
+            raise _UnclearError
+        users = np.empty(attribute.shape, attribute.dtype)
+        attribute.read(users)
+        for reference, axis in users:
+            user = h5py.h5r.dereference(reference, file) if reference else None
+            if not isinstance(user, h5py.h5d.DatasetID) or not 0 <= axis < len(user.shape):
+                raise _UnclearError
+            longest = max(longest, int(user.shape[axis]))
+    return longest
+
+
+def _attribute_names(dataset: Any, plist: Any) -> list[bytes]:
+    """Return the names of all attributes, by creation order where it is tracked, as the netCDF library does."""
+    import h5py
+
+    tracked = plist.get_attr_creation_order() & h5py.h5p.CRT_ORDER_TRACKED
+    names: list[bytes] = []
+    h5py.h5a.iterate(dataset, names.append, index_type=h5py.h5.INDEX_CRT_ORDER if tracked else h5py.h5.INDEX_NAME)
+    return names
+
+
+def _attributes(dataset: Any, names: Sequence[bytes]) -> dict[str, Any]:
+    """Return the attributes in the form in which netCDF4-python gives them."""
+    import h5py
+
+    return {n.decode(): _attribute(h5py.h5a.open(dataset, n)) for n in names if n not in _INTERNAL}
+
+
+def _attribute(attribute: Any) -> Any:
+    """Return the value of an attribute."""
+    import h5py
+
+    kind = attribute.get_type()
+    if isinstance(kind, h5py.h5t.TypeStringID):
+        if kind.is_variable_str():
+            values = np.empty(attribute.shape, attribute.dtype)
+            attribute.read(values)
+            texts = [v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in values.reshape(-1)]
+            if not texts:
+                raise _UnclearError
+            return texts[0] if len(texts) == 1 else texts
+        if attribute.shape not in ((), (1,)) or attribute.get_space().get_simple_extent_type() == h5py.h5s.NULL:
+            raise _UnclearError
+        value = np.empty(attribute.shape, f"S{kind.get_size()}")
+        attribute.read(value)
+        return bytes(value.reshape(-1)[0]).decode("utf-8", "replace").replace("\0", "")
+    if not isinstance(kind, (h5py.h5t.TypeIntegerID, h5py.h5t.TypeFloatID)) or len(attribute.shape) > 1:
+        raise _UnclearError
+    if attribute.get_space().get_simple_extent_type() == h5py.h5s.NULL:
+        raise _UnclearError
+    array = np.empty(attribute.shape, attribute.dtype)
+    attribute.read(array)
+    array = array.astype(array.dtype.newbyteorder("="))
+    return array.reshape(-1)[0] if array.size == 1 else array

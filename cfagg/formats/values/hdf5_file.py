@@ -1,0 +1,73 @@
+"""Files that are open in the HDF5 library, through h5py's low-level interface."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from cfagg.formats.values.pool import Pool
+from cfagg.storage.files import Handle
+
+__all__ = ["ERRORS", "address_of", "close_hdf5", "file_of", "open_hdf5", "release"]
+
+#: What h5py raises about a damaged file.
+ERRORS = (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError, OverflowError)
+
+
+def open_hdf5(path: str) -> Any:
+    """Return a file that is only read.
+
+    HDF5 opens a file again only in the way in which the process has it open already, and without a lock one that
+    another program is writing; so several ways are tried.
+    """
+    import h5py
+
+    name = path.encode("utf-8", "surrogateescape")
+    first: OSError | None = None
+    for locked in (True, False):
+        for strong in (False, True):
+            access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+            if strong:
+                access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
+            if not locked:
+                access.set_file_locking(False, True)
+            try:
+                return h5py.h5f.open(name, h5py.h5f.ACC_RDONLY, access)
+            except OSError as error:
+                first = first or error
+    assert first is not None  # noqa: S101 - the loops have run
+    raise first
+
+
+def address_of(opened: Any) -> int:
+    """Return where the header of an open object stands, from where HDF5 begins.
+
+    `h5py.h5o.get_info` also counts the bytes of the object's index of chunks, and crashes on a damaged one.
+    """
+    import h5py
+
+    low, high = h5py.h5g.get_objinfo(opened).objno
+    return int(low | high << 32)  # the high part is used where a long has 32 bits
+
+
+def _open(handle: Handle) -> Any:
+    return open_hdf5(handle.library_path)
+
+
+def close_hdf5(opened: Any) -> None:
+    """Close a file that was only read: whatever the library says of it, nothing is lost."""
+    with contextlib.suppress(OSError, RuntimeError):
+        opened.close()
+
+
+_pool = Pool(_open, close_hdf5)
+
+
+def file_of(handle: Handle) -> Any:
+    """Return the low-level file of a handle; the library lock is held."""
+    return _pool.get(handle)
+
+
+def release(handle: Handle) -> None:
+    """Close a file, so that it can be opened for writing; the library lock is held."""
+    _pool.drop(handle)

@@ -1,0 +1,297 @@
+"""What the links and layouts of an HDF5 file lead to, listed through h5py without following anything out of the file.
+
+The HDF5 library opens other files by itself: behind external links when an object is opened, sources of virtual
+datasets when their extent is asked for or values are read, files of external storage when values are read.  So links
+are looked at before they are taken, one component after the other, and layouts before anything else of a dataset.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cfagg.errors import CfaggError, UnsupportedError
+from cfagg.formats.values.hdf5_file import ERRORS, address_of, file_of
+from cfagg.formats.values.hdf5_proof import UnsoundError, prove, prove_file
+from cfagg.formats.values.locks import LIBRARY
+from cfagg.storage.files import Context, Handle
+from cfagg.storage.gate import Reference
+
+__all__ = ["LeavesError", "followed", "outside", "reach"]
+
+#: Objects that the netCDF library would visit, by all their paths, and how deep it would go: it knows no bounds.
+MOST, DEEPEST = 1 << 20, 128
+
+#: Soft links that may lead to each other, as many as the HDF5 library follows.
+_HOPS = 16
+
+
+class LeavesError(Exception):
+    """A path that leads out of the file, by the reference given."""
+
+    def __init__(self, reference: Reference) -> None:
+        self.reference = reference
+        super().__init__(str(reference))
+
+
+def reach(file: Any, path: str, hops: int = _HOPS) -> Any:
+    """Return the object at a path within the file, `None` where there is none; the library lock is held.
+
+    Raises
+    ------
+    LeavesError
+        If the path leads out of the file.
+    """
+    import h5py
+
+    return _walk(h5py.h5g.open(file, b"/"), file, path.encode("utf-8", "surrogateescape"), hops)
+
+
+def _walk(start: Any, file: Any, path: bytes, hops: int) -> Any:
+    import h5py
+
+    at = h5py.h5g.open(file, b"/") if path.startswith(b"/") else start
+    for word in path.split(b"/"):
+        if word in (b"", b"."):
+            continue
+        if not isinstance(at, h5py.h5g.GroupID) or not at.links.exists(word):
+            return None
+        at = _member(at, file, word, hops)
+    return at
+
+
+def _member(group: Any, file: Any, name: bytes, hops: int) -> Any:
+    """Return what a link leads to."""
+    import h5py
+
+    kind = group.links.get_info(name).type
+    if kind == h5py.h5l.TYPE_HARD:
+        return h5py.h5o.open(group, name)
+    if kind == h5py.h5l.TYPE_SOFT:
+        return _walk(group, file, group.links.get_val(name), hops - 1) if hops else None
+    raise LeavesError(_leaving(group, name, kind))
+
+
+def _leaving(group: Any, name: bytes, kind: int) -> Reference:
+    """Return what a link that is neither hard nor soft leads to."""
+    import h5py
+
+    if kind == h5py.h5l.TYPE_EXTERNAL:
+        file, path = group.links.get_val(name)
+        return Reference("an external link", f"{_text(file)}:{_text(path)}")
+    return Reference("a user-defined link", _text(name))
+
+
+def outside(dataset: Any) -> list[Reference]:
+    """Return the files from which an open dataset takes its values; the library lock is held."""
+    import h5py
+
+    plist = dataset.get_create_plist()
+    found = [Reference("external storage", _text(plist.get_external(i)[0])) for i in range(plist.get_external_count())]
+    if plist.get_layout() == h5py.h5d.VIRTUAL:
+        # Without any source it is one all the same.
+        names = [_text(plist.get_virtual_filename(i)) for i in range(min(plist.get_virtual_count(), 3))]
+        found += [Reference("a virtual dataset", name) for name in names or ["nothing"]]
+    return found
+
+
+class _Level(NamedTuple):
+    """One group of the walk: what it holds, by names that are still to be visited."""
+
+    group: Any
+    address: int
+    names: list[bytes]
+
+
+def followed(handle: Handle, context: Context, *, strange: bool = False) -> list[Reference] | None:
+    """Return what a library that reads all metadata of a file would follow out of it, `None` where it has no end.
+
+    Links to other files are followed when an object is opened, and sources of a virtual dataset whose extent depends on
+    them.  Values of external storage and of other virtual datasets are not touched before they are read.
+
+    Raises
+    ------
+    CfaggError
+        ``context.broken`` where the file is damaged.
+    UnsupportedError
+        Where a dataset holds numbers that netCDF does not have, unless files may hold `strange` ones.
+    """
+    with LIBRARY:
+        try:
+            return _followed(handle, file_of(handle), context, strange)
+        except CfaggError:
+            raise
+        except UnsoundError as error:
+            raise context.broken(
+                context.said(f"{handle.key.path} is damaged: {error}; restore or replace the file")
+            ) from error
+        except ERRORS as error:
+            raise context.broken(context.said(handle.failed(error))) from error
+
+
+def _followed(handle: Handle, file: Any, context: Context, strange: bool) -> list[Reference] | None:
+    import h5py
+
+    found: list[Reference] = []
+    safe: set[int] = set()
+    prove_file(handle, file)
+    top = h5py.h5g.open(file, b"/")
+    prove(handle, file, top)
+    levels = [_level(top)]
+    _check_attributes(top, b"/")
+    visited = 0
+    while levels:
+        level = levels[-1]
+        if not level.names:
+            levels.pop()
+            continue
+        name = level.names.pop()
+        visited += 1
+        try:
+            inner = _member(level.group, file, name, _HOPS)
+        except LeavesError as error:
+            found.append(error.reference)
+            continue
+        if isinstance(inner, h5py.h5g.GroupID):
+            below = _level(inner)
+            # The netCDF library goes through a group once for each path to it, and round in circles.
+            if len(levels) >= DEEPEST or visited > MOST or any(o.address == below.address for o in levels):
+                return None
+            prove(handle, file, inner)
+            levels.append(below)
+        elif isinstance(inner, h5py.h5d.DatasetID):
+            address = address_of(inner)
+            if address not in safe:
+                safe.add(address)
+                prove(handle, file, inner)
+                if not strange and not _has_numbers_of_netcdf(inner):
+                    raise UnsupportedError(
+                        context.said(
+                            f"dataset {_text(name)!r} of {handle.key.path} holds numbers that netCDF does not have "
+                            f"({inner.get_type().get_size()} bytes each), which the netCDF library takes for strings: "
+                            "write them as float32 or float64"
+                        )
+                    )
+                extent = _extent(inner)
+                if not extent:
+                    # Nothing that asks for its extent before.
+                    _check_attributes(inner, name)
+                found += extent + _scales(inner)
+    return found
+
+
+def _level(group: Any) -> _Level:
+
+    names: list[bytes] = []
+    group.links.iterate(names.append)
+    return _Level(group, address_of(group), names)
+
+
+def _has_numbers_of_netcdf(dataset: Any) -> bool:
+    """Whether the netCDF library knows the type of a dataset's numbers; it frees others as if they were strings."""
+    import h5py
+
+    kind = dataset.get_type()
+    if isinstance(kind, h5py.h5t.TypeFloatID):
+        return any(
+            kind.equal(known)
+            for known in (h5py.h5t.IEEE_F32LE, h5py.h5t.IEEE_F32BE, h5py.h5t.IEEE_F64LE, h5py.h5t.IEEE_F64BE)
+        )
+    return not isinstance(kind, h5py.h5t.TypeIntegerID) or kind.get_size() <= 8
+
+
+def _extent(dataset: Any) -> list[Reference]:
+    """Return the sources by which the extent of a virtual dataset is known."""
+    import h5py
+
+    plist = dataset.get_create_plist()
+    if plist.get_layout() != h5py.h5d.VIRTUAL:
+        return []
+    for i in range(plist.get_virtual_count()):
+        space = plist.get_virtual_vspace(i)
+        if space.get_select_type() == h5py.h5s.SEL_ALL:
+            continue
+        if space.get_select_type() != h5py.h5s.SEL_HYPERSLABS or (
+            space.is_regular_hyperslab() and h5py.h5s.UNLIMITED in (n for p in space.get_regular_hyperslab() for n in p)
+        ):
+            return [Reference("a virtual dataset", _text(plist.get_virtual_filename(i)))]
+    return []
+
+
+def _scales(dataset: Any) -> list[Reference]:
+    """Return the reference to dimensions of a kind that may lead into another file."""
+    import h5py
+
+    if not h5py.h5a.exists(dataset, b"DIMENSION_LIST"):
+        return []
+    kind = h5py.h5a.open(dataset, b"DIMENSION_LIST").get_type()
+    kind = kind.get_super() if isinstance(kind, h5py.h5t.TypeVlenID) else kind
+    # Those of another type may name a file; and what is not a reference at all leads nowhere.
+    if not isinstance(kind, h5py.h5t.TypeReferenceID) or kind.equal(h5py.h5t.STD_REF_OBJ):
+        return []
+    return [Reference("a dimension's reference", "an object of any file")]
+
+
+def _check_attributes(owner: Any, name: bytes) -> None:
+    """Refuse attributes that the netCDF library would read into less memory than they take.
+
+    Raises
+    ------
+    UnsoundError
+        If there is one.
+    """
+    import h5py
+
+    if isinstance(owner, h5py.h5g.GroupID):
+        _check_text(owner, name, b"_NCProperties")
+        return
+    if h5py.h5a.exists(owner, b"CLASS"):
+        if not owner.rank:
+            # The library takes it for a dimension, whose length it looks for.
+            raise UnsoundError(f"{_text(name)!r} is a dimension scale of no dimension")
+        _check_text(owner, name, b"CLASS")
+        _check_text(owner, name, b"NAME")
+    for attribute, single, kind, size in (
+        (b"_Netcdf4Dimid", True, None, 0),
+        (b"_Netcdf4Coordinates", False, h5py.h5t.TypeIntegerID, 4),
+        (b"DIMENSION_LIST", False, h5py.h5t.TypeVlenID, 0),
+    ):
+        if h5py.h5a.exists(owner, attribute):
+            found = h5py.h5a.open(owner, attribute)
+            count, stored = found.get_space().get_simple_extent_npoints(), found.get_type()
+            most = 1 if single else owner.rank
+            if count > most or (kind and not isinstance(stored, kind)) or (size and stored.get_size() != size):
+                raise _unsound(
+                    name, attribute, f"{count} elements of type class {stored.get_class()}", f"at most {most}"
+                )
+            if attribute == b"DIMENSION_LIST" and count < owner.rank:
+                # The library reads an element for each dimension, and follows what was in memory for those not there.
+                raise _unsound(name, attribute, f"{count} elements", str(owner.rank))
+            if single and isinstance(stored, h5py.h5t.TypeIntegerID):
+                # The library makes a list of as many dimensions, and aborts where it cannot.
+                numbers = np.zeros(found.shape, found.dtype)
+                found.read(numbers)
+                if not all(0 <= n < MOST for n in numbers.reshape(-1).tolist()):
+                    raise _unsound(name, attribute, f"the number {numbers.reshape(-1)[0]}", f"at most {MOST - 1}")
+
+
+def _check_text(owner: Any, name: bytes, attribute: bytes) -> None:
+    import h5py
+
+    if h5py.h5a.exists(owner, attribute):
+        found = h5py.h5a.open(owner, attribute)
+        count = found.get_space().get_simple_extent_npoints()
+        if count > 1 and isinstance(found.get_type(), h5py.h5t.TypeStringID):
+            raise _unsound(name, attribute, f"{count} texts", "at most 1")
+
+
+def _unsound(owner: bytes, attribute: bytes, found: str, expected: str) -> UnsoundError:
+    return UnsoundError(
+        f"attribute {_text(attribute)!r} of {_text(owner)!r} has {found}, expected {expected}, which the netCDF "
+        "library takes for granted"
+    )
+
+
+def _text(name: bytes | str) -> str:
+    return name if isinstance(name, str) else name.decode("utf-8", "replace")

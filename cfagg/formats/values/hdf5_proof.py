@@ -1,0 +1,121 @@
+"""Objects and attributes of HDF5 files are proven sound before the HDF5 library reads them.
+
+The HDF5 library is asked for types and shapes of attributes only, whose structures it checks itself; the places of
+values are compared by `cfagg.formats.hdf5.sound`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary, ref
+
+from cfagg.formats.hdf5.sound import Sound
+from cfagg.formats.hdf5.space import BrokenError
+from cfagg.formats.values.hdf5_file import address_of
+from cfagg.storage.files import Handle
+
+__all__ = ["UnsoundError", "prove", "prove_file", "prove_index", "sound_of"]
+
+
+class UnsoundError(Exception):
+    """Something that the library must not read."""
+
+
+class _Bytes:
+    """The bytes of an open file, from where HDF5 begins."""
+
+    def __init__(self, handle: Handle, begin: int) -> None:
+        # Kept by what is remembered of the handle, which it must not keep.
+        self._handle, self._size, self._begin = ref(handle), handle.key.size, begin
+
+    def __len__(self) -> int:
+        return max(self._size - self._begin, 0)
+
+    def __getitem__(self, where: slice) -> bytes:
+        start = where.start or 0
+        stop = min(where.stop, len(self))
+        handle = self._handle()
+        assert handle is not None  # noqa: S101 - whoever asks holds it
+        return handle.some(stop - start, start + self._begin) if stop > start else b""
+
+
+_known: WeakKeyDictionary[Handle, Sound] = WeakKeyDictionary()
+
+#: Files whose objects were all looked at.
+_checked: WeakKeyDictionary[Handle, bool] = WeakKeyDictionary()
+
+
+def prove_file(handle: Handle, file: Any) -> None:
+    """Look at all objects of a file before the library goes through them; the library lock is held.
+
+    On groups, heaps and trees that contradict themselves the library crashes where their checksums are right.
+
+    Raises
+    ------
+    UnsoundError
+        If one is damaged.
+    """
+    if handle not in _checked:
+        try:
+            sound_of(handle, file).check()
+        except BrokenError as error:
+            raise UnsoundError("the structures of its groups and attributes contradict each other") from error
+        _checked[handle] = True
+
+
+def prove_index(handle: Handle, file: Any, dataset: Any) -> None:
+    """Look at the index of a dataset's chunks before the library looks for some in it; the library lock is held.
+
+    Raises
+    ------
+    UnsoundError
+        If it is damaged.
+    """
+    try:
+        sound_of(handle, file).index(address_of(dataset))
+    except BrokenError as error:
+        raise UnsoundError("its index of chunks is damaged") from error
+
+
+def sound_of(handle: Handle, file: Any) -> Sound:
+    """Return what looks at the objects of a file; the library lock is held."""
+    sound = _known.get(handle)
+    if sound is None:
+        begin = int(file.get_create_plist().get_userblock())
+        sound = _known[handle] = Sound(_Bytes(handle, begin))
+    return sound
+
+
+def prove(handle: Handle, file: Any, owner: Any) -> None:
+    """Compare the attributes of an object that the library has open with its file; the library lock is held.
+
+    Raises
+    ------
+    UnsoundError
+        If one must not be read.
+    """
+    import h5py
+
+    doubtful = sound_of(handle, file).unproven(address_of(owner))
+    if doubtful is None or doubtful:
+        names: list[bytes] = []
+        h5py.h5a.iterate(owner, names.append)
+        for name in names:
+            if (doubtful is None or name in doubtful) and _varies(h5py.h5a.open(owner, name).get_type()):
+                shown = name.decode("utf-8", "replace")
+                raise UnsoundError(f"attribute {shown!r} has values that are not where the file says")
+
+
+def _varies(kind: Any) -> bool:
+    """Return whether values of a type have a variable length, or hold what has."""
+    import h5py
+
+    if isinstance(kind, h5py.h5t.TypeVlenID):
+        return True
+    if isinstance(kind, h5py.h5t.TypeStringID):
+        return bool(kind.is_variable_str())
+    if isinstance(kind, h5py.h5t.TypeArrayID):
+        return _varies(kind.get_super())
+    if isinstance(kind, h5py.h5t.TypeCompoundID):
+        return any(_varies(kind.get_member_type(i)) for i in range(kind.get_nmembers()))
+    return False

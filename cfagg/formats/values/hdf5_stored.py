@@ -1,0 +1,102 @@
+"""Values of HDF5 datasets are proven sound before the HDF5 library reads them.
+
+The library believes whatever a file says of values of variable length, reads beyond chunks that are shorter than they
+should be, and crashes on those that are shorter than their checksum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cfagg.formats.hdf5.space import UnusualError
+from cfagg.formats.values import contiguous, filters, hdf5_chunks
+from cfagg.formats.values.hdf5_file import address_of, file_of
+from cfagg.formats.values.hdf5_links import reach
+from cfagg.formats.values.hdf5_proof import UnsoundError, sound_of
+from cfagg.formats.values.located import Chunked, Contiguous
+from cfagg.formats.values.netcdf4_names import NON_COORDINATE
+from cfagg.storage.files import Context
+from cfagg.storage.gate import Checked
+
+__all__ = ["prove_named", "prove_values"]
+
+
+def prove_named(checked: Checked, slices: Sequence[slice], context: Context) -> None:
+    """Look at what the netCDF library could read as a hyperslab of a variable, given by its path; the lock is held.
+
+    Parameters, errors: as `prove_values`.
+    """
+    import h5py
+
+    file = file_of(checked.handle)
+    where, _, name = checked.dataset.rpartition("/")
+    for path in (f"{where}/{n}" for n in (name, NON_COORDINATE + name)):
+        found = reach(file, path)
+        if isinstance(found, h5py.h5d.DatasetID):
+            shape = found.shape or ()
+            # Along a dimension without a limit the library adds what this variable lacks.
+            parts = [slice(s.start, min(s.stop, n), s.step) for s, n in zip(slices, shape, strict=False)]
+            if len(shape) == len(slices) and all(p.start < p.stop for p in parts):
+                prove_values(checked, found, parts, context)
+
+
+def prove_values(checked: Checked, dataset: Any, slices: Sequence[slice], context: Context) -> None:
+    """Look at the values of a hyperslab before the library reads them; the library lock is held.
+
+    Parameters
+    ----------
+    checked : Checked
+        The dataset.
+    dataset : h5py.h5d.DatasetID
+        The same, as the library has it open.
+    slices : sequence of slice
+        One per dimension with 0 <= start <= stop <= size and a positive step.
+    context : Context
+        For messages.
+
+    Raises
+    ------
+    UnsoundError
+        If the library must not read them.
+    CfaggError
+        ``context.broken`` where a chunk is damaged.
+    """
+    import h5py
+
+    handle, plist = checked.handle, dataset.get_create_plist()
+    sound = sound_of(handle, h5py.h5i.get_file_id(dataset))
+    at = address_of(dataset)
+    try:
+        size, slots = sound.type(at)
+        layout = plist.get_layout()
+        if layout == h5py.h5d.CHUNKED:
+            number, steps = np.dtype(f"V{size}"), tuple(map(plist.get_filter, range(plist.get_nfilters())))
+            stored = Chunked(plist.get_chunk(), tuple((f[0], tuple(f[2])) for f in steps), number, checked.dataset)
+            if not filters.known(stored.filters):
+                if slots:
+                    raise UnsoundError("it has values of variable length behind a filter that is not known")
+                for index, mask, data in hdf5_chunks.raw(checked, stored, slices, context, dataset):
+                    try:
+                        filters.check_unknown(data, mask, stored)
+                    except filters.DamagedError as error:
+                        raise hdf5_chunks.damaged(checked, index, error, context) from error
+                return
+            parts = [v.tobytes() for _, v in hdf5_chunks.scan(checked, stored, slices, context, dataset) if slots]
+            raw = b"".join(parts)
+        elif not slots:
+            return
+        elif layout == h5py.h5d.COMPACT:
+            raw = sound.compact(at)
+        else:
+            offset = dataset.get_offset()
+            if offset is None:
+                return
+            block = Contiguous(int(offset), 0, np.dtype(f"V{size}"))
+            raw = contiguous.read(checked, block, dataset.shape or (), slices, context).tobytes()
+    except UnusualError as error:
+        raise UnsoundError("its type or layout is damaged or not known") from error
+    if raw and not (len(raw) % size == 0 and sound.exist(raw, size, slots)):
+        raise UnsoundError("it has values that are not where the file says")

@@ -1,0 +1,278 @@
+"""Reading through the netCDF-C library: any netCDF-3, netCDF-4 or CDF-5 file that was checked, under one lock.
+
+The library reads all metadata when it opens a file, follows links to other files and has no bounds where a header is
+damaged: it gets a file only after `check_file`.
+
+Open files are kept in a pool of bounded size, the least recently used is closed first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import UnsupportedError
+from cfagg.formats.values import classic, hdf5_links
+from cfagg.formats.values.hdf5_proof import UnsoundError
+from cfagg.formats.values.kinds import kind
+from cfagg.formats.values.locks import LIBRARY
+from cfagg.formats.values.pool import Pool
+from cfagg.runtime import netcdf_files
+from cfagg.storage import counters
+from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
+from cfagg.storage.gate import WHOLE, Checked, admit
+from cfagg.storage.handles import handles
+
+if TYPE_CHECKING:
+    import netCDF4
+
+__all__ = [
+    "MAGIC_CLASSIC",
+    "MAGIC_HDF5",
+    "attribute_names",
+    "attributes_of",
+    "check_file",
+    "dtype_of",
+    "has_user_block",
+    "lookup",
+    "opened",
+    "opened_handle",
+    "path_of",
+    "read",
+]
+
+MAGIC_HDF5 = b"\x89HDF\r\n\x1a\n"
+MAGIC_CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
+
+#: What netCDF4-python raises about a file, a variable or its values.
+_LIBRARY_ERRORS = (OSError, RuntimeError, ValueError, KeyError, IndexError, AttributeError, TypeError, MemoryError)
+
+
+def _open(handle: Handle) -> netCDF4.Dataset:
+    import netCDF4
+
+    dataset = netCDF4.Dataset(handle.library_path, "r")
+    dataset.set_auto_maskandscale(False)
+    dataset.set_auto_chartostring(False)
+    dataset.set_always_mask(False)
+    return dataset
+
+
+def _close(dataset: netCDF4.Dataset) -> None:
+    # It was only read: whatever the library says, nothing is lost.
+    with contextlib.suppress(OSError, RuntimeError):
+        netcdf_files.close(dataset)
+
+
+_pool = Pool(_open, _close)
+
+
+def check_file(handle: Handle, context: Context) -> Checked:
+    """Admit a file to the netCDF library, by its format.
+
+    Raises
+    ------
+    AccessError
+        If the library would open another file by itself.
+    CfaggError
+        ``context.broken`` where it is not netCDF, or its header is damaged.
+    """
+    start = handle.some(8, 0, context)
+    if start.startswith(MAGIC_CLASSIC):
+        classic.names(handle, context)
+        return admit(handle, WHOLE, (), context)
+    if start != MAGIC_HDF5 and not has_user_block(handle, context):
+        known = kind(handle.some(16, 0, context))
+        found = f"it is {known}" if known else f"it starts with {start!r}" if start else "it is empty"
+        raise context.broken(
+            context.said(f"{handle.key.path} is not a netCDF file: {found}; expected netCDF-3 or netCDF-4")
+        )
+    return admit(handle, WHOLE, hdf5_links.followed(handle, context), context)
+
+
+@contextmanager
+def opened(path: str, context: Context = CONTEXT_SOURCE) -> Iterator[netCDF4.Dataset]:
+    """Hold the library lock and the file's dataset, without masking or scaling; do not keep what it gives.
+
+    Only metadata may be read of it: values are read by `read`.
+
+    Raises
+    ------
+    AccessError
+        If the library would open another file by itself.
+    CfaggError
+        ``context.missing`` or ``context.broken``, where the file is not there or is not a readable netCDF file.
+    """
+    with opened_handle(handles.get(path, context), context) as dataset:
+        yield dataset
+
+
+@contextmanager
+def opened_handle(handle: Handle, context: Context = CONTEXT_SOURCE) -> Iterator[netCDF4.Dataset]:
+    """Hold the library lock and the dataset of an open file, as `opened`."""
+    with LIBRARY:
+        try:
+            yield _dataset(handle if _pool.has(handle) else check_file(handle, context).handle, context)
+        except UnicodeDecodeError as error:
+            raise context.broken(
+                context.said(f"{handle.key.path} has a name that is not UTF-8: {error.object!r}; restore the file")
+            ) from error
+        except (AttributeError, RuntimeError, OSError) as error:
+            # What the library says of damage that it finds only when it is asked for an attribute or a dimension.
+            if not str(error).startswith("NetCDF: "):
+                raise
+            raise context.broken(
+                context.said(
+                    f"{handle.key.path} is damaged, the library says: {handle.said(error)}; restore or replace the file"
+                )
+            ) from error
+
+
+def _dataset(handle: Handle, context: Context) -> netCDF4.Dataset:
+    """Return the dataset of a file that was checked; the library lock is held."""
+    try:
+        found: netCDF4.Dataset = _pool.get(handle)
+    except _LIBRARY_ERRORS as error:
+        raise context.broken(context.said(handle.failed(error))) from error
+    return found
+
+
+def has_user_block(handle: Handle, context: Context) -> bool:
+    """Whether HDF5 begins behind a user block, at 512, 1024, 2048, … bytes, as the HDF5 library looks for it."""
+    offset = 512
+    while offset + 8 <= handle.key.size:
+        if handle.some(8, offset, context) == MAGIC_HDF5:
+            return True
+        offset *= 2
+    return False
+
+
+def attributes_of(item: netCDF4.Dataset | netCDF4.Variable[Any]) -> dict[str, Any]:
+    """Return all attributes of a dataset, group or variable, as stored.
+
+    Raises
+    ------
+    UnsupportedError
+        If an attribute has a type that the library cannot give.
+    """
+    found = {}
+    for name in item.ncattrs():
+        try:
+            found[name] = item.getncattr(name)
+        except (KeyError, ValueError, TypeError) as error:
+            raise UnsupportedError(
+                f"attribute {name!r} of {item.name!r} has a type that cannot be read: {error}"
+            ) from error
+    return found
+
+
+def attribute_names(path: str, context: Context = CONTEXT_SOURCE) -> list[list[str]]:
+    """Return the attribute names of every variable of a file, in all its groups; values are not read."""
+    with opened(path, context) as dataset:
+        todo, found = [dataset], []
+        while todo:
+            group = todo.pop()
+            found += [list(v.ncattrs()) for v in group.variables.values()]
+            todo += group.groups.values()
+    return found
+
+
+def dtype_of(variable: netCDF4.Variable[Any]) -> np.dtype[Any]:
+    """Return a variable's type in native byte order; `object` with metadata for types of variable length.
+
+    Integers of an enumeration have its members, values by name, as metadata in xarray's form.
+    """
+    if variable.dtype is str:
+        return np.dtype("O", metadata={"element_type": str})
+    dtype: np.dtype[Any] = np.dtype(variable.dtype)
+    if variable._isvlen:
+        return np.dtype("O", metadata={"vlen": dtype})
+    dtype = dtype.newbyteorder("=")
+    if variable._isenum:
+        kind: Any = variable.datatype
+        return np.dtype(dtype.str, metadata={"enum": dict(kind.enum_dict), "enum_name": kind.name})
+    return dtype
+
+
+def lookup(dataset: netCDF4.Dataset, address: str, group: str = "/") -> netCDF4.Variable[Any] | None:
+    """Return the variable at a name or path, searched from `group` upwards, or `None`."""
+    where, _, name = address.rpartition("/")
+    start = "/" if address.startswith("/") else group
+    here = _subgroup(dataset, start)
+    while here is not None:
+        found = _subgroup(here, where)
+        if found is not None and name in found.variables:
+            return found.variables[name]
+        here = here.parent
+    return None
+
+
+def _subgroup(dataset: netCDF4.Dataset, path: str) -> netCDF4.Dataset | None:
+    """Return the group at `path` below `dataset`, or `None`; ``.`` and ``..`` are not group names."""
+    for part in path.split("/"):
+        if part:
+            if part not in dataset.groups:
+                return None
+            dataset = dataset.groups[part]
+    return dataset
+
+
+def path_of(variable: netCDF4.Variable[Any]) -> str:
+    """Return a variable's path in its file."""
+    return f"{variable.group().path.rstrip('/')}/{variable.name}"
+
+
+def read(checked: Checked, key: Sequence[slice], context: Context) -> npt.NDArray[Any]:
+    """Read a hyperslab of the stored values.
+
+    Parameters
+    ----------
+    checked : Checked
+        The variable, by its path in the file.
+    key : sequence of slice
+        One slice per dimension with 0 <= start <= stop <= size and a positive step.
+    context : Context
+        For messages.
+
+    Returns
+    -------
+    ndarray
+        Values in native byte order, without masking, scaling or joining of characters.
+    """
+    path, address = checked.handle.key.path, checked.dataset
+    with opened_handle(checked.handle, context) as dataset:
+        variable = lookup(dataset, address)
+        if variable is None:
+            raise context.missing(context.said(f"{path} has no variable {address!r}"))
+        dtype = dtype_of(variable)
+        try:
+            if dataset.disk_format == "HDF5":
+                from cfagg.formats.values.hdf5_stored import prove_named
+
+                prove_named(checked, key, context)
+            values = variable[tuple(key)] if key else variable[...]
+        except UnsoundError as error:
+            raise context.broken(
+                context.said(f"variable {address!r} of {path} cannot be read: {error}; restore the file")
+            ) from error
+        except _LIBRARY_ERRORS as error:
+            raise context.broken(
+                context.said(
+                    f"variable {address!r} of {path} cannot be read, the library says: {error}; restore the file"
+                )
+            ) from error
+    if dtype.kind == "O":
+        # A scalar string comes as str, and NumPy must not make a fixed-width or nested array of what it is given.
+        block = np.empty(np.shape(values) if isinstance(values, np.ndarray) and values.dtype == object else (), object)
+        block[...] = values
+    else:
+        block = np.asarray(values)
+    counters.add(bytes=block.nbytes)
+    if not block.dtype.isnative:
+        block = block.astype(block.dtype.newbyteorder("="))
+    return block

@@ -1,0 +1,161 @@
+"""A Zarr store as zarr-python sees it: every object is opened and checked as the access policy says."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import uuid
+from collections.abc import AsyncIterator, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest
+from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
+from zarr.storage import LocalStore
+
+from cfagg.conventions import limits
+from cfagg.errors import FragmentReadError, LimitError, UnsupportedError
+from cfagg.formats.codecs import check_chunk
+from cfagg.formats.zarr.documents import MAX_DOCUMENT, parse
+from cfagg.storage.files import Context, close_read
+from cfagg.storage.tree import listed, open_file, prefixes, read_file
+
+__all__ = ["METADATA", "CheckedStore", "cut", "refuse_code"]
+
+#: Names of documents.
+METADATA = (".zarray", ".zgroup", ".zattrs", ".zmetadata", "zarr.json")
+
+#: Codecs that run what they read.
+_CODE = frozenset({"pickle", "numcodecs.pickle"})
+
+#: How the netCDF library writes the type of characters, which have no order of bytes, and what zarr-python takes.
+_ORDERED, _PLAIN = re.compile(rb'("dtype"\s*:\s*")[<>](S\d+")'), rb"\1|\2"
+
+_CONTEXT = Context()
+
+
+def refuse_code(found: Any, where: str) -> None:
+    """Raise where metadata name a codec that runs code which the store holds.
+
+    Raises
+    ------
+    UnsupportedError
+        They do.
+    """
+    waiting = [found]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Mapping):
+            if any(isinstance(one.get(k), str) and one[k].lower() in _CODE for k in ("id", "name")):
+                raise UnsupportedError(f"{where} uses the codec 'pickle', which executes what it reads: never used")
+            waiting += [v for k, v in one.items() if k != "attributes" and not k.endswith(".zattrs")]
+        elif isinstance(one, list):
+            if any(isinstance(c, str) and c.lower() in _CODE for c in one):
+                raise UnsupportedError(f"{where} uses the codec 'pickle', which executes what it reads: never used")
+            waiting += one
+
+
+class CheckedStore(LocalStore):
+    """A directory that is only read, file by file as `cfagg.storage.tree` opens them.
+
+    Parameters
+    ----------
+    root : path
+        The store's directory.
+    allow : iterable of path
+        Where links in it may lead.
+    """
+
+    def __init__(self, root: str | Path, *, allow: Iterable[str | os.PathLike[str]] = ()) -> None:
+        super().__init__(os.path.abspath(root), read_only=True)  # noqa: PTH100
+        self.path = str(self.root)
+        self.allow = prefixes(allow)
+        # Two stores are never one to dask, which could take results of one for the other's after it was written.
+        self._token = uuid.uuid4().hex
+
+    def __dask_tokenize__(self) -> tuple[str, str]:
+        return self.path, self._token
+
+    def with_read_only(self, read_only: bool = False) -> CheckedStore:  # noqa: ARG002
+        """Return the store itself: it is never written."""
+        return self
+
+    def part(self, key: str, byte_range: ByteRequest | None) -> Any:
+        """Return the bytes under a key, or a part of them, `None` where there are none."""
+        path = f"{self.path}/{key}"
+        name = key.rpartition("/")[2]
+        if name not in METADATA:
+            return _range(self.path, path, byte_range, self.allow)
+        found = read_file(self.path, path, MAX_DOCUMENT, self.allow, _CONTEXT)
+        if found is None:
+            return None
+        data = found[0]
+        if len(data) > MAX_DOCUMENT:
+            raise LimitError(f"{path} has more than {MAX_DOCUMENT:,} bytes of metadata")
+        if name != ".zattrs":
+            refuse_code(parse(data, path), path)
+        return cut(_ORDERED.sub(_PLAIN, data) if name == ".zarray" else data, byte_range)
+
+    def get_sync(
+        self, key: str, *, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        """Return the value of a key or a part of it."""
+        data = self.part(key, byte_range)
+        return None if data is None else (prototype or default_buffer_prototype()).buffer.from_bytes(data)
+
+    async def get(
+        self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        """Return the value of a key or a part of it."""
+        return await asyncio.to_thread(self.get_sync, key, prototype=prototype, byte_range=byte_range)
+
+    async def get_partial_values(
+        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[Buffer | None]:
+        """Return the values of several keys."""
+        return [await self.get(key, prototype, part) for key, part in key_ranges]
+
+    async def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        """Yield the names in a directory of the store."""
+        folder = f"{self.path}/{prefix}".rstrip("/")
+        if await asyncio.to_thread(listed, self.path, folder, self.allow, _CONTEXT) is not None:
+            for name in await asyncio.to_thread(os.listdir, folder):
+                yield name
+
+
+def _range(root: str, path: str, part: ByteRequest | None, allow: tuple[str, ...]) -> bytes | None:
+    """Return a file of a store or a part of it."""
+    if part is None:
+        found = read_file(root, path, limits.MAX_CHUNK * 2, allow, _CONTEXT)
+        if found is not None and len(found[0]) > limits.MAX_CHUNK * 2:
+            check_chunk(len(found[0]), path)
+        return None if found is None else found[0]
+    opened = open_file(root, path, allow, _CONTEXT)
+    if opened is None:
+        return None
+    fd, status = opened
+    start, stop = _ends(status.st_size, part)
+    try:
+        return os.pread(fd, max(0, stop - start), start)
+    except OSError as error:
+        raise FragmentReadError(f"{path} cannot be read: {error.strerror or error}") from error
+    finally:
+        close_read(fd)
+
+
+def cut(data: Any, part: ByteRequest | None) -> Any:
+    """Return what zarr-python asked for of some bytes."""
+    if part is None:
+        return data
+    start, stop = _ends(len(data), part)
+    return data[start:stop]
+
+
+def _ends(size: int, part: ByteRequest) -> tuple[int, int]:
+    """Return where a part of so many bytes begins and ends."""
+    if isinstance(part, RangeByteRequest):
+        return min(part.start, size), min(part.end, size)
+    if isinstance(part, OffsetByteRequest):
+        return min(part.offset, size), size
+    return max(0, size - part.suffix), size

@@ -1,0 +1,373 @@
+"""Reading chunks of Zarr arrays one at a time, from any thread, with little work beyond decoding them.
+
+What is not decoded here (transposed chunks, column-major chunks of Zarr v2, seldom codecs) is read through zarr-python.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.conventions import limits
+from cfagg.errors import FragmentReadError, LimitError, SelectionError
+from cfagg.formats.codecs import check_chunk, stored_most
+from cfagg.formats.zarr.codecs import DamagedError, Decoder
+from cfagg.formats.zarr.fallback import read_by_zarr
+from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.model import Regular
+from cfagg.storage.files import Context, close_read
+from cfagg.storage.tree import open_file
+
+__all__ = ["chunk_bytes", "full_chunk", "partial", "read_box", "read_chunk", "stored_chunk"]
+
+Chunk = npt.NDArray[Any]
+
+_CONTEXT = Context()
+
+#: Reading two pieces by one call is faster than by two where at most so many bytes lie between them.
+_GAP = 16384
+
+
+def read_chunk(array: ZarrArray, index: Sequence[int], seen: Callable[[Any], None] | None = None) -> Chunk | None:
+    """Return the elements of one chunk.
+
+    Parameters
+    ----------
+    array : ZarrArray
+        The array.
+    index : sequence of int
+        Index in ``array.grid``.
+    seen : callable, optional
+        Called with the stored bytes of the chunk before they are decoded; not for what zarr-python reads.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        In native byte order, cut at the array's end, not always contiguous or the only owner of its memory; never
+        read-only.  `None` where the chunk is not stored: all its elements are ``array.fill_value``.
+
+    Raises
+    ------
+    FragmentReadError
+        The chunk is damaged, truncated or not readable.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, zarr
+    >>> from cfagg.formats.zarr.metadata import open_array
+    >>> store = tempfile.mkdtemp()
+    >>> made = zarr.create_array(store, name="tas", shape=(5,), chunks=(4,), dtype="i2")
+    >>> made[4:] = 7
+    >>> tas = open_array(store, "tas")
+    >>> read_chunk(tas, (1,)), read_chunk(tas, (0,)) is None
+    (array([7], dtype=int16), True)
+    """
+    if array.decoder is None:
+        return read_by_zarr(array, index, [(0, b - a) for a, b in _extent(array, index)])
+    lengths, valid = _shapes(array, index)
+    raw = _decoded(array, index, lengths, array.decoder, seen)
+    if raw is None:
+        return None
+    chunk = array.decoder.placed(_native(raw, array.dtype, array.decoder.swap), lengths)
+    return chunk if valid == lengths else chunk[tuple(slice(0, n) for n in valid)]
+
+
+def stored_chunk(array: ZarrArray, index: Sequence[int]) -> npt.NDArray[np.uint8] | None:
+    """Return the bytes of a whole chunk in C order and the stored byte order, as `read_chunk`; it is decoded here."""
+    decoder = array.decoder
+    assert decoder is not None  # noqa: S101  (the caller has looked)
+    lengths, _ = _shapes(array, index)
+    raw = _decoded(array, index, lengths, decoder)
+    if raw is None or decoder.order is None:
+        return raw
+    return np.ascontiguousarray(decoder.placed(raw.view(array.dtype), lengths)).reshape(-1).view(np.uint8)
+
+
+def _decoded(
+    array: ZarrArray,
+    index: Sequence[int],
+    lengths: Sequence[int],
+    decoder: Decoder,
+    seen: Callable[[Any], None] | None = None,
+) -> npt.NDArray[np.uint8] | None:
+    """Return the bytes of a whole chunk as its codecs give them, `None` where it is not stored."""
+    nbytes = array.dtype.itemsize * math.prod(lengths)
+    if nbytes > limits.MAX_CHUNK:
+        check_chunk(nbytes, f"{array.store}: a chunk of array {array.path!r}")
+    with _Place(array, index) as place:
+        if not place.there:
+            return None
+        if not decoder.steps:
+            place.check_size(nbytes)
+            raw = np.empty(nbytes, np.uint8)
+            place.read_into(memoryview(raw), 0)
+            if seen is not None:
+                seen(raw)
+            return raw
+        stored = place.read(stored_most(nbytes))
+    if seen is not None:
+        seen(stored)
+    try:
+        return decoder.decode(stored, nbytes)
+    except DamagedError as error:
+        raise place.damaged(str(error)) from error
+
+
+def read_box(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...]) -> Chunk | None:
+    """Return part of one chunk.
+
+    Where elements are stored as they are (`partial`), only the bytes needed are read; else the chunk is decoded.
+
+    Parameters
+    ----------
+    array : ZarrArray
+        The array.
+    index : sequence of int
+        Index in ``array.grid``.
+    box : tuple of slice
+        One slice per dimension, counted from the chunk's own start, of step 1.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        As of `read_chunk`.
+
+    Raises
+    ------
+    FragmentReadError
+        The chunk is damaged, truncated or not readable.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, zarr
+    >>> from cfagg.formats.zarr.metadata import open_array
+    >>> store = tempfile.mkdtemp()
+    >>> made = zarr.create_array(store, name="x", data=np.arange(12).reshape(3, 4), compressors=None)
+    >>> x = open_array(store, "x")
+    >>> read_box(x, (0, 0), (slice(1, 3), slice(2, 4)))
+    array([[ 6,  7],
+           [10, 11]])
+    """
+    extent = _extent(array, index)
+    cut = [s.indices(b - a) for s, (a, b) in zip(box, extent, strict=True)]
+    if any(step != 1 for _, _, step in cut):
+        raise ValueError(f"a box has slices of step 1; found {box}")
+    ranges = [(a, max(a, b)) for a, b, _ in cut]
+    if all(a == 0 and b == high - low for (a, b), (low, high) in zip(ranges, extent, strict=True)):
+        return read_chunk(array, index)
+    decoder = array.decoder
+    if decoder is None:
+        return read_by_zarr(array, index, ranges)
+    if decoder.plain:
+        return _read_part(array, index, ranges, decoder.swap)
+    chunk = read_chunk(array, index)
+    return None if chunk is None else chunk[tuple(slice(a, b) for a, b in ranges)]
+
+
+def partial(array: ZarrArray) -> bool:
+    """Return whether `read_box` reads no more than the bytes that a box needs."""
+    return array.decoder is not None and array.decoder.plain
+
+
+def full_chunk(array: ZarrArray, index: Sequence[int]) -> Chunk:
+    """Return the elements of one chunk, fill values where it is not stored."""
+    chunk = read_chunk(array, index)
+    if chunk is None:
+        return np.full([b - a for a, b in _extent(array, index)], array.fill_value, array.dtype)
+    return chunk
+
+
+def chunk_bytes(array: ZarrArray, index: Sequence[int]) -> int:
+    """Return the stored bytes of the object that holds a chunk, 0 where there is none.
+
+    Parameters
+    ----------
+    array : ZarrArray
+        The array.
+    index : sequence of int
+        Index in ``array.grid``.
+    """
+    try:
+        return os.stat(f"{array.folder}/{array.key(array.object_of(index))}").st_size  # noqa: PTH116
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+
+
+def _shapes(array: ZarrArray, index: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return the shape in which a chunk is stored, whole, and how much of it lies within the array."""
+    lengths, valid = [], []
+    for axis, size, i in zip(array.grid.axes, array.shape, index, strict=True):
+        if isinstance(axis, Regular):
+            length = axis.chunk
+            start = i * length
+        elif 0 <= i < len(axis) - 1:
+            start = int(axis[i])
+            length = int(axis[i + 1]) - start
+        else:
+            raise _outside(array, index)
+        if i < 0 or start >= size:
+            raise _outside(array, index)
+        lengths.append(length)
+        valid.append(min(length, size - start))
+    return lengths, valid
+
+
+def _extent(array: ZarrArray, index: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Return the range of elements that a chunk spans along each dimension."""
+    if not all(0 <= i < n for i, n in zip(index, array.grid.matrix_shape, strict=True)):
+        raise _outside(array, index)
+    return array.grid.extent(index)
+
+
+def _outside(array: ZarrArray, index: Sequence[int]) -> SelectionError:
+    """Return the error about a chunk that is not there."""
+    return SelectionError(f"{array.path!r} has no chunk {tuple(map(int, index))}, only {array.grid.matrix_shape}")
+
+
+def _native(raw: npt.NDArray[np.uint8], dtype: np.dtype[Any], swap: bool) -> Chunk:
+    """Return bytes as elements in native byte order."""
+    chunk = raw.view(dtype)
+    if swap:
+        # In place where the memory is ours alone.
+        chunk = chunk.byteswap(inplace=bool(chunk.flags.writeable))
+    return chunk if chunk.flags.writeable else chunk.copy()
+
+
+class _Place:
+    """The bytes of one chunk: a file, or a part of a shard; open while in a ``with`` block."""
+
+    __slots__ = ("_array", "_file", "_index", "_path", "offset", "size", "there")
+
+    def __init__(self, array: ZarrArray, index: Sequence[int]) -> None:
+        self._array, self._index = array, index
+        held = array.object_of(index)
+        self._path = f"{array.folder}/{array.key(held)}"
+        self.offset, self.size, self.there = 0, 0, False
+        self._file = -1
+        try:
+            opens = array.opens
+            opened = open_file(array.store, self._path, array.allow, _CONTEXT) if opens is None else opens(self._path)
+        except FragmentReadError as error:
+            raise FragmentReadError(f"{array.store}: array {array.path!r}, chunk {_shown(index)}: {error}") from error
+        if opened is None:
+            return
+        self._file, status = opened
+        try:
+            place: tuple[int, int] | None = (0, status.st_size)
+            if array.shards is not None:
+                place = array.shards.locate(self._file, status, array.objects, held, index)
+        except LimitError:
+            self._close()
+            raise
+        except DamagedError as error:
+            self._close()
+            raise self.damaged(str(error)) from error
+        except OSError as error:
+            self._close()
+            raise self._unreadable(error) from error
+        if place is not None:
+            self.there, (self.offset, self.size) = True, place
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        if self._file >= 0:
+            close_read(self._file)
+            self._file = -1
+
+    def check_size(self, expected: int) -> None:
+        """Raise if the chunk has another number of bytes."""
+        if self.size != expected:
+            raise self.damaged(f"it has {self.size:,} bytes, expected {expected:,}")
+
+    def read(self, most: int) -> bytes:
+        """Return all bytes; fewer where the file was cut since it was opened, which does not decode."""
+        if self.size > most:
+            raise self.damaged(f"it is stored in {self.size:,} bytes, expected at most {most:,}")
+        try:
+            stored = os.pread(self._file, self.size, self.offset)
+            while len(stored) < self.size:
+                more = os.pread(self._file, self.size - len(stored), self.offset + len(stored))
+                if not more:
+                    break
+                stored += more
+        except OSError as error:
+            raise self._unreadable(error) from error
+        return stored
+
+    def read_into(self, memory: memoryview, start: int) -> None:
+        """Fill memory with the bytes from `start` on."""
+        try:
+            while len(memory):
+                count = os.preadv(self._file, [memory], self.offset + start)
+                if not count:
+                    raise self.damaged(f"it ends before byte {start + len(memory):,}")
+                memory, start = memory[count:], start + count
+        except FragmentReadError:
+            raise
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def damaged(self, problem: str) -> FragmentReadError:
+        """Return the error for bytes that are not those of the chunk."""
+        return FragmentReadError(f"{self._where} is damaged: {problem}; write the chunk again")
+
+    def _unreadable(self, error: OSError) -> FragmentReadError:
+        return FragmentReadError(f"{self._where} cannot be read: {error.strerror or error}")
+
+    @property
+    def _where(self) -> str:
+        array = self._array
+        return f"{array.store}: array {array.path!r}, chunk {_shown(self._index)} ({self._path})"
+
+
+def _shown(index: Sequence[int]) -> tuple[int, ...]:
+    return tuple(map(int, index))
+
+
+def _read_part(array: ZarrArray, index: Sequence[int], ranges: list[tuple[int, int]], swap: bool) -> Chunk | None:
+    """Return a box of a chunk whose elements are stored as they are, by few reads of few bytes."""
+    lengths, _ = _shapes(array, index)
+    # Bytes from one index to the next along each dimension, and after the last the element itself.
+    strides = [array.dtype.itemsize] * (len(lengths) + 1)
+    for d in reversed(range(len(lengths))):
+        strides[d] = strides[d + 1] * lengths[d]
+    counts = [b - a for a, b in ranges]
+    depth = _read_depth(strides, counts)
+    within = (slice(None),) * (depth + 1) + tuple(slice(a, b) for a, b in ranges[depth + 1 :])
+    with _Place(array, index) as place:
+        if not place.there:
+            return None
+        place.check_size(strides[0])
+        out = np.empty((*counts[: depth + 1], *lengths[depth + 1 :]), array.dtype)
+        if 0 not in counts:
+            view = memoryview(out.reshape(-1).view(np.uint8))
+            length = counts[depth] * strides[depth + 1]
+            starts = np.array([ranges[depth][0] * strides[depth + 1]], np.int64)
+            for d in range(depth):
+                starts = (starts[:, None] + np.arange(*ranges[d]) * strides[d + 1]).reshape(-1)
+            for k, start in enumerate(starts.tolist()):
+                place.read_into(view[k * length : (k + 1) * length], start)
+    part = out[within]
+    return part.byteswap() if swap else part
+
+
+def _read_depth(strides: list[int], counts: list[int]) -> int:
+    """Return the dimension along which each read runs: dimensions before it are looped over, those after read whole."""
+    best, depth = None, 0
+    reads = 1
+    for d, count in enumerate(counts):
+        cost = reads * (count * strides[d + 1] + _GAP)
+        if best is None or cost < best:
+            best, depth = cost, d
+        reads *= count
+    return depth

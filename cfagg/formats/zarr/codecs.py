@@ -1,0 +1,262 @@
+"""Decoding a chunk's bytes for the codecs that scientific stores use; all others are left to zarr-python.
+
+Done here: ``bytes`` in either byte order, dimensions in any order, zstd, gzip, zlib, blosc, lz4, bz2, lzma, crc32c, the
+filters shuffle and fletcher32 of Zarr v2, and those that change numbers.  The heavy steps run in C libraries outside
+Python's lock, the last one straight into the chunk's own memory.  How much comes out of every step is known before it
+runs and checked afterwards (`cfagg.formats.codecs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import LimitError
+from cfagg.formats import codecs
+from cfagg.formats.codecs import Bytes, DamagedError, strip_crc32c
+from cfagg.formats.zarr.numeric import Sizes, Step, numeric
+
+__all__ = ["DamagedError", "Decoder", "chain", "decoder", "named", "strip_crc32c"]
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """How the bytes of a stored chunk become its elements.
+
+    Parameters
+    ----------
+    steps : tuple of Step
+        The codecs to undo, in the order of undoing; empty where elements are stored as they are.
+    swap : bool
+        Whether the elements are stored in the other byte order.
+    order : tuple of int, optional
+        The dimensions as they are stored, the slowest first; `None` where that is their own order.
+    """
+
+    steps: tuple[Step, ...]
+    swap: bool
+    order: tuple[int, ...] | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether elements are stored as they are, so that parts of a chunk can be read alone."""
+        return not self.steps and self.order is None
+
+    def decode(self, stored: Any, nbytes: int) -> Bytes:
+        """Return the bytes of a chunk, in the stored byte order.
+
+        Parameters
+        ----------
+        stored : bytes-like
+            What the store holds.
+        nbytes : int
+            Size of the whole chunk.
+
+        Returns
+        -------
+        numpy.ndarray of uint8
+            Writable.
+
+        Raises
+        ------
+        DamagedError
+            The bytes are damaged or are another number.
+        """
+        if len(self.steps) == 1:
+            one = self.steps[0].undo(stored, nbytes, nbytes)
+            if type(one) is np.ndarray and one.size == nbytes and one.flags.writeable:
+                return one
+            return self._whole(one, nbytes)
+        # The last step gives the chunk, the one before it what the last one takes, and so on.
+        bounds = [(nbytes, nbytes)]
+        for step in self.steps[:0:-1]:
+            bounds.append(step.sizes(bounds[-1]))
+        # strict=False: without steps there is nothing to bound.
+        for step, (fewest, most) in zip(self.steps, reversed(bounds), strict=False):
+            stored = step.undo(stored, fewest, most)
+        return self._whole(stored, nbytes)
+
+    @staticmethod
+    def _whole(decoded: Any, nbytes: int) -> Bytes:
+        """Return decoded bytes as memory of their own, if there are as many as there must be."""
+        out: Bytes = np.frombuffer(decoded, np.uint8)
+        if out.size != nbytes:
+            raise DamagedError(f"it decodes to {out.size:,} bytes, expected {nbytes:,}")
+        return out if out.flags.writeable else out.copy()
+
+    def placed(self, elements: npt.NDArray[Any], lengths: Sequence[int]) -> npt.NDArray[Any]:
+        """Return decoded elements in the shape of their chunk."""
+        if self.order is None:
+            return elements.reshape(lengths)
+        turned = elements.reshape([lengths[axis] for axis in self.order])
+        return turned.transpose(np.argsort(self.order))
+
+
+def decoder(document: Mapping[str, Any], zarr_format: int, dtype: np.dtype[Any]) -> Decoder | None:
+    """Return how chunks of an array are decoded; `None` where it takes a codec that is not done here.
+
+    Parameters
+    ----------
+    document : mapping
+        ``zarr.json`` or ``.zarray``.
+    zarr_format : int
+        3 or 2.
+    dtype : numpy.dtype
+        Type of the elements.
+
+    Examples
+    --------
+    >>> decoder({"codecs": [{"name": "bytes", "configuration": {"endian": "big"}}]}, 3, np.dtype("f4"))
+    Decoder(steps=(), swap=True, order=None)
+    >>> decoder({"codecs": ["bytes", {"name": "packbits"}]}, 3, np.dtype("u1")) is None
+    True
+    """
+    shape, codecs_ = document.get("shape", []), document.get("codecs")
+    if not isinstance(shape, list):
+        return None
+    if zarr_format == 2:
+        return _v2(document, dtype, len(shape))
+    return chain(codecs_, dtype, len(shape)) if isinstance(codecs_, list) else None
+
+
+def _v2(document: Mapping[str, Any], dtype: np.dtype[Any], rank: int) -> Decoder | None:
+    """Return the decoder of a Zarr v2 array."""
+    order = tuple(range(rank))[::-1] if document.get("order", "C") == "F" and rank > 1 else None
+    filters, given = document.get("filters") or [], document.get("dtype")
+    # Metadata that give another type than that of the elements are none of this array.
+    if not isinstance(filters, list) or not isinstance(given, str):
+        return None
+    if (given[1:] if given[:1] in _ORDERS else given) != dtype.str[1:]:
+        return None
+    stages = [*filters, *([document["compressor"]] if document.get("compressor") else [])]
+    steps: list[Step] = []
+    for k, stage in reversed(list(enumerate(stages))):
+        if not isinstance(stage, dict) or not isinstance(stage.get("id"), str):
+            return None
+        # numcodecs' own form of crc32c puts the checksum at either end.
+        step = None if stage["id"] == "crc32c" else _step(stage["id"], stage)
+        if step is None and k < len(filters):
+            step = numeric(stage)
+        if step is None:
+            return None
+        steps.append(step)
+    return Decoder(_bounded(steps), np.dtype(given) != dtype, order)
+
+
+def chain(given: Sequence[Any], dtype: np.dtype[Any], rank: int = 0) -> Decoder | None:
+    """Return the decoder for a list of codecs of Zarr v3, `None` where one of them is not done here.
+
+    Parameters
+    ----------
+    given : sequence
+        The codecs as the metadata list them.
+    dtype : numpy.dtype
+        Type of the elements.
+    rank : int
+        Number of dimensions, without which dimensions in another order are not done.
+    """
+    order = tuple(range(rank))
+    rest = [named(c) for c in given]
+    while rest and rest[0][0] == "transpose":
+        turned = rest.pop(0)[1].get("order")
+        if not isinstance(turned, list) or not all(type(n) is int for n in turned) or sorted(turned) != sorted(order):
+            return None
+        order = tuple(order[n] for n in turned)
+    if not rest:
+        return None
+    (first, configuration), *rest = rest
+    endian = configuration.get("endian")
+    if first != "bytes" or (endian not in ("little", "big") and (dtype.itemsize > 1 or endian is not None)):
+        return None
+    steps = [_step(name.removeprefix("numcodecs."), c) if name in _V3_NAMES else None for name, c in reversed(rest)]
+    if any(step is None for step in steps):
+        return None
+    stored = dtype.newbyteorder("<" if endian == "little" else ">")
+    swap = dtype.itemsize > 1 and stored != dtype
+    return Decoder(
+        _bounded([s for s in steps if s is not None]), swap, None if order == tuple(range(len(order))) else order
+    )
+
+
+def _step(name: str, configuration: Mapping[str, Any]) -> Step | None:
+    """Return how one codec is undone, `None` where it is not done here."""
+    if name == "shuffle":
+        size = configuration.get("elementsize", 4)
+        return _shuffle(size) if type(size) is int and 0 <= size < 2**31 else None
+    if name == "lzma" and (configuration.get("format", 1) not in (1, 2) or configuration.get("filters")):
+        return None  # without a header
+    return _STEPS.get(name)
+
+
+def _bounded(steps: list[Step]) -> tuple[Step, ...]:
+    if len(steps) > _MOST_STEPS:
+        raise LimitError(f"a chunk goes through {len(steps)} codecs, expected at most {_MOST_STEPS}")
+    return tuple(steps)
+
+
+def named(given: Any) -> tuple[str, Mapping[str, Any]]:
+    """Return name and configuration of an extension point of Zarr v3, which may be written as its name alone.
+
+    >>> named("bytes"), named({"name": "gzip", "configuration": {"level": 1}}), named(None)
+    (('bytes', {}), ('gzip', {'level': 1}), ('', {}))
+    """
+    if isinstance(given, str):
+        return given, {}
+    if isinstance(given, dict) and isinstance(given.get("name"), str):
+        configuration = given.get("configuration", {})
+        return given["name"], configuration if isinstance(configuration, dict) else {}
+    return "", {}
+
+
+def _exact(undo: Callable[[Any], Any]) -> Callable[[Any, int, int], Any]:
+    """Return the function of a step that gives as many bytes as it must, whatever it is asked for."""
+    return lambda stored, fewest, most: undo(stored)  # noqa: ARG005
+
+
+def _same(sizes: Sizes) -> Sizes:
+    return sizes
+
+
+def _longer(sizes: Sizes) -> Sizes:
+    return sizes[0] + 4, sizes[1] + 4
+
+
+def _packed(sizes: Sizes) -> Sizes:
+    return 0, codecs.encoded_most(sizes[1])
+
+
+def _shuffle(size: int) -> Step:
+    """Return the step that undoes numcodecs' shuffle: bytes were sorted by their place within the element."""
+
+    def unshuffle(stored: Any) -> Any:
+        nbytes = memoryview(stored).nbytes
+        if size > 1 and nbytes % size:
+            raise DamagedError(f"its {nbytes:,} bytes are not a whole number of elements of {size}")
+        return codecs.unshuffle(stored, size)
+
+    return Step(_exact(unshuffle), _same)
+
+
+_STEPS: Mapping[str, Step] = {
+    "zstd": Step(codecs.unzstd, _packed),
+    "blosc": Step(codecs.unblosc, _packed),
+    "lz4": Step(codecs.unlz4, _packed),
+    "gzip": Step(codecs.inflate, _packed),
+    "zlib": Step(codecs.inflate, _packed),
+    "bz2": Step(codecs.bunzip2, _packed),
+    "lzma": Step(codecs.unlzma, _packed),
+    "crc32c": Step(_exact(codecs.strip_crc32c), _longer),
+    "fletcher32": Step(_exact(codecs.strip_fletcher32), _longer),
+}
+#: How NumPy writes the order of bytes.
+_ORDERS = ("<", ">", "|")
+
+_V3_NAMES = frozenset({"zstd", "blosc", "gzip", "crc32c"}) | {
+    f"numcodecs.{n}" for n in ("blosc", "bz2", "fletcher32", "gzip", "lz4", "lzma", "shuffle", "zlib", "zstd")
+}
+#: Codecs of one array; each may let a damaged chunk grow a little.
+_MOST_STEPS = 32

@@ -1,0 +1,220 @@
+"""Reading the JSON documents of a Zarr store, never consolidated ones: those may be older than the arrays."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from cfagg.errors import CfaggError, LimitError, SourceError
+from cfagg.errors.arguments import a_path, a_text
+from cfagg.storage.files import no_directory
+from cfagg.storage.tree import read_file
+
+__all__ = [
+    "MAX_DOCUMENT",
+    "Document",
+    "is_group",
+    "node_folder",
+    "parse",
+    "read_document",
+    "read_group",
+    "read_identity",
+    "read_text",
+    "store_path",
+]
+
+#: Bytes of one metadata document; consolidated metadata of large stores stay well below.
+MAX_DOCUMENT = 2**28
+
+
+class Document(NamedTuple):
+    """A JSON object, the file it was in, and its text."""
+
+    content: dict[str, Any]
+    #: Inode, size, and times of modification and change in nanoseconds.
+    identity: tuple[int, ...]
+    text: bytes
+
+
+def store_path(store: str | os.PathLike[str]) -> str:
+    """Return the absolute path of a store on this machine.
+
+    Raises
+    ------
+    SourceError
+        It is a URL, or no directory.
+    """
+    name = os.path.expanduser(a_path(store, "store", expected="name a Zarr store"))  # noqa: PTH111
+    if "://" in name:
+        raise SourceError(f"{name} is a URL; chunks are read from local stores only: copy the store to this machine")
+    path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")
+    if not name or not os.path.isdir(path):  # noqa: PTH112
+        raise no_directory(name, "a Zarr store", f"make one of it with: cfagg convert {name} STORE")
+    return path
+
+
+def node_folder(store: str, path: str) -> str:
+    """Return the directory of a group or array within a store; a path cannot leave the store.
+
+    Raises
+    ------
+    SourceError
+        The path has a component that is not a name: ``..``, a separator of another system, or a NUL character.
+
+    Examples
+    --------
+    >>> node_folder("/data/a.zarr", "/ocean/tas/")
+    '/data/a.zarr/ocean/tas'
+    """
+    inner = a_text(path, "variable", "the name or path of an array").strip("/")
+    parts = inner.split("/") if inner else []
+    for part in parts:
+        if part in ("", ".", "..") or "\\" in part or "\0" in part:
+            raise SourceError(f"{store}: {path!r} is not a path of a Zarr node; {part!r} cannot be a name in it")
+    return "/".join([store, *parts])
+
+
+def read_document(folder: str, name: str, root: str | None = None, allow: Sequence[str] = ()) -> Document | None:
+    """Return a JSON object and the identity of its file, `None` where there is no such file.
+
+    Parameters
+    ----------
+    folder, name, root, allow
+        As of `read_text`.
+
+    Raises
+    ------
+    AccessError
+        A link leads out of the store.
+    SourceError
+        It cannot be read or is not JSON object.
+    LimitError
+        It is too large or too deeply nested.
+    """
+    read = read_text(folder, name, root, allow)
+    if read is None:
+        return None
+    text, identity = read
+    path = f"{folder}/{name}"
+    return Document(parse(text, path), identity, text)
+
+
+def parse(text: bytes, path: str) -> dict[str, Any]:
+    """Return a JSON object.
+
+    Raises
+    ------
+    SourceError
+        It is none.
+    LimitError
+        It is too deeply nested.
+    """
+    try:
+        found = json.loads(text)
+    except RecursionError as error:
+        raise LimitError(f"{path} is nested too deeply") from error
+    except ValueError as error:
+        raise SourceError(f"{path} is not JSON: {place_of(error)}; write it again") from error
+    if not isinstance(found, dict):
+        raise SourceError(f"{path} holds a JSON {type(found).__name__}, expected an object; write it again")
+    return found
+
+
+def place_of(error: ValueError) -> str:
+    """Return where a text is no JSON.
+
+    >>> try:
+    ...     json.loads('{"a": }')
+    ... except ValueError as error:
+    ...     place_of(error)
+    'line 1 makes no sense from column 7 on'
+    """
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {error.lineno} makes no sense from column {error.colno:,} on"
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start:,} is not UTF-8"
+    return "a number has too many digits"
+
+
+def read_group(store: str, path: str, zarr_format: int, allow: Sequence[str] = ()) -> Document | None:
+    """Return the attributes of a group, and the document that holds them; `None` where there is no group.
+
+    Raises
+    ------
+    SourceError
+        A document cannot be read, or describes no group.
+    LimitError
+        A document is too large or too deeply nested.
+    """
+    folder = node_folder(store, path)
+    if zarr_format == 2:
+        marker = read_document(folder, ".zgroup", store, allow)
+        return None if marker is None else read_document(folder, ".zattrs", store, allow) or marker._replace(content={})
+    found = read_document(folder, "zarr.json", store, allow)
+    if found is None:
+        return None
+    attributes = found.content.get("attributes", {})
+    if found.content.get("node_type") != "group" or not isinstance(attributes, dict):
+        raise SourceError(f"{folder}/zarr.json does not describe a group with attributes")
+    return found._replace(content=attributes)
+
+
+def is_group(folder: str) -> bool:
+    """Return whether a directory holds a Zarr group, and no array."""
+    try:
+        if read_document(folder, ".zarray") is not None:
+            return False
+        found = read_document(folder, "zarr.json")
+        if found is not None:
+            return bool(found.content.get("node_type") == "group")
+        return read_document(folder, ".zgroup") is not None
+    except CfaggError:
+        return False
+
+
+def read_text(
+    folder: str, name: str, root: str | None = None, allow: Sequence[str] = ()
+) -> tuple[bytes, tuple[int, ...]] | None:
+    """Return the bytes of a document and the identity of its file, `None` where there is no such file.
+
+    Parameters
+    ----------
+    folder, name : str
+        Directory and name of the document.
+    root : str, optional
+        The store's directory, which links do not leave; `folder` by default.
+    allow : sequence of str
+        Where links may lead nevertheless.
+
+    Raises
+    ------
+    AccessError
+        A link leads out of the store.
+    SourceError
+        It cannot be read.
+    LimitError
+        It is too large.
+    """
+    path = f"{folder}/{name}"
+    found = read_file(folder if root is None else root, path, MAX_DOCUMENT, allow)
+    if found is None:
+        return None
+    text, status = found
+    if len(text) > MAX_DOCUMENT:
+        raise LimitError(f"{path} has {status.st_size:,} bytes, metadata are read up to {MAX_DOCUMENT:,}")
+    return text, _identity(status)
+
+
+def read_identity(folder: str, name: str) -> tuple[int, ...] | None:
+    """Return the identity of a document's file, `None` where there is none."""
+    try:
+        status = os.stat(f"{folder}/{name}")  # noqa: PTH116
+    except OSError:
+        return None
+    return _identity(status)
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -1,0 +1,416 @@
+"""What a Zarr array is, from its own metadata: Zarr v2 (``.zarray``) and v3 (``zarr.json``).
+
+Sources: the Zarr v2 and v3 core specifications; the extension ``rectilinear`` (and its older name ``rectangular``) of
+chunk grids; the codec ``sharding_indexed``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cfagg.conventions.findings import shorten
+from cfagg.errors import ConventionError, Problem, SourceError, UnsupportedError
+from cfagg.formats.zarr.codecs import Decoder, decoder
+from cfagg.formats.zarr.documents import node_folder, parse, read_document, read_text, store_path
+from cfagg.formats.zarr.fields import data_type, dim_names, fill_number, grid_v2, grid_v3, key_form
+from cfagg.formats.zarr.shards import Shards, find_shards
+from cfagg.model import Grid, Regular
+from cfagg.storage.tree import prefixes
+
+__all__ = ["Opens", "ZarrArray", "array_of", "current_signature", "open_array"]
+
+
+#: Opens what is stored at a path, which the caller closes.
+Opens = Callable[[str], tuple[int, os.stat_result] | None]
+
+
+@dataclass(frozen=True, eq=False)
+class ZarrArray:
+    """A Zarr array on this machine: its metadata, nothing of its data.
+
+    Attributes
+    ----------
+    store, path : str
+        Absolute path of the store, and the array's path within it.
+    zarr_format : int
+        2 or 3.
+    shape : tuple of int
+        Sizes of the dimensions.
+    dtype : numpy.dtype
+        Type of the elements in native byte order.
+    dims : tuple of str
+        Names of the dimensions; ``dim_0``, … where the array names none.
+    grid : Grid
+        The chunks that are decoded one by one: those inside of shards where there are shards.
+    objects : Grid
+        What is stored, one file each: shards where there are shards, else the chunks.
+    fill_value : int, float or bool
+        What elements of absent chunks are; 0 where the metadata leave it open.
+    fill_declared : bool
+        Whether the metadata give a fill value.
+    attributes : mapping
+        Attributes as written, without dimension names of Zarr v3.
+    document : mapping
+        ``zarr.json`` or ``.zarray``.
+    signature : str
+        Digest of the metadata documents as they were read, to notice that one was written since (`current_signature`).
+    prefix, separator : str
+        How keys of stored objects are made.
+    allow : tuple of str
+        Where links in the store may lead.
+    opens : callable, optional
+        Opens a stored object by its path, for stores that are not directories; returns `None` where it is not there.
+    """
+
+    store: str
+    path: str
+    zarr_format: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    dims: tuple[str, ...]
+    grid: Grid
+    objects: Grid
+    fill_value: Any
+    fill_declared: bool
+    attributes: Mapping[str, Any] = field(repr=False)
+    document: Mapping[str, Any] = field(repr=False)
+    signature: str = field(repr=False)
+    prefix: str = field(repr=False)
+    separator: str = field(repr=False)
+    allow: tuple[str, ...] = field(default=(), repr=False, kw_only=True)
+    opens: Opens | None = field(default=None, repr=False, kw_only=True)
+
+    def key(self, index: Sequence[int]) -> str:
+        """Return the key of a stored object, below the array's folder.
+
+        Parameters
+        ----------
+        index : sequence of int
+            Index in `objects`.
+        """
+        if not index:
+            return self.prefix or "0"
+        tail = self.separator.join(map(str, index))
+        return f"{self.prefix}{self.separator}{tail}" if self.prefix else tail
+
+    def object_of(self, index: Sequence[int]) -> tuple[int, ...]:
+        """Return the index in `objects` of what holds a chunk of `grid`."""
+        if self.objects is self.grid:
+            return tuple(index)
+        held = []
+        for inner, outer, i in zip(self.grid.axes, self.objects.axes, index, strict=True):
+            # Chunks within shards are all of one length.
+            start = i * getattr(inner, "chunk", 1)
+            if isinstance(outer, Regular):
+                # Edges of equal shards are not written out: there may be any number.
+                held.append(start // outer.chunk)
+            else:
+                held.append(int(np.searchsorted(outer, start, side="right")) - 1)
+        return tuple(held)
+
+    @property
+    def name(self) -> str:
+        """Last part of the path."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        n = 1
+        for m in self.shape:
+            n *= m
+        return n
+
+    @cached_property
+    def folder(self) -> str:
+        """Absolute path of the array's directory."""
+        return node_folder(self.store, self.path)
+
+    @cached_property
+    def shards(self) -> Shards | None:
+        """How shards are laid out; `None` where there are none, or zarr-python reads them."""
+        return None if self.objects is self.grid else find_shards(self.document, self.dtype)
+
+    @cached_property
+    def decoder(self) -> Decoder | None:
+        """How chunks are decoded here; `None` where zarr-python does it."""
+        if self.objects is self.grid:
+            return decoder(self.document, self.zarr_format, self.dtype)
+        return None if self.shards is None else self.shards.decoder
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Caches hold functions of C libraries and open arrays.
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+def open_array(
+    store: str | os.PathLike[str],
+    path: str,
+    *,
+    allow: Iterable[str | os.PathLike[str]] = (),
+    any_type: bool = False,
+) -> ZarrArray:
+    """Return what an array of a Zarr store is.
+
+    Only the array's own metadata are read, never consolidated ones.
+
+    Parameters
+    ----------
+    store : path
+        Directory of the store.
+    path : str
+        Path of the array within the store.
+    allow : iterable of path
+        Directories and files that links in the store may lead to.
+    any_type : bool
+        Whether elements may be of any type: one that is not read here is given as ``void``, to look at stored objects
+        and not into them.
+
+    Raises
+    ------
+    AccessError
+        A link leads out of the store to another place.
+    SourceError
+        There is no such array, or its metadata break the specification; all problems are listed.
+    ConventionError
+        ``dimension_names`` and ``_ARRAY_DIMENSIONS`` of a Zarr v3 array disagree.
+    UnsupportedError
+        Text, records, complex numbers and other types that are not numbers, or an unknown chunk grid.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, zarr
+    >>> store = tempfile.mkdtemp()
+    >>> a = zarr.create_array(store, name="tas", shape=(10, 4), chunks=(4, 4), dtype=">f4", dimension_names=("t", "x"))
+    >>> opened = open_array(store, "tas")
+    >>> opened.shape, opened.dims, opened.dtype, opened.grid.matrix_shape, opened.key((2, 0))
+    ((10, 4), ('t', 'x'), dtype('float32'), (3, 1), 'c/2/0')
+    """
+    root = store_path(store)
+    folder = node_folder(root, path)
+    path = path.strip("/")
+    where = f"{root}: array {path!r}"
+    places = prefixes(allow)
+    found = read_document(folder, "zarr.json", root, places)
+    if found is not None:
+        opened = _open_v3(root, path, where, found.content, _signature(found.text), any_type)
+        return replace(opened, allow=places) if places else opened
+    found = read_document(folder, ".zarray", root, places)
+    if found is None:
+        raise _not_there(root, path, folder)
+    more = read_document(folder, ".zattrs", root, places)
+    signature = _signature(found.text, b"" if more is None else more.text)
+    opened = _open_v2(root, path, where, found.content, {} if more is None else more.content, signature, any_type)
+    return replace(opened, allow=places) if places else opened
+
+
+def array_of(store: str, path: str, read: Callable[[str], bytes | None], opens: Opens) -> ZarrArray:
+    """Return what an array of a store is that is not a directory.
+
+    Parameters
+    ----------
+    store : str
+        What messages call the store.
+    path : str
+        Path of the array within it.
+    read : callable
+        Returns the bytes under a key, `None` where there are none.
+    opens : callable
+        Opens a stored object by its path: `store`, a slash and the key.
+
+    Raises
+    ------
+    SourceError, ConventionError, UnsupportedError
+        As `open_array`.
+    """
+    node_folder(store, path)
+    where, path = f"{store}: array {path!r}", path.strip("/")
+    prefix = f"{path}/" if path else ""
+    text = read(f"{prefix}zarr.json")
+    if text is not None:
+        found = _open_v3(store, path, where, parse(text, f"{where}, zarr.json"), _signature(text), False)
+        return replace(found, opens=opens)
+    text, more = read(f"{prefix}.zarray"), read(f"{prefix}.zattrs") or b"{}"
+    if text is None:
+        raise SourceError(f"{store} has no Zarr array {path!r}; name an array of the store")
+    document, attributes = parse(text, f"{where}, .zarray"), parse(more, f"{where}, .zattrs")
+    return replace(_open_v2(store, path, where, document, attributes, _signature(text, more), False), opens=opens)
+
+
+def current_signature(array: ZarrArray) -> str | None:
+    """Return the digest of an array's metadata documents as they are now, `None` where the array is gone.
+
+    It differs from ``array.signature`` where one of them was written with other content since `array` was opened.
+    """
+    names = ("zarr.json",) if array.zarr_format == 3 else (".zarray", ".zattrs")
+    texts = [read_text(array.folder, name, array.store, array.allow) for name in names]
+    return None if texts[0] is None else _signature(*(b"" if t is None else t[0] for t in texts))
+
+
+def _signature(*texts: bytes) -> str:
+    """Return a digest of documents."""
+    found = hashlib.blake2b(digest_size=16)
+    for text in texts:
+        found.update(len(text).to_bytes(8, "little") + text)
+    return found.hexdigest()
+
+
+def _not_there(store: str, path: str, folder: str) -> SourceError:
+    """Return the error for an array that is not there, saying what is."""
+    if any(os.path.lexists(f"{folder}/{name}") for name in (".zgroup", ".zmetadata")):
+        return SourceError(f"{store}: {path!r} is a group; name an array in it")
+    inside = []
+    parent = node_folder(store, path.rpartition("/")[0])
+    if os.path.isdir(parent):  # noqa: PTH112
+        with os.scandir(parent) as entries:
+            inside = sorted(
+                e.name
+                for e in entries
+                if not e.name.startswith(".")
+                and any(os.path.lexists(f"{e.path}/{name}") for name in ("zarr.json", ".zarray"))
+            )
+    found = f"; found {', '.join(inside[:20])}{' and more' if len(inside) > 20 else ''}" if inside else ""
+    return SourceError(f"{store} has no Zarr array {path!r}{found}; name an array of the store")
+
+
+def _open_v3(store: str, path: str, where: str, document: dict[str, Any], signature: str, any_type: bool) -> ZarrArray:
+    """Return an array from its ``zarr.json``."""
+    if document.get("node_type") == "group":
+        raise SourceError(f"{where} is a group; name an array in it")
+    problems: list[Problem] = []
+    if document.get("zarr_format") != 3 or document.get("node_type") != "array":
+        problems.append(
+            Problem("node_type", f"expected an array of Zarr format 3, found {shorten(document.get('node_type'))}")
+        )
+    attributes = document.get("attributes", {})
+    if not isinstance(attributes, dict):
+        problems.append(Problem("attributes", f"expected an object, found {shorten(attributes)}"))
+        attributes = {}
+    _refuse_unknown(document, where)
+    shape, dtype = _shape(document, problems), _type(document.get("data_type"), 3, where, any_type)
+    grid, objects = grid_v3(document, shape, problems, where)
+    prefix, separator = key_form(document.get("chunk_key_encoding"), problems, where)
+    fill = None if dtype.kind == "V" else fill_number(document.get("fill_value"), dtype, problems)
+    dims = _dims_v3(document, attributes, len(shape), problems, where)
+    _check(where, problems)
+    shown = {k: v for k, v in attributes.items() if k != "_ARRAY_DIMENSIONS"}
+    return ZarrArray(
+        store, path, 3, shape, dtype, dims, grid, objects, fill, True, shown, document, signature, prefix, separator
+    )
+
+
+def _open_v2(
+    store: str,
+    path: str,
+    where: str,
+    document: dict[str, Any],
+    attributes: dict[str, Any],
+    signature: str,
+    any_type: bool,
+) -> ZarrArray:
+    """Return an array from its ``.zarray`` and ``.zattrs``."""
+    problems: list[Problem] = []
+    if document.get("zarr_format") != 2:
+        problems.append(Problem("zarr_format", f"expected 2, found {shorten(document.get('zarr_format'))}"))
+    if document.get("order", "C") not in ("C", "F"):
+        problems.append(Problem("order", f"expected C or F, found {shorten(document['order'])}"))
+    separator = document.get("dimension_separator", ".")
+    if separator not in (".", "/"):
+        problems.append(Problem("dimension_separator", f"expected . or /, found {shorten(separator)}"))
+    filters, compressor = document.get("filters"), document.get("compressor")
+    if not (filters is None or isinstance(filters, list)):
+        problems.append(Problem("filters", f"expected a list or null, found {shorten(filters)}"))
+    if not (compressor is None or isinstance(compressor, dict)):
+        problems.append(Problem("compressor", f"expected an object or null, found {shorten(compressor)}"))
+    shape, dtype = _shape(document, problems), _type(document.get("dtype"), 2, where, any_type)
+    grid = grid_v2(document.get("chunks"), shape, problems)
+    fill = document.get("fill_value")
+    value = None if dtype.kind == "V" else fill_number(0 if fill is None else fill, dtype, problems)
+    dims = dim_names(attributes.get("_ARRAY_DIMENSIONS"), len(shape), "_ARRAY_DIMENSIONS", problems)
+    _check(where, problems)
+    shown = {k: v for k, v in attributes.items() if k != "_ARRAY_DIMENSIONS"}
+    names = dims or tuple(f"dim_{d}" for d in range(len(shape)))
+    return ZarrArray(
+        store,
+        path,
+        2,
+        shape,
+        dtype,
+        names,
+        grid,
+        grid,
+        value,
+        fill is not None,
+        shown,
+        document,
+        signature,
+        "",
+        separator,
+    )
+
+
+def _type(given: Any, zarr_format: int, where: str, any_type: bool) -> np.dtype[Any]:
+    """Return the type of the elements, ``void`` for one that is not read here and need not be."""
+    try:
+        return data_type(given, zarr_format, where)
+    except UnsupportedError:
+        if any_type:
+            return np.dtype("V1")
+        raise
+
+
+def _check(where: str, problems: list[Problem]) -> None:
+    if problems:
+        raise SourceError(f"{where} has metadata that violate the Zarr specification", problems)
+
+
+def _shape(document: Mapping[str, Any], problems: list[Problem]) -> tuple[int, ...]:
+    """Return the shape."""
+    shape = document.get("shape")
+    if not isinstance(shape, list) or not all(type(n) is int and 0 <= n < 2**62 for n in shape) or len(shape) > 64:
+        problems.append(Problem("shape", f"expected a list of sizes, found {shorten(shape)}"))
+        return ()
+    return tuple(shape)
+
+
+def _dims_v3(
+    document: Mapping[str, Any], attributes: Mapping[str, Any], rank: int, problems: list[Problem], where: str
+) -> tuple[str, ...]:
+    """Return the names of the dimensions, which may stand in two places that have to agree."""
+    given = document.get("dimension_names")
+    unnamed = given is None or (isinstance(given, list) and all(n is None for n in given))
+    own = None if unnamed else dim_names(given, rank, "dimension_names", problems)
+    other = dim_names(attributes.get("_ARRAY_DIMENSIONS"), rank, "attributes._ARRAY_DIMENSIONS", problems)
+    if other is not None and "_ACCUMULATION_STRIDE" in attributes:
+        # Sums are along the dimensions of the data, and xarray wants other names where they are of other length.
+        return other
+    if own is not None and other is not None and own != other and not problems:
+        raise ConventionError(
+            f"{where}: dimension_names {list(own)} and _ARRAY_DIMENSIONS {list(other)} disagree; make them the same"
+        )
+    return own or other or tuple(f"dim_{d}" for d in range(rank))
+
+
+def _refuse_unknown(document: Mapping[str, Any], where: str) -> None:
+    """Refuse extensions that must be understood: unknown keys and storage transformers."""
+    known = {
+        "zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding", "codecs", "fill_value",
+        "attributes", "dimension_names", "storage_transformers", "consolidated_metadata",
+    }  # fmt: skip
+    if document.get("storage_transformers"):
+        raise UnsupportedError(f"{where} uses storage transformers, which are not supported")
+    for key, value in document.items():
+        if key not in known and not (isinstance(value, dict) and value.get("must_understand") is False):
+            raise UnsupportedError(f"{where} has the extension {key!r}, which is not supported")

@@ -1,0 +1,139 @@
+"""Where the chunks of a shard are: the index that Zarr v3's codec ``sharding_indexed`` puts at either end of it.
+
+Source: Zarr v3, "Sharding codec" 1.0.  Index codecs other than little-endian bytes, with or without crc32c, are left to
+zarr-python.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.formats.codecs import check_index
+from cfagg.formats.zarr.codecs import DamagedError, Decoder, chain, named, strip_crc32c
+from cfagg.model import Grid, Regular
+
+__all__ = ["Shards", "find_shards"]
+
+#: Offset and size of a chunk that is not stored.
+_ABSENT = 2**64 - 1
+#: Indexes of so many shards are kept.
+_KEPT = 64
+#: Bytes of indexes above which those kept are forgotten.
+_KEPT_BYTES = 2**24
+
+Index = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class Shards:
+    """How the shards of an array are laid out.
+
+    Parameters
+    ----------
+    decoder : Decoder
+        How the chunks within a shard are decoded.
+    inner : tuple of int
+        Lengths of these chunks.
+    at_start : bool
+        Whether the index is at a shard's start, else at its end.
+    checksum : bool
+        Whether a checksum follows the index.
+    """
+
+    decoder: Decoder
+    inner: tuple[int, ...]
+    at_start: bool
+    checksum: bool
+    _known: dict[tuple[int, ...], Index] = field(default_factory=dict, repr=False)
+
+    def locate(
+        self, file: int, status: os.stat_result, objects: Grid, held: Sequence[int], index: Sequence[int]
+    ) -> tuple[int, int] | None:
+        """Return offset and size of a chunk in its shard, `None` where it is not stored.
+
+        Parameters
+        ----------
+        file : int
+            The opened shard.
+        status : os.stat_result
+            Its status.
+        objects : Grid
+            The grid of shards.
+        held, index : sequence of int
+            Index of the shard and of the chunk.
+
+        Raises
+        ------
+        DamagedError
+            The index is damaged, or leads out of the shard.
+        """
+        counts, position = [], []
+        for axis, inner, h, i in zip(objects.axes, self.inner, held, index, strict=True):
+            a, b = (h * axis.chunk, (h + 1) * axis.chunk) if isinstance(axis, Regular) else (axis[h], axis[h + 1])
+            counts.append(int(b - a) // inner)
+            position.append(i - int(a) // inner)
+        key = (status.st_ino, status.st_size, status.st_mtime_ns, *held)
+        entries = self._known.get(key)
+        if entries is None:
+            entries = self._read(file, status.st_size, math.prod(counts))
+            if len(self._known) >= _KEPT or sum(e.nbytes for e in self._known.values()) > _KEPT_BYTES:
+                self._known.clear()
+            self._known[key] = entries
+        flat = 0
+        for n, p in zip(counts, position, strict=True):
+            flat = flat * n + p
+        offset, nbytes = int(entries[flat, 0]), int(entries[flat, 1])
+        if offset == nbytes == _ABSENT:
+            return None
+        if offset + nbytes > status.st_size:
+            raise DamagedError(
+                f"its index puts the chunk at bytes {offset:,} to {offset + nbytes:,} of {status.st_size:,}"
+            )
+        return offset, nbytes
+
+    def _read(self, file: int, size: int, chunks: int) -> Index:
+        """Return offset and size of every chunk of a shard."""
+        length = 16 * chunks + 4 * self.checksum
+        check_index(length, "the index of a shard")
+        if size < length:
+            raise DamagedError(f"its {size:,} bytes are too few for an index of {length:,}")
+        stored: Any = os.pread(file, length, 0 if self.at_start else size - length)
+        if len(stored) != length:
+            raise DamagedError("its index ends early")
+        if self.checksum:
+            stored = strip_crc32c(stored)
+        return np.frombuffer(stored, "<u8").reshape(-1, 2)
+
+
+def find_shards(document: Mapping[str, Any], dtype: np.dtype[Any]) -> Shards | None:
+    """Return how shards are laid out, `None` where they take a codec that is not done here.
+
+    Parameters
+    ----------
+    document : mapping
+        ``zarr.json`` of an array whose one codec is ``sharding_indexed``.
+    dtype : numpy.dtype
+        Type of the elements.
+    """
+    name, configuration = named(document["codecs"][0])
+    codecs, index, inner = (configuration.get(key) for key in ("codecs", "index_codecs", "chunk_shape"))
+    if not (isinstance(codecs, list) and isinstance(index, list) and isinstance(inner, list)):
+        return None
+    if name != "sharding_indexed" or not codecs or not index:
+        return None
+    decoder = chain(codecs, dtype, len(inner))
+    (first, endian), *rest = [named(c) for c in index]
+    checksums = [n for n, _ in rest]
+    place = configuration.get("index_location", "end")
+    if decoder is None or first != "bytes" or endian.get("endian") != "little" or checksums not in ([], ["crc32c"]):
+        return None
+    if place not in ("start", "end"):
+        return None
+    return Shards(decoder, tuple(inner), place == "start", bool(checksums))

@@ -1,0 +1,115 @@
+"""Stamps of stored objects: what tells, without reading one, that it may have been written since."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import FragmentReadError
+from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.storage.files import close_read
+
+__all__ = ["ABSENT", "WIDTH", "compare", "stamps"]
+
+Stamps = npt.NDArray[np.int64]
+
+#: Numbers of a stamp: bytes, modification time and change time in nanoseconds since 1970, and inode.
+WIDTH = 4
+
+#: The stamp of an object that is not stored.
+ABSENT = (-1, 0, 0, 0)
+
+#: Inodes of some file systems take the 64th bit.
+_MOST = 2**63 - 1
+
+#: Names of so many objects are kept between calls, some tens of bytes each.
+_KEPT = 2**18
+
+
+def stamps(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> Stamps:
+    """Return size, times and inode of stored objects.
+
+    The time of modification can be set to any value, and archives do; that of the last change cannot, and a file that
+    is put in another's place has another inode.
+
+    Parameters
+    ----------
+    array : ZarrArray
+        The array.
+    which : int64 array, optional
+        Numbers of the objects, in C order of ``array.objects``; all by default.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (objects, 4)
+        Bytes, modification and change time in nanoseconds since 1970, inode; `ABSENT` where none is stored.
+
+    Raises
+    ------
+    FragmentReadError
+        A directory cannot be read.
+    """
+    try:
+        folder = os.open(array.folder, os.O_RDONLY)
+    except OSError as error:
+        raise FragmentReadError(f"{array.folder} cannot be read: {error.strerror or error}") from error
+    try:
+        return _found(_names(array, which), folder)
+    except OSError as error:
+        raise FragmentReadError(f"{array.folder}: {error.strerror or error} ({error.filename})") from error
+    finally:
+        close_read(folder)
+
+
+def _found(names: Iterable[str], folder: int) -> Stamps:
+    """Return the stamp of each file below an open directory.
+
+    One call of the system for each is nearly all of the cost, so the loop does nothing else.
+    """
+    stat = os.stat
+    flat: list[tuple[int, ...]] = []
+    add = flat.append
+    for name in names:
+        try:
+            status = stat(name, dir_fd=folder)
+        except (FileNotFoundError, NotADirectoryError):
+            add(ABSENT)
+        else:
+            add((status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino & _MOST))
+    return np.array(flat, np.int64).reshape(-1, WIDTH)
+
+
+def _names(array: ZarrArray, which: npt.NDArray[np.int64] | None) -> list[str]:
+    """Return the keys of objects; all of them are kept with the array, as every query asks for them."""
+    if array.objects.size > _KEPT and which is not None:
+        index = np.unravel_index(which, array.objects.matrix_shape)
+        return [array.key(place) for place in zip(*(i.tolist() for i in index), strict=True)]
+    known: list[str] | None = array.__dict__.get("_object_names")
+    if known is None:
+        known = _all_names(array)
+        if len(known) <= _KEPT:
+            array.__dict__["_object_names"] = known
+    return known if which is None else [known[i] for i in which.tolist()]
+
+
+def _all_names(array: ZarrArray) -> list[str]:
+    """Return the keys of all objects in C order."""
+    if not array.objects.ndim:
+        return [array.key(())]
+    names = [array.prefix] if array.prefix else [""]
+    for n in array.objects.matrix_shape:
+        tails = [str(i) for i in range(n)]
+        names = [f"{head}{array.separator}{tail}" if head else tail for head in names for tail in tails]
+    return names
+
+
+def compare(old: Stamps, new: Stamps) -> list[int]:
+    """Return the positions of objects whose stamps differ; both arrays are of the same objects.
+
+    >>> compare(np.array([[8, 1, 1, 5], [-1, 0, 0, 0]]), np.array([[8, 1, 1, 5], [8, 2, 2, 6]]))
+    [1]
+    """
+    return [int(i) for i in np.flatnonzero((old != new).any(axis=1))]

@@ -1,0 +1,81 @@
+"""Compressing one chunk, in the form in which zarr-python reads it back."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.formats.fastzlib import crc32
+
+__all__ = ["Codec", "content_checksum"]
+
+#: Level where none is asked for: zstd's fastest regular level packs packed integers and floats of this field within
+#: a few per cent of its higher ones, in less than half of the time.
+_LEVELS = {"zstd": 1, "blosc": 5, "gzip": 5, "none": 0}
+
+
+@dataclass(frozen=True)
+class Codec:
+    """A codec by name and level.
+
+    Parameters
+    ----------
+    name : str
+        ``"zstd"``, ``"blosc"``, ``"gzip"`` or ``"none"``.
+    level : int, optional
+        Compression level.
+    """
+
+    name: str
+    level: int | None = None
+
+    @property
+    def used_level(self) -> int:
+        """The level that is applied."""
+        return _LEVELS[self.name] if self.level is None else self.level
+
+    def encoder(self) -> Callable[[npt.NDArray[Any]], Any]:
+        """Return a function from a C-contiguous chunk to its stored bytes; safe to call from any thread."""
+        if self.name == "none":
+            return lambda chunk: memoryview(chunk.reshape(-1).view(np.uint8))
+        if self.name == "gzip":
+            level = self.used_level
+
+            def gzip(chunk: npt.NDArray[Any]) -> bytes:
+                # Unlike the gzip module, this writes no time stamp: equal chunks are equal files.
+                packer = zlib.compressobj(level, zlib.DEFLATED, 31)
+                return packer.compress(memoryview(chunk.reshape(-1).view(np.uint8))) + packer.flush()
+
+            return gzip
+        encode: Callable[[npt.NDArray[Any]], Any] = self._numcodec().encode
+        return encode
+
+    def _numcodec(self) -> Any:
+        """Return the codec of numcodecs, which zarr-python uses itself."""
+        import numcodecs
+
+        if self.name == "zstd":
+            return numcodecs.Zstd(level=self.used_level)
+        if self.name == "gzip":
+            return numcodecs.GZip(level=self.used_level)
+        return numcodecs.Blosc(cname="zstd", clevel=self.used_level, shuffle=numcodecs.Blosc.SHUFFLE)
+
+
+def content_checksum(block: npt.NDArray[Any]) -> int:
+    """Return the CRC-32 of the values of a chunk, whatever their place in memory.
+
+    Strings count with their lengths, so that ``["ab", "c"]`` and ``["a", "bc"]`` differ.
+    """
+    if block.dtype.kind in "OTU":
+        crc = 0
+        for text in block.reshape(-1):
+            raw = str(text).encode("utf-8")
+            crc = crc32(raw, crc32(len(raw).to_bytes(8, "little"), crc))
+        return crc
+    packed = np.ascontiguousarray(block, dtype=block.dtype.newbyteorder("<"))
+    return crc32(packed.reshape(-1).view(np.uint8))

@@ -1,0 +1,170 @@
+"""One group of an aggregation file as xarray's data store: variables, attributes and encoding, nothing decoded yet."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from xarray.backends.common import AbstractDataStore, BackendArray
+from xarray.core import indexing
+from xarray.core.variable import Variable as XarrayVariable
+
+from cfagg.arrays.reader import PlainReader, Reader, RefusedReader, plain_reader
+from cfagg.arrays.source import Group, Source, Variable
+from cfagg.cf.unpackable import real_packing
+from cfagg.errors import AccessError, SourceError
+from cfagg.model import Aggregation
+from cfagg.storage.access import Access
+
+__all__ = ["AggregationStore", "LazyArray"]
+
+
+class AggregationStore(AbstractDataStore):
+    """The variables of one group.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+    group : Group
+        One of its groups.
+    access : Access
+        Which files its aggregations may read.
+    missing : {"error", "fill"}
+        What to do about partitions whose file is missing.
+    workers : int, optional
+        Threads per read.
+    unpack : bool
+        Whether values are going to be unpacked.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        group: Group,
+        access: Access,
+        missing: Literal["error", "fill"],
+        workers: int | None,
+        *,
+        unpack: bool = True,
+    ) -> None:
+        self.source = source
+        self.group = group
+        self.access = access
+        self.missing = missing
+        self.workers = workers
+        self.unpack = unpack
+
+    def get_variables(self) -> dict[str, XarrayVariable]:
+        """Return the public variables, aggregated ones in the form of the array they stand for."""
+        found = {
+            name: _unmissing(name, self._aggregated(v) if isinstance(v, Aggregation) else self._plain(v))
+            for name, v in self.group.variables.items()
+        }
+        for variable in found.values() if self.unpack else ():
+            variable.attrs = real_packing(variable.attrs, variable.dtype)
+        return found
+
+    def get_attrs(self) -> dict[str, Any]:
+        """Return the group's attributes; the claim to be an aggregation file does not hold for what is read."""
+        return self.group.public_attributes
+
+    def get_dimensions(self) -> dict[str, int]:
+        """Return the dimensions without those of private variables."""
+        return self.group.public_dimensions
+
+    def get_encoding(self) -> dict[str, Any]:
+        """Return the unlimited dimensions and the file."""
+        return {
+            "unlimited_dims": set(self.group.unlimited) & set(self.group.public_dimensions),
+            "source": os.path.abspath(self.source.path),  # noqa: PTH100
+        }
+
+    def _aggregated(self, aggregation: Aggregation) -> XarrayVariable:
+        reader = Reader(aggregation, self.access, missing=self.missing, workers=self.workers, group=self.group.path)
+        attributes = dict(aggregation.attributes)
+        known = {"units": aggregation.units, "calendar": aggregation.calendar}
+        attributes.update({name: value for name, value in known.items() if value is not None})
+        encoding = self._encoding(reader)
+        # dask makes its chunks along these, so that no chunk needs a partition that another one reads too.
+        # An empty dimension has no partition, and dask one chunk of size 0.
+        sizes = (n or (0,) for n in aggregation.grid.sizes)
+        encoding["preferred_chunks"] = dict(zip(aggregation.dims, sizes, strict=True))
+        return self._variable(aggregation.dims, reader, attributes, encoding)
+
+    def _plain(self, variable: Variable) -> XarrayVariable:
+        reader: PlainReader | RefusedReader
+        try:
+            reader = plain_reader(self.source.path, self.group.path, variable.name)
+        except AccessError as error:
+            # The others may be read all the same.
+            reader = RefusedReader(variable.shape, variable.dtype, error)
+        if tuple(reader.shape) != variable.shape:
+            # Two parsers have found the lengths, by the variable's links to its dimensions and by those back.
+            raise SourceError(
+                f"{self.source.path} is damaged: variable {variable.name!r} has shape {tuple(reader.shape)}, and its "
+                f"dimensions have lengths {variable.shape}; restore the file"
+            )
+        encoding = {**self._encoding(reader), **reader.encoding}
+        if reader.chunks is not None:
+            encoding["chunksizes"] = reader.chunks
+            encoding["preferred_chunks"] = dict(zip(variable.dims, reader.chunks, strict=True))
+        return self._variable(variable.dims, reader, dict(variable.attributes), encoding)
+
+    def _encoding(self, reader: Any) -> dict[str, Any]:
+        dtype = reader.dtype
+        if dtype.kind == "O" and (dtype.metadata or {}).get("element_type") is str:
+            dtype = str
+        return {"source": os.path.abspath(self.source.path), "original_shape": reader.shape, "dtype": dtype}  # noqa: PTH100
+
+    @staticmethod
+    def _variable(
+        dims: tuple[str, ...], reader: Any, attributes: dict[str, Any], encoding: dict[str, Any]
+    ) -> XarrayVariable:
+        if reader.dtype.kind == "S" and isinstance(attributes.get("_FillValue"), str):
+            # netCDF4 gives a character as str, and xarray compares it with bytes.
+            attributes["_FillValue"] = np.bytes_(attributes["_FillValue"])
+        return XarrayVariable(dims, indexing.LazilyIndexedArray(LazyArray(reader)), attributes, encoding)
+
+
+def _unmissing(name: str, variable: XarrayVariable) -> XarrayVariable:
+    """Keep xarray from giving a coordinate variable a ``_FillValue`` where it writes it (CF section 2.5.1 has none)."""
+    if variable.dims == (name,) and "_FillValue" not in variable.attrs:
+        variable.encoding["_FillValue"] = None
+    return variable
+
+
+class LazyArray(BackendArray):
+    """An array over a reader, for `xarray.core.indexing.LazilyIndexedArray`.
+
+    Parameters
+    ----------
+    reader : Reader, PlainReader or RefusedReader
+        What reads.  It may be pickled, and so may the array.
+
+    Notes
+    -----
+    Basic and outer indexing are read as they are.  Vectorized indexing is split by xarray into an outer read of what is
+    needed and an indexing of that in memory.
+    """
+
+    __slots__ = ("dtype", "reader", "shape")
+
+    def __init__(self, reader: Reader | PlainReader | RefusedReader) -> None:
+        self.reader = reader
+        self.shape = reader.shape
+        self.dtype = reader.dtype
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> npt.NDArray[Any]:
+        """Read what an indexer of xarray selects."""
+        return indexing.explicit_indexing_adapter(  # type: ignore[no-any-return]
+            key, self.shape, indexing.IndexingSupport.OUTER, self._read
+        )
+
+    def _read(self, key: tuple[int | slice | npt.NDArray[np.int64], ...]) -> npt.NDArray[Any]:
+        return self.reader.read(key)
+
+    def __repr__(self) -> str:
+        return f"<LazyArray of {self.reader!r}>"

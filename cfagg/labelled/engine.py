@@ -1,0 +1,149 @@
+"""The engine ``"cfagg"`` of xarray: ``xarray.open_dataset("temperature.nca", engine="cfagg", chunks={})``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal
+
+from xarray import Dataset, DataTree
+from xarray.backends.common import BackendEntrypoint
+from xarray.backends.store import StoreBackendEntrypoint
+
+from cfagg.errors import CfaggError, SourceError
+
+__all__ = ["CfaggBackendEntrypoint"]
+
+
+class CfaggBackendEntrypoint(BackendEntrypoint):
+    """Opens aggregation files as labelled, lazy arrays."""
+
+    description: ClassVar[str] = "Open netCDF aggregation files (NCA): many files as one array"
+    url: ClassVar[str] = ""
+    supports_groups: ClassVar[bool] = True
+    open_dataset_parameters: ClassVar[tuple[str, ...]] = (
+        "filename_or_obj",
+        "mask_and_scale",
+        "decode_times",
+        "concat_characters",
+        "decode_coords",
+        "drop_variables",
+        "use_cftime",
+        "decode_timedelta",
+        "group",
+        "allow",
+        "missing",
+        "workers",
+    )
+
+    def guess_can_open(self, filename_or_obj: Any) -> bool:
+        """Return whether this is a netCDF file with an aggregation in it; plain netCDF is left to other engines."""
+        from cfagg.conventions import nca
+        from cfagg.formats.values.netcdf import attribute_names
+
+        if not isinstance(filename_or_obj, (str, os.PathLike)):
+            return False
+        try:
+            return any(nca.is_aggregation(dict.fromkeys(n)) for n in attribute_names(_path(filename_or_obj)))
+        except CfaggError:
+            return False
+
+    def open_dataset(
+        self,
+        filename_or_obj: Any,
+        *,
+        mask_and_scale: Any = True,
+        decode_times: Any = True,
+        concat_characters: Any = True,
+        decode_coords: Any = True,
+        drop_variables: str | Iterable[str] | None = None,
+        use_cftime: Any = None,
+        decode_timedelta: Any = None,
+        group: str | None = None,
+        allow: Iterable[str | os.PathLike[str]] = (),
+        missing: Literal["error", "fill"] = "error",
+        workers: int | None = None,
+    ) -> Dataset:
+        """Open one group of a file; see `cfagg.read` for `allow`, `missing` and `workers`."""
+        decoding = {
+            "mask_and_scale": mask_and_scale,
+            "decode_times": decode_times,
+            "concat_characters": concat_characters,
+            "decode_coords": decode_coords,
+            "drop_variables": drop_variables,
+            "use_cftime": use_cftime,
+            "decode_timedelta": decode_timedelta,
+        }
+        path = group or "/"
+        return _open(_path(filename_or_obj), [path], allow, missing, workers, decoding)[path]
+
+    def open_groups_as_dict(
+        self,
+        filename_or_obj: Any,
+        *,
+        group: str | None = None,
+        allow: Iterable[str | os.PathLike[str]] = (),
+        missing: Literal["error", "fill"] = "error",
+        workers: int | None = None,
+        **decoding: Any,
+    ) -> dict[str, Dataset]:
+        """Open all groups from `group` downwards, by their paths relative to it."""
+        path = _path(filename_or_obj)
+        top = (group or "/").rstrip("/")
+        found = _open(path, None, allow, missing, workers, decoding, top or "/")
+        return {p.removeprefix(top) or "/": ds for p, ds in found.items()}
+
+    def open_datatree(self, filename_or_obj: Any, **options: Any) -> DataTree:
+        """Open all groups as one tree."""
+        return DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
+
+
+def _path(filename_or_obj: Any) -> str:
+    """Return the path of a local file."""
+    if not isinstance(filename_or_obj, (str, os.PathLike)):
+        raise SourceError(
+            f"expected the path of a local netCDF file, found {type(filename_or_obj).__name__}; references in an "
+            "aggregation start at its file, so it cannot be read from memory"
+        )
+    path = os.fspath(filename_or_obj)
+    if isinstance(path, bytes):
+        path = os.fsdecode(path)
+    return os.path.expanduser(path)  # noqa: PTH111
+
+
+def _open(
+    path: str,
+    groups: list[str] | None,
+    allow: Iterable[str | os.PathLike[str]],
+    missing: Literal["error", "fill"],
+    workers: int | None,
+    decoding: dict[str, Any],
+    top: str = "/",
+) -> dict[str, Dataset]:
+    """Open some groups of a file, or all from `top` downwards."""
+    from cfagg.arrays.source import open_source, refuse_unreadable
+    from cfagg.cf.unpackable import check_packing
+    from cfagg.labelled.data_store import AggregationStore
+    from cfagg.storage.access import Access
+
+    source = open_source(path)
+    access = Access(path, allow)
+    if groups is None:
+        groups = [g.path for g in source.group(top).walk()]
+    dropped = decoding.get("drop_variables") or ()
+    dropped = {dropped} if isinstance(dropped, str) else set(dropped)
+    refuse_unreadable(
+        (error for name in groups for n, error in source.group(name).unreadable.items() if n not in dropped),
+        "name the variables to read instead with variables=[…]",
+    )
+    found = {}
+    for name in groups:
+        variables = source.group(name).variables.items()
+        check_packing(path, ((own, one.attributes, one.dtype) for own, one in variables), decoding)
+        unpack = decoding.get("mask_and_scale") is not False
+        store = AggregationStore(source, source.group(name), access, missing, workers, unpack=unpack)
+        ds = StoreBackendEntrypoint().open_dataset(store, **decoding)
+        # Nothing stays open for the dataset, and the store need not travel with it to other processes.
+        ds.set_close(None)
+        found[name] = ds
+    return found

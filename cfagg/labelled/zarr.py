@@ -1,0 +1,210 @@
+"""Zarr stores of this machine as xarray shows them, read through checked files and decoded here.
+
+xarray and zarr-python make of the metadata what they always make; only the bytes come from `cfagg.formats.zarr.plain`,
+and what they raise for damaged metadata becomes an error of cfagg that names the field.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import xarray as xr
+import zarr
+from xarray.backends.common import BackendEntrypoint
+from xarray.backends.store import StoreBackendEntrypoint
+from xarray.backends.zarr import ZarrArrayWrapper, ZarrStore
+
+from cfagg.cf.unpackable import check_packing, real_packing
+from cfagg.conventions import limits
+from cfagg.errors import CfaggError, LimitError, SourceError
+from cfagg.formats.zarr.checked_store import CheckedStore
+from cfagg.formats.zarr.documents import node_folder, read_document
+from cfagg.formats.zarr.metadata import open_array
+from cfagg.formats.zarr.plain import PlainStore, plain_array
+from cfagg.formats.zarr.zipped import CheckedZip, zipped_array
+from cfagg.storage.tree import listed
+
+__all__ = ["ZarrEntrypoint"]
+
+#: Held while zarr-python is told to take grids of chunks of differing lengths, which it refuses by default.
+_RECTILINEAR = threading.RLock()
+
+
+class _Store(ZarrStore):
+    """xarray's view of a group, whose values come from `plain_array`."""
+
+    #: Whether values are going to be unpacked.
+    unpack: bool = False
+
+    def open_store_variable(self, name: str) -> xr.Variable:
+        """Return a variable."""
+        variable: xr.Variable = super().open_store_variable(name)  # type: ignore[no-untyped-call]
+        if self.unpack:
+            variable.attrs = real_packing(variable.attrs, variable.dtype)
+        wrapper: Any = getattr(variable._data, "array", None)
+        store = self.zarr_group.store
+        if type(wrapper) is ZarrArrayWrapper:
+            array: Any = wrapper._array
+            if isinstance(store, CheckedStore):
+                plain = plain_array(store.path, array.path, array.metadata.zarr_format, store.allow)
+                wrapper._array = plain if plain.store.array(array.path) is not None else _Array(plain)
+            elif isinstance(store, CheckedZip):
+                plain = zipped_array(store, array.path, array.metadata.zarr_format)
+                wrapper._array = _Array(array) if plain is None else plain
+        return variable
+
+
+class _Array:
+    """An array whose chunks zarr-python decodes: what it raises of damaged ones becomes an error of cfagg."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+        self.oindex, self.vindex = _Indexer(array, array.oindex), _Indexer(array, array.vindex)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_array":  # while it is unpickled
+            raise AttributeError(name)
+        return getattr(self._array, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return some values."""
+        return _Indexer(self._array, self._array)[key]
+
+
+class _Indexer:
+    def __init__(self, array: Any, source: Any) -> None:
+        self._array, self._source = array, source
+
+    def __getitem__(self, key: Any) -> Any:
+        try:
+            return self._source[key]
+        except (CfaggError, IndexError, MemoryError):
+            raise
+        except Exception as error:  # as many kinds as there are codecs
+            raise SourceError(
+                f"array {self._array.path!r} of {self._array.store} cannot be read, zarr-python says: "
+                f"{type(error).__name__}: {str(error)[:300]}; write the chunk again"
+            ) from error
+
+
+class ZarrEntrypoint(BackendEntrypoint):
+    """The engine by which `cfagg.read` opens a Zarr store in a directory or a Zip file."""
+
+    open_dataset_parameters = (
+        "filename_or_obj", "mask_and_scale", "decode_times", "concat_characters", "decode_coords", "drop_variables",
+        "use_cftime", "decode_timedelta", "group", "consolidated", "zarr_format", "use_zarr_fill_value_as_mask",
+        "allow", "chunked",
+    )  # fmt: skip
+
+    def open_dataset(  # type: ignore[override]
+        self,
+        filename_or_obj: str,
+        *,
+        group: str | None = None,
+        consolidated: bool | None = None,
+        zarr_format: Any = None,
+        use_zarr_fill_value_as_mask: bool | None = None,
+        allow: Iterable[str | os.PathLike[str]] = (),
+        chunked: bool = False,
+        **decoding: Any,
+    ) -> xr.Dataset:
+        """Return a group of a store as a dataset.
+
+        Parameters
+        ----------
+        filename_or_obj : str
+            The store's directory.
+        allow : iterable of path
+            Where links in it may lead.
+        chunked : bool
+            Whether the dataset is about to be cut into its chunks.
+
+        Raises
+        ------
+        AccessError, SourceError, LimitError, UnsupportedError
+            As `cfagg.formats.zarr.open_array`.
+        """
+        store: CheckedStore | CheckedZip
+        if os.path.isdir(filename_or_obj):  # noqa: PTH112
+            store = CheckedStore(filename_or_obj, allow=allow)
+            # zarr-python keeps whole grids of chunks in mind, so their number is looked at first.
+            _check_counts(store, group or "", chunked=chunked)
+        else:
+            store = CheckedZip(filename_or_obj)
+        try:
+            # Its view of them is only used for metadata; other threads may open stores meanwhile.
+            with _RECTILINEAR, zarr.config.set({"array.rectilinear_chunks": True}):
+                opened = _Store.open_group(
+                    store,
+                    group=group,
+                    mode="r",
+                    consolidated=consolidated,
+                    consolidate_on_close=False,
+                    use_zarr_fill_value_as_mask=use_zarr_fill_value_as_mask,
+                    zarr_format=zarr_format,
+                )
+                arrays = opened.zarr_group.arrays()
+                check_packing(filename_or_obj, ((name, array.attrs, array.dtype) for name, array in arrays), decoding)
+                opened.unpack = decoding.get("mask_and_scale") is not False
+                return StoreBackendEntrypoint().open_dataset(opened, **decoding)
+        except CfaggError:
+            raise
+        except Exception as error:  # as many kinds as there are ways to damage metadata
+            if isinstance(store, CheckedStore):
+                _find_problem(store, group or "")
+            raise SourceError(
+                f"{filename_or_obj}, group {group or '/'}: xarray cannot make a dataset of it ({type(error).__name__}: "
+                f"{str(error)[:300]}); 'cfagg check' gives details"
+            ) from error
+
+
+def _nodes(store: CheckedStore, group: str) -> list[str]:
+    """Return the paths of what may be arrays in a group."""
+    folder = node_folder(store.path, group)
+    if listed(store.path, folder, store.allow) is None:
+        return []
+    prefix = group.strip("/") + "/" if group.strip("/") else ""
+    return [f"{prefix}{name}" for name in sorted(os.listdir(folder)) if not name.startswith(".")]  # noqa: PTH208
+
+
+def _check_counts(store: CheckedStore, group: str, *, chunked: bool) -> None:
+    """Raise where an array of a group is cut into more chunks than can be counted one by one."""
+    if not chunked:
+        return
+    for path in _nodes(store, group):
+        folder = f"{store.path}/{path}"
+        if not os.path.isdir(folder):  # noqa: PTH112
+            continue
+        for name in ("zarr.json", ".zarray"):
+            found = read_document(folder, name, store.path, store.allow)
+            if found is None:
+                continue
+            shape, chunks = found.content.get("shape"), found.content.get("chunks")
+            grid = found.content.get("chunk_grid")
+            if chunks is None and isinstance(grid, dict) and isinstance(grid.get("configuration"), dict):
+                chunks = grid["configuration"].get("chunk_shape")
+            if not isinstance(shape, list) or not isinstance(chunks, list) or len(shape) != len(chunks):
+                continue
+            if all(type(n) is int for n in (*shape, *chunks)):
+                count = math.prod(-(-n // max(c, 1)) for n, c in zip(shape, chunks, strict=True))
+                if count > limits.MAX_PARTITIONS:
+                    raise LimitError(
+                        f"{store.path}: array {path!r} has {count:,} chunks, expected at most "
+                        f"{limits.MAX_PARTITIONS:,} for an array in chunks; pass chunks=None, or set "
+                        "cfagg.conventions.limits.MAX_PARTITIONS"
+                    )
+
+
+def _find_problem(store: CheckedStore, group: str) -> None:
+    """Raise what is wrong with the metadata of an array of a group, if that is seen."""
+    for path in _nodes(store, group):
+        if any(os.path.lexists(f"{store.path}/{path}/{name}") for name in ("zarr.json", ".zarray")):
+            found = read_document(f"{store.path}/{path}", "zarr.json", store.path, store.allow)
+            if found is None or found.content.get("node_type") != "group":
+                array = open_array(store.path, path, allow=store.allow)
+                _ = array.decoder
+                PlainStore(store.path, allow=store.allow).part(f"{path}/.zattrs", None)

@@ -1,0 +1,125 @@
+"""The data model that every convention is read into and written from.
+
+One structure carries partition matrices, chunk grids and sampling grids: per dimension a strictly increasing array of
+*edges* that starts at 0 (`Grid`).  An `Aggregation` is a grid and a table with one row per partition, held as columns
+(`Partitions`): codes into small tables of distinct strings (`Strings`) and distinct descriptions (`Layout`).  A million
+partitions cost tens of megabytes and no Python object each.
+
+Everything here is immutable and validated on construction; an error lists every problem and its location.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import ModelError, Problem
+from cfagg.model.grid import Grid
+from cfagg.model.hook import html_of
+from cfagg.model.partitions import Partitions, same_value
+
+__all__ = ["Aggregation"]
+
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregation:
+    """An aggregated array: what it is (the master array) and where its partitions are.
+
+    Parameters
+    ----------
+    name : str
+        Variable name.
+    dims : tuple of str
+        Dimensions in order.
+    shape : tuple of int
+        Sizes of `dims`.
+    dtype : numpy.dtype
+        Data type of the master array.
+    grid : Grid
+        Edges of the partitions along every dimension; 1 partition where a dimension is not partitioned.
+    partitions : Partitions
+        One row per cell of `grid`, in C order.
+    units, calendar : str, optional
+        Units and calendar of the master array.
+    directions : tuple of bool or bool, optional
+        True where a dimension increases; a bare boolean for a scalar.  All True by default.
+    attributes : mapping, optional
+        The variable's other attributes.
+    source : str, optional
+        The file that the aggregation was read from; relative references start at its directory.
+    bounds_of : str, optional
+        The coordinate variable whose cell bounds this is.  Bounds need no units: they have those of their coordinate,
+        here and in the files of the sub-arrays (CF section 7.1).
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    grid: Grid
+    partitions: Partitions
+    units: str | None = None
+    calendar: str | None = None
+    directions: tuple[bool, ...] | bool = True
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    source: str = field(default="", compare=False)
+    bounds_of: str | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+        if self.dims and isinstance(self.directions, bool):
+            object.__setattr__(self, "directions", (self.directions,) * len(self.dims))
+        problems = []
+        if len(set(self.dims)) != len(self.dims):
+            problems.append(Problem("dims", f"a dimension occurs twice in {self.dims}"))
+        if self.grid.shape != self.shape or len(self.dims) != len(self.shape):
+            problems.append(Problem("shape", f"dims {self.dims}, shape {self.shape} and grid {self.grid.shape} differ"))
+        if len(self.partitions) != self.grid.size:
+            problems.append(
+                Problem("partitions", f"{len(self.partitions)} partitions for a matrix of {self.grid.size}")
+            )
+        if isinstance(self.directions, tuple) and len(self.directions) != len(self.dims):
+            problems.append(Problem("directions", f"{len(self.directions)} directions for {len(self.dims)} dimensions"))
+        if problems:
+            raise ModelError(f"variable {self.name!r} is not an aggregation", problems)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare everything but where it was read from; attributes may hold arrays."""
+        if not isinstance(other, Aggregation):
+            return NotImplemented
+        names = [f.name for f in fields(self) if f.compare and f.name != "attributes"]
+        return (
+            all(getattr(self, name) == getattr(other, name) for name in names)
+            and self.attributes.keys() == other.attributes.keys()
+            and all(same_value(v, other.attributes[k]) for k, v in self.attributes.items())
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.dims)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        n = 1
+        for m in self.shape:
+            n *= m
+        return n
+
+    def __repr__(self) -> str:
+        dims = ", ".join(f"{d}: {n}" for d, n in zip(self.dims, self.shape, strict=True))
+        matrix = " x ".join(map(str, self.grid.matrix_shape)) or "1"
+        return f"<Aggregation {self.name!r} ({dims}) {self.dtype}, {matrix} partitions>"
+
+    def _repr_html_(self) -> str | None:
+        return html_of(self)

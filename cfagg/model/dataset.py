@@ -1,0 +1,375 @@
+"""What the rules of a check see: groups, dimensions, variables and attributes, whatever the dataset is stored in.
+
+The readers in `cfagg.formats.metadata` build it once; nothing here opens a file.  Values are read only when a rule
+asks, through the function that a reader gives each variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import LimitError
+
+__all__ = ["AttributeValue", "Dataset", "Dimension", "Group", "Kind", "Variable"]
+
+#: What an attribute may hold: text; several texts; numbers, always with one dimension; text that is not UTF-8; or
+#: something that netCDF does not have (a mapping or a boolean in JSON).
+AttributeValue = str | tuple[str, ...] | npt.NDArray[Any] | bytes | object
+
+#: What a variable holds, in the words of the CF conventions.
+Kind = Literal["char", "string", "integer", "float", "other"]
+
+#: As many values are read in one piece at most.
+BLOCK = 1 << 22
+
+#: As many characters of a list of names are looked at.
+LONGEST = 1 << 18
+
+
+@dataclass(eq=False, slots=True)
+class Dimension:
+    """A dimension.  Two are the same only if they are the same object.
+
+    Parameters
+    ----------
+    name : str
+        Name within its group.
+    size : int
+        Its length.
+    group : str
+        Path of the group that defines it, ``"/"`` for the root.
+    unlimited : bool
+        Whether it may grow.
+    """
+
+    name: str
+    size: int
+    group: str = "/"
+    unlimited: bool = False
+
+    @property
+    def path(self) -> str:
+        """Name with the path of its group, the bare name in the root."""
+        return self.name if self.group == "/" else f"{self.group}/{self.name}"
+
+
+@dataclass(eq=False)
+class Variable:
+    """A variable.  Two are the same only if they are the same object.
+
+    Parameters
+    ----------
+    name : str
+        Name within its group.
+    group : Group
+        The group that it stands in.
+    dimensions : tuple of Dimension
+        In order.  Of an aggregation variable these are the aggregated dimensions.
+    dtype : numpy.dtype
+        Stored type; `object` for strings of variable length and what NumPy does not have.
+    kind : {"char", "string", "integer", "float", "other"}
+        What it holds.
+    attributes : dict
+        All attributes; see `AttributeValue`.
+    stored_dimensions : tuple of Dimension
+        Dimensions as stored: those of an aggregation variable are none.
+    read : callable, optional
+        Reads a hyperslab of the values as stored: one slice for each stored dimension.
+    dialect : {"CF", "CFA", "NCA"}, optional
+        How an aggregation variable is described; `None` for other variables.
+    fill : number, optional
+        A value that stands for missing ones and is no attribute: the fill value of Zarr v2.
+    netcdf : bool
+        Whether the netCDF library may have written its default fill values.
+    most : int, optional
+        Values beyond which it is not read piece by piece, because its file cannot hold so many.
+    """
+
+    name: str
+    group: Group
+    dimensions: tuple[Dimension, ...]
+    dtype: np.dtype[Any]
+    kind: Kind
+    attributes: dict[str, AttributeValue] = field(default_factory=dict)
+    stored_dimensions: tuple[Dimension, ...] | None = None
+    read: Callable[[tuple[slice, ...]], npt.NDArray[Any]] | None = None
+    dialect: Literal["CF", "CFA", "NCA"] | None = None
+    fill: Any = None
+    netcdf: bool = True
+    most: int | None = None
+
+    def __repr__(self) -> str:
+        return f"<Variable {self.path}({', '.join(self.dims)})>"
+
+    @cached_property
+    def path(self) -> str:
+        """Name as findings show it: bare in the root group, with the group's path elsewhere."""
+        return self.name if self.group.path == "/" else f"{self.group.path}/{self.name}"
+
+    @cached_property
+    def dims(self) -> tuple[str, ...]:
+        """Names of the dimensions."""
+        return tuple(d.name for d in self.dimensions)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the dimensions."""
+        return tuple(d.size for d in self.dimensions)
+
+    @property
+    def stored(self) -> tuple[Dimension, ...]:
+        """Dimensions as stored."""
+        return self.dimensions if self.stored_dimensions is None else self.stored_dimensions
+
+    @property
+    def size(self) -> int:
+        """Number of values as stored."""
+        return prod(d.size for d in self.stored)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it holds characters or strings."""
+        return self.kind in ("char", "string")
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether it holds integers or floating-point numbers."""
+        return self.kind in ("integer", "float")
+
+    @property
+    def is_coordinate(self) -> bool:
+        """Whether it is a coordinate variable by the netCDF User Guide: one dimension, of its own name.
+
+        A string variable is not, and neither is one whose values stand in other files.
+        """
+        return len(self.dimensions) == 1 and self.dimensions[0].name == self.name and not self.is_text
+
+    def text(self, attribute: str) -> str | None:
+        """Return an attribute that is text, `None` where it is absent or something else."""
+        value = self.attributes.get(attribute)
+        return value if isinstance(value, str) else None
+
+    def words(self, attribute: str) -> list[str]:
+        """Return the words of an attribute that is text, separated by blanks; none where it is not text.
+
+        No list of names is longer than `LONGEST`; of a text that is, the beginning is looked at.
+        """
+        return (self.text(attribute) or "")[:LONGEST].split()
+
+    def numbers(self, attribute: str) -> npt.NDArray[Any] | None:
+        """Return an attribute of numbers as an array of one dimension, `None` where it is absent or something else."""
+        value = self.attributes.get(attribute)
+        return value if isinstance(value, np.ndarray) else None
+
+    def values(self, limit: int = 1 << 24) -> npt.NDArray[Any]:
+        """Return all values as stored, in the shape of the stored dimensions; packed and missing values as they are.
+
+        Of an aggregation variable there are none: they stand elsewhere, and the one value that is stored means nothing.
+
+        Parameters
+        ----------
+        limit : int
+            The most values to read.
+
+        Raises
+        ------
+        LimitError
+            If there are more.
+        """
+        if self.dialect is not None:
+            return np.empty((0,) * max(len(self.dimensions), 1), self.dtype)
+        if self.size > limit:
+            raise LimitError(
+                f"variable {self.path!r} has {self.size:,} values, more than {limit:,} are not read at once"
+            )
+        shape = tuple(d.size for d in self.stored)
+        if self.read is None:
+            return np.empty((0,) * max(len(shape), 1), self.dtype)
+        return _array(self.read(tuple(slice(0, n, 1) for n in shape)), self.dtype)
+
+    def blocks(self, limit: int = BLOCK) -> Iterator[npt.NDArray[Any]]:
+        """Yield the values as stored, piece by piece in C order, each with as many dimensions as are stored.
+
+        Parameters
+        ----------
+        limit : int
+            The most values of one piece; a single row of the last dimension is never cut.
+
+        Raises
+        ------
+        LimitError
+            If there are far more than its file can hold: whether they were ever written shows only when all are read.
+        """
+        shape = tuple(d.size for d in self.stored)
+        if self.read is None or 0 in shape or self.dialect is not None:
+            return
+        if self.most is not None and self.size > self.most:
+            raise LimitError(
+                f"variable {self.path!r} has {self.size:,} values, of which a file of its size can hold {self.most:,} "
+                "at most; it is not read"
+            )
+        for slices in _pieces(shape, limit):
+            yield _array(self.read(slices), self.dtype)
+
+    def texts(self, limit: int = 1 << 20) -> npt.NDArray[Any]:
+        """Return the values of a text variable as an `object` array of `str`.
+
+        Characters are joined along the last dimension; trailing nulls and blanks are dropped.
+        """
+        values = self.values(limit << 6 if self.kind == "char" else limit)
+        if self.kind == "char":
+            if values.ndim == 0:
+                values = values.reshape(1)
+            width = values.shape[-1]
+            out = np.full(values.shape[:-1], "", object)
+            if out.size and width:
+                joined = np.ascontiguousarray(values.astype("S1")).view(f"S{width}")[..., 0]
+                out[...] = np.reshape(np.array([_decode(b) for b in joined.ravel()], object), joined.shape)
+            return out
+        out = np.empty(values.shape, object)
+        flat = [_decode(v) if isinstance(v, bytes) else str(v) for v in values.ravel()]
+        out[...] = np.reshape(np.array(flat, object), values.shape)
+        return out
+
+
+def _array(values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return an array also where a reader gives the one value of a scalar."""
+    if isinstance(values, np.ndarray):
+        return values
+    out = np.empty((), dtype)
+    out[()] = values
+    return out
+
+
+def _decode(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace").rstrip("\0 ")
+
+
+def _pieces(shape: tuple[int, ...], limit: int) -> Iterator[tuple[slice, ...]]:
+    """Yield hyperslabs of at most `limit` values that together cover `shape` in C order."""
+    if not shape:
+        yield ()
+        return
+    row = prod(shape[1:])
+    if row <= limit or len(shape) == 1:
+        step = max(1, limit // max(row, 1))
+        for start in range(0, shape[0], step):
+            stop = min(start + step, shape[0])
+            yield (slice(start, stop, 1), *(slice(0, n, 1) for n in shape[1:]))
+        return
+    for index in range(shape[0]):
+        for rest in _pieces(shape[1:], limit):
+            yield (slice(index, index + 1, 1), *rest)
+
+
+@dataclass(eq=False)
+class Group:
+    """A group of a dataset.
+
+    Parameters
+    ----------
+    path : str
+        ``"/"`` for the root, ``"/a/b"`` below it.
+    parent : Group, optional
+        The group above.
+    typed : bool
+        Whether the types of attributes are known; see `Dataset`.
+    """
+
+    path: str = "/"
+    parent: Group | None = None
+    typed: bool = True
+    attributes: dict[str, AttributeValue] = field(default_factory=dict)
+    dimensions: dict[str, Dimension] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
+
+    def walk(self) -> Iterator[Group]:
+        """Yield this group and all below it, parents first, however deep."""
+        waiting = [self]
+        while waiting:
+            group = waiting.pop()
+            yield group
+            waiting.extend(reversed(group.groups.values()))
+
+    def ancestors(self) -> Iterator[Group]:
+        """Yield this group, then those above it up to the root."""
+        group: Group | None = self
+        while group is not None:
+            yield group
+            group = group.parent
+
+    def child(self, name: str) -> Group:
+        """Return the sub-group of that name, made if it is not there."""
+        if name not in self.groups:
+            self.groups[name] = Group(f"{self.path.rstrip('/')}/{name}", self, self.typed)
+        return self.groups[name]
+
+    def add_dimension(self, name: str, size: int, *, unlimited: bool = False) -> Dimension:
+        """Add a dimension to this group."""
+        self.dimensions[name] = Dimension(name, size, self.path, unlimited)
+        return self.dimensions[name]
+
+    def dimension(self, name: str) -> Dimension | None:
+        """Return the dimension that `name` means in this group: its own, else the nearest ancestor's."""
+        return next((g.dimensions[name] for g in self.ancestors() if name in g.dimensions), None)
+
+    def text(self, attribute: str) -> str | None:
+        """Return an attribute that is text, `None` where it is absent or something else."""
+        value = self.attributes.get(attribute)
+        return value if isinstance(value, str) else None
+
+
+@dataclass(eq=False)
+class Dataset:
+    """A dataset to be checked.
+
+    Parameters
+    ----------
+    source : str
+        What findings name it by: its path or URL as given, or a description of the object in memory.
+    format : {"netcdf", "zarr", "nczarr", "xarray", "cdl"}
+        What it is stored in.
+    root : Group
+        The root group.
+    typed : bool
+        Whether the types of attributes are known. JSON tells integers, reals and text apart, but no widths.
+    path : str, optional
+        The file or directory, where it has one.
+    close : callable, optional
+        Lets go of the file.
+    damage : str, optional
+        What is wrong with the file although its metadata can be read.
+    """
+
+    source: str
+    format: Literal["netcdf", "zarr", "nczarr", "xarray", "cdl"]
+    root: Group
+    typed: bool = True
+    path: str | None = None
+    close: Callable[[], None] | None = None
+    damage: str | None = None
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """All groups, parents first."""
+        return list(self.root.walk())
+
+    @cached_property
+    def variables(self) -> list[Variable]:
+        """All variables of all groups in order."""
+        return [v for g in self.groups for v in g.variables.values()]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.close is not None:
+            self.close()

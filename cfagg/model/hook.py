@@ -1,0 +1,16 @@
+"""What draws the parts of the model in notebooks, which the model itself may not know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["html_hook", "html_of"]
+
+#: How notebooks show what stands here.  The model draws nothing itself: the package fills this in with what does.
+html_hook: Callable[[Any], str] | None = None
+
+
+def html_of(part: Any) -> str | None:
+    """Return a part of the model as HTML; without the hook notebooks fall back to `__repr__`."""
+    return None if html_hook is None else html_hook(part)

@@ -1,0 +1,50 @@
+"""What work may take: memory and workers, as users give them."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from cfagg.errors import LimitError
+from cfagg.errors.arguments import a_number, an_integer
+
+__all__ = ["parse_size", "worker_count"]
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
+
+
+def parse_size(value: int | str) -> int:
+    """Return a number of bytes.
+
+    Parameters
+    ----------
+    value : int or str
+        Bytes, or text such as ``"256MiB"``, ``"1.5 GB"``, ``"512M"``.
+
+    Raises
+    ------
+    LimitError
+        If the text is not a size, or the size is not positive.
+
+    Examples
+    --------
+    >>> parse_size("256MiB"), parse_size("1.5 GB"), parse_size(1000)
+    (268435456, 1500000000, 1000)
+    """
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([kmg]?i?)b?\s*", value.lower())
+        if match is None or match[2] not in _UNITS:
+            raise LimitError(f"memory={value!r} is not a size; write bytes or, for instance, '256MiB'")
+        value = int(float(match[1]) * _UNITS[match[2]])
+    if a_number(value, "memory", "a number of bytes or, for instance, '256MiB'", LimitError) < 1:
+        raise LimitError(f"memory={value!r} is not a positive number of bytes")
+    return value
+
+
+def worker_count(workers: int | None) -> int:
+    """Return the number of threads: the processors this process may use, or what was asked for."""
+    if workers is None:
+        return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    if an_integer(workers, "workers") < 1:
+        raise LimitError(f"workers={workers} is less than 1")
+    return int(workers)

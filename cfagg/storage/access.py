@@ -1,0 +1,186 @@
+"""Which files an aggregation may read: a policy for references that come from an untrusted file.
+
+A partition may be the aggregation file itself, or a file at or below the aggregation file's own directory after
+symbolic links and ``..`` are resolved.  Anything else needs ``allow=[prefix, …]``, matched on whole path components.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from cfagg.errors import AccessError, UnsupportedError
+from cfagg.errors.arguments import paths
+
+__all__ = ["Access"]
+
+#: Longest reference looked at: the longest path that Linux takes.
+_LONGEST = 4096
+
+#: Directories whose resolved paths are remembered.
+_DIRECTORIES = 1024
+
+_SCHEME = re.compile(r"^(?:[A-Za-z][A-Za-z0-9+.-]*://|file:)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Access:
+    """The files that the aggregation in one file may read.
+
+    Parameters
+    ----------
+    parent : str
+        The aggregation file.
+    allow : sequence of str or path-like
+        Further directories, or single files, that may be read.  Relative ones start at the working directory, as the
+        user who writes them expects.  ``"/"`` allows everything.
+
+    Raises
+    ------
+    AccessError
+        If a prefix is empty.
+
+    Examples
+    --------
+    >>> access = Access("/data/temperature.nca", allow=["/archive/model"])
+    >>> access.resolve("parts/jan.nc")
+    '/data/parts/jan.nc'
+    >>> access.resolve("/archive/model/feb.nc")
+    '/archive/model/feb.nc'
+    """
+
+    parent: str
+    allow: tuple[str, ...] = ()
+
+    def __init__(self, parent: str | os.PathLike[str], allow: Iterable[str | os.PathLike[str]] = ()) -> None:
+        prefixes = paths(allow)
+        if not all(prefixes):
+            raise AccessError("an empty prefix in allow= would allow nothing; write '.' for the working directory")
+        object.__setattr__(self, "parent", os.path.abspath(os.fspath(parent)))  # noqa: PTH100
+        # Made absolute here, so that a worker process with another working directory allows the same.
+        object.__setattr__(self, "allow", tuple(os.path.abspath(p) for p in prefixes))  # noqa: PTH100
+
+    @cached_property
+    def _real_parent(self) -> str:
+        return os.path.realpath(self.parent)
+
+    @cached_property
+    def _is_linked(self) -> bool:
+        """Whether the aggregation file's own directory is another than that of the name it was opened by."""
+        return os.path.dirname(self._real_parent) != os.path.realpath(os.path.dirname(self.parent))  # noqa: PTH120
+
+    @cached_property
+    def _roots(self) -> tuple[str, ...]:
+        home = os.path.dirname(self._real_parent)  # noqa: PTH120
+        linked = os.path.realpath(os.path.dirname(self.parent))  # noqa: PTH120
+        return tuple(dict.fromkeys((home, linked, *map(os.path.realpath, self.allow))))
+
+    def nested(self, parent: str) -> Access:
+        """Return the policy for an aggregation file that is itself a partition."""
+        return Access(parent, self.allow)
+
+    def resolve(self, reference: str | None) -> str:
+        """Return the absolute path, links resolved, that a reference means; nothing is opened.
+
+        Parameters
+        ----------
+        reference : str or None
+            A path as written in the aggregation, relative to the directory of its file; `None` is the file itself.
+            Where the aggregation file was opened through a symbolic link and there is no such file beside the link, it
+            is looked for beside the file that the link leads to.
+
+        Returns
+        -------
+        str
+            Absolute path.  The file need not exist.
+
+        Raises
+        ------
+        AccessError
+            If the file lies elsewhere; the message tells the ``allow=`` that admits it.
+        UnsupportedError
+            If the reference is a URL.
+        """
+        if reference is None:
+            return self._real_parent
+        self._check_text(reference)
+        # Python joins an absolute reference to itself.
+        joined = os.path.join(os.path.dirname(self.parent), reference)  # noqa: PTH118, PTH120
+        try:
+            real = self._real(joined)
+            if self._is_linked and not os.path.lexists(real):
+                beside = self._real(os.path.join(os.path.dirname(self._real_parent), reference))  # noqa: PTH118, PTH120
+                real = beside if os.path.lexists(beside) else real
+        except (OSError, ValueError) as error:
+            raise AccessError(f"{self.parent} refers to {reference!r}, which cannot be resolved: {error}") from error
+        self.judge(real, reference)
+        return real
+
+    def judge(self, real: str, reference: str | None = None) -> None:
+        """Refuse a file outside the places that may be read.
+
+        Parameters
+        ----------
+        real : str
+            The file without symbolic links; of one that is open, what was opened.
+        reference : str or None
+            What led to it, for the message.
+
+        Raises
+        ------
+        AccessError
+            If the file lies elsewhere; the message names the ``allow=`` that admits it.
+        """
+        if not any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in self._roots):
+            raise AccessError(
+                f"{self.parent} refers to {reference!r}, which is {real} and lies outside the aggregation file's "
+                f"directory; to read it, pass allow=[{os.path.dirname(real)!r}] or, on the command line, "  # noqa: PTH120
+                f"--allow {os.path.dirname(real)}"  # noqa: PTH120
+            )
+
+    def _real(self, path: str) -> str:
+        """Return a path with all links resolved; directories, which many references share, are resolved once."""
+        directory, name = os.path.split(path)
+        if name in ("", ".", ".."):
+            return os.path.realpath(path)
+        known = self._directories.get(directory)
+        if known is None:
+            if len(self._directories) >= _DIRECTORIES:
+                self._directories.clear()
+            known = self._directories[directory] = os.path.realpath(directory)
+        whole = os.path.join(known, name)  # noqa: PTH118
+        return os.path.realpath(whole) if os.path.islink(whole) else whole  # noqa: PTH114
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"parent": self.parent, "allow": self.allow}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+
+    @cached_property
+    def _directories(self) -> dict[str, str]:
+        return {}
+
+    def _check_text(self, reference: str) -> None:
+        """Refuse what is not a path at all."""
+        shown = repr(reference if len(reference) <= 200 else reference[:200] + "…")
+        if not reference:
+            raise AccessError(f"{self.parent} has an empty reference; leave it out to mean the file itself")
+        if len(reference) > _LONGEST:
+            raise AccessError(
+                f"{self.parent} has a reference of {len(reference)} characters; {shown} is not a file name"
+            )
+        if "\0" in reference:
+            raise AccessError(f"{self.parent} refers to {shown}: a file name has no NUL characters")
+        try:
+            os.fsencode(reference)
+        except UnicodeEncodeError as error:
+            raise AccessError(f"{self.parent} refers to {shown}: not a file name of this system: {error}") from error
+        if _SCHEME.match(reference):
+            raise UnsupportedError(
+                f"{self.parent} refers to {shown}, a URL; only local paths are read: "
+                "download the file and refer to its path"
+            )

@@ -1,0 +1,166 @@
+"""A store that is a directory of this machine; it is small, pickles, and serves many threads and forked processes."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from cfagg.errors import CfaggError, FragmentReadError, LimitError, StaleError
+from cfagg.errors.arguments import a_path
+from cfagg.storage.files import Context, close_read, no_directory
+from cfagg.storage.store import MAX_OBJECT, check_key
+from cfagg.storage.tree import open_file, prefixes, read_file
+
+__all__ = ["LocalSource"]
+
+#: Files that one local source keeps open.
+_OPEN = 64
+_CONTEXT = Context()
+
+
+class _File:
+    """An open file that is closed when nothing uses it any more."""
+
+    __slots__ = ("identity", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.identity = self.now()
+
+    def now(self) -> tuple[int, int, int]:
+        """Return inode, size and time of modification as they are."""
+        status = os.fstat(self.number)
+        return status.st_ino, status.st_size, status.st_mtime_ns
+
+    def __del__(self) -> None:
+        if self.number >= 0:
+            close_read(self.number)
+
+
+class LocalSource:
+    """A store in a directory of this machine.
+
+    Files stay open between reads and are read by position, so threads and forked processes do not disturb each other.
+    A file that is written while the store is open is an error when it is read again, because where its parts were is
+    known from before.
+
+    Parameters
+    ----------
+    path : str
+        The store's directory.
+    allow : iterable of path
+        Where links in it may lead.
+
+    Raises
+    ------
+    SourceError
+        There is no such directory.
+    """
+
+    remote = False
+
+    def __init__(self, path: str | os.PathLike[str], allow: Iterable[str | os.PathLike[str]] = ()) -> None:
+        name = a_path(path, expected="name an observation store")
+        self.allow = prefixes(allow)
+        self.path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")
+        if not name or not os.path.isdir(self.path):  # noqa: PTH112
+            raise no_directory(name, "an observation store", "make one of it with: cfagg obs create RECIPE STORE")
+        self._files: dict[str, _File] = {}
+        self._known: dict[str, tuple[int, int, int]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path, "allow": self.allow}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.path, self.allow = state["path"], state["allow"]
+        self._files, self._known = {}, {}
+
+    def __repr__(self) -> str:
+        return f"LocalSource({self.path!r})"
+
+    def _where(self, key: str) -> str:
+        return f"{self.path}/{check_key(self.path, key)}"
+
+    def read(self, key: str) -> bytes | None:
+        """Return all bytes under a key, `None` where there are none."""
+        where = self._where(key)
+        found = read_file(self.path, where, MAX_OBJECT, self.allow, _CONTEXT)
+        if found is None:
+            return None
+        if len(found[0]) > MAX_OBJECT:
+            raise LimitError(f"{where} has more than {MAX_OBJECT:,} bytes, as many as are read at once")
+        return found[0]
+
+    def read_range(self, key: str, start: int, count: int) -> bytes:
+        """Return `count` bytes from `start` on; fewer only where the file ends before."""
+        try:
+            file = self._file(key)
+            found = os.pread(file.number, count, start)
+            if len(found) < count:
+                # The system may give less than asked for, at most some 2 GB at once.
+                parts = [found]
+                missing = count - len(found)
+                while missing and parts[-1]:
+                    parts.append(os.pread(file.number, missing, start + count - missing))
+                    missing -= len(parts[-1])
+                found = b"".join(parts)
+        except CfaggError:
+            raise
+        except OSError as error:
+            raise FragmentReadError(f"{self._where(key)} cannot be read: {error.strerror or error}") from error
+        return found
+
+    def read_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Return several ranges ``(start, count)`` of one file."""
+        return [self.read_range(key, start, count) for start, count in ranges]
+
+    def read_edge(self, key: str, count: int, *, last: bool = False) -> tuple[bytes, int] | None:
+        """Return the first `count` bytes of a file, or the last, and its size; `None` where there is none."""
+        try:
+            # The file is held: another thread may forget it meanwhile, and what nobody holds is closed.
+            file = self._file(key)
+            size = os.fstat(file.number).st_size
+        except CfaggError:
+            raise
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise FragmentReadError(f"{self._where(key)} cannot be read: {error.strerror or error}") from error
+        count = min(count, size)
+        return (self.read_range(key, size - count if last else 0, count) if count else b""), size
+
+    def size(self, key: str) -> int | None:
+        """Return the number of bytes under a key, `None` where there are none."""
+        try:
+            return Path(self._where(key)).stat().st_size
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise FragmentReadError(f"{self._where(key)} cannot be read: {error.strerror or error}") from error
+
+    def sizes(self, folder: str, names: Sequence[str]) -> list[int | None]:
+        """Return the number of bytes of files below a folder, `None` where there are none."""
+        return [self.size(f"{folder}/{name}") for name in names]
+
+    def _file(self, key: str) -> _File:
+        # Without a lock, which a fork could leave locked: at worst two threads open the same file.
+        files = self._files
+        file = files.get(key)
+        if file is None:
+            where = self._where(key)
+            opened = open_file(self.path, where, self.allow, _CONTEXT)
+            if opened is None:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where)
+            file = _File(opened[0])
+            if len(files) >= _OPEN:
+                self._files = files = {}
+            files[key] = file
+            found = file.identity
+        else:
+            found = file.now()
+        if self._known.setdefault(key, found) != found:
+            raise StaleError(f"{self._where(key)} has been written since the store was opened; open the store again")
+        return file

@@ -1,0 +1,62 @@
+"""The store at a path or URL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cfagg.errors import SourceError
+from cfagg.errors.arguments import a_mapping, a_path, paths
+from cfagg.storage.local import LocalSource
+from cfagg.storage.store import Source
+
+__all__ = ["make_source"]
+
+
+def make_source(
+    path: str | os.PathLike[str], options: Mapping[str, Any] | None = None, allow: Iterable[str] = ()
+) -> Source:
+    """Return where the bytes of a store are.
+
+    Parameters
+    ----------
+    path : path or str
+        A directory, or a URL ``http://``, ``https://`` or ``s3://``.
+    options : mapping, optional
+        For URLs: ``headers``, ``timeout`` and ``deadline``; for ``s3://`` also ``region``, ``endpoint``,
+        ``access_key_id``, ``secret_access_key``, ``session_token``, ``credentials``, ``request_payer`` and
+        ``virtual_hosted_style_request``.  Nothing is taken from the environment unless ``credentials`` says so.
+    allow : iterable of str
+        Prefixes of URLs to which the server may redirect, or places that links in a directory may lead to; none by
+        default.
+
+    Raises
+    ------
+    SourceError
+        There is no such directory, or the URL is of another kind.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> source = make_source(folder)
+    >>> source.size("data/.zarray") is None, source.remote
+    (True, False)
+    """
+    name = a_path(path, expected="name an observation store")
+    scheme, mark, _ = name.partition("://")
+    places = paths(allow)
+    given = a_mapping(options, "options", "a mapping such as {'timeout': 30}")
+    if mark and scheme.lower() in ("http", "https", "s3"):
+        from cfagg.storage.remote import HttpSource, S3Source
+
+        made = S3Source if scheme.lower() == "s3" else HttpSource
+        return made(name, given, places)
+    if mark:
+        raise SourceError(f"{name} is a URL of another kind; stores are read from http://, https:// and s3://")
+    if given:
+        raise SourceError(
+            f"{name} is a directory of this machine and takes no options; found {sorted(map(str, given))}"
+        )
+    return LocalSource(os.path.expanduser(name), places)  # noqa: PTH111

@@ -1,0 +1,376 @@
+"""Stores on web servers and in object stores."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import SplitResult, quote, unquote, urlsplit
+
+from cfagg.errors import AccessError, FragmentReadError, SourceError, StaleError, UnsupportedError
+from cfagg.storage.signing import Credentials, Signing, canonical_query, from_environment
+from cfagg.storage.store import MAX_OBJECT, check_key
+from cfagg.storage.transport import Reply, Transport
+
+__all__ = ["HttpSource", "S3Source"]
+
+_HTTP_OPTIONS = ("deadline", "headers", "timeout")
+_S3_OPTIONS = (
+    "access_key_id", "credentials", "deadline", "endpoint", "headers", "region", "request_payer", "secret_access_key",
+    "session_token", "skip_signature", "timeout", "virtual_hosted_style_request",
+)  # fmt: skip
+_TIMEOUT, _DEADLINE = 60.0, 300.0
+#: Headers that hold no secret, and so are sent to other processes with a store.
+_OPEN_HEADERS = frozenset({"accept", "accept-language", "referer", "user-agent", "x-amz-request-payer"})
+#: Characters of a path that stand for themselves; those that are percent-encoded stay so.
+_KEPT = "/%:@!$&'()*+,;=-_.~"
+#: Sizes of so many objects are asked for at the same time.
+_AT_ONCE = 16
+
+
+class HttpSource:
+    """A store on a web server that serves ranges of bytes.
+
+    Parameters
+    ----------
+    url : str
+        ``http://…`` or ``https://…``
+    options : mapping
+        ``headers`` to send to this store and to nothing else, such as ``{"Authorization": "Bearer …"}``, or a function
+        that returns them; ``timeout``, seconds that the server may be silent (60); ``deadline``, seconds that one
+        request may take in all (300).
+    allow : iterable of str
+        Prefixes of URLs to which the server may redirect.
+
+    Raises
+    ------
+    SourceError
+        The URL or an option is not understood.
+    """
+
+    remote = True
+    _tagged = False
+
+    def __init__(self, url: str, options: Mapping[str, Any], allow: Iterable[str] = ()) -> None:
+        _check_options(url, options, _HTTP_OPTIONS)
+        parts = _split(url)
+        if parts is None or parts.query or parts.fragment or parts.username is not None:
+            raise SourceError(
+                f"{_shown(url)} is not a URL of a store: it needs a server and a path, no query, and no user; pass "
+                "headers for the server as options={'headers': {…}}"
+            )
+        self.path = url.rstrip("/")
+        base = f"{parts.scheme}://{parts.netloc}{quote(parts.path, safe=_KEPT)}".rstrip("/")
+        headers, timeout, deadline = _common(url, options)
+        self._transport = Transport(base, headers, timeout, allow, deadline=deadline)
+        self._known: dict[str, tuple[int, str]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_known": {}}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.path!r})"
+
+    def _url(self, key: str) -> str:
+        return f"{self._transport.base}/{quote(check_key(self.path, key), safe='/-_.~')}"
+
+    def read(self, key: str) -> bytes | None:
+        """Return all bytes under a key, `None` where there are none."""
+        reply = self._transport.ask("GET", self._url(key), limit=MAX_OBJECT)
+        return reply.body if self._there(key, reply) else None
+
+    def read_range(self, key: str, start: int, count: int) -> bytes:
+        """Return `count` bytes from `start` on; fewer only where the object ends before."""
+        if not count:
+            return b""
+        found = self._part(key, f"{start}-{start + count - 1}", count)
+        if found is None:
+            raise FragmentReadError(f"{self.path}/{key} no longer exists; open the store again")
+        body, first, _ = found
+        if body and first != start:
+            raise FragmentReadError(
+                f"{self.path}/{key}: the server was asked for bytes from {start:,} on and says it sends those from "
+                f"{first:,} on"
+            )
+        return body
+
+    def read_edge(self, key: str, count: int, *, last: bool = False) -> tuple[bytes, int] | None:
+        """Return the first `count` bytes of an object, or the last, and its size; `None` where there is none."""
+        found = self._part(key, f"-{count}" if last else f"0-{count - 1}", count)
+        if found is None:
+            return None
+        body, first, size = found
+        if len(body) != min(count, size) or first != (size - len(body) if last else 0):
+            raise FragmentReadError(f"{self.path}/{key}: the server does not send the bytes that were asked for")
+        return body, size
+
+    def _part(self, key: str, wanted: str, count: int) -> tuple[bytes, int, int] | None:
+        """Return bytes of an object, the first one's place, and the object's size; `None` where there is none."""
+        reply = self._transport.ask("GET", self._url(key), headers={"range": f"bytes={wanted}"}, limit=count)
+        told = reply.headers.get("content-range", "")
+        if reply.status == 416:
+            beyond = re.fullmatch(r"bytes \*/(\d+)", told)
+            return b"", 0, int(beyond[1]) if beyond else 0
+        if not self._there(key, reply):
+            return None
+        if reply.status != 206:
+            if len(reply.body) == int(reply.headers.get("content-length", -1)) and not wanted.startswith("-"):
+                return reply.body, 0, len(reply.body)  # the whole object, and it is not more than was asked for
+            raise UnsupportedError(
+                f"{self.path}: the server does not support byte ranges and sends whole files; copy the "
+                "store to this machine or to another server"
+            )
+        place = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", told)
+        if place is None:
+            raise FragmentReadError(f"{self.path}/{key}: the server sends bytes and says {told!r} of their place")
+        # Tags of web servers differ between machines that serve the same files; those of object stores do not.
+        found = int(place[2]), reply.headers.get("etag", "") if self._tagged else ""
+        if self._known.setdefault(key, found) != found:
+            raise StaleError(f"{self.path}/{key} has been written since the store was opened; open the store again")
+        return reply.body, int(place[1]), int(place[2])
+
+    def read_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Return several ranges ``(start, count)`` of one object, asked for at the same time."""
+        if len(ranges) < 2:
+            return [self.read_range(key, start, count) for start, count in ranges]
+        with ThreadPoolExecutor(min(len(ranges), _AT_ONCE)) as pool:
+            return list(pool.map(lambda r: self.read_range(key, *r), ranges))
+
+    def size(self, key: str) -> int | None:
+        """Return the number of bytes under a key, `None` where there are none."""
+        reply = self._transport.ask("HEAD", self._url(key), limit=MAX_OBJECT)
+        if not self._there(key, reply):
+            return None
+        length = reply.headers.get("content-length", "")
+        if not length.isdigit():
+            raise UnsupportedError(f"{self.path}: the server does not give the size of {key}")
+        return int(length)
+
+    def sizes(self, folder: str, names: Sequence[str]) -> list[int | None]:
+        """Return the number of bytes of objects below a folder, `None` where there are none."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return list(pool.map(self.size, [f"{folder}/{name}" for name in names]))
+
+    def _there(self, key: str, reply: Reply) -> bool:
+        """Return whether there is an object.
+
+        Raises
+        ------
+        AccessError
+            It may not be read.  Servers also say so of what is not there, to those who may not list the store.
+        FragmentReadError
+            The server answers with another error.
+        """
+        if reply.status in (200, 206):
+            return True
+        if reply.status in (404, 410):
+            return False
+        if reply.status in (401, 403):
+            raise AccessError(
+                f"{self.path}/{key} may not be read: the server answers {reply.status}; give {self._remedy} as options="
+            )
+        told = reply.body[:200].decode("utf-8", "replace").strip()
+        region = reply.headers.get("x-amz-bucket-region")
+        hint = f"; the bucket is in the region {region!r}, give it as options={{'region': …}}" if region else ""
+        raise FragmentReadError(
+            f"{self.path}/{key} cannot be read: the server answers {reply.status}{hint}{': ' + told if told else ''}"
+        )
+
+    @property
+    def _remedy(self) -> str:
+        return "the 'headers' that it wants"
+
+
+class S3Source(HttpSource):
+    """A store in an object store that speaks S3.
+
+    Keys and endpoint are those given, for this store alone; nothing is taken from files, and keys are taken from the
+    environment where ``credentials`` says so.
+
+    Parameters
+    ----------
+    url : str
+        ``s3://bucket/path``
+    options : mapping
+        ``region`` (us-east-1 by default), ``endpoint`` (that of AWS by default), ``access_key_id``,
+        ``secret_access_key`` and ``session_token`` (without keys, requests are not signed: public buckets only),
+        or ``credentials`` instead of these three: a function that returns them, or ``"environment"``;
+        ``request_payer``, ``virtual_hosted_style_request`` (then the endpoint holds the bucket), ``timeout`` and
+        ``deadline``.
+    allow : iterable of str
+        Prefixes of URLs to which the server may redirect.
+
+    Raises
+    ------
+    SourceError
+        The URL or an option is not understood.
+    """
+
+    _tagged = True
+
+    def __init__(self, url: str, options: Mapping[str, Any], allow: Iterable[str] = ()) -> None:
+        _check_options(url, options, _S3_OPTIONS)
+        found = re.fullmatch(r"s3://([A-Za-z0-9][A-Za-z0-9._-]+)(?:/+(.*))?", url, re.IGNORECASE | re.DOTALL)
+        if found is None:
+            raise SourceError(f"{_shown(url)} is not a URL of a store; expected s3://bucket/path")
+        bucket, prefix = found[1], (found[2] or "").strip("/")
+        self.path = f"s3://{bucket}/{prefix}".rstrip("/")
+        region = str(options.get("region", "us-east-1"))
+        if not re.fullmatch(r"[A-Za-z0-9-]+", region):
+            raise SourceError(f"{self.path}: {region!r} is not a region")
+        self._root, self._prefix = _endpoint(bucket, region, options), prefix
+        headers, timeout, deadline = _common(url, options)
+        if options.get("request_payer"):
+            headers = Headers({**headers.now(), "x-amz-request-payer": "requester"})
+        signer = _signing(self.path, options, region)
+        base = f"{self._root}/{quote(prefix, safe='/-_.~')}".rstrip("/")
+        self._transport = Transport(base, headers, timeout, allow, signer, deadline)
+        self._known = {}
+        # A listing asks the bucket itself, which lies above the store.
+        self._listing = Transport(self._root, headers, timeout, allow, signer, deadline)
+
+    def sizes(self, folder: str, names: Sequence[str]) -> list[int | None]:
+        """Return the number of bytes of objects below a folder, `None` where there are none."""
+        prefix = f"{self._prefix}/{check_key(self.path, folder)}/".lstrip("/")
+        found: dict[str, int] = {}
+        query = {"list-type": "2", "prefix": prefix, "encoding-type": "url"}
+        while True:
+            reply = self._listing.ask("GET", f"{self._root}/", canonical_query(query), limit=MAX_OBJECT)
+            if reply.status in (401, 403):
+                return super().sizes(folder, names)  # objects may be read and not listed
+            self._there(folder, reply)
+            text = reply.body.decode("utf-8", "replace")
+            for item in re.findall(r"<Contents>(.*?)</Contents>", text, re.DOTALL):
+                key, size = re.search(r"<Key>(.*?)</Key>", item), re.search(r"<Size>(\d+)</Size>", item)
+                if key and size:
+                    found[unquote(key[1].replace("+", " "))] = int(size[1])
+            token = re.search(r"<NextContinuationToken>(.*?)</NextContinuationToken>", text)
+            if token is None:
+                return [found.get(prefix + name) for name in names]
+            query["continuation-token"] = token[1]
+
+    @property
+    def _remedy(self) -> str:
+        return "'access_key_id' and 'secret_access_key'"
+
+
+def _shown(url: str) -> str:
+    """Return a URL without what may be secret in it."""
+    return re.sub(r"//[^/@]*@", "//…@", url.partition("?")[0])
+
+
+def _split(url: str) -> SplitResult | None:
+    """Return the parts of a URL, `None` where it has no server or is written in a way that none can be called."""
+    try:
+        parts = urlsplit(url)
+        usable = bool(parts.hostname) and parts.port != 0 and parts.netloc.isascii()
+    except ValueError:
+        return None
+    return parts if usable and not re.search(r"[\x00-\x20\x7f]", parts.netloc) else None
+
+
+@dataclass(frozen=True)
+class Headers:
+    """Headers for one store.
+
+    Parameters
+    ----------
+    given : mapping or callable
+        The headers, or a function without arguments that returns them.  A function is pickled by its name; headers
+        that may hold a secret are not pickled.
+    """
+
+    given: Any = field(repr=False)
+
+    def now(self) -> dict[str, str]:
+        """Return the headers of this moment, names in lower case.
+
+        Raises
+        ------
+        SourceError
+            They are not headers.
+        """
+        found = self.given() if callable(self.given) else self.given
+        if not isinstance(found, Mapping) or not all(_is_header(t) for pair in found.items() for t in pair):
+            raise SourceError("headers that are not a mapping of text to text of one line")
+        return {k.lower(): v for k, v in found.items()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        if not callable(self.given):
+            secret = sorted(set(self.now()) - _OPEN_HEADERS)
+            if secret:
+                raise AccessError(
+                    f"headers given as options= ({', '.join(secret)}) may hold secrets and are not sent to other "
+                    "processes; give options={'headers': provider}, an importable function that returns them, for "
+                    "instance from the environment of the process that reads"
+                )
+        return {"given": self.given}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+def _is_header(text: Any) -> bool:
+    return isinstance(text, str) and not re.search(r"[\r\n\0]", text) and text.isascii()
+
+
+def _check_options(url: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise SourceError(f"{_shown(url)} does not take the options {unknown}; it takes {sorted(known)}")
+
+
+def _common(url: str, options: Mapping[str, Any]) -> tuple[Headers, float, float]:
+    """Return headers, timeout and deadline."""
+    seconds = []
+    for name, usual in (("timeout", _TIMEOUT), ("deadline", _DEADLINE)):
+        value = options.get(name, usual)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            raise SourceError(f"{_shown(url)}: options= has the {name} {value!r}, expected seconds above 0")
+        seconds.append(float(value))
+    headers = Headers(options.get("headers", {}))
+    if not callable(headers.given):
+        try:
+            headers.now()
+        except SourceError as error:
+            raise SourceError(f"{_shown(url)}: options= has {error.message}") from None
+    return headers, seconds[0], seconds[1]
+
+
+def _signing(path: str, options: Mapping[str, Any], region: str) -> Signing | None:
+    """Return who signs requests, `None` where nobody does."""
+    key, secret, token = (options.get(n) for n in ("access_key_id", "secret_access_key", "session_token"))
+    provider = options.get("credentials")
+    if options.get("skip_signature"):
+        return None
+    if provider is not None:
+        if key is not None or secret is not None or token is not None:
+            raise SourceError(f"{path}: options= has both credentials and keys; give one of them")
+        if provider == "environment":
+            return Signing(from_environment, region)
+        if not callable(provider):
+            raise SourceError(f"{path}: options= has credentials that are neither a function nor 'environment'")
+        return Signing(provider, region)
+    if key is None and secret is None and token is None:
+        return None
+    if not isinstance(key, str) or not isinstance(secret, str) or not (token is None or isinstance(token, str)):
+        raise SourceError(f"{path}: options= needs both access_key_id and secret_access_key, as text, or none")
+    return Signing(Credentials(key, secret, token, region), region)
+
+
+def _endpoint(bucket: str, region: str, options: Mapping[str, Any]) -> str:
+    """Return the URL of the bucket."""
+    given = options.get("endpoint")
+    if given is not None:
+        parts = _split(given) if isinstance(given, str) else None
+        if parts is None or parts.scheme not in ("http", "https") or parts.query or parts.username is not None:
+            raise SourceError(
+                f"s3://{bucket}: options= has the endpoint {_shown(str(given))!r}, expected https://server"
+            )
+        top = str(given).rstrip("/")
+        return top if options.get("virtual_hosted_style_request") else f"{top}/{bucket}"
+    domain = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+    # A certificate for *.s3… does not cover names with dots.
+    return f"https://s3.{region}.{domain}/{bucket}" if "." in bucket else f"https://{bucket}.s3.{region}.{domain}"

@@ -1,0 +1,247 @@
+"""Asking a web server for bytes: connections that stay open, few retries, and no redirect out of the store.
+
+Written on the standard library, because clients that run threads of their own hang in forked processes, which is how
+data loaders work, and follow redirects to wherever a server sends them.
+"""
+
+from __future__ import annotations
+
+import http.client
+import re
+import ssl
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Protocol
+from urllib.parse import urljoin, urlsplit
+
+from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError
+from cfagg.storage.connections import Connections
+
+__all__ = ["Reply", "Transport", "covers"]
+
+_REDIRECTS = {301, 302, 303, 307, 308}
+#: Answers that another attempt may better.
+_AGAIN = {429, 500, 502, 503, 504}
+_ATTEMPTS = 4
+_HOPS = 5
+#: Bytes that are read of the page that comes with an error or a redirect.
+_PAGE = 1 << 16
+
+Signer = Callable[[str, str, str, str, Mapping[str, str], datetime], dict[str, str]]
+
+
+class CurrentHeaders(Protocol):
+    """Gives the headers of this moment."""
+
+    def now(self) -> dict[str, str]:
+        """Return them."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a server answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def covers(prefix: str, url: str) -> bool:
+    """Return whether a URL lies at or below another, by whole parts of the path.
+
+    >>> covers("https://a.org/x", "https://a.org/x/y"), covers("https://a.org/x", "https://a.org/xy")
+    (True, False)
+    """
+    outer, inner = urlsplit(prefix), urlsplit(url)
+    if (outer.scheme.lower(), outer.netloc.lower()) != (inner.scheme.lower(), inner.netloc.lower()):
+        return False
+    parts = inner.path.split("/")
+    if ".." in parts or "%2e" in inner.path.lower():
+        return False
+    top = outer.path.rstrip("/")
+    return inner.path == top or inner.path.startswith(top + "/")
+
+
+class Transport:
+    """Requests to the server of one store.
+
+    Parameters
+    ----------
+    base : str
+        URL of the store without a slash at its end.
+    headers : object
+        Its ``now()`` gives what is sent with every request to the store, and never anywhere else.
+    timeout : float
+        Seconds that the server may be silent.
+    allow : iterable of str
+        Prefixes of URLs to which the server may redirect.
+    signer : callable, optional
+        Returns the headers of a signed request; see `cfagg.storage.signing.sign`.
+    deadline : float
+        Seconds that one request may take in all: redirects, attempts and waits in between included.
+    """
+
+    def __init__(
+        self,
+        base: str,
+        headers: CurrentHeaders,
+        timeout: float,
+        allow: Iterable[str] = (),
+        signer: Signer | None = None,
+        deadline: float = 300.0,
+    ) -> None:
+        self.base, self.headers, self.timeout, self.deadline = base, headers, timeout, deadline
+        self.allow, self.signer = tuple(allow), signer
+        self._connections = Connections(timeout)
+
+    def ask(
+        self, method: str, url: str, query: str = "", headers: Mapping[str, str] | None = None, *, limit: int
+    ) -> Reply:
+        """Return the server's answer.
+
+        Parameters
+        ----------
+        method, url : str
+            ``GET`` or ``HEAD``, and a percent-encoded URL.
+        query : str
+            Percent-encoded query without its question mark.
+        headers : mapping, optional
+            Headers of this request.
+        limit : int
+            Bytes that the object, or the part of it that is asked for, may have.  The page of an error or a redirect
+            may be longer; its beginning is kept.
+
+        Raises
+        ------
+        AccessError
+            The server redirects to a place that is not allowed.
+        FragmentReadError
+            The server cannot be reached, fails again and again, or is not done in time.
+        LimitError
+            The object is larger.
+        """
+        until = time.monotonic() + self.deadline
+        for _ in range(_HOPS):
+            reply = self._patiently(method, url, query, headers or {}, limit, until)
+            to = reply.headers.get("location")
+            if reply.status not in _REDIRECTS or not to:
+                return reply
+            target = urljoin(url, to)
+            if not any(covers(prefix, target) for prefix in (self.base, *self.allow)):
+                target = target.partition("?")[0]
+                place = target.rpartition("/")[0]
+                raise AccessError(
+                    f"{url} redirects to {target}, outside the store {self.base}; if that is right, pass "
+                    f"allow=[{place!r}]"
+                )
+            url, _, query = target.partition("?")
+        raise FragmentReadError(f"{url} cannot be read: the server redirects in a circle")
+
+    def _patiently(
+        self, method: str, url: str, query: str, headers: Mapping[str, str], limit: int, until: float
+    ) -> Reply:
+        """Return the answer of the first attempt that has one."""
+        last, wait = "", 0.0
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                if time.monotonic() + wait >= until:
+                    raise FragmentReadError(f"{url} cannot be read within {self.deadline:g} s: {last}")
+                time.sleep(wait)
+            wait = 0.1 * 4**attempt
+            try:
+                reply = self._once(method, url, query, headers, limit, until)
+            except CfaggError:
+                raise  # some of these are errors of the system too, which others are tried again for
+            except ssl.SSLCertVerificationError as error:
+                raise FragmentReadError(f"{url} cannot be read: {error}") from error
+            except (OSError, http.client.HTTPException) as error:
+                last = f"{type(error).__name__}: {error}"
+                if time.monotonic() >= until:
+                    raise FragmentReadError(f"{url} cannot be read within {self.deadline:g} s: {last}") from error
+                continue
+            if reply.status not in _AGAIN:
+                return reply
+            last = f"the server answers {reply.status}"
+            asked = _retry_after(reply.headers.get("retry-after", ""))
+            if asked is not None:
+                wait, last = asked, f"{last} and asks to wait for {asked:g} s"
+        raise FragmentReadError(f"{url} cannot be read after {_ATTEMPTS} attempts: {last}")
+
+    def _once(self, method: str, url: str, query: str, headers: Mapping[str, str], limit: int, until: float) -> Reply:
+        parts = urlsplit(url)
+        target = f"{parts.path or '/'}{'?' + query if query else ''}"
+        sent = dict(headers)
+        if covers(self.base, url):
+            sent |= self.headers.now()
+            if self.signer is not None:
+                sent = self.signer(method, parts.netloc, parts.path or "/", query, sent, datetime.now(UTC))
+        # Ranges are of the bytes as they are stored, not of any compressed for the way.
+        sent["accept-encoding"] = "identity"
+        while True:
+            connection = self._connections.take(url)
+            whole = f"{parts.scheme}://{parts.netloc}{target}" if connection.absolute else target
+            try:
+                answer = connection.request(method, whole, sent, until)
+                reply, drained = self._received(method, url, sent, answer, limit)
+            except (ConnectionError, http.client.RemoteDisconnected):
+                connection.close()
+                if not connection.used:
+                    raise
+                # Servers close connections that were idle for long; that is no failure of this request.
+                self._connections.forget(url)
+                continue
+            except BaseException:
+                connection.close()
+                raise
+            if drained:
+                self._connections.give_back(url, connection)
+            else:
+                connection.close()
+            return reply
+
+    def _received(
+        self, method: str, url: str, sent: Mapping[str, str], answer: http.client.HTTPResponse, limit: int
+    ) -> tuple[Reply, bool]:
+        """Return what was received, and whether the connection can serve the next request."""
+        found = {k.lower(): v for k, v in answer.getheaders()}
+        if method == "HEAD":
+            answer.read()
+            return Reply(answer.status, found, b""), not answer.will_close
+        length = int(found["content-length"]) if found.get("content-length", "").isdigit() else None
+        if answer.status not in (200, 206):
+            # An error or a redirect comes with a page of any length, which says nothing about the object.
+            page = answer.read(_PAGE)
+            return Reply(answer.status, found, page), answer.isclosed() and not answer.will_close
+        if length is not None and length > limit:
+            if answer.status == 200 and "range" in sent:
+                return Reply(200, found, b""), False
+            raise LimitError(f"{url} has {length:,} bytes, read up to {limit:,}")
+        body = answer.read(limit + 1)
+        if len(body) > limit:
+            if answer.status == 200 and "range" in sent:
+                return Reply(200, found, b""), False
+            raise LimitError(f"{url} has more than {limit:,} bytes, which is as many as are read")
+        if length is not None and len(body) < length:
+            raise http.client.IncompleteRead(body, length - len(body))
+        if found.get("content-encoding", "identity") not in ("identity", ""):
+            raise FragmentReadError(f"{url} is encoded with {found['content-encoding']}, which was not asked for")
+        return Reply(answer.status, found, body), answer.isclosed() and not answer.will_close
+
+
+def _retry_after(text: str) -> float | None:
+    """Return the seconds that a server asks to wait, given as a number or as a date; `None` where it asks for none.
+
+    >>> _retry_after("7"), _retry_after("soon"), _retry_after("Wed, 21 Oct 2015 07:28:00 GMT")
+    (7.0, None, 0.0)
+    """
+    if re.fullmatch(r"\s*\d{1,9}\s*", text):
+        return float(text)
+    try:
+        at = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    return max(0.0, (at - datetime.now(UTC)).total_seconds())

@@ -1,0 +1,158 @@
+"""CDL is read as ncgen reads it, or refused by one error that names the line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cfagg.errors import CfaggError, LimitError, SourceError
+from cfagg.formats.metadata.cdl import parse_cdl
+
+#: Declaration, value -> what ncgen 4.9 stores, as printed by ncdump.
+VALUES: list[tuple[str, str, Any]] = [
+    ("byte v", "300", np.int8(44)),
+    ("byte v", "200", np.int8(-56)),
+    ("byte v", "200b", np.int8(-56)),
+    ("byte v", "'a'", np.int8(97)),
+    ("ubyte v", "-1", np.uint8(255)),
+    ("ubyte v", "300", np.uint8(44)),
+    ("short v", "40000", np.int16(-25536)),
+    ("int v", "4000000000", np.int32(-294967296)),
+    ("int v", "'a'", np.int32(97)),
+    ("int v", "1.5", np.int32(1)),
+    ("uint v", "-1", np.uint32(2**32 - 1)),
+    ("uint64 v", "18446744073709551615ULL", np.uint64(2**64 - 1)),
+    ("float v", "1e999", np.float32(np.inf)),
+    ("string v", "97", "97"),
+    ("string v", "NIL", ""),
+]
+
+
+@pytest.mark.parametrize(("declared", "given", "stored"), VALUES)
+def test_a_value_is_stored_as_ncgen_does(declared: str, given: str, stored: Any) -> None:
+    with parse_cdl(f"netcdf a {{ variables: {declared} ; data: v = {given} ; }}") as dataset:
+        found = dataset.variables[0].values()
+    assert found.item() == stored
+    if not isinstance(stored, str):
+        assert found.dtype == stored.dtype
+
+
+@pytest.mark.parametrize(
+    ("declared", "given", "stored"),
+    [
+        ("d = 3 ; variables: char v(d)", '"a", "b", "c"', [b"a", b"b", b"c"]),
+        ("d = 3 ; variables: char v(d)", '"ab", "c"', [b"a", b"b", b"c"]),
+        ("d = 3 ; n = 2 ; variables: char v(d, n)", '"a", "bc", "c"', [[b"a", b""], [b"b", b"c"], [b"c", b""]]),
+        ("d = UNLIMITED ; variables: char v(d)", '"abc"', [b"a", b"b", b"c"]),
+    ],
+)
+def test_several_texts_fill_characters_as_ncgen_does(declared: str, given: str, stored: Any) -> None:
+    with parse_cdl(f"netcdf a {{ dimensions: {declared} ; data: v = {given} ; }}") as dataset:
+        assert dataset.variables[0].values().tolist() == stored
+
+
+@pytest.mark.parametrize(
+    ("type_", "given", "stored"),
+    [
+        ("float", "-999.9", np.float32(-999.9)),
+        ("float", "-999", np.float32(-999)),
+        ("short", "1.5", np.int16(1)),
+        ("double", "-999.f", np.float64(-999)),
+        ("byte", "200", np.int8(-56)),
+    ],
+)
+def test_a_fill_value_has_the_type_of_its_variable(type_: str, given: str, stored: Any) -> None:
+    with parse_cdl(f"netcdf a {{ variables: {type_} v ; v:_FillValue = {given} ; }}") as dataset:
+        found = dataset.variables[0].attributes["_FillValue"]
+    assert (found.dtype, found.tolist()) == (stored.dtype, [stored.item()])
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ("300b", np.int8(44)),
+        ("40000s", np.int16(-25536)),
+        ("1e999", np.float64(np.inf)),
+        ("1s, 2.5f, 3", np.array([1, 2.5, 3])),
+    ],
+)
+def test_an_attribute_is_stored_as_ncgen_does(given: str, stored: Any) -> None:
+    with parse_cdl(f"netcdf a {{ :a = {given} ; }}") as dataset:
+        np.testing.assert_array_equal(dataset.root.attributes["a"], np.atleast_1d(stored))
+
+
+def test_a_dataset_needs_no_name() -> None:
+    with parse_cdl("netcdf { dimensions: x = 2 ; }") as dataset:
+        assert dataset.root.dimensions["x"].size == 2
+
+
+WRONG = {
+    "a length that is not a number": "dimensions:\n x = NaN ;",
+    "a negative length": "dimensions:\n x = -3 ;",
+    "an infinite length": "dimensions:\n x = 1e999 ;",
+    "a broken length": "dimensions:\n x = 2.5 ;",
+    "a length beyond all types": "dimensions:\n x = 99999999999999999999 ;",
+    "an integer beyond all types": "\n :a = 99999999999999999999 ;",
+    "an integer of 5,000 digits": f"\n :a = {'9' * 5000} ;",
+    "a number in characters": "variables: char v ;\n data: v = 97 ;",
+    "a date among numbers": 'variables: int v ;\n data: v = "2000-01-01 06" ;',
+    "an infinity among integers": "variables: int v ;\n data: v = 1e999 ;",
+    "a word among texts": "\n string :a = b ;",
+    "a dimension declared twice": "dimensions: x = 2 ;\n x = 2 ;",
+    "a variable declared twice": "variables: int v ;\n float v ;",
+    "a variable declared twice in one list": "variables: int v,\n v ;",
+    "a group declared twice": "group: g { }\n group: g { }",
+    "a group with the name of a variable": "variables: int v ;\n group: v { }",
+    "an attribute of nothing": 'variables: int v ;\n w:units = "K" ;',
+    "values of nothing": "variables: int v ; data:\n w = 1 ;",
+    "more values than room": "variables: int v ; data:\n v = 1, 2 ;",
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_ncgen_refuses_or_mangles_is_one_error_with_its_line(what: str) -> None:
+    with pytest.raises(SourceError, match=r"^CDL text, line 2: ") as error:
+        parse_cdl(f"netcdf a {{ {WRONG[what]} }}")
+    assert len(str(error.value)) < 250
+
+
+@pytest.mark.parametrize("text", ['variables: int v ; v:a = "b" ; v:a = "c" ;', ':a = "b" ; string :a = "c" ;'])
+def test_of_two_attributes_of_one_name_the_last_holds_as_for_ncgen(text: str) -> None:
+    with parse_cdl(f"netcdf a {{ {text} }}") as dataset:
+        owner = dataset.variables[0] if dataset.variables else dataset.root
+        assert owner.attributes == {"a": "c"}
+
+
+def test_a_group_may_have_a_dimension_of_the_name_of_one_above() -> None:
+    with parse_cdl(
+        "netcdf a { dimensions: x = 2 ; group: g { dimensions: x = 3 ; variables: int v(x) ; } }"
+    ) as dataset:
+        assert dataset.variables[0].shape == (3,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "group: a { " * 5000,
+        "dimensions: x = 2 ; y = 9000000000000000000 ; variables: char v(x, y) ; data: v = 'a' ; ",
+    ],
+)
+def test_what_would_take_all_memory_is_refused(text: str) -> None:
+    with pytest.raises(LimitError):
+        parse_cdl(f"netcdf a {{ {text} }}")
+
+
+def test_no_prefix_of_a_text_raises_anything_else() -> None:
+    from tests.fuzzing.files import CDL
+
+    for text in CDL:
+        refused = 0
+        for end in range(len(text)):
+            try:
+                parse_cdl(text[:end])
+            except CfaggError:
+                refused += 1
+        # All but the last brace, and what may follow it.
+        assert refused >= len(text.rstrip()) - 1

@@ -1,0 +1,217 @@
+"""Headers read without the HDF5 library, against those that the library finds, and from damaged files."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+
+from cfagg.errors import CfaggError
+from cfagg.formats.values import hdf5, hdf5_chunks, hdf5_header, hdf5_tree, read
+from cfagg.storage.files import CONTEXT_SOURCE, open_regular
+from cfagg.storage.gate import admit
+from cfagg.storage.handles import handles
+from tests import nca_files
+
+
+def _found(path, name, group="/"):
+    with open_regular(path) as handle:
+        return hdf5_header.find(handle, handle.some(2**13, 0), name, group)
+
+
+def _expected(path, name):
+    return hdf5.find(handles.get(path), name, CONTEXT_SOURCE)
+
+
+def _same(a, b):
+    return repr(a) == repr(b) and all(
+        type(v) is type(b.header.attributes[k]) and np.asarray(v).dtype == np.asarray(b.header.attributes[k]).dtype
+        for k, v in a.header.attributes.items()
+    )
+
+
+def _write(path, variables, attributes):
+    """Write a file with so many variables, each with so many attributes of all kinds."""
+    with netCDF4.Dataset(path, "w") as d:
+        for name, n in (("time", None), ("lat", 4), ("lon", 5)):
+            d.createDimension(name, n)
+            d.createVariable(name, "f8", (name,)).units = "degrees"
+            d[name][:] = range(n or 3)
+        types = ["f4", "i2", "f8", "u1", "i8", "S1"]
+        for i in range(variables):
+            dims = ("time", "lat", "lon") if i % 2 else ("lat", "lon")
+            v = d.createVariable(
+                f"v{i}",
+                types[i % 6],
+                dims,
+                fill_value=None if i % 6 == 5 else 7,
+                zlib=i % 4 > 1,
+                fletcher32=i % 4 == 3,
+                chunksizes=(1, 2, 5)[-len(dims) :] if i % 4 > 0 else None,
+            )
+            v.set_auto_maskandscale(False)
+            v.setncatts({f"a{j}": f"text {j} " * j for j in range(attributes)})
+            v.setncatts({"units": "°C", "vector": np.arange(3, dtype="i2"), "one": np.float32(2), "n": np.int64(-1)})
+            v.setncattr_string("texts", ["a", "bcd"])
+            v[:] = np.zeros((3, 4, 5)[-len(dims) :], types[i % 6]) if i % 6 < 5 else b"x"
+        d.createVariable("scalar", "f8", ())[...] = 2.0
+        d.createVariable("big", ">f8", ("lon",), contiguous=True, endian="big")[:] = 2.0
+    return str(path)
+
+
+@pytest.mark.parametrize(("variables", "attributes"), [(2, 1), (12, 3), (6, 20), (30, 12)])
+def test_headers_are_those_that_the_library_finds(tmp_path, variables, attributes):
+    path = _write(tmp_path / "a.nc", variables, attributes)
+    for name in ("time", "lat", "scalar", "big", *(f"v{i}" for i in range(variables))):
+        found, expected = _found(path, name), _expected(path, name)
+        assert found is not None
+        assert _same(found, expected)
+
+
+def test_what_is_unusual_is_left_to_the_library(tmp_path):
+    path = str(nca_files.fragment(tmp_path / "a.nc", "tas", np.zeros((2, 3)), ["y", "x"]))
+    nca_files.fragment(path, "inner", np.zeros(2), ["z"], group="g")
+    with netCDF4.Dataset(path, "a") as d:
+        d.createVariable("unwritten", "f4", ("y",), contiguous=True, fill_value=False)
+    with h5py.File(path, "a") as f:
+        f["soft"] = h5py.SoftLink("/tas")
+        f["outside"] = h5py.ExternalLink("other.nc", "/tas")
+        f.create_dataset("stored", (2,), "f8", external=[("raw.bin", 0, 16)])
+        f["flag"] = np.array([True, False])
+        f["plain"] = np.zeros(3)
+    assert _found(path, "tas") is not None
+    for name in ("soft", "outside", "stored", "flag", "plain", "g", "g/inner", "none", "y", "unwritten", "", "/"):
+        assert _found(path, name) is None
+    assert _found(path, "inner", "/g") is None
+
+
+def test_other_versions_of_the_format_are_left_to_the_library(tmp_path):
+    path = str(tmp_path / "a.h5")
+    with h5py.File(path, "w", userblock_size=512) as f:
+        f["tas"] = np.zeros(3)
+    assert _found(path, "tas") is None
+
+
+def test_a_shorter_variable_along_an_unlimited_dimension_is_left_to_the_library(tmp_path):
+    path = str(tmp_path / "a.nc")
+    with netCDF4.Dataset(path, "w") as d:
+        d.createDimension("t", None)
+        d.createVariable("t", "i4", ("t",))[:] = [1, 2]
+        d.createVariable("long", "i4", ("t",))[:] = [1, 2, 3]
+    assert _found(path, "t") is None
+    assert _found(path, "long").header.shape == (3,)
+
+
+def test_a_file_that_is_cut_off_is_left_to_the_library(tmp_path):
+    path = str(nca_files.fragment(tmp_path / "a.nc", "tas", np.zeros((2, 3)), ["y", "x"], {"units": "K"}))
+    whole = (tmp_path / "a.nc").read_bytes()
+    for size in (0, 7, 8, 47, 48, 300, len(whole) // 2, len(whole) - 1):
+        (tmp_path / "a.nc").write_bytes(whole[:size])
+        assert _found(path, "tas") is None
+
+
+@pytest.mark.parametrize("variables", [1, 12])
+def test_damaged_structures_give_the_undamaged_header_or_none(tmp_path, variables):
+    path = _write(tmp_path / "a.nc", variables, 12)
+    name = f"v{variables - 1}"
+    intact = _found(path, name)
+    whole = (tmp_path / "a.nc").read_bytes()
+    places = [m.start() for m in re.finditer(rb"\x89HDF|OHDR|OCHK|FRHP|BTHD|BTLF|FHDB|FHIB", whole)]
+    random = np.random.default_rng(variables)
+    refused = 0
+    for _ in range(1500):
+        data = bytearray(whole)
+        at = min(int(random.choice(places) + random.exponential(60)), len(data) - 1)
+        if 0 <= at - whole.find(b"GCOL") < 4096:
+            continue
+        data[at] ^= int(random.integers(1, 256))
+        (tmp_path / "a.nc").write_bytes(data)
+        found = _found(path, name)
+        refused += found is None
+        if found is not None:
+            # What checksums do not cover is not looked at.
+            assert found.header.shape == intact.header.shape
+            assert found.storage == intact.storage
+            assert repr(found.header.attributes) == repr(intact.header.attributes)
+    assert refused > 100
+
+
+def test_a_damaged_heap_of_values_ends_the_search(tmp_path):
+    path = _write(tmp_path / "a.nc", 1, 3)
+    whole = (tmp_path / "a.nc").read_bytes()
+    at = whole.find(b"GCOL")
+    random = np.random.default_rng(3)
+    refused = 0
+    for _ in range(1000):
+        data = bytearray(whole)
+        for k in random.integers(0, 200, 3):
+            data[at + k] = random.integers(256)
+        (tmp_path / "a.nc").write_bytes(data)
+        refused += _found(path, "v0") is None
+    assert refused > 100
+
+
+def _positions(path, located, indices):
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        return hdf5_tree.positions(handle, located.storage, indices)
+    finally:
+        os.close(handle)
+
+
+def _chunked(tmp_path):
+    """Write four chunks; return the file, what is known of the variable, and the library's table of chunks."""
+    values = np.arange(48, dtype="i4").reshape(8, 6)
+    path = str(nca_files.fragment(tmp_path / "a.nc", "tas", values, ["y", "x"], chunksizes=(4, 3), zlib=True))
+    with h5py.File(path) as f:
+        infos = [f["tas"].id.get_chunk_info(k) for k in range(4)]
+    table = {tuple(np.floor_divide(i.chunk_offset, (4, 3))): (i.filter_mask, i.byte_offset, i.size) for i in infos}
+    return path, _found(path, "tas"), table
+
+
+def test_positions_of_chunks_are_those_that_the_library_finds(tmp_path):
+    path, located, table = _chunked(tmp_path)
+    assert _positions(path, located, list(table)) == list(table.values())
+
+
+def test_an_unwritten_chunk_is_left_to_the_library(tmp_path):
+    path, located, _ = _chunked(tmp_path)
+    assert _positions(path, located, [(0, 0), (2, 0)]) is None
+
+
+def test_a_table_of_more_than_one_node_is_left_to_the_library(tmp_path):
+    path = str(nca_files.fragment(tmp_path / "a.nc", "tas", np.zeros(200, "i2"), ["x"], chunksizes=(1,)))
+    located = _found(path, "tas")
+    assert _positions(path, located, [(0,)]) is None
+    np.testing.assert_array_equal(read(located, [slice(0, 200, 1)], CONTEXT_SOURCE), np.zeros(200))
+
+
+def test_damaged_tables_of_chunks_raise_or_give_stored_values(tmp_path):
+    path, located, _ = _chunked(tmp_path)
+    whole = pathlib.Path(path).read_bytes()
+    random = np.random.default_rng(5)
+    refused = 0
+    for _ in range(400):
+        data = bytearray(whole)
+        data[located.storage.tree + int(random.integers(200))] ^= int(random.integers(1, 256))
+        pathlib.Path(path).write_bytes(data)
+        found = _positions(path, located, [(0, 0), (0, 1), (1, 0), (1, 1)])
+        refused += found is None
+        if found is not None:
+            try:
+                block = hdf5_chunks.read(
+                    admit(handles.get(path), "tas", ()),
+                    located.storage,
+                    [slice(0, 8, 1), slice(0, 6, 1)],
+                    CONTEXT_SOURCE,
+                )
+            except CfaggError:
+                refused += 1
+            else:
+                assert block.shape == (8, 6)
+    assert refused > 100

@@ -1,0 +1,148 @@
+"""Headers that are remembered for files with the same bytes: never what another file says."""
+
+from __future__ import annotations
+
+import shutil
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+
+from cfagg.formats.values import hdf5_header, hdf5_memory, locate, read
+from cfagg.storage.files import CONTEXT_SOURCE, open_regular
+
+
+def _write(path, attributes, value=1.0, **storage):
+    with netCDF4.Dataset(path, "w") as d:
+        d.history = attributes.get("history", "")
+        for name, n in (("time", 1), ("lat", 16), ("lon", 32)):
+            d.createDimension(name, n)
+        v = d.createVariable("tas", "f4", ("time", "lat", "lon"), **storage)
+        v.setncatts({"units": "K", **attributes})
+        v[:] = value + np.arange(512, dtype="f4").reshape(1, 16, 32)
+    return str(path)
+
+
+def _found(path):
+    with open_regular(path) as handle:
+        return hdf5_header.find(handle, handle.some(2**13, 0), "tas")
+
+
+def test_a_copy_under_another_name_has_the_same_header_but_its_own_name(tmp_path):
+    first = _write(tmp_path / "a.nc", {})
+    second = str(shutil.copy(first, tmp_path / "b.nc"))
+    one, other = _found(first), _found(second)
+    # It was remembered, and still is about the file that was asked for.
+    assert other.header.attributes is one.header.attributes
+    assert other.header.file == other.key.path == second
+
+
+def test_what_was_forgotten_is_parsed_anew(tmp_path):
+    path = _write(tmp_path / "a.nc", {})
+    one = _found(path)
+    assert _found(path).header.attributes is one.header.attributes
+    hdf5_memory.forget()
+    again = _found(path)
+    assert again.header.attributes is not one.header.attributes
+    assert _found(path).header.attributes is again.header.attributes
+
+
+class Counted:
+    """A file of some bytes, of which parsers take the first."""
+
+    def __init__(self, head, places=(slice(0, 1),)):
+        self.head, self.places, self.noting = head, places, False
+
+    def record(self):
+        self.noting = True
+
+    def recorded(self):
+        assert self.noting
+        self.noting = False
+        return self.places
+
+
+def test_a_few_answers_to_a_question_and_so_many_questions_are_remembered(monkeypatch):
+    hdf5_memory.forget()
+    monkeypatch.setattr(hdf5_memory, "_QUESTIONS", 3)
+    parsed = []
+
+    def ask(question, head, places=(slice(0, 1),)):
+        return hdf5_memory.remembered(question, Counted(head, places), lambda: (parsed.append(head), head)[1])
+
+    for head in (b"a", b"b", b"c", b"d", b"a", b"d"):
+        assert ask("q", head) == head
+    assert parsed == [b"a", b"b", b"c", b"d"]
+    assert ask("q", b"e") == b"e"
+    assert ask("q", b"b") == b"b"
+    # The oldest answer went, and then came back.
+    assert ask("q", b"a") == b"a"
+    assert parsed == [b"a", b"b", b"c", b"d", b"e", b"a"]
+    for question in "rst":
+        ask(question, b"x")
+    assert len(hdf5_memory._known) == 3
+    assert "q" not in hdf5_memory._known
+    hdf5_memory.forget()
+
+
+def test_every_byte_that_was_taken_has_to_be_the_same():
+    hdf5_memory.forget()
+    places = (slice(0, 2), slice(4, 6))
+    parsed = []
+    for head in (b"abcdef", b"abXXef", b"Xbcdef", b"abcdXf", b"abcdef"):
+        hdf5_memory.remembered("q", Counted(head, places), lambda head=head: parsed.append(head))
+    assert parsed == [b"abcdef", b"Xbcdef", b"abcdXf"]
+    hdf5_memory.forget()
+
+
+def test_what_depends_on_bytes_further_behind_is_not_remembered():
+    hdf5_memory.forget()
+    parsed = []
+    for _ in range(2):
+        hdf5_memory.remembered("q", Counted(b"abc", None), lambda: parsed.append(1))
+    assert parsed == [1, 1]
+
+
+@pytest.mark.parametrize("attributes", [{"units": "C"}, {"units": "mm"}, {"scale_factor": 2.0}, {"history": "other"}])
+def test_a_file_with_other_attributes_is_read_anew(tmp_path, attributes):
+    _found(_write(tmp_path / "a.nc", {}))
+    path = _write(tmp_path / "b.nc", attributes)
+    with netCDF4.Dataset(path) as d:
+        expected = {k: d["tas"].getncattr(k) for k in d["tas"].ncattrs()}
+    assert dict(_found(path).header.attributes) == expected
+
+
+def test_any_changed_byte_gives_what_is_found_without_memory(tmp_path):
+    path = _write(tmp_path / "a.nc", {"long_name": "temperature"}, zlib=True)
+    whole = bytearray((tmp_path / "a.nc").read_bytes())
+    broken = tmp_path / "b.nc"
+    for at in range(0, min(len(whole), 2**13), 31):
+        changed = whole.copy()
+        changed[at] ^= 0x55
+        broken.write_bytes(changed)
+        _found(path)
+        remembered = repr(_found(str(broken)))
+        hdf5_memory.forget()
+        # The two openings are at different times.
+        assert remembered == repr(_found(str(broken))), at
+
+
+def test_a_file_that_ends_before_its_header_says_is_left_to_the_library(tmp_path):
+    path = _write(tmp_path / "a.nc", {})
+    assert _found(path) is not None
+    whole = (tmp_path / "a.nc").read_bytes()
+    (tmp_path / "b.nc").write_bytes(whole[:-1])
+    assert _found(str(tmp_path / "b.nc")) is None
+
+
+@pytest.mark.parametrize(
+    "storage", [{"zlib": True}, {"zlib": True, "fletcher32": True}, {"zlib": True, "endian": "big"}]
+)
+@pytest.mark.parametrize("step", [1, 2, 5])
+def test_a_few_elements_of_a_shuffled_chunk_are_those_of_h5py(tmp_path, storage, step):
+    path = _write(tmp_path / "a.nc", {}, value=np.pi, shuffle=True, **storage)
+    slices = (slice(0, 1, 1), slice(3, 9, step), slice(7, 11, step))
+    values = read(locate(path, "tas", CONTEXT_SOURCE), slices, CONTEXT_SOURCE)
+    with h5py.File(path) as f:
+        assert values.tolist() == f["tas"][slices].tolist()

@@ -1,0 +1,129 @@
+"""How shards are laid out, and their indexes where they are damaged."""
+
+from __future__ import annotations
+
+import copy
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+from cfagg.formats.zarr import shards as module
+from cfagg.formats.zarr.codecs import DamagedError, decoder
+from cfagg.formats.zarr.metadata import open_array
+from cfagg.formats.zarr.shards import find_shards
+
+F4 = np.dtype("f4")
+BYTES: dict[str, Any] = {"name": "bytes", "configuration": {"endian": "little"}}
+DOCUMENT: dict[str, Any] = {
+    "codecs": [
+        {
+            "name": "sharding_indexed",
+            "configuration": {
+                "chunk_shape": [2, 3], "codecs": [BYTES], "index_codecs": [BYTES, {"name": "crc32c"}],
+                "index_location": "end",
+            },
+        }
+    ]
+}  # fmt: skip
+
+
+def changed(key: str, value: Any) -> dict[str, Any]:
+    document = copy.deepcopy(DOCUMENT)
+    document["codecs"][0]["configuration"][key] = value
+    return document
+
+
+def test_shards_are_those_of_the_metadata() -> None:
+    found = find_shards(DOCUMENT, F4)
+    assert found is not None
+    assert (found.inner, found.at_start, found.checksum) == ((2, 3), False, True)
+    plain = find_shards(changed("index_codecs", [BYTES]), F4)
+    assert plain is not None
+    assert not plain.checksum
+    start = find_shards(changed("index_location", "start"), F4)
+    assert start is not None
+    assert start.at_start
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("codecs", None), ("codecs", []), ("codecs", "bytes"), ("index_codecs", None), ("index_codecs", []),
+        ("chunk_shape", 5), ("chunk_shape", None), ("index_location", "middle"), ("index_location", 0),
+        ("codecs", [{"name": "unknown"}]), ("index_codecs", [{"name": "zstd"}]),
+        ("index_codecs", [{"name": "bytes", "configuration": {"endian": "big"}}]),
+        ("index_codecs", [BYTES, {"name": "crc32c"}, {"name": "crc32c"}]), ("index_codecs", [BYTES, {"name": "gzip"}]),
+    ],
+)  # fmt: skip
+def test_shards_in_another_way_are_left_to_zarr(key: str, value: Any) -> None:
+    assert find_shards(changed(key, value), F4) is None
+    other = copy.deepcopy(DOCUMENT)
+    other["codecs"][0]["name"] = "sharding_otherwise"
+    assert find_shards(other, F4) is None
+
+
+@pytest.mark.parametrize(
+    "order", ["C", 5, None, [0], [0, 0], [1, 2], [0, 1, 2], [0.0, 1.0], [True, False], ["0", "1"], {"0": 1}]
+)
+def test_dimensions_in_an_order_that_is_none_are_left_to_zarr(order: Any) -> None:
+    turn = {"name": "transpose", "configuration": {"order": order}}
+    assert decoder({"shape": [4, 4], "codecs": [turn, BYTES]}, 3, F4) is None
+    right = {"name": "transpose", "configuration": {"order": [1, 0]}}
+    assert decoder({"shape": [4, 4], "codecs": [right, BYTES]}, 3, F4) is not None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"shape": 5}, {"shape": None}, {"filters": "shuffle"}, {"filters": {"id": "x"}}, {"filters": [5]},
+        {"dtype": [["a", "<f4"]]}, {"dtype": "<f8"}, {"compressor": "zstd"}, {"compressor": {"id": 5}},
+        {"compressor": {"level": 1}}, {"compressor": {"id": "unknown"}}, {"filters": [{"id": "unknown"}]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_arrays_of_strange_metadata_have_no_decoder(change: dict[str, Any]) -> None:
+    document = {"shape": [4], "dtype": "<f4", "compressor": None, "filters": None}
+    assert decoder(document, 2, F4) is not None
+    assert decoder({**document, **change}, 2, F4) is None
+
+
+@pytest.mark.parametrize(
+    "codecs",
+    [
+        [], ["bytes"], [{"name": "transpose", "configuration": {"order": [0]}}], [BYTES, {"name": "unknown"}],
+        [BYTES, "unknown", {"name": "zstd"}], [{"name": "zstd"}, BYTES], "bytes", None,
+    ],
+    ids=str,
+)  # fmt: skip
+def test_codecs_that_are_not_done_here_are_left_to_zarr(codecs: Any) -> None:
+    assert decoder({"shape": [4], "codecs": [BYTES]}, 3, F4) is not None
+    assert decoder({"shape": [4], "codecs": codecs}, 3, F4) is None
+
+
+def test_an_index_that_a_shard_is_too_short_for_is_damaged(tmp_path: Any) -> None:
+    found = find_shards(DOCUMENT, F4)
+    assert found is not None
+    (tmp_path / "a").write_bytes(bytes(40))
+    with (tmp_path / "a").open("rb") as file:
+        with pytest.raises(DamagedError, match="its 40 bytes are too few for an index of 68"):
+            found._read(file.fileno(), 40, 4)
+        # Cut off since it was opened.
+        with pytest.raises(DamagedError, match="its index ends early"):
+            found._read(file.fileno(), 70, 4)
+
+
+def test_indexes_of_so_many_shards_are_kept(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_KEPT", 2)
+    made = zarr.create_array(tmp_path, name="x", shape=(40,), chunks=(2,), shards=(8,), dtype="f4", fill_value=-1)
+    made[...] = np.arange(40)
+    array = open_array(str(tmp_path), "x")
+    assert array.shards is not None
+    for held in (0, 1, 2, 3, 4, 0):
+        path = f"{array.folder}/{array.key((held,))}"
+        with open(path, "rb") as file:  # noqa: PTH123
+            status, index = os.fstat(file.fileno()), (4 * held + 1,)
+            assert array.shards.locate(file.fileno(), status, array.objects, (held,), index) is not None
+        assert len(array.shards._known) <= 2

@@ -1,0 +1,226 @@
+"""The xarray engine."""
+
+import pickle
+import threading
+
+import netCDF4
+import numpy as np
+import pytest
+import xarray as xr
+
+from cfagg.errors import FragmentNotFoundError, SourceError
+from cfagg.labelled.engine import CfaggBackendEntrypoint
+from cfagg.storage import counters
+from tests import nca_files
+
+MASTER = (np.arange(10 * 6 * 8) % 97).astype("f4").reshape(10, 6, 8)
+COORDINATES = {
+    "time": (["time"], np.arange(10.0), {"units": "days since 2000-01-01", "bounds": "time_bnds", "axis": "T"}),
+    "time_bnds": (["time", "bnds"], np.arange(10.0)[:, None] + [0, 1], {}),
+    "lat": (["lat"], np.linspace(-75, 75, 6), {"units": "degrees_north"}),
+    "lon": (["lon"], np.arange(8) * 45.0, {"units": "degrees_east"}),
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return nca_files.simple(
+        tmp_path,
+        MASTER,
+        ["time", "lat", "lon"],
+        [[0, 3, 4, 10], [0, 6], [0, 5, 8]],
+        attributes={"units": "K", "standard_name": "air_temperature"},
+        coordinates=COORDINATES,
+    )
+
+
+@pytest.fixture
+def expected():
+    ds = xr.Dataset(
+        {"tas": (("time", "lat", "lon"), MASTER, {"units": "K", "standard_name": "air_temperature"})},
+        {k: (d, v, a) for k, (d, v, a) in COORDINATES.items() if k != "time_bnds"},
+        {"Conventions": "CF-1.5"},
+    )
+    ds["time_bnds"] = COORDINATES["time_bnds"][:2]
+    return xr.decode_cf(ds)
+
+
+def test_the_dataset_is_the_one_that_the_single_array_would_give(path, expected):
+    ds = xr.open_dataset(path, engine="cfagg")
+    xr.testing.assert_identical(ds.load(), expected)
+
+
+def test_opening_opens_no_partition(path):
+    for file in (path.parent / "parts").iterdir():
+        file.unlink()
+    ds = xr.open_dataset(path, engine="cfagg")
+    assert ds.tas.shape == (10, 6, 8)
+    with pytest.raises(FragmentNotFoundError, match=r"partition \(0, 0, 0\)"):
+        ds.tas.load()
+
+
+def test_chunks_follow_the_partitions(path, expected):
+    ds = xr.open_dataset(path, engine="cfagg", chunks={})
+    assert ds.tas.chunks == ((3, 1, 6), (6,), (5, 3))
+    xr.testing.assert_identical(ds.compute(), expected)
+
+
+def test_a_chunk_opens_its_own_partition_only(path):
+    ds = xr.open_dataset(path, engine="cfagg", chunks={})
+    before = counters.snapshot()
+    ds.tas.data.blocks[1, 0, 1].compute(scheduler="synchronous")
+    done = counters.snapshot() - before
+    assert done.files <= 2
+    assert done.bytes == 1 * 6 * 3 * 4
+
+
+INDEXERS = {
+    "basic": {"time": slice(1, 8, 3), "lat": 2},
+    "negative steps": {"time": slice(None, None, -2), "lon": slice(6, 1, -3)},
+    "outer": {"time": [9, 0, 3, 3], "lon": [7, 1]},
+    "mask": {"lat": np.array([True, False, True, True, False, False])},
+    "vectorized": {"time": xr.DataArray([9, 2, 2, 0], dims="p"), "lat": xr.DataArray([0, 5, 5, 1], dims="p")},
+    "vectorized 2-d": {"time": xr.DataArray([[9, 2], [2, 0]], dims=("p", "q")), "lon": xr.DataArray([3, 7], dims="q")},
+    "scalar": {"time": -1, "lat": 0, "lon": 5},
+    "nothing": {"time": slice(0, 0)},
+}
+
+
+@pytest.mark.parametrize("indexer", INDEXERS.values(), ids=INDEXERS)
+def test_every_way_of_indexing_equals_numpy(path, expected, indexer):
+    ds = xr.open_dataset(path, engine="cfagg")
+    xr.testing.assert_identical(ds.isel(indexer).load(), expected.isel(indexer))
+
+
+def test_indexing_is_lazy_and_composed(path, expected):
+    lazy = xr.open_dataset(path, engine="cfagg").tas[::-1][2:, 1][:, [4, 0]]
+    before = counters.snapshot()
+    xr.testing.assert_identical(lazy.load(), expected.tas[::-1][2:, 1][:, [4, 0]])
+    # Gaps of a few bytes are read through, other rows of other partitions are not.
+    assert (counters.snapshot() - before).bytes < MASTER.nbytes // 2
+
+
+def test_a_dataset_is_pickled_lazily_and_reads_in_the_copy(path, expected):
+    for chunks in (None, {}):
+        ds = xr.open_dataset(path, engine="cfagg", chunks=chunks)
+        copy = pickle.loads(pickle.dumps(ds))
+        assert len(pickle.dumps(ds)) < 40_000
+        xr.testing.assert_identical(copy.load(), expected)
+
+
+def test_processes_of_dask_distributed_read_the_partitions(path, expected):
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=2, processes=True, dashboard_address=None) as cluster,
+        Client(cluster),
+    ):
+        ds = xr.open_dataset(path, engine="cfagg", chunks={})
+        assert float(ds.tas.sum()) == float(MASTER.sum())
+        xr.testing.assert_identical(ds.compute(), expected)
+
+
+def test_threads_that_read_through_other_engines_at_the_same_time_do_not_interfere(path, expected, tmp_path):
+    expected.tas.to_netcdf(tmp_path / "plain.nc", engine="netcdf4")
+    # xarray opens and closes files of its own engines without its lock, so those are opened beforehand.
+    plain = [xr.open_dataset(tmp_path / "plain.nc", engine="netcdf4", cache=False) for _ in "12"]
+    wrong = []
+
+    def other(ds):
+        wrong.extend("netcdf4" for _ in range(60) if not np.array_equal(ds.tas.values, MASTER))
+
+    def ours(_):
+        for _ in range(15):
+            with xr.open_dataset(path, engine="cfagg") as ds:
+                if not np.array_equal(ds.tas.values, MASTER):
+                    wrong.append("cfagg")
+
+    jobs = [*((other, ds) for ds in plain), (ours, None), (ours, None)]
+    threads = [threading.Thread(target=work, args=(argument,)) for work, argument in jobs]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for ds in plain:
+        ds.close()
+    assert wrong == []
+
+
+def test_encoding_says_how_the_array_is_stored(path):
+    encoding = xr.open_dataset(path, engine="cfagg").tas.encoding
+    assert encoding["dtype"] == np.dtype("f4")
+    assert encoding["source"] == str(path)
+    assert encoding["original_shape"] == (10, 6, 8)
+    assert encoding["preferred_chunks"] == {"time": (3, 1, 6), "lat": (6,), "lon": (5, 3)}
+
+
+def test_what_was_read_can_be_written_as_plain_netcdf_and_read_again(path, expected, tmp_path):
+    xr.open_dataset(path, engine="cfagg").to_netcdf(tmp_path / "plain.nc")
+    with xr.open_dataset(tmp_path / "plain.nc", engine="netcdf4") as ds:
+        np.testing.assert_array_equal(ds.tas, expected.tas)
+        assert not any(k.startswith("nca_") for k in ds.tas.attrs)
+
+
+def test_a_packed_master_with_missing_values_is_decoded_by_xarray(tmp_path):
+    raw = np.array([[1, 2], [-99, 4], [5, 6]], "i2")
+    path = nca_files.simple(
+        tmp_path, raw, ["t", "y"], [[0, 1, 3], [0, 2]], attributes={"scale_factor": 0.5}, fill_value=np.int16(-99)
+    )
+    with netCDF4.Dataset(path) as ds:
+        content = ds["tas"].nca_array
+    path.unlink()
+    nca_files.aggregation(path, "tas", "i2", {"t": 3, "y": 2}, content, {"scale_factor": 0.5}, fill_value=np.int16(-99))
+    np.testing.assert_array_equal(xr.open_dataset(path, engine="cfagg").tas, [[0.5, 1], [np.nan, 2], [2.5, 3]])
+    stored = xr.open_dataset(path, engine="cfagg", mask_and_scale=False).tas
+    np.testing.assert_array_equal(stored, raw)
+    assert stored.dtype == np.dtype("i2")
+
+
+def test_the_engine_recognises_aggregations_and_leaves_everything_else(path, tmp_path):
+    engine = CfaggBackendEntrypoint()
+    (tmp_path / "text.nca").write_text("not netCDF")
+    assert engine.guess_can_open(path)
+    assert engine.guess_can_open(str(path))
+    for other in (
+        tmp_path / "parts" / "0_0_0.nc",
+        tmp_path / "text.nca",
+        tmp_path / "gone.nca",
+        tmp_path,
+        b"CDF\x01",
+        7,
+    ):
+        assert not engine.guess_can_open(other)
+
+
+def test_plain_netcdf_is_not_hijacked(path):
+    with xr.open_dataset(path.parent / "parts" / "0_0_0.nc") as ds:
+        assert ds.tas.shape == (3, 6, 5)
+        assert "preferred_chunks" not in ds.tas.encoding
+
+
+def test_what_is_not_a_path_is_refused():
+    with pytest.raises(SourceError, match="bytes"):
+        CfaggBackendEntrypoint().open_dataset(b"CDF\x01")
+
+
+def add_group(path):
+    with netCDF4.Dataset(path, "a") as ds:
+        group = ds.createGroup("model/run")
+        variable = group.createVariable("tas2", "f4", ())
+        variable.setncatts({k: v for k, v in ds["tas"].__dict__.items() if k != "_FillValue"})
+
+
+def test_groups_open_as_a_tree_and_one_by_one(path):
+    add_group(path)
+    tree = xr.open_datatree(path, engine="cfagg", chunks={})
+    assert tree.groups == ("/", "/model", "/model/run")
+    np.testing.assert_array_equal(tree["/model/run/tas2"], MASTER)
+    groups = xr.open_groups(path, engine="cfagg")
+    assert sorted(groups) == ["/", "/model", "/model/run"]
+    ds = xr.open_dataset(path, engine="cfagg", group="model/run")
+    assert list(ds.data_vars) == ["tas2"]
+    np.testing.assert_array_equal(ds.tas2, MASTER)
+
+
+def test_variables_can_be_dropped(path):
+    assert list(xr.open_dataset(path, engine="cfagg", drop_variables=["tas"]).data_vars) == ["time_bnds"]

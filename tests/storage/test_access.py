@@ -1,0 +1,199 @@
+"""Which references of an aggregation are followed."""
+
+import os
+import pathlib
+import pickle
+
+import pytest
+
+from cfagg.errors import AccessError, CfaggError, UnsupportedError
+from cfagg.storage.access import Access
+
+
+@pytest.fixture
+def home(tmp_path):
+    (tmp_path / "home" / "deep").mkdir(parents=True)
+    (tmp_path / "homely").mkdir()
+    for name in ("home/agg.nca", "home/deep/a.nc", "homely/a.nc", "secret.nc"):
+        (tmp_path / name).touch()
+    return tmp_path / "home"
+
+
+def resolve(home, reference, allow=()):
+    return Access(home / "agg.nca", allow).resolve(reference)
+
+
+@pytest.mark.parametrize(
+    "reference", ["deep/a.nc", "./deep/../deep/a.nc", "gone.nc", "a file: with [odd] #names%20.nc"]
+)
+def test_files_at_or_below_the_directory_are_allowed(home, reference):
+    assert resolve(home, reference) == os.path.realpath(home / reference)
+
+
+def test_no_reference_is_the_file_itself(home):
+    assert resolve(home, None) == str(home / "agg.nca")
+
+
+def test_relative_references_start_at_the_aggregation_file_and_not_at_the_working_directory(home, monkeypatch):
+    monkeypatch.chdir(home.parent)
+    access = Access("home/agg.nca")
+    monkeypatch.chdir("/")
+    assert access.resolve("deep/a.nc") == str(home / "deep" / "a.nc")
+
+
+@pytest.mark.parametrize(
+    "reference", ["../secret.nc", "../homely/a.nc", "deep/../../secret.nc", "/etc/passwd", "..", "/"]
+)
+def test_anything_else_is_refused_with_the_allow_that_admits_it(home, reference):
+    with pytest.raises(AccessError) as caught:
+        resolve(home, reference)
+    target = os.path.realpath(home / reference)
+    above = str(pathlib.Path(target).parent)
+    assert repr(reference) in str(caught.value)
+    assert f"allow=[{above!r}]" in str(caught.value)
+    assert resolve(home, reference, [above]) == target
+
+
+def test_a_prefix_ends_at_a_path_component(home):
+    with pytest.raises(AccessError):
+        resolve(home, "../homely/a.nc", [home.parent / "home"])
+    assert resolve(home, "../homely/a.nc", [home.parent / "homely"]) == str(home.parent / "homely" / "a.nc")
+
+
+def test_a_single_file_may_be_allowed(home):
+    assert resolve(home, "../secret.nc", [home.parent / "secret.nc"]) == str(home.parent / "secret.nc")
+    with pytest.raises(AccessError):
+        resolve(home, "../homely/a.nc", [home.parent / "secret.nc"])
+
+
+def test_one_prefix_may_be_given_without_a_list(home):
+    assert resolve(home, "../secret.nc", str(home.parent)) == str(home.parent / "secret.nc")
+    for one in (str, pathlib.Path):
+        assert resolve(home, "../secret.nc", one(home.parent / "secret.nc")) == str(home.parent / "secret.nc")
+        # Not each of its letters, the first of which would allow everything.
+        with pytest.raises(AccessError):
+            resolve(home, "../homely/a.nc", one(home.parent / "secret.nc"))
+
+
+def test_a_symbolic_link_out_of_the_directory_is_refused(home):
+    (home / "link.nc").symlink_to(home.parent / "secret.nc")
+    (home / "folder").symlink_to(home.parent)
+    for reference in ("link.nc", "folder/secret.nc"):
+        with pytest.raises(AccessError, match=r"secret\.nc"):
+            resolve(home, reference)
+
+
+def test_a_link_within_the_directory_is_followed(home):
+    (home / "link.nc").symlink_to("deep/a.nc")
+    assert resolve(home, "link.nc") == str(home / "deep" / "a.nc")
+
+
+def test_a_linked_aggregation_file_may_refer_to_either_directory(home):
+    (home.parent / "homely" / "agg.nca").symlink_to(home / "agg.nca")
+    access = Access(home.parent / "homely" / "agg.nca")
+    assert access.resolve("a.nc") == str(home.parent / "homely" / "a.nc")
+    assert access.resolve(str(home / "deep" / "a.nc")) == str(home / "deep" / "a.nc")
+
+
+@pytest.mark.parametrize(
+    "reference", ["http://host/a.nc", "s3://bucket/a.nc", "file:///etc/passwd", "FILE:a.nc", "https://localhost/x"]
+)
+def test_urls_are_refused_even_where_everything_is_allowed(home, reference):
+    with pytest.raises(UnsupportedError, match="a URL"):
+        resolve(home, reference, ["/"])
+
+
+@pytest.mark.parametrize("reference", ["a\0.nc", "", "x" * 100_000, "\ud800", "a/" * 5000 + "b"])
+def test_what_is_no_path_is_refused(home, reference):
+    with pytest.raises(CfaggError):
+        resolve(home, reference)
+
+
+def test_an_empty_prefix_is_refused(home):
+    with pytest.raises(AccessError, match="empty prefix"):
+        Access(home / "agg.nca", [""])
+
+
+def test_a_relative_prefix_starts_at_the_working_directory_of_its_making(home, monkeypatch):
+    monkeypatch.chdir(home.parent)
+    access = Access(home / "agg.nca", ["homely"])
+    monkeypatch.chdir("/")
+    assert pickle.loads(pickle.dumps(access)).resolve("../homely/a.nc") == str(home.parent / "homely" / "a.nc")
+
+
+def test_an_inner_aggregation_keeps_the_prefixes_and_gets_its_own_directory(home):
+    access = Access(home / "agg.nca", [home.parent / "homely"])
+    inner = access.nested(str(home / "deep" / "inner.nca"))
+    assert inner.resolve(str(home.parent / "homely" / "a.nc"))
+    with pytest.raises(AccessError):
+        inner.resolve("../agg.nca")
+
+
+def test_a_relative_reference_of_a_linked_aggregation_file_is_found_beside_the_file_itself(home):
+    link = home.parent / "homely" / "agg.nca"
+    link.symlink_to(home / "agg.nca")
+    (home / "only_here.nc").write_bytes(b"")
+    assert Access(link).resolve("only_here.nc") == str(home / "only_here.nc")
+    (link.parent / "only_here.nc").write_bytes(b"")
+    assert Access(link).resolve("only_here.nc") == str(link.parent / "only_here.nc")
+
+
+def test_a_reference_that_cannot_be_resolved_is_refused_by_name(home, monkeypatch):
+    def fails(path):
+        raise OSError("Too many levels of symbolic links", path)
+
+    access = Access(home / "agg.nca")
+    assert access.resolve("a.nc")
+    monkeypatch.setattr(os.path, "realpath", fails)
+    with pytest.raises(AccessError, match=r"refers to 'x/a\.nc', which cannot be resolved: .*Too many levels"):
+        access.resolve("x/a.nc")
+
+
+def test_the_longest_reference_is_looked_at_and_a_longer_one_is_not(home):
+    with pytest.raises(AccessError, match="is not a file name"):
+        resolve(home, "x" * 4097)
+    assert resolve(home, "x" * 4096).endswith("xxx")
+
+
+@pytest.mark.parametrize(("length", "shown"), [(200, "h" * 193), (201, "h" * 193 + "…")])
+def test_a_long_reference_is_shortened_in_the_message(home, length, shown):
+    with pytest.raises(UnsupportedError) as caught:
+        resolve(home, "http://".ljust(length, "h"))
+    assert f"refers to 'http://{shown}', a URL" in str(caught.value)
+
+
+def test_directories_are_resolved_once_and_so_many_are_remembered(home, monkeypatch):
+    monkeypatch.setattr("cfagg.storage.access._DIRECTORIES", 3)
+    access = Access(home / "agg.nca")
+    asked = []
+    real = os.path.realpath
+    monkeypatch.setattr(os.path, "realpath", lambda path: (asked.append(path), real(path))[1])
+    for name in ("a.nc", "b.nc"):
+        access.resolve(f"deep/{name}")
+    assert asked.count(str(home / "deep")) == 1
+    most = 0
+    for k in range(8):
+        access.resolve(f"d{k}/a.nc")
+        most = max(most, len(access._directories))
+    assert most == 3
+
+
+def test_what_was_opened_is_judged_by_its_own_path(home):
+    access = Access(home / "agg.nca", [home.parent / "homely"])
+    access.judge(str(home / "agg.nca"))
+    access.judge(str(home / "deep" / "a.nc"))
+    access.judge(str(home.parent / "homely"))
+    with pytest.raises(AccessError, match=r"refers to 'a\.nc', which is .*secret\.nc and lies outside"):
+        access.judge(str(home.parent / "secret.nc"), "a.nc")
+
+
+def test_a_linked_aggregation_file_itself_may_be_read(home):
+    link = home.parent / "homely" / "agg.nca"
+    link.symlink_to(home / "agg.nca")
+    assert Access(link).resolve(None) == str(home / "agg.nca")
+
+
+def test_a_reference_of_a_linked_aggregation_file_that_is_nowhere_stays_beside_the_link(home):
+    link = home.parent / "homely" / "agg.nca"
+    link.symlink_to(home / "agg.nca")
+    assert Access(link).resolve("gone.nc") == str(link.parent / "gone.nc")
