@@ -49,7 +49,8 @@ def faulty(path, log, mode):
         path.unlink(missing_ok=True)
         if mode == "a":
             assert tracing.plain(lambda: write(path, "w")).status == 0
-        return tracing.run(lambda: write(path, mode), log, inject=inject)
+        # Of this file alone: how many others are closed meanwhile depends on what the process has loaded before.
+        return tracing.run(lambda: write(path, mode), log, inject=inject, path=path)
 
     # The first may keep compiled modules, which takes calls that later ones do not make.
     assert [run().status, run().status] == [0, 0]

@@ -93,6 +93,7 @@ def run(
     record: bool = False,
     limit: float = LIMIT,
     lacking: Sequence[str] = (),
+    path: pathlib.Path | None = None,
 ) -> Outcome:
     """Run a function in a process of its own under strace.
 
@@ -112,6 +113,8 @@ def run(
         Seconds after which the process is killed; that is an error.
     lacking : sequence of str
         What the file system answers that does not know some calls, such as ``syncfs:error=ENOSYS``.
+    path : path, optional
+        The only file whose calls are looked at.
     """
     hold, go = os.pipe()
     output = os.memfd_create("said")
@@ -123,6 +126,8 @@ def run(
         options += ["-e", f"inject={one}"]
     if inject:
         options += ["-e", f"inject={inject}"]
+    if path is not None:
+        options += ["-P", os.fspath(path)]
     if record:
         options += ["-y", "-xx", "-s", "100000000"]
     assert STRACE is not None
