@@ -8,12 +8,13 @@ from __future__ import annotations
 from setuptools.command.sdist import sdist
 
 #: What stands in the archive beside the packages.
-FOLDERS = (".ci", "docs", "sample_data", "tests")
+FOLDERS = (".ci", ".github", "docs", "sample_data", "tests")
 FILES = (
     ".mkdocs.yml",
     ".pre-commit-config.yaml",
     ".python-version",
     "CHANGELOG.md",
+    "CITATION.cff",
     "CONTRIBUTING.md",
     "LICENSE",
     "Makefile",

@@ -180,7 +180,7 @@ def test_only_the_known_names_stand_at_the_top_level() -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
     names = {line.split("/")[0] for line in listed.stdout.splitlines()}
     allowed = {"cfagg", "kernels", "conventions", "tests", "sample_data", "docs", "pyproject.toml", "Makefile"}
-    allowed |= {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"}
+    allowed |= {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "CITATION.cff"}
     assert not {n for n in names - allowed if not n.startswith(".")}
 
 
