@@ -16,6 +16,7 @@ from cfagg.checking.registry import registered
 from cfagg.checking.report import Checked
 from cfagg.checking.suppressions import Suppression, suppressed
 from cfagg.errors import CfaggError
+from cfagg.errors.redacting import redacted
 from cfagg.findings.finding import Finding
 from cfagg.formats.metadata.standard_input import StandardInput
 
@@ -85,6 +86,7 @@ def check_or_tell(
 
 def could_not(source: Any, why: str) -> Checked:
     """Return the result for a source that could not be checked."""
+    why = redacted(why)
     finding = Finding("INT003", "error", None, None, f"not checked: {why}")
     return Checked(named(source), None, (finding,), failure=why)
 
@@ -92,7 +94,7 @@ def could_not(source: Any, why: str) -> Checked:
 def named(source: Any) -> str:
     """Return what a source is called."""
     if isinstance(source, str | os.PathLike):
-        return os.fsdecode(source)
+        return redacted(os.fsdecode(source))
     if isinstance(source, StandardInput):
         return str(source)
     return f"{type(source).__name__} object"

@@ -39,6 +39,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cfagg.errors.redacting import redacted
+
 __all__ = [
     "AccessError",
     "AlignmentError",
@@ -88,6 +90,9 @@ class Problem:
     where: str
     message: str
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", redacted(self.message))
+
     def __str__(self) -> str:
         return f"{self.where}: {self.message}" if self.where else self.message
 
@@ -98,7 +103,8 @@ class CfaggError(Exception):
     Parameters
     ----------
     message : str
-        One clear sentence: file, variable, partition, found, expected, remedy.
+        One clear sentence: file, variable, partition, found, expected, remedy.  URLs in it lose users, passwords and
+        queries, which may be secret.
     problems : iterable of Problem, optional
         Every single problem, where a validation found several.
     """
@@ -107,9 +113,9 @@ class CfaggError(Exception):
     shown = 20
 
     def __init__(self, message: str, problems: Iterable[Problem] = ()) -> None:
-        self.message = message
+        self.message = redacted(message)
         self.problems = tuple(problems)
-        super().__init__(message, self.problems)
+        super().__init__(self.message, self.problems)
 
     def __str__(self) -> str:
         lines = [self.message, *(f"  - {p}" for p in self.problems[: self.shown])]

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from cfagg.errors import AccessError, FragmentReadError, SourceError, StaleError, UnsupportedError
+from cfagg.errors.redacting import redacted
 from cfagg.storage.signing import Credentials, Signing, canonical_query, from_environment
 from cfagg.storage.store import MAX_OBJECT, check_key
 from cfagg.storage.transport import Reply, Transport
@@ -58,7 +59,7 @@ class HttpSource:
         parts = _split(url)
         if parts is None or parts.query or parts.fragment or parts.username is not None:
             raise SourceError(
-                f"{_shown(url)} is not a URL of a store: it needs a server and a path, no query, and no user; pass "
+                f"{redacted(url)} is not a URL of a store: it needs a server and a path, no query, and no user; pass "
                 "headers for the server as options={'headers': {…}}"
             )
         self.path = url.rstrip("/")
@@ -214,7 +215,7 @@ class S3Source(HttpSource):
         _check_options(url, options, _S3_OPTIONS)
         found = re.fullmatch(r"s3://([A-Za-z0-9][A-Za-z0-9._-]+)(?:/+(.*))?", url, re.IGNORECASE | re.DOTALL)
         if found is None:
-            raise SourceError(f"{_shown(url)} is not a URL of a store; expected s3://bucket/path")
+            raise SourceError(f"{redacted(url)} is not a URL of a store; expected s3://bucket/path")
         bucket, prefix = found[1], (found[2] or "").strip("/")
         self.path = f"s3://{bucket}/{prefix}".rstrip("/")
         region = str(options.get("region", "us-east-1"))
@@ -254,11 +255,6 @@ class S3Source(HttpSource):
     @property
     def _remedy(self) -> str:
         return "'access_key_id' and 'secret_access_key'"
-
-
-def _shown(url: str) -> str:
-    """Return a URL without what may be secret in it."""
-    return re.sub(r"//[^/@]*@", "//…@", url.partition("?")[0])
 
 
 def _split(url: str) -> SplitResult | None:
@@ -319,7 +315,7 @@ def _is_header(text: Any) -> bool:
 def _check_options(url: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
     unknown = sorted(set(options) - set(known))
     if unknown:
-        raise SourceError(f"{_shown(url)} does not take the options {unknown}; it takes {sorted(known)}")
+        raise SourceError(f"{redacted(url)} does not take the options {unknown}; it takes {sorted(known)}")
 
 
 def _common(url: str, options: Mapping[str, Any]) -> tuple[Headers, float, float]:
@@ -328,14 +324,14 @@ def _common(url: str, options: Mapping[str, Any]) -> tuple[Headers, float, float
     for name, usual in (("timeout", _TIMEOUT), ("deadline", _DEADLINE)):
         value = options.get(name, usual)
         if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-            raise SourceError(f"{_shown(url)}: options= has the {name} {value!r}, expected seconds above 0")
+            raise SourceError(f"{redacted(url)}: options= has the {name} {value!r}, expected seconds above 0")
         seconds.append(float(value))
     headers = Headers(options.get("headers", {}))
     if not callable(headers.given):
         try:
             headers.now()
         except SourceError as error:
-            raise SourceError(f"{_shown(url)}: options= has {error.message}") from None
+            raise SourceError(f"{redacted(url)}: options= has {error.message}") from None
     return headers, seconds[0], seconds[1]
 
 
@@ -367,7 +363,7 @@ def _endpoint(bucket: str, region: str, options: Mapping[str, Any]) -> str:
         parts = _split(given) if isinstance(given, str) else None
         if parts is None or parts.scheme not in ("http", "https") or parts.query or parts.username is not None:
             raise SourceError(
-                f"s3://{bucket}: options= has the endpoint {_shown(str(given))!r}, expected https://server"
+                f"s3://{bucket}: options= has the endpoint {redacted(str(given))!r}, expected https://server"
             )
         top = str(given).rstrip("/")
         return top if options.get("virtual_hosted_style_request") else f"{top}/{bucket}"

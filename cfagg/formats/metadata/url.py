@@ -54,9 +54,7 @@ def open_url(url: str, allow: Iterable[str] = (), timeout: float | None = None) 
             f"{url}: {scheme}:// is not read; expected http://, https:// or s3://, or a copy on this machine"
         )
     if "?" in url or "#" in url:
-        raise SourceError(
-            f"{url.partition('?')[0]}: a URL with a query or a fragment is not read; expected the place alone"
-        )
+        raise SourceError(f"{url}: a URL with a query or a fragment is not read; expected the place alone")
     trimmed = url.rstrip("/")
     home, _, name = trimmed.rpartition("/")
     looks_like_store = url.endswith("/") or name.lower().endswith(".zarr") or home.endswith("/")

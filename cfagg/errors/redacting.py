@@ -1,0 +1,32 @@
+"""URLs without users, passwords and queries, which may hold keys, for messages, reports and metadata."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["redacted"]
+
+#: A URL, also one whose two slashes have become one where it was taken for a path.
+_URL = re.compile(
+    r"""((?:\b[a-z][a-z0-9+.\-]{1,15}:/|\b(?:https?|s3|gs|ftp):)/)  # scheme
+    ([^\s/?#'"<>]*@)?                                               # user and password
+    ([^\s?#'"<>]*)                                                  # server and path
+    (?:\?\S*?(?=[:,;.)]?(?:\s|$|['"<>])))?                          # query
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def redacted(text: str) -> str:
+    """Return a text whose URLs have no user, password or query.
+
+    >>> redacted("https://me:secret@example.org/a.nc?key=secret: not found")
+    'https://…@example.org/a.nc?…: not found'
+    """
+    return _URL.sub(_without, text) if ":/" in text else text
+
+
+def _without(found: re.Match[str]) -> str:
+    scheme, user, place = found.groups()
+    query = "?…" if "?" in found[0] else ""
+    return f"{scheme}{'…@' if user else ''}{place}{query}"
