@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.kernels.cumulative_mask import Mask
+from cfagg.kernels.cumulative.mask import Mask
 
 __all__ = ["box_sums", "sum_over"]
 

@@ -26,8 +26,8 @@ from cfagg.accumulation.mask import within_limit
 from cfagg.accumulation.parts import Local, Part, Pick, locate
 from cfagg.accumulation.planner import Plan, Reading
 from cfagg.formats.zarr import ZarrArray, read_box
-from cfagg.kernels.cumulative_mask import Mask, native_block, native_type
-from cfagg.kernels.cumulative_plain import add_exactly
+from cfagg.kernels.cumulative.mask import Mask, native_block, native_type
+from cfagg.kernels.cumulative.plain import add_exactly
 
 __all__ = ["Sum", "add_up", "cells_of", "chunks", "cut", "hull", "in_order", "threads_for", "weights_of"]
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.parts import Local
-from cfagg.kernels.cumulative_mask import Mask
-from cfagg.kernels.cumulative_plain import add_exactly, double_sum
+from cfagg.kernels.cumulative.mask import Mask
+from cfagg.kernels.cumulative.plain import add_exactly, double_sum
 from cfagg.kernels.ranges import box_sums, sum_over
 
 __all__ = ["contract_pair", "contract_raw", "contract_stored", "multiply_exactly"]

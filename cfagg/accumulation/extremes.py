@@ -17,7 +17,7 @@ from cfagg.accumulation.nodes import node_blocks
 from cfagg.accumulation.parts import Local
 from cfagg.accumulation.request import Request
 from cfagg.accumulation.writing import read_region
-from cfagg.kernels.cumulative_mask import Mask, native_type
+from cfagg.kernels.cumulative.mask import Mask, native_type
 
 __all__ = ["extremes"]
 

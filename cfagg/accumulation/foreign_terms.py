@@ -14,7 +14,7 @@ from cfagg.accumulation.foreign_deltas import stored_type
 from cfagg.conventions.accumulation_record import MaskRecord
 from cfagg.formats.zarr.chunks import read_box
 from cfagg.formats.zarr.metadata import ZarrArray
-from cfagg.kernels.cumulative_mask import Mask
+from cfagg.kernels.cumulative.mask import Mask
 
 __all__ = [
     "Box",

@@ -92,7 +92,7 @@ def read_values(array: ZarrArray) -> npt.NDArray[np.float64]:
     UnsupportedError, ConformError
         Its elements are not numbers, or its attributes do not say which are missing.
     """
-    from cfagg.kernels.cumulative_mask import Mask
+    from cfagg.kernels.cumulative.mask import Mask
 
     meaning = read_meaning(array)
     mask, packing = meaning.mask, meaning.packing

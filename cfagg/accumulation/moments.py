@@ -21,7 +21,7 @@ from cfagg.accumulation.nodes import node_blocks
 from cfagg.accumulation.parts import Local
 from cfagg.accumulation.request import Request
 from cfagg.kernels.cumulative import partial_sums
-from cfagg.kernels.cumulative_mask import Mask, native_type
+from cfagg.kernels.cumulative.mask import Mask, native_type
 from cfagg.kernels.statistics import Statistics
 
 __all__ = ["moments"]

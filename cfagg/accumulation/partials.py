@@ -18,7 +18,7 @@ from cfagg.accumulation.window import Window
 from cfagg.errors import CfaggError, LimitError, StaleError
 from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr import checksum, object_checksum, read_chunk
-from cfagg.kernels.cumulative_mask import Mask, native_block, native_type
+from cfagg.kernels.cumulative.mask import Mask, native_block, native_type
 
 __all__ = ["Found", "Recipe", "Without", "compute", "compute_without"]
 

@@ -14,7 +14,7 @@ from cfagg.accumulation.contract import contract_pair, contract_raw, contract_st
 from cfagg.accumulation.parts import Pick, locate
 from cfagg.accumulation.runs import Runs
 from cfagg.accumulation.split import fold, split
-from cfagg.kernels.cumulative_mask import Mask
+from cfagg.kernels.cumulative.mask import Mask
 from cfagg.model import Regular
 from tests import strategies as s
 from tests.effort import examples

@@ -16,7 +16,7 @@ from cfagg.checking.instructions import masked
 from cfagg.checking.missing import missing_mask
 from cfagg.conversion.attributes import variable_attributes
 from cfagg.conversion.packing import decoded
-from cfagg.kernels.cumulative_mask import Mask
+from cfagg.kernels.cumulative.mask import Mask
 from cfagg.model.dataset import Dimension, Group, Variable
 from cfagg.observations.sources.stored import numbers_of
 from tests import oracles

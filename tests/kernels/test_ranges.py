@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.kernels import ranges
-from cfagg.kernels.cumulative_mask import Mask
+from cfagg.kernels.cumulative.mask import Mask
 from cfagg.kernels.ranges import box_sums, sum_over
 from tests import strategies as s
 from tests.effort import examples

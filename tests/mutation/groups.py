@@ -30,7 +30,7 @@ GROUPS: dict[str, Group] = {
         _in("kernels", "calendars"), ["tests/kernels/test_calendars.py", "tests/cf/test_dates.py"], plain=True
     ),
     "sums": Group(
-        _in("kernels", "cumulative cumulative_plain cumulative_mask cumulative_layout exact_sums statistics"),
+        _in("kernels/cumulative", "sums plain mask layout") + _in("kernels", "exact_sums statistics"),
         [f"tests/kernels/test_{name}.py" for name in ("cumulative", "cumulative_numerics", "cumulative_running")]
         + ["tests/kernels/test_exact_sums.py", "tests/kernels/test_statistics.py"],
         plain=True,

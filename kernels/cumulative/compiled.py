@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.kernels.cumulative_layout import Axes, Layout
-from cfagg.kernels.cumulative_mask import Mask
-from cfagg.kernels.cumulative_pass import pass_tiles
-from cfagg.kernels.cumulative_plain import double_product, double_sum, integer_sum
-from cfagg.kernels.cumulative_spread import spread_axis
+from cfagg.kernels.cumulative.layout import Axes, Layout
+from cfagg.kernels.cumulative.mask import Mask
+from cfagg.kernels.cumulative.plain import double_product, double_sum, integer_sum
+from cfagg.kernels.cumulative.spread import spread_axis
+from cfagg.kernels.cumulative.tiles import pass_tiles
 from cfagg.kernels.statistics import Statistics, merge
 
 __all__ = ["Found", "Prepared", "constant_sums", "reduce_block", "weight_sums"]

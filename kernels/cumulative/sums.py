@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.kernels.cumulative_mask import Mask, native_block
-from cfagg.kernels.cumulative_plain import cumulate_plain, statistics_plain, summands, sums_plain
+from cfagg.kernels.cumulative.mask import Mask, native_block
+from cfagg.kernels.cumulative.plain import cumulate_plain, statistics_plain, summands, sums_plain
 from cfagg.kernels.statistics import Statistics, merge, pyramid
 
 __all__ = ["Partials", "Statistics", "cumulate", "merge", "partial_sums", "pyramid"]
@@ -221,7 +221,7 @@ def _run_plain(parts: Array, axis: int, carry: Array, carry_low: Array, low: Arr
 
 def _run_compiled(parts: Array, axis: int, carry: Array, carry_low: Array, low: Array | None) -> bool:
     """Take running sums with the compiled kernels; return whether one wrapped around."""
-    from cfagg.kernels.cumulative_running import run_integers, run_reals
+    from cfagg.kernels.cumulative.running import run_integers, run_reals
 
     length, inner = parts.shape[axis], math.prod(parts.shape[axis + 1 :])
     given = [a for a in (parts, carry, carry_low, low) if a is not None]
@@ -267,7 +267,7 @@ def _compiled(
     wanted: tuple[Axes, ...],
 ) -> Partials:
     """Reduce a block with the compiled pass."""
-    from cfagg.kernels.cumulative_compiled import Prepared, constant_sums, reduce_block, weight_sums
+    from cfagg.kernels.cumulative.compiled import Prepared, constant_sums, reduce_block, weight_sums
 
     prepared = Prepared.of(block, mask, weights, (*sets, *wanted))
     found = reduce_block(prepared, sets, double_double, wanted)

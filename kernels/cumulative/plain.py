@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.kernels.cumulative_mask import Mask
+from cfagg.kernels.cumulative.mask import Mask
 from cfagg.kernels.statistics import Statistics, exact_sum
 
 __all__ = [
