@@ -1,0 +1,39 @@
+"""Each guarantee of the page about security names tests, and all of these exist."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / ".github" / "SECURITY.md").read_text(encoding="utf-8")
+PROMISES = re.split(r"^- ", PAGE.split("\n## Guarantees\n")[1].split("\n## ")[0], flags=re.MULTILINE)[1:]
+NAMED = re.findall(r"^    - (.*)$", PAGE, flags=re.MULTILINE)
+
+
+@functools.cache
+def functions(path: Path) -> dict[str, str]:
+    """Return the functions of a module by name, with their decorators."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    return {n.name: " ".join(map(ast.unparse, n.decorator_list)) for n in body if isinstance(n, ast.FunctionDef)}
+
+
+def test_no_guarantee_is_without_a_test() -> None:
+    assert PROMISES
+    assert [p.splitlines()[0] for p in PROMISES if not re.search(r"^    - `tests/", p, flags=re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize("named", NAMED)
+def test_a_test_that_is_named_for_a_guarantee_exists_and_is_run_every_day(named: str) -> None:
+    found = re.fullmatch(r"`(tests/[\w/]+\.py)::(test_\w+)`", named)
+    assert found, named
+    assert found[2] in functions(ROOT / found[1])
+    assert not re.search(r"mark\.(soak|xfail|skip\b)", functions(ROOT / found[1])[found[2]])
+
+
+def test_no_test_is_named_twice() -> None:
+    assert len(NAMED) == len(set(NAMED))
