@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from cfagg.cf.cell_methods import Entry
 from cfagg.checking.axes import axis_of
-from cfagg.checking.cell_methods import Entry
 from cfagg.checking.rules.cell_methods import coordinate_of, methods, scalars
 from cfagg.model.dataset import Variable
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cfagg.cf.kinds_of_units import is_pressure, is_reference_time
 from cfagg.cf.roles import AXES_BY_NAME, LEVEL_UNITS, PRESSURES, Axis, axis_by_units, place_of
-from cfagg.checking.units import is_pressure, is_reference_time
 
 if TYPE_CHECKING:
     from cfagg.checking.context import Context

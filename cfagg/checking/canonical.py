@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cfagg.checking.cell_methods import parse
+from cfagg.cf.cell_methods import parse
 from cfagg.checking.lookup import modifiers, standard_names
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cfagg.arrays.identity import identity
-from cfagg.checking import units
+from cfagg.cf import kinds_of_units as units
 from cfagg.findings.finding import Severity
 from cfagg.model import Layout
 from cfagg.model.dataset import Variable

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.references import Resolver
+from cfagg.cf.uris import scheme_of
 from cfagg.checking.context import Context
 from cfagg.checking.described import Description, described
 from cfagg.checking.fragment_rules import Wanted, compare
-from cfagg.checking.uris import scheme_of
 from cfagg.errors import AccessError, CfaggError, UnsupportedError
 from cfagg.findings.finding import Severity
 from cfagg.model.dataset import Dataset, Variable

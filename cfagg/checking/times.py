@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cfagg.cf.datetimes import Datetime, parse_datetime
-from cfagg.checking.units import is_time, split_reference
+from cfagg.cf.kinds_of_units import is_time, split_reference
 from cfagg.findings.finding import Edit
 from cfagg.model.dataset import Variable
 

@@ -10,10 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cfagg.cf import calendars, udunits, units
+from cfagg.cf.common_units import COMMON
+from cfagg.cf.kinds_of_units import convertible, is_reference_time, known
 from cfagg.cf.roles import is_reference
 from cfagg.cf.units import linear_exact
-from cfagg.checking.common_units import COMMON
-from cfagg.checking.units import convertible, is_reference_time, known
 from cfagg.errors import UnitsError
 from tests.effort import examples
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cfagg.cf.kinds_of_units import latitude_units, longitude_units
 from cfagg.checking.axes import axis_of, is_latitude, is_longitude
 from cfagg.checking.context import Context
-from cfagg.checking.units import latitude_units, longitude_units
 from cfagg.formats.metadata.cdl import parse_cdl
 
 

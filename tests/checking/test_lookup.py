@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from cfagg.cf.kinds_of_units import known
 from cfagg.checking import lookup
 from cfagg.checking.context import Context
 from cfagg.checking.options import Options
-from cfagg.checking.units import known
 from cfagg.findings.finding import NotApplicable
 from cfagg.model.dataset import Dataset, Group
 

@@ -23,7 +23,7 @@ _METHOD_TOKENS = ["mean", "within", "over", "where", "(", ")", ":", "interval:",
 
 @target("cell_methods", seeds=lambda: _METHODS, tokens=_METHOD_TOKENS)
 def cell_methods(text: str) -> None:
-    from cfagg.checking.cell_methods import parse
+    from cfagg.cf.cell_methods import parse
 
     parse(text)
 
@@ -56,7 +56,7 @@ _WKT = [
 
 @target("WKT", seeds=lambda: _WKT, tokens=['"', "[", "]", ",", "(", ")", "DATUM", "PARAMETER", '""'])
 def wkt(text: str) -> None:
-    from cfagg.checking.wkt import problems
+    from cfagg.cf.wkt import problems
 
     problems(text)
 
@@ -66,9 +66,9 @@ _UNITS = ["K", "m s-1", "kg m-2 s^-1", "degrees_north", "1e-3 hPa", "lg(re 1 mW)
 
 @target("units", seeds=lambda: _UNITS, tokens=["^", "@", "since", "per", "lg(re", ")", "10^-9", "µ", "°"])
 def units(text: str) -> None:
+    from cfagg.cf import kinds_of_units as units
     from cfagg.cf.calendars import transform
     from cfagg.cf.units import linear_exact
-    from cfagg.checking import units
 
     for function in (units.known, units.is_time, units.is_reference_time, units.split_reference, units.is_temperature):
         function(text)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cfagg.cf.uris import problem_of
 from cfagg.checking.context import Context
 from cfagg.checking.instructions import Instructions, has_free_dimensions, instructions, text_dimensions, values_of
 from cfagg.checking.rules.groups import left_to_search
-from cfagg.checking.uris import problem_of
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable

@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from cfagg.cf.uris import problem_of, scheme_of
 from cfagg.checking.context import Context
 from cfagg.checking.instructions import (
     Instructions,
@@ -18,7 +19,6 @@ from cfagg.checking.instructions import (
     text_dimensions,
     values_of,
 )
-from cfagg.checking.uris import problem_of, scheme_of
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable

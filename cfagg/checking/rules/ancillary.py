@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cfagg.checking.cell_methods import parse
+from cfagg.cf.cell_methods import parse
 from cfagg.checking.context import Context
 from cfagg.checking.rules.coordinates import beyond
 from cfagg.checking.rules.groups import left_to_search

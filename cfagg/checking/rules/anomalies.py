@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cfagg.cf.cell_methods import Parsed, parse
 from cfagg.checking.anomalies import Anomaly, anomalies, coordinates_of, covered, selectors, standard_name, unnamed
-from cfagg.checking.cell_methods import Parsed, parse
 from cfagg.checking.context import Context
 from cfagg.checking.missing import missing_mask
 from cfagg.checking.rules.cell_methods import methods

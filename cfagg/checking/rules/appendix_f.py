@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.cf.grid_mapping_parameters import DOMAINS, MAPPINGS, TYPES
 from cfagg.checking.context import Context
-from cfagg.checking.grid_mapping_parameters import DOMAINS, MAPPINGS, TYPES
 from cfagg.checking.rules.grid_mappings import grid_mapping_variables, mappings_named
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from cfagg.checking.attribute_table import attribute_table, uses
-from cfagg.checking.attribute_types import holds, said, said_type, same_type
+from cfagg.cf.attribute_table import attribute_table, uses
+from cfagg.cf.attribute_types import holds, said, said_type, same_type
 from cfagg.checking.context import Context
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule

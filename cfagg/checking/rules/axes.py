@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cfagg.checking.attribute_types import faulty_text
+from cfagg.cf.attribute_types import faulty_text
+from cfagg.cf.kinds_of_units import is_pressure, is_reference_time, is_time, known
 from cfagg.checking.axes import axis_of, deduced_axis, is_latitude, is_longitude, name_of
 from cfagg.checking.context import Context
 from cfagg.checking.times import TIME_NAMES
-from cfagg.checking.units import is_pressure, is_reference_time, is_time, known
 from cfagg.findings.finding import Edit, Hit, Severity
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Dimension, Variable

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cfagg.checking.attribute_types import faulty_text
+from cfagg.cf.attribute_types import faulty_text
 from cfagg.checking.axes import axis_of
 from cfagg.checking.context import Context
 from cfagg.checking.rules.groups import left_to_search
@@ -189,7 +189,7 @@ def inherited_attributes_are_the_parents(c: Context) -> Iterator[Hit]:
 
 
 def _differs(c: Context, v: Variable, b: Variable, name: str) -> Hit:
-    from cfagg.checking.units import convertible
+    from cfagg.cf.kinds_of_units import convertible
 
     mine, theirs = b.text(name), v.text(name)
     severity: Severity | None = None

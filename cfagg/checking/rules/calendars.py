@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+from cfagg.cf.attribute_types import faulty_text
 from cfagg.cf.datetimes import Datetime, days_in_month, may_have_leap_second, seconds_between
-from cfagg.checking.attribute_types import faulty_text
+from cfagg.cf.kinds_of_units import is_reference_time
 from cfagg.checking.context import Context
 from cfagg.checking.times import STANDARDIZED, Time, edits, explicit, extent, time_like, times
-from cfagg.checking.units import is_reference_time
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version

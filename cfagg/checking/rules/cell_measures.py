@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cfagg.cf.attribute_types import faulty_text
+from cfagg.cf.kinds_of_units import convertible, known
 from cfagg.cf.lists import pairs
-from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
 from cfagg.checking.rules.domains import undimensioned
 from cfagg.checking.rules.groups import left_to_search
-from cfagg.checking.units import convertible, known
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version

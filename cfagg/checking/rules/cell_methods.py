@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from cfagg.checking.attribute_types import faulty_text
-from cfagg.checking.cell_methods import METHODS, Entry, Parsed, parse
+from cfagg.cf.attribute_types import faulty_text
+from cfagg.cf.cell_methods import METHODS, Entry, Parsed, parse
+from cfagg.cf.kinds_of_units import known
 from cfagg.checking.context import Context
 from cfagg.checking.spans import span_is_known
 from cfagg.checking.times import time_like
-from cfagg.checking.units import known
 from cfagg.findings.finding import Hit, Severity
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable

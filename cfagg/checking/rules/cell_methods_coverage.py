@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cfagg.cf.cell_methods import Parsed
 from cfagg.checking.axes import axis_of
-from cfagg.checking.cell_methods import Parsed
 from cfagg.checking.context import Context
 from cfagg.checking.rules.cell_methods import coordinate_of, methods, norms, scalars
 from cfagg.findings.finding import Hit

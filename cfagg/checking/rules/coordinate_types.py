@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cfagg.cf.kinds_of_units import known, latitude_units, longitude_units
 from cfagg.checking.axes import axis_of, is_latitude, is_longitude, name_of
 from cfagg.checking.context import Context
 from cfagg.checking.rules.axes import coordinate_variables, is_sampled
-from cfagg.checking.units import known, latitude_units, longitude_units
 from cfagg.findings.finding import Edit, Hit, Severity
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable

@@ -13,7 +13,7 @@ from cfagg.findings.rule import rule
 @rule("GMP007")
 def crs_wkt_can_be_read(c: Context) -> Iterator[Hit]:
     """The crs_wkt of a grid mapping variable is well-known text of a coordinate reference system."""
-    from cfagg.checking import wkt  # few datasets have one
+    from cfagg.cf import wkt  # few datasets have one
 
     for v in grid_mapping_variables(c):
         text = v.text("crs_wkt")  # of another type: GMP006

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cfagg.checking.attribute_types import holds, said
+from cfagg.cf.attribute_types import holds, said
 from cfagg.checking.context import Context
 from cfagg.findings.finding import Edit, Hit, NotApplicable
 from cfagg.findings.rule import rule

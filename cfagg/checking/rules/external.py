@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from cfagg.checking.attribute_types import holds, said
+from cfagg.cf.attribute_types import holds, said
 from cfagg.checking.context import Context
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cfagg.checking.attribute_types import faulty_text
+from cfagg.cf.attribute_types import faulty_text
 from cfagg.checking.context import Context
 from cfagg.checking.features import ROLES, SPELLINGS, TYPES, Features, features
 from cfagg.checking.rules.groups import left_to_search

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.checking.attribute_types import faulty_text
+from cfagg.cf.attribute_types import faulty_text
 from cfagg.checking.context import Context
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from cfagg.checking.attribute_types import faulty_text
+from cfagg.cf.attribute_types import faulty_text
 from cfagg.checking.context import Context
 from cfagg.checking.missing import unwritten
 from cfagg.checking.rules.groups import left_to_search

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cfagg.checking.attribute_types import faulty_text
+from cfagg.cf.attribute_types import faulty_text
 from cfagg.checking.context import Context
 from cfagg.checking.geometries import Geometry, geometries, several
 from cfagg.checking.spans import coordinate_span

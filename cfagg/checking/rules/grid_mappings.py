@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cfagg.cf.attribute_types import faulty_text
+from cfagg.cf.grid_mapping_parameters import MAPPINGS, NAMED_TOGETHER, SINCE, TYPES
 from cfagg.cf.lists import grid_mappings
 from cfagg.cf.references import Reference
-from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
-from cfagg.checking.grid_mapping_parameters import MAPPINGS, NAMED_TOGETHER, SINCE, TYPES
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.spans import coordinate_span
 from cfagg.findings.finding import Edit, Hit

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from cfagg.cf.attribute_table import attribute_table, uses
 from cfagg.cf.references import DIMENSION_LISTS, Reference
-from cfagg.checking.attribute_table import attribute_table, uses
 from cfagg.checking.context import Context
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.checking.attribute_types import holds, said, said_type, same_type
+from cfagg.cf.attribute_types import holds, said, said_type, same_type
 from cfagg.checking.context import Context
 from cfagg.checking.missing import unsigned, valid_limits
 from cfagg.findings.finding import Hit

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.checking.attribute_types import holds, said, said_type
+from cfagg.cf.attribute_types import holds, said, said_type
 from cfagg.checking.context import Context
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from cfagg.cf.attribute_types import holds, said
+from cfagg.cf.formula_terms import Formula, formulas, known_formula
+from cfagg.cf.kinds_of_units import convertible, is_dimensionless, is_pressure, known
 from cfagg.cf.lists import pairs
-from cfagg.checking.attribute_types import holds, said
 from cfagg.checking.context import Context
-from cfagg.checking.formula_terms import Formula, formulas, known_formula
 from cfagg.checking.lookup import aliases
 from cfagg.checking.rules.groups import left_to_search
-from cfagg.checking.units import convertible, is_dimensionless, is_pressure, known
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version

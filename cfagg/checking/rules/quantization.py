@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cfagg.checking.attribute_types import holds, said, said_type
+from cfagg.cf.attribute_types import holds, said, said_type
 from cfagg.checking.context import Context
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule

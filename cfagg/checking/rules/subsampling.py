@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cfagg.cf.attribute_types import faulty_text
 from cfagg.cf.lists import interpolations, pairs
-from cfagg.checking.attribute_types import faulty_text
 from cfagg.checking.context import Context
 from cfagg.checking.subsampling import METHODS, interpolation_variables, mapping, unsound
 from cfagg.findings.finding import Edit, Hit

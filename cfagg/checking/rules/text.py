@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.checking.attribute_table import attribute_table
+from cfagg.cf.attribute_table import attribute_table
+from cfagg.cf.grid_mapping_parameters import TYPES
 from cfagg.checking.context import Context
-from cfagg.checking.grid_mapping_parameters import TYPES
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import AttributeValue, Group, Variable

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from cfagg.cf.datetimes import Datetime
+from cfagg.cf.kinds_of_units import is_time, split_reference
 from cfagg.checking.context import Context
 from cfagg.checking.times import TIME_NAMES, Time, edits, time_like, times, unit_words
-from cfagg.checking.units import is_time, split_reference
 from cfagg.findings.finding import Hit, Severity
 from cfagg.findings.rule import rule
 from cfagg.findings.versions import DRAFT, Version

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from cfagg.cf.kinds_of_units import convertible, is_dimensionless, is_logarithmic, known, split_reference
 from cfagg.checking.axes import level_units
 from cfagg.checking.canonical import expected_units, is_cell
 from cfagg.checking.context import Context
 from cfagg.checking.rules.calendars import invalid_references
 from cfagg.checking.times import time_like
-from cfagg.checking.units import convertible, is_dimensionless, is_logarithmic, known, split_reference
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version
@@ -207,7 +207,7 @@ def units_fit_the_standard_name(c: Context) -> Iterator[Hit]:
 
 
 def _same_quantity(a: str, b: str) -> bool:
-    from cfagg.checking.udunits import meaning
+    from cfagg.cf.base_units import meaning
 
     one, other = meaning(a), meaning(b)
     return one is not None and other is not None and one.dimension == other.dimension

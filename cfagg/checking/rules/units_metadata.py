@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cfagg.cf.kinds_of_units import is_reference_time, is_temperature, known
 from cfagg.checking.canonical import is_cell, methods_of
 from cfagg.checking.context import Context
-from cfagg.checking.units import is_reference_time, is_temperature, known
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version

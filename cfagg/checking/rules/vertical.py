@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from cfagg.checking.attribute_types import holds, said
+from cfagg.cf.attribute_types import holds, said
+from cfagg.cf.kinds_of_units import is_pressure
 from cfagg.checking.axes import axis_of
 from cfagg.checking.context import Context
-from cfagg.checking.units import is_pressure
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version

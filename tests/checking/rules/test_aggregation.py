@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cfagg.cf.uris import problem_of, scheme_of
 from cfagg.checking.engine import run
 from cfagg.checking.explaining import explanations
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
-from cfagg.checking.uris import problem_of, scheme_of
 from cfagg.findings.finding import Finding
 from cfagg.formats.metadata.cdl import parse_cdl
 from cfagg.model.dataset import Dataset

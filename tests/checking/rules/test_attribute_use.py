@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.checking.attribute_table import attribute_table, uses
+from cfagg.cf.attribute_table import attribute_table, uses
 from cfagg.findings.finding import Edit
 from cfagg.findings.versions import Version
 from cfagg.model.dataset import Dataset, Group, Variable

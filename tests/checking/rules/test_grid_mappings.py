@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cfagg.checking.grid_mapping_parameters import MAPPINGS, TYPES
+from cfagg.cf.grid_mapping_parameters import MAPPINGS, TYPES
 from tests.checking.rules.asking import codes, findings, told
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cfagg.checking.formula_terms import formulas
+from cfagg.cf.formula_terms import formulas
 from cfagg.findings.finding import Finding
 from cfagg.findings.versions import DRAFT, Version
 from tests.checking.rules import asking

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.checking.cell_methods import METHODS, Entry, Interval, parse
+from cfagg.cf.cell_methods import METHODS, Entry, Interval, parse
 from tests.effort import examples
 
 WORDS = st.from_regex(r"[a-z][a-z_]{0,8}", fullmatch=True).filter(

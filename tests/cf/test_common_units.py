@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cfagg.checking.common_units import COMMON
-from cfagg.checking.udunits import _common, _definition, meaning
+from cfagg.cf.base_units import _common, _definition, meaning
+from cfagg.cf.common_units import COMMON
 
 TIMES = (
     "days since 2000-01-01",

@@ -12,7 +12,7 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any, NamedTuple
 
-from cfagg.checking.common_units import COMMON
+from cfagg.cf.common_units import COMMON
 from cfagg.findings.finding import NotApplicable
 
 __all__ = ["Meaning", "meaning"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.checking.wkt import problems
+from cfagg.cf.wkt import problems
 from tests.effort import examples
 
 ELLIPSOID = 'ELLIPSOID["WGS 84",6378137,298.257223563,LENGTHUNIT["metre",1]]'

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from cfagg.cf.base_units import LONGEST, meaning
 from cfagg.cf.roles import LATITUDE_UNITS, LONGITUDE_UNITS
-from cfagg.checking.udunits import LONGEST, meaning
 
 __all__ = [
     "convertible",
