@@ -5,7 +5,7 @@
 #
 # Needed: git, make and Python >= 3.12.  Everything is installed into .venv with the pins of .ci/constraints.txt.
 
-.PHONY: help demo test lint docs bench bench-large soak clean
+.PHONY: help demo test prereleases lint docs bench bench-large soak clean
 .DELETE_ON_ERROR:
 
 # A Python of one's choice: make test PYTHON=/path/to/python
@@ -18,12 +18,15 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 VENV := .venv
+# Pre-releases replace pinned versions, in an environment of their own.
+NEXT := .venv-prereleases
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PINS := .ci/constraints.txt
 
 help:
 	@sed -n 's/^#   //p' Makefile
+	@echo "make prereleases   run the tests with pre-releases of xarray, zarr and dask"
 	@echo "make lint     ruff and mypy"
 	@echo "make docs     build the documentation into site/"
 	@echo "make bench    run the benchmarks and print their table"
@@ -36,6 +39,11 @@ demo: $(VENV)/.installed-test
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+prereleases:
+	$(MAKE) VENV=$(NEXT) $(NEXT)/.installed-test
+	$(NEXT)/bin/python -m pip --disable-pip-version-check install --quiet --upgrade --pre xarray zarr dask distributed
+	$(NEXT)/bin/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .
@@ -57,7 +65,7 @@ soak: $(VENV)/.installed-test
 	CFAGG_TEST_EFFORT=3 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "soak or hypothesis" $(ARGS)
 
 clean:
-	rm -rf build dist site demo_output .bench .soak .pytest_cache .mypy_cache .ruff_cache .hypothesis cfagg.egg-info
+	rm -rf $(NEXT) build dist site demo_output .bench .soak .pytest_cache .mypy_cache .ruff_cache .hypothesis cfagg.egg-info
 	find cfagg kernels conventions tests sample_data docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp for each set of extras; a changed pyproject.toml or pin installs again.

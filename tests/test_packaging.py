@@ -198,7 +198,16 @@ def test_pins_are_exact_and_without_hashes_or_addresses() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Makefile", "pyproject.toml", ".ci/run", ".ci/constraints.txt", ".pre-commit-config.yaml", ".mkdocs.yml"]
+    "name",
+    [
+        "Makefile",
+        "pyproject.toml",
+        ".ci/run",
+        ".ci/constraints.txt",
+        ".github/workflows/ci.yml",
+        ".pre-commit-config.yaml",
+        ".mkdocs.yml",
+    ],
 )
 def test_what_installs_and_builds_names_no_address(name: str) -> None:
     assert not re.search(r"[a-z]+://|index-url|git@", (ROOT / name).read_text(encoding="utf-8"))
