@@ -17,15 +17,13 @@ from cfagg.errors import (
 )
 from cfagg.errors.arguments import a_path, a_text, names
 from cfagg.errors.extras import require
+from cfagg.formats.opening import ZIP, a_name, format_of, is_store, no_store
 from cfagg.model import Aggregation
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
 __all__ = ["open_aggregation", "read"]
-
-#: What a directory, or a file in a directory, is called that is a Zarr store.
-_ZARR = ("zarr.json", ".zgroup", ".zattrs", ".zmetadata", ".zarray")
 
 
 def read(
@@ -97,8 +95,8 @@ def read(
     _check_single(path)
     if group is not None:
         a_text(group, "group", "the path of a group")
-    name = os.path.expanduser(os.fsdecode(path))  # noqa: PTH111
-    engine = _engine(name)
+    name = a_name(os.fsdecode(path))
+    engine = _engine(name, allow)
     if engine == "cfagg":
         from cfagg.labelled.engine import CfaggBackendEntrypoint
 
@@ -160,7 +158,7 @@ def open_aggregation(path: str | os.PathLike[str], variable: str) -> Aggregation
     from cfagg.arrays.source import open_source
 
     a_text(variable, "variable", "the name or path of a variable")
-    source = open_source(os.path.expanduser(a_path(path)))  # noqa: PTH111
+    source = open_source(a_name(a_path(path)))
     _, found = source.find(variable)
     if isinstance(found, Aggregation):
         return found
@@ -236,15 +234,20 @@ def _is_consolidated(path: str, allow: Iterable[str | os.PathLike[str]]) -> bool
     return found is not None and found.content.get("consolidated_metadata") is not None
 
 
-def _engine(path: str) -> str:
+def _engine(path: str, allow: Iterable[str | os.PathLike[str]]) -> str:
     """Return the xarray engine for a path, by what is there and not by its name.
 
     All netCDF files are read by cfagg itself: other engines would follow what an untrusted file refers to.
     """
-    from cfagg.formats.values.files import magic
+    from cfagg.storage.handles import handles
 
-    if os.path.isdir(path):  # noqa: PTH112
-        if any(os.path.exists(os.path.join(path, n)) for n in _ZARR):  # noqa: PTH110, PTH118
-            return "zarr"
-        raise SourceError(f"{path} is a directory and not a Zarr store; expected a netCDF file or a Zarr store")
-    return "zarr" if magic(path).startswith(b"PK\x03\x04") else "cfagg"
+    if not os.path.isdir(path):  # noqa: PTH112
+        # The pool holds it by this name for the engine, which reads the very file that was judged.
+        return "zarr" if format_of(handles.get(os.path.abspath(path))) == ZIP else "cfagg"  # noqa: PTH100
+    if not is_store(path):
+        from cfagg.formats.metadata.stores import LocalStore
+        from cfagg.formats.metadata.zarr import read_node
+
+        read_node(LocalStore(os.path.abspath(path), allow), "")  # noqa: PTH100 - says why it cannot be looked into
+        raise SourceError(no_store(path))
+    return "zarr"

@@ -18,6 +18,7 @@ from cfagg.errors.arguments import a_path
 from cfagg.formats.metadata.nczarr import HIDDEN
 from cfagg.formats.metadata.stores import LocalStore
 from cfagg.formats.metadata.zarr import Node, open_store, read_node
+from cfagg.formats.opening import a_name
 from cfagg.formats.zarr.metadata import open_array
 from cfagg.model import Grid
 from cfagg.model import dataset as model
@@ -104,7 +105,7 @@ def open_any(path: str | os.PathLike[str], allow: Sequence[str | os.PathLike[str
     SourceError
         If it is neither, is not there, or is damaged.
     """
-    name = os.path.expanduser(a_path(path))  # noqa: PTH111
+    name = a_name(a_path(path))
     return open_zarr_source(name, allow) if os.path.isdir(name) else open_source(name)  # noqa: PTH112
 
 

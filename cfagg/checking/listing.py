@@ -6,18 +6,12 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-__all__ = ["expanded", "is_store"]
+from cfagg.formats.opening import leaves_traces
+
+__all__ = ["expanded"]
 
 #: Ends of the names of files that are taken from a directory; a file that is named itself may have any.
 _ENDS = (".nc", ".nc4", ".nca", ".cdf", ".netcdf", ".cdl")
-
-#: Files that make a directory a Zarr store, or an array or group of one.
-_MARKS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata", ".zattrs", ".nczarr")
-
-
-def is_store(path: str | Path) -> bool:
-    """Tell whether a directory is a Zarr store; not so where it cannot be looked into."""
-    return any(os.path.exists(f"{path}/{mark}") for mark in _MARKS)  # noqa: PTH110 - Path raises PermissionError
 
 
 def expanded(sources: Iterable[str]) -> Iterator[str]:
@@ -37,7 +31,7 @@ def expanded(sources: Iterable[str]) -> Iterator[str]:
         If there is nothing to check in a directory.
     """
     for source in sources:
-        if not source or "://" in source or not os.path.isdir(source) or is_store(source):  # noqa: PTH112
+        if not source or "://" in source or not os.path.isdir(source) or leaves_traces(source):  # noqa: PTH112
             yield source
             continue
         found = False
@@ -53,7 +47,7 @@ def expanded(sources: Iterable[str]) -> Iterator[str]:
 def _below(directory: str) -> Iterator[str]:
     unlisted: list[str] = []
     for home, folders, files in Path(directory).walk(on_error=lambda error: unlisted.append(str(error.filename))):
-        stores = [f for f in folders if not f.startswith(".") and is_store(home / f)]
+        stores = [f for f in folders if not f.startswith(".") and leaves_traces(home / f)]
         named = [f for f in files if f.lower().endswith(_ENDS) and not f.startswith(".")]
         for name in sorted([*stores, *named]):
             yield str(home / name)

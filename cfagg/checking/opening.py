@@ -9,6 +9,8 @@ from typing import Any
 from cfagg.checking.options import Options
 from cfagg.errors import LimitError, SourceError
 from cfagg.formats.metadata.standard_input import StandardInput, spooled
+from cfagg.formats.opening import CDL, HEAD, a_name, format_of
+from cfagg.formats.values.kinds import kind
 from cfagg.model.dataset import Dataset
 from cfagg.storage.files import Handle
 
@@ -17,7 +19,6 @@ __all__ = ["open_dataset", "open_file"]
 #: Bytes of the longest text in CDL.
 _CDL = 1 << 26
 
-_CDL_START = re.compile(rb"(?:\s|//[^\n]*\n)*netcdf[\s{]")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _LOCAL = re.compile(r"file://(?:localhost)?/", re.IGNORECASE)
 
@@ -97,7 +98,7 @@ def _open(source: Any, options: Options) -> Dataset:
 
         return open_url(source, options.allow, options.timeout)
     if isinstance(source, str | os.PathLike):
-        return _path(os.path.expanduser(os.fspath(source)), options)  # noqa: PTH111
+        return _path(os.fspath(source), options)
     from cfagg.formats.metadata.objects import open_object
 
     return open_object(source)
@@ -115,8 +116,7 @@ def _local(url: str) -> str:
 
 
 def _path(path: str, options: Options) -> Dataset:
-    if not path or "\0" in path:
-        raise SourceError(f"{path!r} is not a file name")
+    path = a_name(path)
     if os.path.isdir(path):  # noqa: PTH112 - Path costs more
         from cfagg.formats.metadata.zarr import open_zarr
 
@@ -151,7 +151,9 @@ def _file(path: str, name: str) -> Dataset:
 
     handle = netcdf.opened(path, name)
     try:
-        if path.endswith(".cdl") or _CDL_START.match(handle.some(4096, 0)):
+        head = handle.some(HEAD, 0)
+        form = format_of(handle, head=head)
+        if form == CDL or (form is None and path.endswith(".cdl") and not kind(head)):
             dataset = _cdl(handle)
             dataset.path = path
             handle.close()

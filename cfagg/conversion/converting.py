@@ -19,6 +19,7 @@ from cfagg.arrays.zarr_source import ZarrSource, open_any
 from cfagg.conversion.options import DEFAULT_MEMORY, Options
 from cfagg.errors import AccessError, CfaggError, TargetError, TargetExistsError
 from cfagg.errors.arguments import a_path
+from cfagg.formats.opening import a_name
 from cfagg.formats.values.pool import close_files
 from cfagg.model import Aggregation
 from cfagg.runtime.budget import parse_size, worker_count
@@ -212,7 +213,7 @@ def convert(
         on_loss=on_loss,
     )
     threads, budget = worker_count(workers), parse_size(memory)
-    path = os.path.expanduser(a_path(source, "source"))  # noqa: PTH111
+    path = a_name(a_path(source, "source"))
     check_target_name(a_path(target, "target", expected="name a directory for the store"))
     place = Workplace(target, overwrite=overwrite, resume=resume)
     if Path(os.path.realpath(path)).is_relative_to(place.target):

@@ -11,6 +11,7 @@ from xarray.backends.common import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 
 from cfagg.errors import CfaggError, SourceError
+from cfagg.formats.opening import a_name
 
 __all__ = ["CfaggBackendEntrypoint"]
 
@@ -108,7 +109,7 @@ def _path(filename_or_obj: Any) -> str:
     path = os.fspath(filename_or_obj)
     if isinstance(path, bytes):
         path = os.fsdecode(path)
-    return os.path.expanduser(path)  # noqa: PTH111
+    return a_name(path)
 
 
 def _open(

@@ -20,7 +20,9 @@ from xarray.backends.zarr import ZarrArrayWrapper, ZarrStore
 
 from cfagg.cf.unpackable import check_packing, real_packing
 from cfagg.conventions import limits
-from cfagg.errors import CfaggError, LimitError, SourceError
+from cfagg.errors import CfaggError, FragmentReadError, LimitError, SourceError
+from cfagg.formats.metadata.stores import LocalStore
+from cfagg.formats.metadata.zarr import read_node
 from cfagg.formats.zarr.checked_store import CheckedStore
 from cfagg.formats.zarr.documents import node_folder, read_document
 from cfagg.formats.zarr.metadata import open_array
@@ -151,6 +153,10 @@ class ZarrEntrypoint(BackendEntrypoint):
                 check_packing(filename_or_obj, ((name, array.attrs, array.dtype) for name, array in arrays), decoding)
                 opened.unpack = decoding.get("mask_and_scale") is not False
                 return StoreBackendEntrypoint().open_dataset(opened, **decoding)
+        except FragmentReadError:
+            if isinstance(store, CheckedStore):
+                _find_problem(store, group or "")  # a document is no partition
+            raise
         except CfaggError:
             raise
         except Exception as error:  # as many kinds as there are ways to damage metadata
@@ -200,7 +206,13 @@ def _check_counts(store: CheckedStore, group: str, *, chunked: bool) -> None:
 
 
 def _find_problem(store: CheckedStore, group: str) -> None:
-    """Raise what is wrong with the metadata of an array of a group, if that is seen."""
+    """Raise what is wrong with the metadata of a group or an array of it, if that is seen."""
+    node = read_node(LocalStore(store.path, store.allow), group.strip("/"))
+    if node is not None and node.is_array:
+        where = f"{store.path}/{node.path}".rstrip("/")
+        raise SourceError(
+            f"{where} is one Zarr array and no group; cfagg.read opens groups: name the one that holds it"
+        )
     for path in _nodes(store, group):
         if any(os.path.lexists(f"{store.path}/{path}/{name}") for name in ("zarr.json", ".zarray")):
             found = read_document(f"{store.path}/{path}", "zarr.json", store.path, store.allow)

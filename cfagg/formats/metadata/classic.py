@@ -16,12 +16,11 @@ import numpy.typing as npt
 
 from cfagg.errors import FragmentReadError, SourceError
 from cfagg.formats import classic as raw
-from cfagg.formats.classic import MAGIC
 from cfagg.formats.metadata.foreign import name_of, too_long, value_of
 from cfagg.model.dataset import AttributeValue, Dataset, Group, Kind, Variable
 from cfagg.storage.files import Handle
 
-__all__ = ["MAGIC", "Pread", "open_classic", "parse"]
+__all__ = ["Pread", "open_classic", "parse"]
 
 #: Reads bytes: (count, place).
 Pread = Callable[[int, int], bytes]

@@ -6,7 +6,6 @@ Nothing is downloaded whole.  Redirects are followed only within the place that 
 from __future__ import annotations
 
 import io
-import re
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -14,7 +13,9 @@ from urllib.parse import unquote
 
 from cfagg.errors import AccessError, FragmentReadError, LimitError, SourceError
 from cfagg.formats.metadata import classic
-from cfagg.formats.metadata.netcdf import MAGIC_HDF5, not_netcdf
+from cfagg.formats.metadata.netcdf import EXPECTED
+from cfagg.formats.opening import CDL, CLASSIC, HDF5, HEAD, format_of, not_netcdf
+from cfagg.formats.values.kinds import is_page
 from cfagg.model.dataset import Dataset
 
 __all__ = ["RemoteFile", "open_url"]
@@ -128,20 +129,19 @@ def _file(remote: Any, name: str, url: str) -> RemoteFile | None:
         return None
     head, size = found
     # A server may answer with a page about the store's directory.
-    return None if size and _is_page(head) else RemoteFile(remote, name, head, size)
-
-
-def _is_page(head: bytes) -> bool:
-    return re.match(rb"\s*<(!doctype|html)", head[:64], re.IGNORECASE) is not None
+    return None if size and is_page(head) else RemoteFile(remote, name, head, size)
 
 
 def _open_file(file: RemoteFile, url: str) -> Dataset:
-    head = file[0:4096]
-    if head[:4] in classic.MAGIC:
+    from cfagg.storage.files import Borrowed
+
+    head = file[0:HEAD]
+    form = format_of(Borrowed(url, file), head=head)
+    if form == CLASSIC:
         return _open_classic(file, url)
-    if head.startswith(MAGIC_HDF5):
+    if form == HDF5:
         return _open_hdf5(file, url)
-    if re.match(rb"(?:\s|//[^\n]*\n)*netcdf[\s{]", head):
+    if form == CDL:
         from cfagg.formats.metadata.cdl import parse_cdl
 
         if len(file) > _CDL:
@@ -150,7 +150,7 @@ def _open_file(file: RemoteFile, url: str) -> Dataset:
             return parse_cdl(file[0 : len(file)].decode("utf-8-sig"), url)
         except UnicodeDecodeError as error:
             raise SourceError(f"{url} is not text in UTF-8: {error}") from error
-    raise SourceError(not_netcdf(url, head))
+    raise SourceError(not_netcdf(url, head, EXPECTED))
 
 
 def _open_classic(file: RemoteFile, url: str) -> Dataset:

@@ -24,6 +24,7 @@ from cfagg.formats.metadata.json_values import document, value_of_json
 from cfagg.formats.metadata.nczarr import HIDDEN, Notes, notes_of
 from cfagg.formats.metadata.stores import LocalStore, Store, joined
 from cfagg.formats.metadata.zarr_types import fill_attribute, kind_of
+from cfagg.formats.opening import no_store
 from cfagg.model.dataset import Dataset, Dimension, Group, Variable
 
 __all__ = ["open_store", "open_zarr", "read_node"]
@@ -103,9 +104,7 @@ def _tree(store: Store) -> Node:
     """Return the root node with all below it."""
     top = read_node(store, "")
     if top is None:
-        raise SourceError(
-            f"{store.source} is not a Zarr store: it has neither zarr.json nor .zgroup; name the directory that has"
-        )
+        raise SourceError(no_store(store.source))
     if top.is_array:
         return top
     consolidated = None if store.lists else _consolidated(store, top)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from cfagg.cf.header import Header
 from cfagg.errors import CfaggError, UnsupportedError
 from cfagg.formats.codecs import check_chunk
+from cfagg.formats.opening import CLASSIC, HDF5, MAGIC_HDF5, format_of
 from cfagg.formats.values import classic, contiguous, hdf5, hdf5_chunks, hdf5_header, hdf5_memory, netcdf
 from cfagg.formats.values.located import Chunked, Contiguous, Library, Located
 from cfagg.storage.files import Context, FileKey, Handle
@@ -153,15 +154,16 @@ def _bytes(located: Located, slices: Sequence[slice]) -> int:
 
 def _find(handle: Handle, address: str, context: Context, group: str) -> Located:
     start = handle.some(_HEAD, 0, context)
-    if start.startswith(netcdf.MAGIC_CLASSIC):
+    form = format_of(handle, context, start)
+    if form == CLASSIC:
         found = classic.find(handle, address, context)
         if found is None:
             raise _missing(handle, address, classic.names(handle, context), context)
         return found
     found = None
-    if start.startswith(netcdf.MAGIC_HDF5):
+    if start.startswith(MAGIC_HDF5):
         found = hdf5_header.find(handle, start, address, group)
-    if found is None and (start.startswith(netcdf.MAGIC_HDF5) or netcdf.has_user_block(handle, context)):
+    if found is None and form == HDF5:
         found = hdf5.find(handle, address, context, group)
     return found if found is not None else _by_library(handle, address, context, group)
 

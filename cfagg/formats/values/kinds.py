@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["kind"]
+import re
+
+__all__ = ["is_page", "kind"]
 
 #: First bytes of a file -> what it is.
 _MARKS = {
@@ -17,13 +19,16 @@ _MARKS = {
     b"II*\0": "TIFF",
     b"MM\0*": "TIFF",
     b"%PDF": "PDF",
-    b"<!DO": "a web page",
-    b"<htm": "a web page",
     b"version https://git-lfs": "a pointer of Git LFS: fetch the file itself",
 }
 
 #: Length in bytes of a PP header, its record marker: 64 words of 4 or of 8 bytes.
 _PP = {256: 4, 512: 8}
+
+
+def is_page(head: bytes) -> bool:
+    """Return whether a file begins as a web page does: servers send one where a file is not there."""
+    return re.match(rb"\s*<(!doctype|html)", head[:64], re.IGNORECASE) is not None
 
 
 def kind(head: bytes) -> str | None:
@@ -42,6 +47,8 @@ def kind(head: bytes) -> str | None:
     True
     """
     found = next((name for mark, name in _MARKS.items() if head.startswith(mark)), None)
+    if is_page(head):
+        return "a web page"
     if found is None and len(head) >= 8:
         for order, name in (("big", "big"), ("little", "little")):
             word = _PP.get(int.from_bytes(head[:4], order))  # type: ignore[arg-type]

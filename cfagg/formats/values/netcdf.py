@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import UnsupportedError
+from cfagg.formats.opening import CLASSIC, HDF5, HEAD, format_of, not_netcdf
 from cfagg.formats.values import classic, hdf5_links
 from cfagg.formats.values.hdf5_proof import UnsoundError
-from cfagg.formats.values.kinds import kind
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.pool import Pool
 from cfagg.runtime import netcdf_files
@@ -32,22 +32,16 @@ if TYPE_CHECKING:
     import netCDF4
 
 __all__ = [
-    "MAGIC_CLASSIC",
-    "MAGIC_HDF5",
     "attribute_names",
     "attributes_of",
     "check_file",
     "dtype_of",
-    "has_user_block",
     "lookup",
     "opened",
     "opened_handle",
     "path_of",
     "read",
 ]
-
-MAGIC_HDF5 = b"\x89HDF\r\n\x1a\n"
-MAGIC_CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 
 #: What netCDF4-python raises about a file, a variable or its values.
 _LIBRARY_ERRORS = (OSError, RuntimeError, ValueError, KeyError, IndexError, AttributeError, TypeError, MemoryError)
@@ -82,16 +76,13 @@ def check_file(handle: Handle, context: Context) -> Checked:
     CfaggError
         ``context.broken`` where it is not netCDF, or its header is damaged.
     """
-    start = handle.some(8, 0, context)
-    if start.startswith(MAGIC_CLASSIC):
+    head = handle.some(HEAD, 0, context)
+    form = format_of(handle, context, head)
+    if form == CLASSIC:
         classic.names(handle, context)
         return admit(handle, WHOLE, (), context)
-    if start != MAGIC_HDF5 and not has_user_block(handle, context):
-        known = kind(handle.some(16, 0, context))
-        found = f"it is {known}" if known else f"it starts with {start!r}" if start else "it is empty"
-        raise context.broken(
-            context.said(f"{handle.key.path} is not a netCDF file: {found}; expected netCDF-3 or netCDF-4")
-        )
+    if form != HDF5:
+        raise context.broken(context.said(not_netcdf(handle.key.path, head, "netCDF-3 or netCDF-4")))
     return admit(handle, WHOLE, hdf5_links.followed(handle, context), context)
 
 
@@ -140,16 +131,6 @@ def _dataset(handle: Handle, context: Context) -> netCDF4.Dataset:
     except _LIBRARY_ERRORS as error:
         raise context.broken(context.said(handle.failed(error))) from error
     return found
-
-
-def has_user_block(handle: Handle, context: Context) -> bool:
-    """Whether HDF5 begins behind a user block, at 512, 1024, 2048, … bytes, as the HDF5 library looks for it."""
-    offset = 512
-    while offset + 8 <= handle.key.size:
-        if handle.some(8, offset, context) == MAGIC_HDF5:
-            return True
-        offset *= 2
-    return False
 
 
 def attributes_of(item: netCDF4.Dataset | netCDF4.Variable[Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import h5py
 import netCDF4
 import numpy as np
 import pytest
@@ -35,6 +36,17 @@ def test_a_file_behind_a_url_is_what_it_is_here(tmp_path: Path, format_: Any) ->
     with served(tmp_path) as server, open_dataset(f"{server.url}/a%20file.nc") as there:
         assert seen(there, values=True) == expected
         assert there.source == f"{server.url}/a%20file.nc"
+
+
+@pytest.mark.parametrize("size", [512, 1 << 17])
+def test_hdf5_behind_a_user_block_behind_a_url_is_what_it_is_here(tmp_path: Path, size: int) -> None:
+    with h5py.File(tmp_path / "a.nc", "w", userblock_size=size) as made:
+        made["v"] = np.arange(3.0)
+        made["v"].attrs["units"] = "K"
+    with open_dataset(tmp_path / "a.nc") as here:
+        expected = seen(here, values=True)
+    with served(tmp_path) as server, open_dataset(f"{server.url}/a.nc") as there:
+        assert seen(there, values=True) == expected
 
 
 @pytest.mark.parametrize("format_", ["NETCDF3_64BIT_OFFSET", "NETCDF4"])

@@ -1,0 +1,148 @@
+"""Which format something has: the one place that decides it, by content.
+
+A file is judged by the bytes of a handle that is open already, so that what is judged is what is read; a directory by
+the documents of a Zarr store.  Names only matter where the content leaves it open: text that ends with ``.cdl``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from cfagg.errors import SourceError
+from cfagg.formats.classic import MAGIC
+from cfagg.formats.values.kinds import kind
+from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
+
+__all__ = [
+    "CDL",
+    "CLASSIC",
+    "HDF5",
+    "HEAD",
+    "MAGIC_HDF5",
+    "ZIP",
+    "a_name",
+    "format_of",
+    "format_of_head",
+    "is_store",
+    "leaves_traces",
+    "no_store",
+    "not_netcdf",
+]
+
+#: What `format_of` returns.
+CLASSIC, HDF5, ZIP, CDL = "classic netCDF", "HDF5", "Zip", "CDL"
+
+MAGIC_HDF5 = b"\x89HDF\r\n\x1a\n"
+
+#: First bytes of a file that are looked at; CDL may begin with comments.
+HEAD = 4096
+
+_CDL_START = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s|//[^\n]*\n)*netcdf[\s{]")
+
+#: Documents one of which every Zarr store has, and others that are left where it was damaged.
+_STORE = ("zarr.json", ".zgroup", ".zarray")
+_TRACES = (".zmetadata", ".zattrs", ".nczarr")
+
+
+def a_name(path: str) -> str:
+    """Return the path of something on this machine, with the home directory for ``~``.
+
+    Raises
+    ------
+    SourceError
+        If nothing can be called that.
+    """
+    if not path or "\0" in path:
+        raise SourceError(f"{path!r} is not a file name")
+    return os.path.expanduser(path)  # noqa: PTH111
+
+
+def format_of(handle: Handle, context: Context = CONTEXT_SOURCE, head: bytes | None = None) -> str | None:
+    """Return the format of an open file, `None` where it is none of those that are read.
+
+    Parameters
+    ----------
+    handle : Handle
+        The file.
+    context : Context
+        For whom it is read, for messages.
+    head : bytes, optional
+        Its first bytes, `HEAD` or more, where they have been read.
+    """
+    if head is None:
+        head = handle.some(HEAD, 0, context)
+    found = format_of_head(head)
+    # As the HDF5 library sees it: a user block may hold anything, the beginning of another format too.
+    if found not in (CLASSIC, HDF5) and _has_user_block(handle, context):
+        return HDF5
+    return found
+
+
+def format_of_head(head: bytes) -> str | None:
+    r"""Return the format of a file by its first bytes alone, which do not tell HDF5 behind a user block.
+
+    >>> format_of_head(b"CDF\x01"), format_of_head(b"// a comment\nnetcdf a {}"), format_of_head(b"CDF\x03")
+    ('classic netCDF', 'CDL', None)
+    """
+    if head.startswith(MAGIC):
+        return CLASSIC
+    if head.startswith(MAGIC_HDF5):
+        return HDF5
+    if head.startswith(b"PK\x03\x04"):
+        return ZIP
+    return CDL if _CDL_START.match(head) else None
+
+
+def _has_user_block(handle: Handle, context: Context) -> bool:
+    """Whether HDF5 begins behind a user block, at 512, 1024, 2048, … bytes, as the HDF5 library looks for it."""
+    offset = 512
+    while offset + len(MAGIC_HDF5) <= handle.key.size:
+        if handle.some(len(MAGIC_HDF5), offset, context) == MAGIC_HDF5:
+            return True
+        offset *= 2
+    return False
+
+
+def not_netcdf(name: str, head: bytes, expected: str) -> str:
+    r"""Return the sentence about a file that cannot be read, which says what it is instead.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the file.
+    head : bytes
+        Its first bytes.
+    expected : str
+        What can be read in its place.
+
+    Examples
+    --------
+    >>> not_netcdf("a.nc", b"GRIB\0\0\0\2", "netCDF")
+    'a.nc is not a netCDF file: it is GRIB; expected netCDF'
+    """
+    if not head:
+        found = "it is empty"
+    elif head.startswith(b"CDF") and len(head) > 3:
+        found = f"it begins as classic netCDF of the unknown version {head[3]}, not 1, 2 or 5"
+    elif format_of_head(head) == CDL:
+        found = "it is CDL, a text of which ncgen makes netCDF"
+    else:
+        known = kind(head)
+        found = f"it is {known}" if known else f"it starts with {head[:8]!r}"
+    return f"{name} is not a netCDF file: {found}; expected {expected}"
+
+
+def is_store(path: str | os.PathLike[str]) -> bool:
+    """Return whether a directory is a Zarr group or array; not so where it cannot be looked into."""
+    return any(os.path.lexists(f"{os.fspath(path)}/{name}") for name in _STORE)
+
+
+def leaves_traces(path: str | os.PathLike[str]) -> bool:
+    """Return whether a directory is a Zarr store, or what is left of one: a check reports that."""
+    return is_store(path) or any(os.path.lexists(f"{os.fspath(path)}/{name}") for name in _TRACES)
+
+
+def no_store(name: str) -> str:
+    """Return the sentence about a place that is no Zarr store."""
+    return f"{name} is not a Zarr store: it has neither zarr.json nor .zgroup; name the directory that has"
