@@ -1,6 +1,6 @@
 """Modules that the documentation has taught and that have another name by now: the old one still works, with a warning.
 
-A name is kept for one minor version.
+A name is kept for the minor version in which it moved, and is gone in the next one.
 """
 
 from __future__ import annotations
@@ -14,19 +14,24 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-__all__ = ["MOVED", "install"]
+__all__ = ["MOVED", "MOVED_IN", "install"]
+
+#: The minor version that has the new names -> name before -> name now.
+MOVED_IN = {
+    "0.2": {
+        "cfagg.accessor": "cfagg.api.accessor",
+        "cfagg.backend": "cfagg.labelled.engine",
+        "cfagg.checking.findings": "cfagg.findings",
+        "cfagg.checking.rule": "cfagg.findings",
+        "cfagg.checking.versions": "cfagg.findings",
+        "cfagg.plan": "cfagg.arrays.plan",
+        "cfagg.readers": "cfagg.formats.values",
+        "cfagg.readers.counters": "cfagg.storage.counters",
+    },
+}
 
 #: Name before -> name now.
-MOVED = {
-    "cfagg.accessor": "cfagg.api.accessor",
-    "cfagg.backend": "cfagg.labelled.engine",
-    "cfagg.checking.findings": "cfagg.findings",
-    "cfagg.checking.rule": "cfagg.findings",
-    "cfagg.checking.versions": "cfagg.findings",
-    "cfagg.plan": "cfagg.arrays.plan",
-    "cfagg.readers": "cfagg.formats.values",
-    "cfagg.readers.counters": "cfagg.storage.counters",
-}
+MOVED = {old: new for moved in MOVED_IN.values() for old, new in moved.items()}
 
 
 class _Moved:

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from cfagg._moved import MOVED
+from cfagg import __version__
+from cfagg._moved import MOVED, MOVED_IN
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,18 @@ def test_nothing_in_the_package_has_a_name_that_was_moved():
 
     assert all(find_spec(new).origin for new in MOVED.values())
     assert all(find_spec(old).origin is None for old in MOVED)
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")[:2]))
+
+
+def test_a_moved_name_is_gone_in_the_minor_version_after_the_one_in_which_it_moved():
+    assert [v for v in MOVED_IN if numbers(v) < numbers(__version__)] == []
+
+
+def test_no_name_moves_twice():
+    assert sum(map(len, MOVED_IN.values())) == len(MOVED)
 
 
 def test_other_modules_are_missing_as_ever():

@@ -1,4 +1,4 @@
-"""Each guarantee of the page about security names tests, and all of these exist."""
+"""Each guarantee about security and each promise of compatibility names tests, and all of these exist."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / ".github" / "SECURITY.md").read_text(encoding="utf-8")
 PROMISES = re.split(r"^- ", PAGE.split("\n## Guarantees\n")[1].split("\n## ")[0], flags=re.MULTILINE)[1:]
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+COMPATIBLE = re.split(r"^- ", CONTRIBUTING.split("\n## Versions and compatibility\n")[1].split("\n## ")[0], flags=re.M)[
+    1:
+]
 NAMED = re.findall(r"^    - (.*)$", PAGE, flags=re.MULTILINE)
 
 
@@ -27,7 +31,12 @@ def test_no_guarantee_is_without_a_test() -> None:
     assert [p.splitlines()[0] for p in PROMISES if not re.search(r"^    - `tests/", p, flags=re.MULTILINE)] == []
 
 
-@pytest.mark.parametrize("named", NAMED)
+def test_no_promise_of_compatibility_is_without_a_test() -> None:
+    assert COMPATIBLE
+    assert [p.splitlines()[0] for p in COMPATIBLE if not re.search(r"`tests/\S+::\w+`", p)] == []
+
+
+@pytest.mark.parametrize("named", [*NAMED, *re.findall(r"`tests/\S+::\w+`", CONTRIBUTING)])
 def test_a_test_that_is_named_for_a_guarantee_exists_and_is_run_every_day(named: str) -> None:
     found = re.fullmatch(r"`(tests/[\w/]+\.py)::(test_\w+)`", named)
     assert found, named

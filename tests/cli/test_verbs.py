@@ -27,6 +27,33 @@ VERBS = {
     "obs index": ["obs", "index", "{storms}"],
 }
 
+#: The members of each object of version 1.  More may come; none goes or gets another name without another version.
+MEMBERS = {
+    "show": "form form_version path format groups",
+    "show --references": "form form_version path variables",
+    "show of a store": "form form_version path format groups",
+    "convert": "form form_version target variables bytes stored chunks resumed verified notes losses",
+    "check": "source cf_version findings",
+    "explain": "code severity section title older_sections since until needs checked summary link why fails passes",
+    "accumulate": "form form_version store variable group action arrays source_bytes source_stored scratch chunks resumed "
+    "missing nonfinite notes bytes stored share",
+    "accumulate --dry-run": "form form_version store variable group action arrays source_bytes source_stored scratch chunks resumed "
+    "missing nonfinite notes bytes stored share",
+    "mean": "form form_version store variable statistic over group weights selected units dims "
+    "shape coordinates attributes missing values",
+    "mean --explain": "form form_version store variable statistic over group weights selected plan",
+    "obs create": "form form_version path format date_indexing parts resumed variables rows read duplicates first "
+    "last nbytes rounded notes seconds dry_run",
+    "obs create --dry-run": "form form_version path format date_indexing parts resumed variables rows read duplicates first "
+    "last nbytes rounded notes seconds dry_run",
+    "obs show": "form form_version path zarr_format rows variables first last entries busiest indexes used_index index_problem "
+    "chunk held codecs stored_bytes statistics_of attributes per_day",
+    "obs window": "form form_version store date window first last rows columns variables "
+    "dates timedeltas latitudes longitudes values",
+    "obs check": "form form_version store rows checked full indexes ok findings",
+    "obs index": "form form_version store kind entries rows",
+}
+
 
 def refuse(text: str) -> None:
     raise ValueError(f"{text} is not JSON")
@@ -44,6 +71,17 @@ def test_json_of_a_verb_is_strict_and_an_object_names_its_form(
     else:
         assert found["form"].startswith("cfagg ")
         assert isinstance(found["form_version"], int)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_form_of_json_only_grows_within_one_version(
+    verb: str, places: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([*(a.format(**places) for a in VERBS[verb]), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    one = found[0] if isinstance(found, list) else found
+    assert one.get("form_version", 1) == 1
+    assert set(MEMBERS[verb].split()) <= set(one)
 
 
 @pytest.mark.parametrize("verb", VERBS)
