@@ -11,12 +11,14 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / ".github" / "SECURITY.md").read_text(encoding="utf-8")
-PROMISES = re.split(r"^- ", PAGE.split("\n## Guarantees\n")[1].split("\n## ")[0], flags=re.MULTILINE)[1:]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-COMPATIBLE = re.split(r"^- ", CONTRIBUTING.split("\n## Versions and compatibility\n")[1].split("\n## ")[0], flags=re.M)[
-    1:
-]
 NAMED = re.findall(r"^    - (.*)$", PAGE, flags=re.MULTILINE)
+
+
+def promises(page: str, heading: str) -> list[str]:
+    """Return the items of the lists below a heading."""
+    section = page.split(f"\n## {heading}\n")[1].split("\n## ", maxsplit=1)[0]
+    return re.split(r"^- ", section, flags=re.MULTILINE)[1:]
 
 
 @functools.cache
@@ -26,14 +28,12 @@ def functions(path: Path) -> dict[str, str]:
     return {n.name: " ".join(map(ast.unparse, n.decorator_list)) for n in body if isinstance(n, ast.FunctionDef)}
 
 
-def test_no_guarantee_is_without_a_test() -> None:
-    assert PROMISES
-    assert [p.splitlines()[0] for p in PROMISES if not re.search(r"^    - `tests/", p, flags=re.MULTILINE)] == []
-
-
-def test_no_promise_of_compatibility_is_without_a_test() -> None:
-    assert COMPATIBLE
-    assert [p.splitlines()[0] for p in COMPATIBLE if not re.search(r"`tests/\S+::\w+`", p)] == []
+@pytest.mark.parametrize(
+    "items", [promises(PAGE, "Guarantees"), promises(CONTRIBUTING, "Versions and compatibility")], ids=["safe", "same"]
+)
+def test_no_promise_is_without_a_test(items: list[str]) -> None:
+    assert items
+    assert [i.splitlines()[0] for i in items if not re.search(r"`tests/\S+::\w+`", i)] == []
 
 
 @pytest.mark.parametrize("named", [*NAMED, *re.findall(r"`tests/\S+::\w+`", CONTRIBUTING)])

@@ -35,21 +35,35 @@ MEMBERS = {
     "convert": "form form_version target variables bytes stored chunks resumed verified notes losses",
     "check": "source cf_version findings",
     "explain": "code severity section title older_sections since until needs checked summary link why fails passes",
-    "accumulate": "form form_version store variable group action arrays source_bytes source_stored scratch chunks resumed "
-    "missing nonfinite notes bytes stored share",
-    "accumulate --dry-run": "form form_version store variable group action arrays source_bytes source_stored scratch chunks resumed "
-    "missing nonfinite notes bytes stored share",
-    "mean": "form form_version store variable statistic over group weights selected units dims "
-    "shape coordinates attributes missing values",
+    "accumulate": (
+        "form form_version store variable group action arrays source_bytes source_stored scratch chunks "
+        "resumed missing nonfinite notes bytes stored share"
+    ),
+    "accumulate --dry-run": (
+        "form form_version store variable group action arrays source_bytes source_stored scratch chunks "
+        "resumed missing nonfinite notes bytes stored share"
+    ),
+    "mean": (
+        "form form_version store variable statistic over group weights selected units dims shape coordinates "
+        "attributes missing values"
+    ),
     "mean --explain": "form form_version store variable statistic over group weights selected plan",
-    "obs create": "form form_version path format date_indexing parts resumed variables rows read duplicates first "
-    "last nbytes rounded notes seconds dry_run",
-    "obs create --dry-run": "form form_version path format date_indexing parts resumed variables rows read duplicates first "
-    "last nbytes rounded notes seconds dry_run",
-    "obs show": "form form_version path zarr_format rows variables first last entries busiest indexes used_index index_problem "
-    "chunk held codecs stored_bytes statistics_of attributes per_day",
-    "obs window": "form form_version store date window first last rows columns variables "
-    "dates timedeltas latitudes longitudes values",
+    "obs create": (
+        "form form_version path format date_indexing parts resumed variables rows read duplicates first last "
+        "nbytes rounded notes seconds dry_run"
+    ),
+    "obs create --dry-run": (
+        "form form_version path format date_indexing parts resumed variables rows read duplicates first last "
+        "nbytes rounded notes seconds dry_run"
+    ),
+    "obs show": (
+        "form form_version path zarr_format rows variables first last entries busiest indexes used_index "
+        "index_problem chunk held codecs stored_bytes statistics_of attributes per_day"
+    ),
+    "obs window": (
+        "form form_version store date window first last rows columns variables dates timedeltas latitudes "
+        "longitudes values"
+    ),
     "obs check": "form form_version store rows checked full indexes ok findings",
     "obs index": "form form_version store kind entries rows",
 }
