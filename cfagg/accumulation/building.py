@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.documents import group_documents, read_documents, renew_consolidated
+from cfagg.accumulation.documents import read_documents, renew_consolidated
 from cfagg.accumulation.exchange import Workshop
 from cfagg.accumulation.finish import describe, finish, kept_missing, write_attributes
 from cfagg.accumulation.group import group_path, object_counts
@@ -30,6 +29,7 @@ from cfagg.accumulation.writing import Target
 from cfagg.errors import AccessError, CfaggError, LimitError, TargetError, TargetExistsError
 from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr import ZarrArray
+from cfagg.formats.zarr.creating import document_bytes, group_documents
 from cfagg.formats.zarr.documents import node_folder
 from cfagg.runtime.publishing import reason, replace_file, write_synced
 from cfagg.runtime.staging import is_known
@@ -196,7 +196,7 @@ def put_attributes(
         # The marker of a group of Zarr version 2 is there and stays.
         if name != ".zgroup":
             part = aside / f".{name}.part"
-            write_synced(part, json.dumps(document, indent=1).encode())
+            write_synced(part, document_bytes(document))
             replace_file(part, folder / name)
     renew(array, {**documents, "": group}, aside)
 

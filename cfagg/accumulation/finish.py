@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg._version import __version__
-from cfagg.accumulation.documents import group_documents, write_json
 from cfagg.accumulation.integrity import sealed
 from cfagg.accumulation.layout import Layout
 from cfagg.accumulation.levels import LevelTask, level_tasks, run_level
@@ -35,6 +34,7 @@ from cfagg.conventions.accumulation_record import (
     WeightsRecord,
 )
 from cfagg.formats.zarr import open_array
+from cfagg.formats.zarr.creating import group_documents, write_documents
 
 __all__ = ["describe", "finish", "kept_missing"]
 
@@ -198,8 +198,7 @@ def _checks(layout: Layout, target: Target, *, counts: bool) -> Checks:
 def write_attributes(target: Target, attributes: Mapping[str, Any]) -> None:
     """Write the metadata of the group, which makes it one."""
     target.documents[""] = group_documents(attributes, target.zarr_format)
-    for name, document in target.documents[""].items():
-        write_json(target.folder / name, document)
+    write_documents(target.folder, target.documents[""])
 
 
 def kept_missing(kept: Kept, layout: Layout) -> int:

@@ -16,12 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.arrays import read_stored
-from cfagg.accumulation.documents import array_documents, chunk_key, encoder, write_json
+from cfagg.accumulation.documents import array_documents, chunk_key, codec_named
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import BUILD, Stored, document_crc
 from cfagg.accumulation.layout import ArraySpec
 from cfagg.formats.zarr import ZarrArray
 from cfagg.formats.zarr.checksums import crc32c
+from cfagg.formats.zarr.creating import write_documents
 
 __all__ = ["Kept", "Target", "read_region"]
 
@@ -91,7 +92,7 @@ class Target:
         #: CRC-32C of metadata, and of every stored chunk, by array.
         self.metadata: dict[str, int] = {}
         self.checksums: dict[str, npt.NDArray[np.uint32]] = {}
-        self._encode = encoder(codec)
+        self._encode = codec_named(codec).encoder()
         self._repeated: dict[Any, bytes] = {}
         self._made: set[str] = set()
 
@@ -105,8 +106,7 @@ class Target:
         document = documents["zarr.json" if self.zarr_format == 3 else ".zarray"]
         self.metadata[spec.name] = document_crc(document, attributes, attributes["_ARRAY_DIMENSIONS"])
         self.checksums[spec.name] = np.zeros(math.prod(spec.grid), np.uint32)
-        for name, document in self.documents[spec.name].items():
-            write_json(path / name, document)
+        write_documents(path, documents)
 
     def write(self, spec: ArraySpec, index: Axes, values: npt.NDArray[Any]) -> None:
         """Write one chunk, filled up where the array ends within it."""

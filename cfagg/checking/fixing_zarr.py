@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import numpy as np
 from cfagg.errors import AccessError, SourceError, TargetError
 from cfagg.formats.metadata.json_values import LONGEST, document
 from cfagg.formats.metadata.stores import joined
+from cfagg.formats.zarr.creating import document_bytes
 from cfagg.runtime.publishing import opened, public_name, reason, write_all
 from cfagg.storage.tree import read_file
 
@@ -140,7 +140,7 @@ def _write(file: Path, held: dict[str, Any]) -> None:
     part = file.with_name(f".{file.name}.part")
     try:
         with opened(part, "wb") as made:
-            write_all(made, json.dumps(held, indent=2).encode())
+            write_all(made, document_bytes(held))
         part.replace(file)
     except OSError as error:
         raise TargetError(f"{public_name(file)} cannot be written: {reason(error, file)}") from error

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cfagg.conversion.attributes import encoded_fill
 from cfagg.errors import UnsupportedError
-from cfagg.formats.zarr.creating import NewArray, array_documents, consolidated, group_documents
+from cfagg.formats.zarr.consolidated import consolidated
+from cfagg.formats.zarr.creating import NewArray, array_documents, document_bytes, group_documents
 from cfagg.formats.zarr.written_codecs import Codec
+from cfagg.runtime.files import write_whole
 
 if TYPE_CHECKING:
     from cfagg.conversion.plan import Array
@@ -62,7 +63,7 @@ def build_metadata(
 
 def _texts(path: str, documents: Mapping[str, Any]) -> dict[str, bytes]:
     """Return documents as they are stored, by key."""
-    return {f"{path}/{name}".lstrip("/"): json.dumps(d, indent=2).encode() for name, d in documents.items()}
+    return {f"{path}/{name}".lstrip("/"): document_bytes(d) for name, d in documents.items()}
 
 
 def _new(array: Array, codec: Codec, zarr_format: int) -> NewArray:
@@ -77,9 +78,9 @@ def _new(array: Array, codec: Codec, zarr_format: int) -> NewArray:
         dtype=array.dtype,
         chunks=array.grid.sizes if array.rectilinear else array.chunk_shape,
         fill=array.padding if zarr_format == 3 else array.fill,
-        codec=codec.name,
-        level=codec.used_level,
+        codec=codec,
         attributes=attributes,
+        separator="/" if zarr_format == 3 else ".",
     )
 
 
@@ -95,6 +96,4 @@ def write_metadata(documents: Mapping[str, bytes], root: Path) -> None:
     for key, document in documents.items():
         path = root / key
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.part")
-        part.write_bytes(document)
-        part.replace(path)
+        write_whole(path, document)

@@ -6,13 +6,14 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import ConventionError
-from cfagg.observations.layouts import DataLayout, array_documents, dumped, group_documents, write_bytes
+from cfagg.formats.zarr.creating import group_documents
+from cfagg.observations.layouts import DataLayout, array_files, dumped, write_bytes, zarr_format
 from cfagg.runtime.publishing import remove
 
 __all__ = ["META", "VERSION", "Entries", "finish_store"]
@@ -73,10 +74,13 @@ def finish_store(
     for name, values in statistics.items():
         if np.shape(values) != (len(variables),):
             raise ConventionError(f"statistic {name!r} has shape {np.shape(values)}, expected ({len(variables)},)")
-        _write(store / name, array_documents(layout.format, np.asarray(values)))
-    _write(store / "data", {name: dumped(d) for name, d in layout.documents().items()})
+        _write(store / name, array_files(layout.format, np.asarray(values)))
+    _write(store / "data", {name: dumped(document) for name, document in layout.documents().items()})
     _write_index(store, layout.format, date_indexing, entries)
-    _write(store, group_documents(layout.format, _attributes(layout, variables, entries, date_indexing, attributes)))
+    root = group_documents(
+        _attributes(layout, variables, entries, date_indexing, attributes), zarr_format(layout.format)
+    )
+    _write(store, {name: dumped(document) for name, document in root.items()})
     if sidecar:
         _write_sidecar(store, layout, entries)
     for left in (*store.glob(".*.cfagg-new-*"), *store.rglob(".*.part")):
@@ -134,7 +138,7 @@ def _write_index(store: Path, format: str, date_indexing: str, entries: Entries)
     from cfagg.observations.indexes.btree import write_btree
 
     write = {"bisect": write_bisect, "btree": write_btree}[date_indexing]
-    write(store, entries.blocks(), zarr_format=2 if format == "zarr2" else 3)
+    write(store, entries.blocks(), zarr_format=zarr_format(format))
 
 
 def _write_sidecar(store: Path, layout: DataLayout, entries: Entries) -> None:
@@ -143,8 +147,8 @@ def _write_sidecar(store: Path, layout: DataLayout, entries: Entries) -> None:
     from cfagg.observations.store import open_store
 
     identity = open_store(store).identity
-    zarr_format: Literal[2, 3] = 2 if layout.format == "zarr2" else 3
-    write_pages(store, entries.blocks(), identity=identity, rows=layout.rows, zarr_format=zarr_format)
+    version = zarr_format(layout.format)
+    write_pages(store, entries.blocks(), identity=identity, rows=layout.rows, zarr_format=version)
 
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -6,21 +6,21 @@ small chunks in shards, of which a window needs few.
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import ConventionError, LimitError, TargetError
+from cfagg.formats.zarr.creating import Documents, NewArray, array_documents, document_bytes
+from cfagg.formats.zarr.written_codecs import Codec
+from cfagg.runtime.files import write_whole
 from cfagg.runtime.publishing import public_name, reason
 
-__all__ = ["FORMATS", "DataLayout", "array_documents", "group_documents", "write_bytes", "write_document"]
+__all__ = ["FORMATS", "DataLayout", "array_files", "dumped", "write_bytes", "write_document", "zarr_format"]
 
 FORMATS = ("zarr2", "cfagg")
 
@@ -30,8 +30,6 @@ CHUNK_BYTES = 64 << 20
 SHARD_ROWS, INNER_ROWS = 1 << 18, 1 << 11
 #: What Blosc takes at once.
 _MOST = 2**31 - 17
-#: How Blosc sorts bytes or bits before packing them.
-_BYTES, _BITS = 1, 2
 #: Offset and size of a chunk that a shard does not hold.
 _ABSENT = 2**64 - 1
 
@@ -132,8 +130,8 @@ class DataLayout:
             Its rows, C-contiguous; fewer than `chunk` at the end of the array.
         """
         if self.format == "zarr2":
-            return bytes(_packer("zstd", 3, _BITS)(_filled(rows, self.chunk)))
-        pack = _packer("lz4", 5, _BYTES)
+            return bytes(self.codec.encoder()(_filled(rows, self.chunk)))
+        pack = self.codec.encoder()
         item = np.dtype(f"V{self.item}")
         slots = self.chunk // self.inner
         index = np.full((slots, 2), _ABSENT, "<u8")
@@ -149,44 +147,31 @@ class DataLayout:
         raw = index.tobytes()
         return b"".join([*parts, raw, int(google_crc32c.value(raw)).to_bytes(4, "little")])
 
-    def documents(self) -> dict[str, Any]:
+    @property
+    def codec(self) -> Codec:
+        """How rows are compressed, by chunk or by chunk within a shard."""
+        return Codec("blosc", 3, "zstd", "bitshuffle") if self.format == "zarr2" else Codec("blosc", 5, "lz4")
+
+    def documents(self) -> Documents:
         """Return the metadata documents of the array by file name."""
-        if self.format == "zarr2":
-            return {
-                ".zarray": {
-                    "chunks": [self.chunk, self.columns],
-                    "compressor": {"blocksize": 0, "clevel": 3, "cname": "zstd", "id": "blosc", "shuffle": 2},
-                    "dtype": "<f4",
-                    "fill_value": 0.0,
-                    "filters": None,
-                    "order": "C",
-                    "shape": [self.rows, self.columns],
-                    "zarr_format": 2,
-                }
-            }
-        packing = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": self.item, "blocksize": 0}
-        little = {"name": "bytes", "configuration": {"endian": "little"}}
-        sharding = {
-            "chunk_shape": [self.inner, self.columns],
-            "codecs": [little, {"name": "blosc", "configuration": packing}],
-            "index_codecs": [little, {"name": "crc32c"}],
-            "index_location": "end",
-        }
-        return {
-            "zarr.json": {
-                "zarr_format": 3,
-                "node_type": "array",
-                "shape": [self.rows, self.columns],
-                "data_type": "float32",
-                "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [self.chunk, self.columns]}},
-                "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-                "fill_value": 0.0,
-                "codecs": [{"name": "sharding_indexed", "configuration": sharding}],
-                "attributes": {},
-                "dimension_names": ["row", "column"],
-                "storage_transformers": [],
-            }
-        }
+        new = NewArray(
+            # The published software names no dimensions of this array.
+            dims=None if self.format == "zarr2" else ("row", "column"),
+            shape=(self.rows, self.columns),
+            dtype=np.dtype("f4"),
+            chunks=(self.chunk, self.columns),
+            fill=0,
+            codec=self.codec,
+            attributes={},
+            inner=None if self.format == "zarr2" else (self.inner, self.columns),
+            item=self.item,
+        )
+        return array_documents(new, zarr_format(self.format))
+
+
+def zarr_format(format: str) -> Literal[2, 3]:  # noqa: A002
+    """Return the version of the Zarr format that a layout has."""
+    return 2 if format == "zarr2" else 3
 
 
 def full_chunk(format: str, columns: int, rows_per_chunk: int | None) -> int:  # noqa: A002
@@ -209,7 +194,7 @@ def full_chunk(format: str, columns: int, rows_per_chunk: int | None) -> int:  #
     return chunk
 
 
-def array_documents(format: str, values: npt.NDArray[Any]) -> dict[str, bytes]:  # noqa: A002
+def array_files(format: str, values: npt.NDArray[Any]) -> dict[str, bytes]:  # noqa: A002
     """Return the files of a small array of one dimension, metadata and its only chunk, by name.
 
     Parameters
@@ -219,53 +204,18 @@ def array_documents(format: str, values: npt.NDArray[Any]) -> dict[str, bytes]: 
     values : float64 or int64 array, shape (v,)
         One value for each variable.
     """
-    whole = values.dtype.kind in "iu"
-    raw = np.ascontiguousarray(values, "<i8" if whole else "<f8")
-    n = len(raw)
-    if format == "zarr2":
-        compressor = {"blocksize": 0, "clevel": 5, "cname": "lz4", "id": "blosc", "shuffle": 1}
-        document: dict[str, Any] = {
-            "chunks": [max(n, 1)],
-            "compressor": compressor,
-            "dtype": raw.dtype.str,
-            "fill_value": 0 if whole else 0.0,
-            "filters": None,
-            "order": "C",
-            "shape": [n],
-            "zarr_format": 2,
-        }
-        files = {".zarray": dumped(document), ".zattrs": dumped({"_ARRAY_DIMENSIONS": ["variable"]})}
-        if n:
-            from numcodecs import Blosc
-
-            files["0"] = bytes(Blosc(cname="lz4", clevel=5, shuffle=Blosc.SHUFFLE).encode(raw))
-        return files
-    document = {
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": [n],
-        "data_type": raw.dtype.name,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [max(n, 1)]}},
-        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-        "fill_value": 0 if whole else 0.0,
-        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
-        "attributes": {},
-        "dimension_names": ["variable"],
-        "storage_transformers": [],
-    }
-    return {"zarr.json": dumped(document), **({"c/0": raw.tobytes()} if n else {})}
-
-
-def group_documents(format: str, attributes: Mapping[str, Any]) -> dict[str, bytes]:  # noqa: A002
-    """Return the metadata documents of the store's root by file name, the one that makes it a group last."""
-    if format == "zarr2":
-        return {".zattrs": dumped(attributes), ".zgroup": dumped({"zarr_format": 2})}
-    return {"zarr.json": dumped({"zarr_format": 3, "node_type": "group", "attributes": dict(attributes)})}
+    raw = np.ascontiguousarray(values, "<i8" if values.dtype.kind in "iu" else "<f8")
+    codec = Codec("blosc", inner="lz4") if format == "zarr2" else Codec("none")
+    new = NewArray(("variable",), raw.shape, raw.dtype, (max(raw.size, 1),), 0, codec, {})
+    files = {name: dumped(document) for name, document in array_documents(new, zarr_format(format)).items()}
+    if raw.size:
+        files["0" if format == "zarr2" else "c/0"] = bytes(codec.encoder()(raw))
+    return files
 
 
 def dumped(document: Mapping[str, Any]) -> bytes:
-    """Return a JSON document as zarr writes it: sorted, indented."""
-    return json.dumps(document, indent=4, sort_keys=True, ensure_ascii=True, allow_nan=False).encode("ascii")
+    """Return a JSON document as the published software writes it: sorted, indented."""
+    return document_bytes(document, published=True)
 
 
 def write_document(path: Path, document: Mapping[str, Any]) -> None:
@@ -281,14 +231,10 @@ def write_bytes(path: Path, data: bytes | memoryview) -> None:
     TargetError
         It cannot be written, as where the disk is full.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(data)
-        part.replace(path)
+        write_whole(path, data)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
         raise TargetError(f"{public_name(path)} cannot be written: {reason(error, path)}") from error
 
 
@@ -299,9 +245,3 @@ def _filled(rows: Rows, length: int) -> Rows:
     whole = np.zeros((length, rows.shape[1]), np.float32)
     whole[: len(rows)] = rows
     return whole
-
-
-def _packer(name: str, level: int, shuffle: int) -> Any:
-    from numcodecs import Blosc
-
-    return Blosc(cname=name, clevel=level, shuffle=shuffle).encode

@@ -17,7 +17,7 @@ from cfagg.errors import LeftoverWarning, TargetError
 from cfagg.runtime.publishing import put_back, remove, replace_file, sync_directory
 from cfagg.runtime.staging import lock, release
 
-__all__ = ["NewFolder", "remove_dead", "write_aside", "written_aside"]
+__all__ = ["NewFolder", "remove_dead", "write_aside", "write_whole", "written_aside"]
 
 #: What is found in a directory of a single output.
 _OURS = frozenset({"lock", "file", "former"})
@@ -53,6 +53,26 @@ def write_aside(target: Path, data: bytes) -> None:
         return
     with written_aside(target) as made:
         made.write_bytes(data)
+
+
+def write_whole(path: Path, data: bytes | memoryview) -> None:
+    """Write a file of a directory that is being built, so that it is there whole or not at all.
+
+    It is not forced to disk: whoever gives the directory its name does that for all at once.
+
+    Raises
+    ------
+    OSError
+        It cannot be written.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(data)
+        part.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
 
 
 class NewFolder:

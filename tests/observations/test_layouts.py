@@ -15,8 +15,7 @@ from cfagg.observations.layouts import (
     INNER_ROWS,
     SHARD_ROWS,
     DataLayout,
-    array_documents,
-    group_documents,
+    array_files,
     write_bytes,
     write_document,
 )
@@ -94,7 +93,7 @@ def test_stored_objects_cover_the_rows():
 @pytest.mark.parametrize("form", ["zarr2", "cfagg"])
 @pytest.mark.parametrize("values", [np.arange(3) - 1, np.array([0.5, -1e300]), np.array([], "f8")], ids=str)
 def test_small_arrays_are_as_zarr_reads_them(tmp_path, form, values):
-    for name, data in array_documents(form, values).items():
+    for name, data in array_files(form, values).items():
         write_bytes(tmp_path / "x" / name, data)
     found = zarr.open_array(tmp_path / "x", mode="r")
     assert found.dtype == values.dtype
@@ -106,7 +105,7 @@ def test_small_arrays_are_as_zarr_reads_them(tmp_path, form, values):
 @pytest.mark.parametrize("kind", ["f8", "i8"])
 def test_a_small_array_is_packed_by_the_compressor_that_its_metadata_name(kind):
     values = np.arange(500).astype(kind)
-    files = array_documents("zarr2", values)
+    files = array_files("zarr2", values)
     document = json.loads(files[".zarray"])
     assert document["compressor"] == {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
     assert isinstance(document["fill_value"], int if kind == "i8" else float)
@@ -123,16 +122,6 @@ def test_a_chunk_of_rows_is_packed_by_the_compressor_that_its_metadata_name(tmp_
     (compressor,) = array.compressors
     assert compressor.get_config() == {"id": "blosc", "cname": "zstd", "clevel": 3, "shuffle": 2, "blocksize": 0}
     assert layout.encode(rows) == compressor.encode(rows)
-
-
-@pytest.mark.parametrize("form", ["zarr2", "cfagg"])
-def test_the_root_is_a_group_with_attributes(tmp_path, form):
-    documents = group_documents(form, {"b": [1], "a": "é"})
-    for name, data in documents.items():
-        write_bytes(tmp_path / name, data)
-    assert dict(zarr.open_group(tmp_path, mode="r").attrs) == {"a": "é", "b": [1]}
-    last = list(documents)[-1]
-    assert "zarr_format" in json.loads(documents[last])
 
 
 def test_a_document_is_there_whole_or_not_at_all(tmp_path):

@@ -32,12 +32,9 @@ IMPORTERS = {
     "numcodecs": {
         "cfagg/formats/codecs.py",  # decodes, within bounds
         "cfagg/formats/values/hdf5_bytes.py",
-        "cfagg/observations/layouts.py",
         "cfagg/formats/zarr/numeric.py",
-        "cfagg/accumulation/documents.py",  # writes, as all below
-        "cfagg/formats/zarr/written_codecs.py",
+        "cfagg/formats/zarr/written_codecs.py",  # writes, as all below
         "cfagg/conversion/run.py",
-        "cfagg/observations/indexes/table_writing.py",
     },
     "zarr": {
         "cfagg/formats/zarr/checked_store.py",  # stores that are not directories

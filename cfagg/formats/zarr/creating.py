@@ -1,21 +1,25 @@
-"""Zarr metadata documents of new groups and arrays, and consolidated ones: what zarr-python writes, without loading it.
+"""Zarr metadata documents of new groups and arrays: what zarr-python writes, without loading it.
 
-Sources: the Zarr v2 and v3 core specifications; the extensions ``rectilinear``, ``vlen-utf8`` and consolidated metadata
-as zarr-python writes them.
+Whatever writes a Zarr store describes it here.  Sources: the Zarr v2 and v3 core specifications; the extensions
+``rectilinear`` and ``vlen-utf8`` as zarr-python writes them.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 import math
-import unicodedata
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["NewArray", "array_documents", "consolidated", "group_documents"]
+from cfagg.formats.zarr.written_codecs import Codec
+from cfagg.runtime.files import write_whole
+
+__all__ = ["Documents", "NewArray", "array_documents", "document_bytes", "group_documents", "write_documents"]
 
 #: Documents of a node by file name.
 Documents = dict[str, dict[str, Any]]
@@ -23,36 +27,48 @@ Documents = dict[str, dict[str, Any]]
 #: Kinds of types that both versions of the format have, with the sizes of an element; text of any length is `object`.
 _TYPES = {"b": {1}, "i": {1, 2, 4, 8}, "u": {1, 2, 4, 8}, "f": {2, 4, 8}, "S": {1}, "O": {4, 8}}
 
+#: How numbers become bytes, those of the index of a shard too.
+_LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
+
 
 class NewArray(NamedTuple):
     """What an array will be.
 
     Parameters
     ----------
-    dims, shape : tuple
-        Names and sizes of the dimensions.
+    dims : tuple of str or None
+        Names of the dimensions; `None` where they are not told, or by the attributes.
+    shape : tuple of int
+        Sizes of the dimensions.
     dtype : numpy.dtype
         Type of the elements; `object` is text of any length.
     chunks : tuple of int, or tuple of sequences of int
         Lengths of a chunk; or, per dimension, the lengths of all chunks, which a rectilinear grid has.
     fill : object
         Fill value: a number, bytes or text; `None`, in version 2 only, is none.
-    codec : str
-        ``"zstd"``, ``"blosc"`` (zstd, shuffled), ``"gzip"`` or ``"none"``.
-    level : int
-        Its level.
+    codec : Codec
+        Its compression.
     attributes : mapping
         Attributes as JSON has them.
+    separator : str, optional
+        What stands between the numbers in the key of a chunk: ``"/"`` in version 3, and in version 2 the dot that is
+        meant where nothing is said.
+    inner : tuple of int, optional
+        Lengths of the chunks in a shard, which `chunks` then is; version 3 only.
+    item : int, optional
+        Size of what Blosc takes for an element in version 3; that of the type by default.
     """
 
-    dims: tuple[str, ...]
+    dims: tuple[str, ...] | None
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     chunks: Sequence[int] | Sequence[Sequence[int]]
     fill: Any
-    codec: str
-    level: int
+    codec: Codec
     attributes: Mapping[str, Any]
+    separator: str | None = None
+    inner: Sequence[int] | None = None
+    item: int | None = None
 
 
 def array_documents(array: NewArray, zarr_format: int) -> Documents:
@@ -65,7 +81,7 @@ def array_documents(array: NewArray, zarr_format: int) -> Documents:
 
     Examples
     --------
-    >>> new = NewArray(("x",), (5,), np.dtype("f4"), (4,), np.float32("nan"), "zstd", 1, {"units": "K"})
+    >>> new = NewArray(("x",), (5,), np.dtype("f4"), (4,), np.float32("nan"), Codec("zstd"), {"units": "K"})
     >>> found = array_documents(new, 2)
     >>> found[".zarray"]["fill_value"], found[".zarray"]["compressor"], found[".zattrs"]
     ('NaN', {'id': 'zstd', 'level': 1}, {'units': 'K', '_ARRAY_DIMENSIONS': ['x']})
@@ -77,8 +93,6 @@ def array_documents(array: NewArray, zarr_format: int) -> Documents:
 
 
 def _version_2(array: NewArray) -> Documents:
-    blosc = {"cname": "zstd", "clevel": array.level, "shuffle": 1, "blocksize": 0}
-    compressor = {"id": array.codec, **(blosc if array.codec == "blosc" else {"level": array.level})}
     document = {
         "shape": list(array.shape),
         "chunks": list(array.chunks),
@@ -86,11 +100,12 @@ def _version_2(array: NewArray) -> Documents:
         "fill_value": None if array.fill is None else _fill(array.fill, array.dtype),
         "order": "C",
         "filters": [{"id": "vlen-utf8"}] if array.dtype.kind == "O" else None,
-        "dimension_separator": ".",
-        "compressor": None if array.codec == "none" else compressor,
+        **({"dimension_separator": array.separator} if array.separator else {}),
+        "compressor": array.codec.version_2(),
         "zarr_format": 2,
     }
-    return {".zarray": document, ".zattrs": {**array.attributes, "_ARRAY_DIMENSIONS": list(array.dims)}}
+    attributes = {**array.attributes, **({} if array.dims is None else {"_ARRAY_DIMENSIONS": list(array.dims)})}
+    return {".zarray": document, **({".zattrs": attributes} if attributes else {})}
 
 
 def _version_3(array: NewArray) -> Documents:
@@ -99,7 +114,7 @@ def _version_3(array: NewArray) -> Documents:
         "shape": list(array.shape),
         "data_type": names.get(array.dtype.kind, "string" if array.dtype.kind == "O" else array.dtype.name),
         "chunk_grid": _grid(array.chunks),
-        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": array.separator or "/"}},
         "fill_value": _fill(array.fill, array.dtype),
         "codecs": _codecs(array),
         "attributes": dict(array.attributes),
@@ -123,23 +138,23 @@ def _grid(chunks: Sequence[Any]) -> dict[str, Any]:
 
 
 def _codecs(array: NewArray) -> list[dict[str, Any]]:
-    """Return the codecs of version 3: to bytes, and compression."""
+    """Return the codecs of version 3: to bytes, and compression, of chunks or of those in shards."""
     size = 1 if array.dtype.kind == "O" else array.dtype.itemsize
     first: dict[str, Any] = {"name": "bytes"}
     if array.dtype.kind == "O":
         first = {"name": "vlen-utf8", "configuration": {}}
     elif size > 1:
-        first = {"name": "bytes", "configuration": {"endian": "little"}}
-    if array.codec == "none":
-        return [first]
-    configuration: dict[str, Any] = {"level": array.level}
-    if array.codec == "zstd":
-        configuration["checksum"] = False
-    elif array.codec == "blosc":
-        configuration = {
-            "typesize": size, "cname": "zstd", "clevel": array.level, "shuffle": "shuffle", "blocksize": 0
-        }  # fmt: skip
-    return [first, {"name": array.codec, "configuration": configuration}]
+        first = _LITTLE
+    codecs = [first, *array.codec.version_3(array.item or size)]
+    if array.inner is None:
+        return codecs
+    sharding = {
+        "chunk_shape": list(array.inner),
+        "codecs": codecs,
+        "index_codecs": [_LITTLE, {"name": "crc32c"}],
+        "index_location": "end",
+    }
+    return [{"name": "sharding_indexed", "configuration": sharding}]
 
 
 def _fill(value: Any, dtype: np.dtype[Any]) -> Any:
@@ -156,36 +171,44 @@ def _fill(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def group_documents(attributes: Mapping[str, Any], zarr_format: int) -> Documents:
-    """Return the metadata documents of a group by file name, the one that makes it a group first."""
+    """Return the metadata documents of a group by file name, the one that makes it a group last."""
     if zarr_format == 2:
-        return {".zgroup": {"zarr_format": 2}, ".zattrs": dict(attributes)}
+        return {".zattrs": dict(attributes), ".zgroup": {"zarr_format": 2}}
     return {"zarr.json": {"attributes": dict(attributes), "zarr_format": 3, "node_type": "group"}}
 
 
-def consolidated(nodes: Mapping[str, Documents], zarr_format: int) -> Documents:
-    """Return the documents of the root of a store with those of all nodes below it.
+def document_bytes(document: Mapping[str, Any], *, published: bool = False) -> bytes:
+    r"""Return a document as it is stored.
 
     Parameters
     ----------
-    nodes : mapping
-        Documents by file name, of every group and array by path within the store; ``""`` is the root.
-    zarr_format : {2, 3}
-        Version of the Zarr format.
+    document : mapping
+        A metadata document.
+    published : bool
+        In the form of zarr-python 2: sorted, indented by 4, without NaN; else in that of zarr-python 3.
+
+    Raises
+    ------
+    ValueError
+        A number is not finite, which JSON has no word for (`published`).
+
+    Examples
+    --------
+    >>> document_bytes({"b": 1, "a": 2})
+    b'{\n  "b": 1,\n  "a": 2\n}'
     """
-    root = nodes[""]
-    below = sorted((p for p in nodes if p), key=lambda p: (p.count("/"), unicodedata.normalize("NFKC", p).casefold()))
-    nothing = {"metadata": {}, "must_understand": False, "kind": "inline"}
-    held: dict[str, Any]
-    if zarr_format == 2:
-        held = {name: root[name] for name in (".zgroup", ".zattrs")}
-        for path in below:
-            for name, document in sorted(nodes[path].items(), reverse=".zgroup" not in nodes[path]):
-                more = {"consolidated_metadata": nothing} if name == ".zgroup" else {}
-                held[f"{path}/{name}"] = {**document, **more}
-        return {**root, ".zmetadata": {"metadata": held, "zarr_consolidated_format": 1}}
-    held = {}
-    for path in below:
-        document = nodes[path]["zarr.json"]
-        more = {"consolidated_metadata": nothing} if document["node_type"] == "group" else {}
-        held[path] = {**document, **more}
-    return {"zarr.json": {**root["zarr.json"], "consolidated_metadata": {**nothing, "metadata": held}}}
+    if published:
+        return json.dumps(document, indent=4, sort_keys=True, allow_nan=False).encode()
+    return json.dumps(document, indent=2).encode()
+
+
+def write_documents(folder: Path, documents: Mapping[str, Mapping[str, Any]], *, published: bool = False) -> None:
+    """Write the documents of a node in their order, each whole or not at all; see `document_bytes`.
+
+    Raises
+    ------
+    OSError
+        One cannot be written.
+    """
+    for name, document in documents.items():
+        write_whole(folder / name, document_bytes(document, published=published))

@@ -1,11 +1,11 @@
-"""Compressing one chunk, in the form in which zarr-python reads it back."""
+"""Compressions of new arrays: what metadata documents say of them, and packing one chunk as they say."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ __all__ = ["Codec", "content_checksum"]
 #: a few per cent of its higher ones, in less than half of the time.
 _LEVELS = {"zstd": 1, "blosc": 5, "gzip": 5, "none": 0}
 
+#: How Blosc and Zarr version 2 call what is sorted.
+_SHUFFLES = {"shuffle": 1, "bitshuffle": 2}
+
 
 @dataclass(frozen=True)
 class Codec:
@@ -29,15 +32,55 @@ class Codec:
         ``"zstd"``, ``"blosc"``, ``"gzip"`` or ``"none"``.
     level : int, optional
         Compression level.
+    inner : {"zstd", "lz4"}
+        How Blosc packs.
+    shuffle : {"shuffle", "bitshuffle"}
+        What Blosc sorts before it packs: bytes or bits.
     """
 
     name: str
     level: int | None = None
+    inner: Literal["zstd", "lz4"] = "zstd"
+    shuffle: Literal["shuffle", "bitshuffle"] = "shuffle"
 
     @property
     def used_level(self) -> int:
         """The level that is applied."""
         return _LEVELS[self.name] if self.level is None else self.level
+
+    def version_2(self) -> dict[str, Any] | None:
+        """Return the compressor of Zarr version 2.
+
+        >>> Codec("gzip", 3).version_2()
+        {'id': 'gzip', 'level': 3}
+        """
+        if self.name == "none":
+            return None
+        if self.name != "blosc":
+            return {"id": self.name, "level": self.used_level}
+        shuffle = _SHUFFLES[self.shuffle]
+        return {"id": "blosc", "cname": self.inner, "clevel": self.used_level, "shuffle": shuffle, "blocksize": 0}
+
+    def version_3(self, typesize: int) -> list[dict[str, Any]]:
+        """Return the codecs of Zarr version 3 after the one to bytes; `typesize` is the size of an element for Blosc.
+
+        >>> Codec("zstd").version_3(4)
+        [{'name': 'zstd', 'configuration': {'level': 1, 'checksum': False}}]
+        """
+        if self.name == "none":
+            return []
+        configuration: dict[str, Any] = {"level": self.used_level}
+        if self.name == "zstd":
+            configuration["checksum"] = False
+        elif self.name == "blosc":
+            configuration = {
+                "typesize": typesize,
+                "cname": self.inner,
+                "clevel": self.used_level,
+                "shuffle": self.shuffle,
+                "blocksize": 0,
+            }
+        return [{"name": self.name, "configuration": configuration}]
 
     def encoder(self) -> Callable[[npt.NDArray[Any]], Any]:
         """Return a function from a C-contiguous chunk to its stored bytes; safe to call from any thread."""
@@ -63,7 +106,8 @@ class Codec:
             return numcodecs.Zstd(level=self.used_level)
         if self.name == "gzip":
             return numcodecs.GZip(level=self.used_level)
-        return numcodecs.Blosc(cname="zstd", clevel=self.used_level, shuffle=numcodecs.Blosc.SHUFFLE)
+        # It takes the size of elements from the chunk.
+        return numcodecs.Blosc(cname=self.inner, clevel=self.used_level, shuffle=_SHUFFLES[self.shuffle])
 
 
 def content_checksum(block: npt.NDArray[Any]) -> int:

@@ -20,9 +20,11 @@ import numpy as np
 
 from cfagg.errors import TargetError
 from cfagg.formats.fastzlib import crc32
+from cfagg.formats.zarr.creating import NewArray, array_documents, group_documents
+from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.kernels.lookup import pack_page
 from cfagg.observations.indexes.protocol import Entries, Int64, checked
-from cfagg.observations.indexes.table_writing import Aside, ZarrFormat, array_document, write_document
+from cfagg.observations.indexes.table_writing import Aside, ZarrFormat, describe
 from cfagg.runtime.publishing import public_name, reason
 
 __all__ = ["FORMAT", "NAME", "PAGE", "write_pages"]
@@ -219,18 +221,15 @@ class _PagesWriter:
             raise self._failed(error) from error
         self._describe(listed, directory.shape, "<i8", ("column", "page"))
         self._describe(name, (self._bytes,), "|u1", ("byte",))
-        if self._format == 2:
-            write_document(folder, ({"zarr_format": 2}, attributes), 2)
-        else:
-            write_document(folder, ({"zarr_format": 3, "node_type": "group", "attributes": attributes}, {}), 3)
+        describe(folder, group_documents(attributes, self._format))
         self._aside.commit()
         return self._entries
 
     def _describe(self, name: str, shape: tuple[int, ...], dtype: str, dims: tuple[str, ...]) -> None:
         """Write the metadata of an array."""
         chunks = tuple(max(1, n) for n in shape)
-        document = array_document(shape, chunks, dtype, dims, self._format, {}, compressed=False)
-        write_document(self._aside.path / name, document, self._format)
+        new = NewArray(dims, shape, np.dtype(dtype), chunks, 0, Codec("none"), {})
+        describe(self._aside.path / name, array_documents(new, self._format))
 
     def _failed(self, error: OSError) -> TargetError:
         return TargetError(f"{public_name(self._aside.target)} cannot be written: {reason(error, self._aside.target)}")

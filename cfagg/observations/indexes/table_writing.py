@@ -5,7 +5,6 @@ All is written into a directory beside the array's, which takes its name when ev
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,11 +15,13 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from cfagg.errors import TargetError
+from cfagg.formats.zarr.creating import Documents, NewArray, array_documents, write_documents
+from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.observations.indexes.protocol import Int64
 from cfagg.runtime.files import NewFolder
 from cfagg.runtime.publishing import public_name, put, reason, sync_tree
 
-__all__ = ["Aside", "TableWriter", "ZarrFormat", "array_document", "write_document"]
+__all__ = ["Aside", "TableWriter", "ZarrFormat", "describe"]
 
 ZarrFormat = Literal[2, 3]
 
@@ -99,9 +100,8 @@ class TableWriter:
         dims: tuple[str, str],
         zarr_format: ZarrFormat,
     ) -> None:
-        from numcodecs import Blosc
-
-        self._codec = Blosc("lz4", 5, Blosc.SHUFFLE)
+        self._codec = Codec("blosc", inner="lz4")
+        self._encode = self._codec.encoder()
         self._columns, self._chunk, self._dims, self._format = columns, chunk_rows, dims, zarr_format
         self._aside = Aside(group, name)
         # In a thread other than the main one, Blosc uses that thread alone: the same rows always give the same bytes.
@@ -154,8 +154,9 @@ class TableWriter:
         if self._used:
             self._write(self.rows // self._chunk)
         shape = (max(self.rows, least_rows), self._columns)
-        document = array_document(shape, (self._chunk, self._columns), "<i8", self._dims, self._format, attributes)
-        write_document(self._aside.path, document, self._format)
+        chunk = (self._chunk, self._columns)
+        new = NewArray(self._dims, shape, self._buffer.dtype, chunk, 0, self._codec, attributes)
+        describe(self._aside.path, array_documents(new, self._format))
         self._aside.commit()
 
     def _write(self, number: int) -> None:
@@ -163,59 +164,14 @@ class TableWriter:
         path = self._aside.path / (f"{number}.0" if self._format == 2 else f"c/{number}/0")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(self._thread.submit(self._codec.encode, self._buffer).result())
+            path.write_bytes(self._thread.submit(self._encode, self._buffer).result())
         except OSError as error:
             raise TargetError(f"{public_name(path)} cannot be written: {reason(error, path)}") from error
         self._buffer[:] = 0
         self._used = 0
 
 
-def array_document(
-    shape: tuple[int, ...],
-    chunks: tuple[int, ...],
-    dtype: str,
-    dims: tuple[str, ...],
-    zarr_format: ZarrFormat,
-    attributes: Mapping[str, Any],
-    compressed: bool = True,
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the metadata of an array and, for Zarr v2, its attributes.
-
-    >>> document, attributes = array_document((4,), (4,), "|u1", ("byte",), 2, {}, compressed=False)
-    >>> document["compressor"], attributes
-    (None, {'_ARRAY_DIMENSIONS': ['byte']})
-    """
-    blosc = {"cname": "lz4", "clevel": 5, "blocksize": 0}
-    if zarr_format == 2:
-        return {
-            "chunks": list(chunks),
-            "compressor": {"id": "blosc", "shuffle": 1, **blosc} if compressed else None,
-            "dtype": dtype,
-            "fill_value": 0,
-            "filters": None,
-            "order": "C",
-            "shape": list(shape),
-            "zarr_format": 2,
-        }, {"_ARRAY_DIMENSIONS": list(dims), **attributes}
-    size = np.dtype(dtype).itemsize
-    codecs: list[dict[str, Any]] = [{"name": "bytes", **({"configuration": {"endian": "little"}} if size > 1 else {})}]
-    if compressed:
-        codecs.append({"name": "blosc", "configuration": {"typesize": size, "shuffle": "shuffle", **blosc}})
-    return {
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": list(shape),
-        "data_type": np.dtype(dtype).name,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunks)}},
-        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-        "fill_value": 0,
-        "codecs": codecs,
-        "attributes": dict(attributes),
-        "dimension_names": list(dims),
-    }, {}
-
-
-def write_document(folder: Path, document: tuple[dict[str, Any], dict[str, Any]], zarr_format: ZarrFormat) -> None:
+def describe(folder: Path, documents: Documents) -> None:
     """Write the metadata of an array or group.
 
     Raises
@@ -223,10 +179,7 @@ def write_document(folder: Path, document: tuple[dict[str, Any], dict[str, Any]]
     TargetError
         They cannot be written.
     """
-    kind = ".zarray" if "shape" in document[0] else ".zgroup"
-    named = {"zarr.json": document[0]} if zarr_format == 3 else {kind: document[0], ".zattrs": document[1]}
     try:
-        for name, content in named.items():
-            (folder / name).write_text(json.dumps(content, indent=4, sort_keys=True), encoding="utf-8")
+        write_documents(folder, documents, published=True)
     except OSError as error:
         raise TargetError(f"{public_name(folder)} cannot be written: {reason(error, folder)}") from error

@@ -12,18 +12,25 @@ from zarr import codecs
 from zarr.dtype import VariableLengthUTF8
 from zarr.storage import MemoryStore
 
-from cfagg.formats.zarr.creating import NewArray, array_documents, consolidated, group_documents
+from cfagg.formats.zarr.consolidated import consolidated
+from cfagg.formats.zarr.creating import NewArray, array_documents, document_bytes, group_documents, write_documents
+from cfagg.formats.zarr.written_codecs import Codec
 
-#: Compression -> level, and what zarr-python is given for versions 3 and 2.
+#: Compression -> ours, and what zarr-python is given for versions 3 and 2.
 CODECS = {
-    "zstd": (1, lambda: codecs.ZstdCodec(level=1, checksum=False), {"id": "zstd", "level": 1}),
+    "zstd": (Codec("zstd"), lambda: codecs.ZstdCodec(level=1, checksum=False), {"id": "zstd", "level": 1}),
     "blosc": (
-        5,
+        Codec("blosc"),
         lambda: codecs.BloscCodec(cname="zstd", clevel=5, shuffle="shuffle"),
         {"id": "blosc", "cname": "zstd", "clevel": 5, "shuffle": 1, "blocksize": 0},
     ),
-    "gzip": (5, lambda: codecs.GzipCodec(level=5), {"id": "gzip", "level": 5}),
-    "none": (0, lambda: None, None),
+    "lz4": (
+        Codec("blosc", 4, "lz4", "bitshuffle"),
+        lambda: codecs.BloscCodec(cname="lz4", clevel=4, shuffle="bitshuffle"),
+        {"id": "blosc", "cname": "lz4", "clevel": 4, "shuffle": 2, "blocksize": 0},
+    ),
+    "gzip": (Codec("gzip"), lambda: codecs.GzipCodec(level=5), {"id": "gzip", "level": 5}),
+    "none": (Codec("none"), lambda: None, None),
 }
 
 NUMBERS = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
@@ -47,7 +54,7 @@ FILLS = [
 
 
 def make(**changes):
-    made = NewArray(("x", "y"), (5, 3), np.dtype("f4"), (4, 3), 0, "zstd", 1, {"units": "K"})
+    made = NewArray(("x", "y"), (5, 3), np.dtype("f4"), (4, 3), 0, Codec("zstd"), {"units": "K"})
     return made._replace(**changes)
 
 
@@ -55,7 +62,7 @@ def create(store, path, array, zarr_format):
     """Let zarr-python create an array."""
     import numcodecs
 
-    _, third, second = CODECS[array.codec]
+    _, third, second = next(known for known in CODECS.values() if known[0] == array.codec)
     irregular = any(not isinstance(c, int) for c in array.chunks)
     attributes = dict(array.attributes)
     if zarr_format == 2:
@@ -64,7 +71,7 @@ def create(store, path, array, zarr_format):
         store,
         name=path,
         shape=array.shape,
-        chunks=[list(c) for c in array.chunks] if irregular else array.chunks,
+        chunks=[list(c) for c in array.chunks] if irregular else array.inner or array.chunks,
         dtype=VariableLengthUTF8() if array.dtype.kind == "O" else array.dtype,
         fill_value=array.fill,
         compressors=third() if zarr_format == 3 else second and numcodecs.get_codec(second),
@@ -72,6 +79,8 @@ def create(store, path, array, zarr_format):
         attributes=attributes,
         dimension_names=array.dims if zarr_format == 3 else None,
         zarr_format=zarr_format,
+        shards=array.inner and array.chunks,
+        chunk_key_encoding={"name": "default", "separator": array.separator or "/"} if zarr_format == 3 else None,
     )
 
 
@@ -86,25 +95,29 @@ def written(groups, arrays, zarr_format):
         for path, array in arrays.items():
             create(store, path, array, zarr_format)
         zarr.consolidate_metadata(store, zarr_format=zarr_format)
-    return {k: json.loads(v.to_bytes()) for k, v in held.items()}
+    return {k: text(v.to_bytes()) for k, v in held.items()}
 
 
 def ours(groups, arrays, zarr_format):
     nodes = {path: group_documents(attributes, zarr_format) for path, attributes in groups.items()}
-    nodes |= {path: array_documents(array, zarr_format) for path, array in arrays.items()}
+    # zarr-python says in version 2 what is meant without words, too.
+    said = {"separator": "."} if zarr_format == 2 else {}
+    nodes |= {path: array_documents(array._replace(**said), zarr_format) for path, array in arrays.items()}
     nodes[""] = consolidated(nodes, zarr_format)
-    return {f"{path}/{name}".lstrip("/"): d for path, node in nodes.items() for name, d in node.items()}
+    documents = {f"{path}/{name}".lstrip("/"): d for path, node in nodes.items() for name, d in node.items()}
+    return {key: text(document_bytes(document)) for key, document in documents.items()}
 
 
-def text(document):
-    """Return a document as text, in which NaN equals NaN and order counts in consolidated metadata."""
-    whole = document.get("metadata") or document.get("consolidated_metadata", {}).get("metadata") or {}
-    return list(whole), json.dumps(document, sort_keys=True)
+def text(raw):
+    """Return a document byte for byte, or one with consolidated metadata with the order of those alone."""
+    document = json.loads(raw)
+    whole = document.get("metadata") or document.get("consolidated_metadata", {}).get("metadata")
+    return raw if whole is None else (list(whole), json.dumps(document, sort_keys=True))
 
 
 def check(groups, arrays, zarr_format):
     found, expected = (f(groups, arrays, zarr_format) for f in (ours, written))
-    assert {k: text(d) for k, d in found.items()} == {k: text(d) for k, d in expected.items()}
+    assert found == expected
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
@@ -123,7 +136,7 @@ def test_version_2_may_have_no_fill_value(kind):
 @pytest.mark.parametrize("codec", CODECS)
 def test_codecs_are_those_of_zarr_python(zarr_format, codec, kind):
     fill = {"S": b"", "O": ""}.get(np.dtype(kind).kind, 0)
-    new = make(dtype=np.dtype(kind), fill=fill, codec=codec, level=CODECS[codec][0])
+    new = make(dtype=np.dtype(kind), fill=fill, codec=CODECS[codec][0])
     check({"": {}}, {"v": new}, zarr_format)
 
 
@@ -146,6 +159,58 @@ def test_groups_and_consolidated_metadata_are_those_of_zarr_python_in_their_orde
     groups = {"": {"title": "é", "x": float("nan")}, "g": {"a": [1, 2.5, "c"]}, "g/h": {}, "E": {}}
     arrays = {p: make() for p in ("z", "B", "a", "Ä", "g/z", "g/Y", "g/h/x", "g-1", "ﬁ")}
     check(groups, arrays, zarr_format)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_shards_are_those_of_zarr_python(codec):
+    check({"": {}}, {"v": make(shape=(9, 6), chunks=(8, 6), inner=(4, 3), codec=CODECS[codec][0])}, 3)
+
+
+def test_keys_of_chunks_with_dots_are_those_of_zarr_python():
+    check({"": {}}, {"v": make(separator=".")}, 3)
+
+
+def test_blosc_takes_elements_of_another_size_where_that_is_asked_for():
+    document = array_documents(make(codec=Codec("blosc"), item=12, inner=(4, 3)), 3)["zarr.json"]
+    assert document["codecs"][0]["configuration"]["codecs"][1]["configuration"]["typesize"] == 12
+
+
+@pytest.mark.parametrize(("attributes", "names"), [({}, {".zarray"}), ({"a": 1}, {".zarray", ".zattrs"})])
+def test_names_of_dimensions_may_be_untold(attributes, names):
+    documents = array_documents(make(dims=None, attributes=attributes), 2)
+    assert documents.keys() == names
+    assert documents.get(".zattrs", {}) == attributes
+    assert "dimension_names" not in array_documents(make(dims=None), 3)["zarr.json"]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_chunks_are_packed_as_the_documents_say(tmp_path, codec):
+    values = np.arange(12, dtype="f4").reshape(4, 3)
+    new = make(shape=(4, 3), codec=CODECS[codec][0])
+    for zarr_format, key in ((2, "0.0"), (3, "c/0/0")):
+        folder = tmp_path / str(zarr_format)
+        (folder / key).parent.mkdir(parents=True)
+        (folder / key).write_bytes(new.codec.encoder()(values))
+        write_documents(folder, array_documents(new, zarr_format))
+        np.testing.assert_array_equal(zarr.open_array(folder, mode="r")[:], values)
+
+
+def test_documents_of_the_published_software_are_sorted_and_refuse_what_json_cannot_say():
+    assert (
+        document_bytes({"b": [1], "a": "é"}, published=True)
+        == b'{\n    "a": "\\u00e9",\n    "b": [\n        1\n    ]\n}'
+    )
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        document_bytes({"a": float("nan")}, published=True)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_what_makes_a_group_one_is_written_last(tmp_path, zarr_format):
+    documents = group_documents({"a": 1}, zarr_format)
+    assert list(documents)[-1] in (".zgroup", "zarr.json")
+    write_documents(tmp_path, documents)
+    assert {p.name for p in tmp_path.iterdir()} == documents.keys()
+    assert dict(zarr.open_group(tmp_path, mode="r").attrs) == {"a": 1}
 
 
 @pytest.mark.parametrize("kind", ["g", "c8", "U3", "S2", "M8[s]", "V4"])

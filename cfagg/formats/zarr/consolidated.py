@@ -1,0 +1,83 @@
+"""Consolidated metadata: those of a new store, and those of one of whose groups the documents change.
+
+Source: consolidated metadata as zarr-python writes them.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+from cfagg.formats.zarr.creating import Documents
+
+__all__ = ["consolidated", "with_group", "without_group"]
+
+#: What a group below the root has of its own.
+_NOTHING: dict[str, Any] = {"metadata": {}, "must_understand": False, "kind": "inline"}
+
+
+def consolidated(nodes: Mapping[str, Documents], zarr_format: int) -> Documents:
+    """Return the documents of the root of a store with those of all nodes below it.
+
+    Parameters
+    ----------
+    nodes : mapping
+        Documents by file name, of every group and array by path within the store; ``""`` is the root.
+    zarr_format : {2, 3}
+        Version of the Zarr format.
+    """
+    root = nodes[""]
+    below = sorted((p for p in nodes if p), key=lambda p: (p.count("/"), unicodedata.normalize("NFKC", p).casefold()))
+    held: dict[str, Any]
+    if zarr_format == 2:
+        held = {name: root[name] for name in (".zgroup", ".zattrs")}
+        for path in below:
+            for name, document in sorted(nodes[path].items(), reverse=".zgroup" not in nodes[path]):
+                more = {"consolidated_metadata": _NOTHING} if name == ".zgroup" else {}
+                held[f"{path}/{name}"] = {**document, **more}
+        return {**root, ".zmetadata": {"metadata": held, "zarr_consolidated_format": 1}}
+    held = {path: _listed(nodes[path]["zarr.json"]) for path in below}
+    return {"zarr.json": {**root["zarr.json"], "consolidated_metadata": {**_NOTHING, "metadata": held}}}
+
+
+def with_group(root: Mapping[str, Any], group: str, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return the document of a root of version 3 with other documents of a group.
+
+    Parameters
+    ----------
+    root : mapping
+        The ``zarr.json`` of the root.
+    group : str
+        Path of the group below it.
+    nodes : mapping
+        Documents by file name, by path below the group; ``""`` is the group itself.
+
+    Returns
+    -------
+    dict or None
+        `None` where it has no consolidated metadata, or the same.
+    """
+    whole = root.get("consolidated_metadata")
+    held = whole.get("metadata") if isinstance(whole, dict) else None
+    if not isinstance(whole, dict) or not isinstance(held, dict):
+        return None
+    others = {k: v for k, v in held.items() if k != group and not k.startswith(f"{group}/")}
+    new = {"/".join(filter(None, (group, name))): _listed(d["zarr.json"]) for name, d in nodes.items()}
+    if others | new == held:
+        return None
+    return {**root, "consolidated_metadata": {**whole, "metadata": dict(sorted((others | new).items()))}}
+
+
+def without_group(root: Mapping[str, Any], group: str) -> dict[str, Any] | None:
+    """Return the ``.zmetadata`` of a root without what they tell of a group; `None` where they tell nothing of it."""
+    held = root.get("metadata")
+    if not isinstance(held, dict) or not any(k.startswith(f"{group}/") for k in held):
+        return None
+    return {**root, "metadata": {k: v for k, v in held.items() if not k.startswith(f"{group}/")}}
+
+
+def _listed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document of version 3 as consolidated metadata list it."""
+    more = {"consolidated_metadata": _NOTHING} if document["node_type"] == "group" else {}
+    return {**document, **more}
