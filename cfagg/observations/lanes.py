@@ -112,7 +112,11 @@ def open_lane(source: Source, array: StoredArray, row: int, column: int) -> Lane
                 found = Lane(key, total, total, _at(0), _at(size), decoder.decode)
     except DamagedError as error:
         raise damaged(source, key, str(error)) from error
-    return Lane(key, max(total, 1), total, None, None, _same) if found is None else found
+    if found is not None:
+        return found
+    # Elements that are not stored are made as they are asked for: a chunk may be far larger than the array.
+    item = array.dtype.itemsize
+    return Lane(key, max(min(total, _PLAIN_UNIT // item * item), item), total, None, None, _same)
 
 
 def damaged(source: Source, key: str, problem: str) -> FragmentReadError:

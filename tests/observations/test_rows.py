@@ -7,6 +7,7 @@ import pickle
 import struct
 import threading
 import time
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -94,6 +95,18 @@ def test_rows_that_are_not_stored_are_the_fill_value(tmp_path, form):
     expected = np.full_like(VALUES, 0.5)
     expected[present] = VALUES[present]
     assert same(rows_of(tmp_path / "s").read(0, 1000), expected)
+
+
+def test_a_chunk_that_is_not_stored_takes_no_memory_for_rows_beyond_the_array(tmp_path):
+    zarr.create_array(
+        tmp_path / "s", name="data", shape=(60, 3), chunks=(2**31, 3), dtype="i8", fill_value=7, zarr_format=2
+    )
+    tracemalloc.start()
+    try:
+        assert (rows_of(tmp_path / "s").read(5, 60) == np.full((55, 3), 7)).all()
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("shuffle", [0, 1, 2])
