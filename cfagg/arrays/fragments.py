@@ -2,6 +2,8 @@
 
 References are resolved by the access policy before anything is opened.  A partition may itself be an aggregation, to a
 limited depth and never in a circle.
+
+*fragment*: the stored variable or field, by file and address, that a partition refers to.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 A plan is a product of one `AxisPlan` per dimension, so a million chunks are described by a few columns of integers and
 not by an object each.  Small plans are made with NumPy; large ones with the kernels of `cfagg.kernels.projection` where
 Numba is loaded anyway.  Both follow the same algorithm (docs/projection.md).
+
+*selection*: the indices that are asked for, along each dimension a range or a list.
 """
 
 from __future__ import annotations

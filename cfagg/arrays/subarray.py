@@ -3,6 +3,8 @@
 A partition may be a part of its sub-array, may run the other way than the master array, and only some of it may be
 selected.  The three are composed into one range or list of indices per dimension; a file is then read forward, in few
 runs, and what has to be reversed, repeated or reordered is taken from the block in memory.
+
+*sub-array*: the part of a fragment that fills a partition, in the form in which it is stored.
 """
 
 from __future__ import annotations

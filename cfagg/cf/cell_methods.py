@@ -8,6 +8,8 @@ An attribute is a list of entries::
 and a comment is ``[interval: value unit [interval: ...] comment:] remainder``.
 
 Sources: CF sections 7.3, 7.4 and 7.5; Appendix E.
+
+*cell method*: how a value stands for its cell along a dimension, such as the mean over a month.
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@ operations is: mask, unpack, units and calendar, direction, order of dimensions,
 the master.  Masking, unpacking, units and packing are one multiplication and addition in one pass over the values.
 
 Sources: NCA 0.1, "Partitions"; CF sections 2.5.1 (missing data), 3.1 (units), 4.4.1 (calendar), 8.1 (packing).
+
+*conform*: to bring a sub-array into the form of the master array: its dimensions, directions, units, packing and
+type.
 """
 
 from cfagg.cf.apply import apply

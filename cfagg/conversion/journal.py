@@ -4,6 +4,8 @@ A text file of one JSON value per line.  The first line says what is being conve
 of one slab: ``[array, [[chunk, bytes, crc of the stored bytes, crc of the values], ...]]`` with the chunk's number in C
 order; the last is -1 where the values are not going to be verified.  A line counts once it is complete; what a killed
 process left of its last line is cut off.
+
+*journal*: the record of the work that is done, from which a run that was stopped is resumed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What a check finds."""
+"""What a check finds.
+
+*finding*: one violation of a rule, with the variable and the attribute that it is about.
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,8 @@ A rule is a function that takes the `Context` of one dataset and yields a `Hit` 
                 yield Hit(v, None, f"a dimension of {', '.join(v.dims)} occurs twice")
 
 What is known of a rule beside its function (section, first version, kind, one line) stands in ``tables/rules.csv``.
+
+*rule*: one requirement or recommendation of a convention, with a code, a severity and the versions in which it holds.
 """
 
 from __future__ import annotations

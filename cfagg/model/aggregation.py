@@ -6,6 +6,12 @@ One structure carries partition matrices, chunk grids and sampling grids: per di
 partitions cost tens of megabytes and no Python object each.
 
 Everything here is immutable and validated on construction; an error lists every problem and its location.
+
+*aggregation*: an array whose values are stored elsewhere: a description of the array, and the partitions that it
+consists of.
+
+*master array*: the array that an aggregation describes, with dimensions, type, units and calendar of its own; short:
+master.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Cells of an array: edges along each dimension."""
+"""Cells of an array: edges along each dimension.
+
+*edge*: an index at which a cell of a grid begins or ends along a dimension; the first is 0, and they increase
+strictly.
+
+*extent*: the range of indices that a cell spans along a dimension, from one edge to the next.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The partitions of an aggregation, one column for each thing that is known of them."""
+"""The partitions of an aggregation, one column for each thing that is known of them.
+
+*partition*: one cell of the partition matrix of an aggregation: a region of the master array, filled from one place.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 A `Sample` is a NumPy array.  What NumPy does to it either keeps rows and annotations together or leaves the annotations
 behind: latitudes that no longer belong to the rows are never given out.
+
+*sample*: the observations in the window around one date, with their places and dates.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 A window is text such as ``"(-3,+3]"``: two offsets from the sample's date between brackets.  A round bracket leaves
 its end out, a square bracket keeps it in.  Observations have dates of whole seconds, so every window means a half-open
 range of whole seconds; nothing else of cfagg knows about brackets.
+
+*window*: a range of time around a date, such as six hours before it to three hours after it.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A work directory is locked while a process works in it.  A free lock shows that whoever made it is gone.  It lies beside
 the target, or within a directory whose parent lets nothing be made or is another file system.
+
+*staging*: building something in a work directory beside its target, so that it appears there whole or not at all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Bounds variables, without their values: CF section 7.1."""
+"""Bounds variables, without their values: CF section 7.1.
+
+*bounds*: the variable that gives the vertices of the cells of a coordinate.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Only the look-up of positions holds the library's lock.  Reading and decoding do not, so that partitions are decoded on
 all cores.
+
+*chunk table*: where each chunk of an array is: offset, stored size and the filters that it did not pass.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Reading chunks of Zarr arrays one at a time, from any thread, with little work beyond decoding them.
 
 What is not decoded here (transposed chunks, column-major chunks of Zarr v2, seldom codecs) is read through zarr-python.
+
+*chunk*: a block of an array that is stored and compressed as one, in Zarr and in HDF5.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Source: Zarr v3, "Sharding codec" 1.0.  Index codecs other than little-endian bytes, with or without crc32c, are left to
 zarr-python.
+
+*shard*: an object of a Zarr store that holds several chunks and an index of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Indexes: which rows of a store have dates in an interval."""
+"""Indexes: which rows of a store have dates in an interval.
+
+*index*: the dates of a store of observations, and the rows of each, so that a window is found without reading the
+rows.
+"""
 
 from cfagg.observations.indexes.bisect import write_bisect
 from cfagg.observations.indexes.btree import write_btree
