@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 
 from cfagg.api.summarising import aggregations, summarise
+from cfagg.arrays.foreign_source import open_shown
 from cfagg.arrays.source import Source
-from cfagg.arrays.zarr_source import open_any
 from cfagg.display.html import file_html
 from cfagg.display.summary import ROWS
 from cfagg.display.text import file_lines
@@ -60,7 +60,8 @@ def show(
     Parameters
     ----------
     path : str or path-like
-        A netCDF file, with aggregations or without, or the directory of a Zarr store.
+        A netCDF file, with aggregations or without, the directory of a Zarr store, or a file in a format of a
+        plug-in.
     variables : str or sequence of str
         Names or paths of the only variables to show; all by default.
     rows : int or None
@@ -93,4 +94,4 @@ def show(
     variables:
       x (x: 7) int32 column
     """
-    return Shown(open_any(path, allow), variables, rows=rows, allow=allow)
+    return Shown(open_shown(path, allow), variables, rows=rows, allow=allow)

@@ -23,7 +23,7 @@ from cfagg.formats.zarr.metadata import open_array
 from cfagg.model import Grid
 from cfagg.model import dataset as model
 
-__all__ = ["ZarrReader", "ZarrSource", "open_any", "open_zarr_source"]
+__all__ = ["ZarrReader", "ZarrSource", "mark_of", "open_any", "open_zarr_source"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +156,7 @@ def _group(found: model.Group, store: LocalStore, readers: dict[str, ZarrReader]
     for name, one in found.variables.items():
         path = f"{found.path.rstrip('/')}/{name}"
         variable, readers[path] = _variable(one, path, store)
-        mark = _mark(variable)
+        mark = mark_of(variable)
         if mark is None:
             variables[name] = variable
         else:
@@ -181,7 +181,7 @@ def _shown(node: Node) -> dict[str, Any]:
     return {k: v for k, v in node.attributes.items() if k not in HIDDEN}
 
 
-def _mark(variable: Variable) -> str | None:
+def mark_of(variable: Variable) -> str | None:
     """Return the attribute that marks a variable as an aggregation."""
     if "nca_array" in variable.attributes or "nca_dimensions" in variable.attributes:
         return "nca_array"

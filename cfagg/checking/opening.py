@@ -71,7 +71,7 @@ def open_file(path: str, name: str) -> Dataset:
     SourceError, LimitError
         As `open_dataset`.
     """
-    dataset = _with_aggregations(_file(path, name))
+    dataset = _with_aggregations(_file(path, name, foreign=False))
     dataset.path = name
     return dataset
 
@@ -145,8 +145,11 @@ def _standard_input(name: str) -> Dataset:
     return dataset
 
 
-def _file(path: str, name: str) -> Dataset:
-    """Return the dataset in a file, which messages call by a name; it is opened once."""
+def _file(path: str, name: str, *, foreign: bool = True) -> Dataset:
+    """Return the dataset in a file, which messages call by a name; it is opened once.
+
+    With `foreign` it may be of a format of a plug-in: such files can be checked, but not read as partitions.
+    """
     from cfagg.formats.metadata import netcdf
 
     handle = netcdf.opened(path, name)
@@ -158,6 +161,13 @@ def _file(path: str, name: str) -> Dataset:
             dataset.path = path
             handle.close()
             return dataset
+        if form is None and foreign:
+            from cfagg.formats.plugins import foreign_dataset
+
+            found = foreign_dataset(handle, head)
+            if found is not None:
+                found.path = path
+                return found
         return netcdf.of_handle(handle, path)
     except BaseException:
         handle.close()

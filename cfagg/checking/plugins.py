@@ -11,16 +11,13 @@ package that fails is reported as a finding ``INT002`` of every dataset, and the
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import suppress
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from cfagg.findings.rule import Rule
-from cfagg.storage.files import read_regular
+from cfagg.runtime.entry_points import loaders
 
 __all__ = ["GROUP", "Loaded", "collected", "from_packages"]
 
@@ -53,11 +50,7 @@ def from_packages(known: Collection[str]) -> Loaded:
     known : collection of str
         Codes that are taken.
     """
-    if not _any_package():
-        return Loaded({}, ())
-    from importlib.metadata import entry_points
-
-    return collected(((e.name, e.load) for e in sorted(entry_points(group=GROUP))), known)
+    return collected(loaders(GROUP), known)
 
 
 def collected(entries: Iterable[tuple[str, Any]], known: Collection[str]) -> Loaded:
@@ -109,21 +102,3 @@ def _wrong(one: Any, known: Collection[str], others: Collection[str]) -> str | N
     if not all((one.section, one.title, one.summary)):
         return f"{one.code} lacks section, title or summary"
     return None
-
-
-def _any_package() -> bool:
-    """Tell whether any installed package has such entry points.
-
-    Most have none, and the module that reads entry points takes longer to load than a small file to check.
-    """
-    wanted = f"[{GROUP}]".encode()
-    for place in sys.path:
-        with suppress(OSError), os.scandir(place or ".") as entries:
-            for entry in entries:
-                if entry.name.endswith((".dist-info", ".egg-info")):
-                    with suppress(OSError):
-                        if wanted in read_regular(f"{entry.path}/entry_points.txt"):
-                            return True
-                elif entry.name.endswith((".egg", ".zip")):
-                    return True  # what is inside is for importlib to tell
-    return False

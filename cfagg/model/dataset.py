@@ -335,8 +335,8 @@ class Dataset:
     ----------
     source : str
         What findings name it by: its path or URL as given, or a description of the object in memory.
-    format : {"netcdf", "zarr", "nczarr", "xarray", "cdl"}
-        What it is stored in.
+    format : str
+        What it is stored in: netcdf, zarr, nczarr, xarray, cdl, or what a plug-in calls its format.
     root : Group
         The root group.
     typed : bool
@@ -350,7 +350,7 @@ class Dataset:
     """
 
     source: str
-    format: Literal["netcdf", "zarr", "nczarr", "xarray", "cdl"]
+    format: str
     root: Group
     typed: bool = True
     path: str | None = None

@@ -11,12 +11,13 @@ import pytest
 
 from cfagg.accumulation import journal as accumulation_journal
 from cfagg.accumulation.documents import read_documents
-from cfagg.checking import explaining, fixing_zarr, plugins
+from cfagg.checking import explaining, fixing_zarr
 from cfagg.checking.changes import Change
 from cfagg.conversion.journal import Journal
 from cfagg.errors import CfaggError, SourceError, TargetError
 from cfagg.observations.spill import read_record
 from cfagg.observations.statistics import Accumulator
+from cfagg.runtime import entry_points
 from cfagg.runtime.files import written_aside
 from cfagg.runtime.publishing import opened, read_own, write_synced
 from cfagg.runtime.workplace import Workplace
@@ -92,9 +93,9 @@ def test_a_fifo_among_the_explanations_of_rules_is_left_out(tmp_path, monkeypatc
 def test_a_fifo_among_the_entry_points_of_packages_is_left_out(tmp_path, monkeypatch):
     (tmp_path / "a.dist-info").mkdir()
     os.mkfifo(tmp_path / "a.dist-info" / "entry_points.txt")
-    monkeypatch.setattr(plugins.sys, "path", [str(tmp_path)])
+    monkeypatch.setattr(entry_points.sys, "path", [str(tmp_path)])
     with at_once():
-        assert not plugins._any_package()
+        assert not entry_points.any_package("cfagg.rules")
 
 
 @pytest.mark.parametrize("mode", ["rb", "wb", "ab", "r+b"])

@@ -1,0 +1,155 @@
+"""Formats that other packages bring: found by their entry points, used by `check` and `show`."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cfagg
+from cfagg.checking.opening import open_dataset
+from cfagg.cli.main import main
+from cfagg.demo import sample
+from cfagg.errors import SourceError
+from cfagg.formats import plugins
+from tests import nca_files
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = (ROOT / "docs/plugins/toy/toy_format.py").read_text(encoding="utf-8")
+
+Install = Callable[[str], None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Work in a directory that is in the path of modules; return what puts a package there as pip would."""
+    info = tmp_path / "cfagg_toy-0.1.dist-info"
+
+    def put(code: str) -> None:
+        (tmp_path / "toy_format.py").write_text(code)
+        info.mkdir()
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: cfagg_toy\nVersion: 0.1\n")
+        (info / "entry_points.txt").write_text("[cfagg.formats]\ntoy = toy_format:toy\n")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins.loaded.cache_clear()
+    yield put
+    plugins.loaded.cache_clear()
+    sys.modules.pop("toy_format", None)
+
+
+def test_a_file_of_a_plug_in_is_checked_with_its_values(install: Install) -> None:
+    install(EXAMPLE)
+    Path("a.toy").write_text("TOY1\nlat nonsense 1 3 2\n")
+    assert any("'nonsense'" in finding.message for finding in cfagg.check("a.toy").findings)
+    with open_dataset("a.toy") as dataset:
+        assert dataset.format == "toy"
+        assert dataset.variables[0].values().tolist() == [1, 3, 2]
+
+
+def test_a_file_of_a_plug_in_is_shown(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
+    install(EXAMPLE)
+    Path("a.toy").write_text("TOY1\nlat degrees_north 1 3 2\n")
+    assert main(["show", "a.toy"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.strip() == str(cfagg.show("a.toy")).strip()
+    assert "a.toy (toy)" in shown
+    assert re.search(r"lat +\(lat: 3\) +float64", shown)
+
+
+@pytest.mark.parametrize("function", [cfagg.check, cfagg.show])
+def test_what_is_damaged_is_told_in_the_words_of_the_plug_in(
+    install: Install, function: Callable[[str], object]
+) -> None:
+    install(EXAMPLE)
+    Path("a.toy").write_text("TOY1\nlat degrees_north\n")
+    with pytest.raises(SourceError, match=r"a\.toy: variable 'lat' has no values; write the line again$"):
+        function("a.toy")
+
+
+@pytest.mark.parametrize("function", [cfagg.read, lambda name: cfagg.convert(name, "out.zarr")])
+def test_other_functions_refuse_the_file(install: Install, function: Callable[[str], object]) -> None:
+    install(EXAMPLE)
+    Path("a.toy").write_text("TOY1\nlat degrees_north 1\n")
+    with pytest.raises(SourceError, match="is not a netCDF file: it starts with b'TOY1"):
+        function("a.toy")
+    assert not Path("out.zarr").exists()
+
+
+def test_a_partition_of_such_a_format_is_a_finding_as_it_cannot_be_read(install: Install) -> None:
+    install(EXAMPLE)
+    path = nca_files.simple(".", np.arange(3.0), ["t"], [[0, 3]])
+    for part in Path("parts").iterdir():
+        part.write_text("TOY1\ntas K 1 2 3\n")
+    found = cfagg.check(path, references=True).findings
+    assert any("is not a netCDF file: it starts with b'TOY1" in finding.message for finding in found), found
+
+
+@pytest.mark.parametrize("function", [cfagg.check, cfagg.show])
+def test_a_file_that_no_plug_in_knows_is_refused(install: Install, function: Callable[[str], object]) -> None:
+    install(EXAMPLE)
+    Path("a.toy").write_text("TOY2\n")
+    with pytest.raises(SourceError, match="is not a netCDF file: it starts with b'TOY2"):
+        function("a.toy")
+
+
+def toy(recognise: str = "return True", opened: str = "pass", name: str = "toy") -> str:
+    """Return the code of a format."""
+    return (
+        f"class Toy:\n    name = {name!r}\n    def recognise(self, head, path): {recognise}\n"
+        f"    def open(self, handle): {opened}\ntoy = Toy()\n"
+    )
+
+
+@pytest.mark.parametrize("function", [cfagg.check, cfagg.show])
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("1 / 0", "ZeroDivisionError"),
+        ("toy = 5", "int is no cfagg.formats.protocol.Format"),
+        (toy("raise SystemExit(3)"), "SystemExit: 3"),
+        (toy(opened="raise KeyError('gone')"), "KeyError: 'gone'"),
+        (toy(opened="return 5"), "it opens a file as int"),
+        (toy(opened="import cfagg.model.dataset as m; return m.Dataset('a', 'x', m.Group())", name="zarr"), "'zarr'"),
+    ],
+)
+def test_a_plug_in_that_fails_is_named(
+    install: Install, function: Callable[[str], object], code: str, told: str
+) -> None:
+    install(code)
+    Path("a.toy").write_text("TOY1\n")
+    with pytest.raises(SourceError, match=rf"a\.toy: the format plug-in 'toy' failed: .*{re.escape(told)}"):
+        function("a.toy")
+
+
+def test_a_plug_in_that_fails_while_values_are_read_is_named(install: Install) -> None:
+    install(EXAMPLE.replace("read=values.__getitem__", "read=lambda s: 1 / 0"))
+    Path("a.toy").write_text("TOY1\nlat degrees_north 1\n")
+    with open_dataset("a.toy") as dataset, pytest.raises(SourceError, match="plug-in 'toy' failed: ZeroDivision"):
+        dataset.variables[0].values()
+
+
+def test_a_plug_in_is_not_asked_about_formats_of_cfagg(install: Install) -> None:
+    install("1 / 0")
+    shutil.copy(sample("figure1.nca"), "a.toy")
+    cfagg.show("a.toy")
+    cfagg.check("a.toy")
+    Path("a.cdl").write_text("netcdf a {\n}\n")
+    cfagg.check("a.cdl")
+
+
+def test_the_example_of_the_architecture_is_a_plug_in(install: Install) -> None:
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8").partition("## Formats of other packages")[2]
+    found = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+    assert found is not None
+    install(found[1])
+    Path("a.toy").write_text("TOY1 winds")
+    assert str(cfagg.show("a.toy")).startswith("a.toy (toy)")
+    with open_dataset("a.toy") as dataset:
+        assert dataset.root.attributes == {"title": "winds"}
