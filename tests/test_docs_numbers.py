@@ -31,7 +31,7 @@ MIB, MILLION = 2**20, 10**6
         ("reading.md", r"Chunks above (\d+) GiB are refused", 1, limits.MAX_CHUNK / 2**30),
         ("reading.md", r"Up to eight levels are followed", None, fragments.MAX_NESTING == 8),
         ("reading.md", r"smaller than half a MiB", None, pieces.SHARE_BYTES == MIB / 2),
-        ("reading.md", r"pieces of about (\d+) MiB", 1, pieces.PIECE_BYTES // MIB),
+        ("reading.md", r"blocks of about (\d+) MiB", 1, pieces.PIECE_BYTES // MIB),
         ("converting.md", r"chunks of about (\d+) MiB", 1, chunks.TARGET / MIB),
         ("converting.md", r"together \((\d+) MiB by default", 1, options.DEFAULT_MEMORY / MIB),
         ("converting.md", r"`--codec zstd` \(default, level (\d)\)", 1, codecs._LEVELS["zstd"]),

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from cfagg.accumulation.group import Group
 
-__all__ = ["Accumulated", "Asked", "open_accumulated"]
+__all__ = ["Accumulated", "Reductions", "open_accumulated"]
 
 #: Positions or labels by dimension.
 type Selection = Mapping[Any, Any] | None
 
 
-class Asked:
+class Reductions:
     """Statistics of an accumulated array, over all positions or by groups.
 
     The reductions take dimensions and selections:
@@ -236,7 +236,7 @@ class Asked:
         )
 
 
-class Accumulated(Asked):
+class Accumulated(Reductions):
     """An array of a Zarr store with its accumulation.
 
     Made by `open_accumulated`.  The methods `sum`, `mean`, `count`, `min`, `max`, `std` and `var` return what those of
@@ -295,7 +295,7 @@ class Accumulated(Asked):
         """Combinations of dimensions along which sums are stored."""
         return tuple(self._group.sums)
 
-    def groupby(self, key: str | xr.DataArray) -> Asked:
+    def groupby(self, key: str | xr.DataArray) -> Reductions:
         """Return the array by groups of positions along one dimension.
 
         Parameters
@@ -306,7 +306,7 @@ class Accumulated(Asked):
 
         Returns
         -------
-        Asked
+        Reductions
             Its methods return one value for each group, along a dimension that has the name of the key (``month``) and
             stands in place of the grouped one.  ``dim=None`` reduces the grouped dimension only.
 
@@ -315,7 +315,7 @@ class Accumulated(Asked):
         SelectionError
             No such coordinate, or none with dates.
         """
-        return Asked(self._group, self._labels, grouping_of(self._labels, key), self._trust_for)
+        return Reductions(self._group, self._labels, grouping_of(self._labels, key), self._trust_for)
 
     def climatology(self, by: str = "month", dim: Dims = None, *, statistic: str = "mean", **options: Any) -> Any:
         """Return a statistic of each calendar month or season over all years.

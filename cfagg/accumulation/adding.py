@@ -34,7 +34,7 @@ __all__ = ["Sum", "add_up", "cells_of", "chunks", "cut", "hull", "in_order", "th
 Array = npt.NDArray[Any]
 Place = tuple[slice | npt.NDArray[np.int64], ...]
 #: What a chunk gives: quantity, place in the result, what is added there, and its low part.
-Gift = tuple[str, Place, Array, Array | None]
+Addend = tuple[str, Place, Array, Array | None]
 
 #: Plans that are estimated to take longer than this, in nanoseconds, are worth starting threads for.  Smaller ones
 #: mostly copy from the system's memory, where threads stand in each other's way.
@@ -101,9 +101,9 @@ class Sum:
             low, high = within_limit(mask, outliers.limit)
         return Mask.of(native_type(self.group.dtype), mask.fills, low, high)
 
-    def add(self, gift: Gift) -> None:
+    def add(self, addend: Addend) -> None:
         """Add what a chunk gives."""
-        quantity, place, values, low = gift
+        quantity, place, values, low = addend
         target = self.high[quantity]
         if (
             quantity not in self.begun
@@ -149,19 +149,19 @@ def add_up(group: Group, plan: Plan, *, integer: bool, workers: int | None = Non
     if workers is None:
         workers = threads_for(plan.cost)
 
-    def work(job: tuple[Reading, tuple[int, ...], list[tuple[Local, ...]]]) -> tuple[list[Gift], float, int, float]:
+    def work(job: tuple[Reading, tuple[int, ...], list[tuple[Local, ...]]]) -> tuple[list[Addend], float, int, float]:
         reading, index, terms = job
         if reading.quantity == "raw":
             return *_from_source(out, mask, index, terms), 0, 0.0
-        gifts, bound, peak = _from_sums(out, reading, index, terms, measure=measure)
-        return gifts, bound, id(reading), peak
+        addends, bound, peak = _from_sums(out, reading, index, terms, measure=measure)
+        return addends, bound, id(reading), peak
 
-    for gifts, bound, number, peak in in_order(work, jobs, workers):
+    for addends, bound, number, peak in in_order(work, jobs, workers):
         out.bounds.append(bound)
         if peak:
             out.peaks[number] = max(peak, out.peaks.get(number, 0.0))
-        for gift in gifts:
-            out.add(gift)
+        for addend in addends:
+            out.add(addend)
     return out
 
 
@@ -264,11 +264,11 @@ def _largest(block: Array) -> float:
 
 def _from_source(
     out: Sum, mask: Mask | None, index: tuple[int, ...], terms: list[tuple[Local, ...]]
-) -> tuple[list[Gift], float]:
+) -> tuple[list[Addend], float]:
     """Return what terms take from a chunk of the array itself."""
     box = hull(terms)
     block = cells_of(out.group, index, box)
-    gifts: list[Gift] = []
+    addends: list[Addend] = []
     bound = 0.0
     for term in terms:
         part = block[cut(term, box)]
@@ -279,8 +279,8 @@ def _from_source(
             bound += _reach(term) * _largest(part)
         place = tuple(t.target for t in term)
         given = {"data": total, "weights": count if weight is None else weight, "counts": count}
-        gifts += [(q, place, given[q], None) for q in out.high]
-    return gifts, bound
+        addends += [(q, place, given[q], None) for q in out.high]
+    return addends, bound
 
 
 def cells_of(group: Group, index: tuple[int, ...], box: tuple[slice, ...]) -> Array:
@@ -322,7 +322,7 @@ def _read_region(array: ZarrArray, box: tuple[slice, ...]) -> Array:
 
 def _from_sums(
     out: Sum, reading: Reading, index: tuple[int, ...], terms: list[tuple[Local, ...]], *, measure: bool
-) -> tuple[list[Gift], float, float]:
+) -> tuple[list[Addend], float, float]:
     """Return what terms take from a chunk of stored sums, a bound of integers, and the largest magnitude if asked."""
     box = hull(terms)
     order = [reading.axes.index(a) for a in range(len(reading.axes))]
@@ -330,7 +330,7 @@ def _from_sums(
     box = tuple(box[d] for d in order)
     quantity = reading.quantity
     integer = out.high[quantity].dtype.kind == "i"
-    gifts: list[Gift] = []
+    addends: list[Addend] = []
     bound = 0.0
     peak = _largest(blocks[0]) if measure and not integer else 0.0
     for stored_term in terms:
@@ -338,9 +338,9 @@ def _from_sums(
         high, *low = (block[cut(term, box)] for block in blocks)
         place = tuple(t.target for t in term)
         if quantity in out.low:
-            gifts.append((quantity, place, *contract_pair(high, low[0] if low else None, term)))
+            addends.append((quantity, place, *contract_pair(high, low[0] if low else None, term)))
             continue
         if integer and quantity == "data":
             bound += _reach(term) * _largest(high)
-        gifts.append((quantity, place, contract_stored(high, term, integer=integer), None))
-    return gifts, bound, peak
+        addends.append((quantity, place, contract_stored(high, term, integer=integer), None))
+    return addends, bound, peak

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.journal import Journal
-from cfagg.accumulation.partials import Found, Recipe, compute
+from cfagg.accumulation.partials import ChunkSums, Recipe, compute
 from cfagg.accumulation.scratch import Scratch
 from cfagg.errors import LimitError
 
@@ -170,7 +170,7 @@ def map_by_dask(
             pending.add(submit(following))
 
 
-def _compute_batch(recipe: Recipe, numbers: Sequence[int], stamps: Sequence[tuple[int, ...]]) -> list[Found]:
+def _compute_batch(recipe: Recipe, numbers: Sequence[int], stamps: Sequence[tuple[int, ...]]) -> list[ChunkSums]:
     """Return the partial sums of some chunks; runs on a worker."""
     return [compute(recipe, n, s, look=True) for n, s in zip(numbers, stamps, strict=True)]
 
@@ -188,7 +188,7 @@ def _stamp(stamps: npt.NDArray[np.int64], objects: npt.NDArray[np.int64], number
     return tuple(stamps[objects[number]].tolist())
 
 
-def _keep(found: Found, scratch: Scratch, journal: Journal) -> None:
+def _keep(found: ChunkSums, scratch: Scratch, journal: Journal) -> None:
     """Write the partial sums of a chunk, then its record."""
     number = int(found.record["number"])
     for field, piece in found.pieces:

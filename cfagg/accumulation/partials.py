@@ -20,7 +20,7 @@ from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr import checksum, object_checksum, read_chunk
 from cfagg.kernels.cumulative.mask import Mask, native_block, native_type
 
-__all__ = ["Found", "Recipe", "Without", "compute", "compute_without"]
+__all__ = ["ChunkSums", "Recipe", "Without", "compute", "compute_without"]
 
 Axes = tuple[int, ...]
 
@@ -117,14 +117,14 @@ class Recipe:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class ChunkSums:
     """What one chunk has: its record, and the pieces of the fields that are not all zeros."""
 
     record: npt.NDArray[Any]
     pieces: tuple[tuple[Field, npt.NDArray[Any]], ...]
 
 
-def compute(recipe: Recipe, number: int, stamp: tuple[int, ...], *, look: bool = False) -> Found:
+def compute(recipe: Recipe, number: int, stamp: tuple[int, ...], *, look: bool = False) -> ChunkSums:
     """Return the partial sums of one chunk.
 
     Parameters
@@ -170,7 +170,7 @@ def compute(recipe: Recipe, number: int, stamp: tuple[int, ...], *, look: bool =
         found = partials.statistics[whole]
         record["largest"] = max(abs(float(found.minimum)), abs(float(found.maximum)))
         record["small"], record["middle"] = _magnitudes(block, _mask(recipe))
-    return Found(record, pieces)
+    return ChunkSums(record, pieces)
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,10 +45,10 @@ class Wanted:
     part: str | None
 
 
-Found = tuple[str, str, Severity | None]
+Difference = tuple[str, str, Severity | None]
 
 
-def compare(fragment: Variable, wanted: Wanted) -> Iterator[Found]:
+def compare(fragment: Variable, wanted: Wanted) -> Iterator[Difference]:
     """Yield (rule, message, severity) of everything that keeps a variable from being a fragment."""
     shape = list(_shape(fragment, wanted))
     yield from shape
@@ -77,7 +77,7 @@ def _expected(wanted: Wanted) -> list[int]:
     return [extent.get(d, 1) for d in wanted.layout.dims]
 
 
-def _shape(fragment: Variable, wanted: Wanted) -> Iterator[Found]:
+def _shape(fragment: Variable, wanted: Wanted) -> Iterator[Difference]:
     names, found = _dimensions(fragment, wanted)
     expected = _expected(wanted)
     if [n for n in found if n != 1] != [n for n in expected if n != 1]:
@@ -91,7 +91,7 @@ def _shape(fragment: Variable, wanted: Wanted) -> Iterator[Found]:
         yield "REF005", message, None
 
 
-def _order(fragment: Variable, wanted: Wanted) -> Iterator[Found]:
+def _order(fragment: Variable, wanted: Wanted) -> Iterator[Difference]:
     names, sizes = _dimensions(fragment, wanted)
     own = [(n, size) for n, size in zip(names, sizes, strict=True) if size != 1]
     expected = [d for d, size in zip(wanted.layout.dims, _expected(wanted), strict=True) if size != 1]
@@ -126,7 +126,7 @@ def _identity(variable: Variable, dimension: str) -> str | None:
     return None if found is None else identity(found.attributes)
 
 
-def _kind(fragment: Variable, master: Variable) -> Iterator[Found]:
+def _kind(fragment: Variable, master: Variable) -> Iterator[Difference]:
     if "other" in (fragment.kind, master.kind):
         return
     if fragment.is_text != master.is_text:
@@ -144,7 +144,7 @@ def _kind(fragment: Variable, master: Variable) -> Iterator[Found]:
         yield "REF008", message, "warning"
 
 
-def _units(fragment: Variable, wanted: Wanted) -> Iterator[Found]:
+def _units(fragment: Variable, wanted: Wanted) -> Iterator[Difference]:
     expected = wanted.master.text("units")
     found = wanted.layout.units if wanted.layout.units is not None else fragment.text("units")
     if expected is None or found == expected:
@@ -169,7 +169,7 @@ def _units(fragment: Variable, wanted: Wanted) -> Iterator[Found]:
         yield "REF007", message, None
 
 
-def _calendar(fragment: Variable, wanted: Wanted, expected: str | None) -> Iterator[Found]:
+def _calendar(fragment: Variable, wanted: Wanted, expected: str | None) -> Iterator[Difference]:
     if expected is None or not units.is_reference_time(expected):
         return
     own = wanted.layout.calendar if wanted.layout.calendar is not None else fragment.text("calendar")
@@ -182,7 +182,7 @@ def _calendar(fragment: Variable, wanted: Wanted, expected: str | None) -> Itera
         yield "REF010", message, None
 
 
-def _missing(fragment: Variable, master: Variable) -> Iterator[Found]:
+def _missing(fragment: Variable, master: Variable) -> Iterator[Difference]:
     if not any(a in master.attributes for a in _MISSING):
         own = next((a for a in ("_FillValue", "missing_value") if a in fragment.attributes), None)
         if own is not None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from xarray import DataArray
 
     from cfagg.accumulation.accumulated import Accumulated
-    from cfagg.display.statistic import Asked
+    from cfagg.display.statistic import Query
 
 __all__ = ["add_parser", "run"]
 
@@ -197,8 +197,8 @@ def _time(array: DataArray, kinds: dict[str, str]) -> str:
 
 def _asked(
     args: argparse.Namespace, acc: Accumulated, array: DataArray, over: tuple[str, ...], isel: dict[str, Any]
-) -> Asked:
-    from cfagg.display.statistic import Asked, selected
+) -> Query:
+    from cfagg.display.statistic import Query, selected
 
     weights = acc.group.weights
     named = None
@@ -206,7 +206,7 @@ def _asked(
         record = acc.group.extra.weights if acc.group.extra is not None else None
         # Areas come from a variable too, but it is areas that count.
         named = "yes" if record is None else record.name if record.kind == "variable" else record.kind
-    return Asked(
+    return Query(
         store=args.store,
         variable=args.variable.strip("/"),
         statistic=args.statistic,
@@ -233,7 +233,7 @@ def _relabelled(result: DataArray, array: DataArray, kinds: dict[str, str], isel
     return result
 
 
-def _give(args: argparse.Namespace, result: DataArray, asked: Asked) -> int:
+def _give(args: argparse.Namespace, result: DataArray, asked: Query) -> int:
     """Print, draw and write a result."""
     from cfagg.display import statistic
 

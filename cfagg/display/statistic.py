@@ -16,7 +16,7 @@ from cfagg.display.kinds import is_date, kind_of, label_text
 if TYPE_CHECKING:
     from xarray import DataArray
 
-__all__ = ["FORM_VERSION", "Asked", "Selected", "as_json", "plan_json", "selected", "text_lines"]
+__all__ = ["FORM_VERSION", "Query", "Selected", "as_json", "plan_json", "selected", "text_lines"]
 
 #: Raised when a member of the JSON form is renamed, removed or changes its meaning.
 FORM_VERSION = 1
@@ -70,7 +70,7 @@ class Selected:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Query:
     """What was asked of which array.
 
     Parameters
@@ -103,7 +103,7 @@ class Asked:
 
         Examples
         --------
-        >>> Asked("a.zarr", "tas", "min", ("time",), "month", {}, None).title
+        >>> Query("a.zarr", "tas", "min", ("time",), "month", {}, None).title
         'minimum over time, by month'
         """
         over = " and ".join([", ".join(self.over[:-1]), self.over[-1]] if len(self.over) > 1 else self.over)
@@ -141,14 +141,14 @@ def selected(array: DataArray, dim: Hashable, chosen: Any) -> Selected:
     return Selected(first, last, at.size, array.sizes[dim], units, kind)
 
 
-def text_lines(result: DataArray, asked: Asked, *, rows: int | None = 24) -> list[str]:
+def text_lines(result: DataArray, asked: Query, *, rows: int | None = 24) -> list[str]:
     """Return a result in lines of text.
 
     Parameters
     ----------
     result : xarray.DataArray
         The statistic.
-    asked : Asked
+    asked : Query
         What was asked.
     rows : int or None
         Most values that are listed of a result with one dimension; `None` for all.
@@ -183,14 +183,14 @@ def text_lines(result: DataArray, asked: Asked, *, rows: int | None = 24) -> lis
     return [printable(line) for line in lines]
 
 
-def as_json(result: DataArray, asked: Asked) -> str:
+def as_json(result: DataArray, asked: Query) -> str:
     """Return a result as strict JSON.
 
     Parameters
     ----------
     result : xarray.DataArray
         The statistic.
-    asked : Asked
+    asked : Query
         What was asked.
 
     Returns
@@ -222,20 +222,20 @@ def as_json(result: DataArray, asked: Asked) -> str:
     )
 
 
-def plan_json(plan: Mapping[str, Any], asked: Asked) -> str:
+def plan_json(plan: Mapping[str, Any], asked: Query) -> str:
     """Return how a result would be computed as strict JSON.
 
     Parameters
     ----------
     plan : mapping
         What would be read.
-    asked : Asked
+    asked : Query
         What was asked.
     """
     return dump({**_asked_json("cfagg mean --explain", asked), "plan": encode(plan)})
 
 
-def _asked_json(form: str, asked: Asked) -> dict[str, Any]:
+def _asked_json(form: str, asked: Query) -> dict[str, Any]:
     parts = {
         d: {"first": _plain(p.first), "last": _plain(p.last), "count": p.count, "of": p.of, "units": p.units}
         for d, p in asked.selected.items()

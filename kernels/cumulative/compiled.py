@@ -18,7 +18,7 @@ from cfagg.kernels.cumulative.spread import spread_axis
 from cfagg.kernels.cumulative.tiles import pass_tiles
 from cfagg.kernels.statistics import Statistics, merge
 
-__all__ = ["Found", "Prepared", "constant_sums", "reduce_block", "weight_sums"]
+__all__ = ["BlockSums", "Prepared", "constant_sums", "reduce_block", "weight_sums"]
 
 Array = npt.NDArray[Any]
 Sums = dict[Axes, Array]
@@ -111,7 +111,7 @@ class Prepared:
         return cls(raw, dtype, layout, (low, high, first, second, tested), flat, places)
 
 
-class Found(NamedTuple):
+class BlockSums(NamedTuple):
     """What a block was reduced to.
 
     Parameters
@@ -130,7 +130,7 @@ class Found(NamedTuple):
     infinite: int
 
 
-def reduce_block(block: Prepared, sets: Sequence[Axes], double_double: bool, wanted: Sequence[Axes]) -> Found:
+def reduce_block(block: Prepared, sets: Sequence[Axes], double_double: bool, wanted: Sequence[Axes]) -> BlockSums:
     """Return the sums of a block over several sets of its axes, and statistics over others.
 
     Parameters
@@ -153,7 +153,7 @@ def reduce_block(block: Prepared, sets: Sequence[Axes], double_double: bool, wan
     counts = None
     if found.missing:
         counts = {t: layout.outer(layout.cells(inner[t]) - found.gone[inner[t]], t) for t in sets}
-    return Found(
+    return BlockSums(
         sums={t: layout.outer(found.sums[inner[t]], t) for t in sets},
         low=None if found.low is None else {t: layout.outer(found.low[inner[t]], t) for t in sets},
         counts=counts,

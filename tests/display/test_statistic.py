@@ -6,12 +6,12 @@ import cftime
 import numpy as np
 import xarray as xr
 
-from cfagg.display.statistic import Asked, Selected, as_json, selected, text_lines
+from cfagg.display.statistic import Query, Selected, as_json, selected, text_lines
 
 
 def asked(**changes):
     options = {"store": "a.zarr", "variable": "tas", "statistic": "mean", "over": ("time",), "group": None}
-    return Asked(**{**options, "selected": {}, "weights": None, **changes})
+    return Query(**{**options, "selected": {}, "weights": None, **changes})
 
 
 def test_the_title_lists_what_was_reduced():
