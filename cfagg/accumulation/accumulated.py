@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from cfagg.accumulation.group import Group
 
-__all__ = ["Accumulated", "Reductions", "open_accumulated"]
+__all__ = ["Accumulated", "Statistics", "open_accumulated"]
 
 #: Positions or labels by dimension.
 type Selection = Mapping[Any, Any] | None
 
 
-class Reductions:
+class Statistics:
     """Statistics of an accumulated array, over all positions or by groups.
 
     The reductions take dimensions and selections:
@@ -236,7 +236,7 @@ class Reductions:
         )
 
 
-class Accumulated(Reductions):
+class Accumulated(Statistics):
     """An array of a Zarr store with its accumulation.
 
     Made by `open_accumulated`.  The methods `sum`, `mean`, `count`, `min`, `max`, `std` and `var` return what those of
@@ -295,7 +295,7 @@ class Accumulated(Reductions):
         """Combinations of dimensions along which sums are stored."""
         return tuple(self._group.sums)
 
-    def groupby(self, key: str | xr.DataArray) -> Reductions:
+    def groupby(self, key: str | xr.DataArray) -> Statistics:
         """Return the array by groups of positions along one dimension.
 
         Parameters
@@ -306,7 +306,7 @@ class Accumulated(Reductions):
 
         Returns
         -------
-        Reductions
+        Statistics
             Its methods return one value for each group, along a dimension that has the name of the key (``month``) and
             stands in place of the grouped one.  ``dim=None`` reduces the grouped dimension only.
 
@@ -315,7 +315,7 @@ class Accumulated(Reductions):
         SelectionError
             No such coordinate, or none with dates.
         """
-        return Reductions(self._group, self._labels, grouping_of(self._labels, key), self._trust_for)
+        return Statistics(self._group, self._labels, grouping_of(self._labels, key), self._trust_for)
 
     def climatology(self, by: str = "month", dim: Dims = None, *, statistic: str = "mean", **options: Any) -> Any:
         """Return a statistic of each calendar month or season over all years.

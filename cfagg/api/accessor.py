@@ -17,7 +17,7 @@ from cfagg.errors import CfaggError, NotAccumulatedError, SelectionError, StaleA
 from cfagg.errors.arguments import dimensions
 
 if TYPE_CHECKING:
-    from cfagg.accumulation.accumulated import Accumulated, Reductions
+    from cfagg.accumulation.accumulated import Accumulated, Statistics
     from cfagg.accumulation.labels import Dims
 
 __all__ = ["CfaggAccessor", "How", "Reductions"]
@@ -222,7 +222,7 @@ class Reductions:
             found = accumulated(self._array, trusted)
             _check_weights(found, statistic, dims, weights, ddof)
             with guarded():
-                asked: Reductions = found if self._key is None else found.groupby(self._key)
+                asked: Statistics = found if self._key is None else found.groupby(self._key)
                 reduce: Callable[..., Any] = getattr(asked, statistic)
                 result = reduce(dim, keep_attrs=keep_attrs, explain=explain, **options)
         except UnusableError as error:
