@@ -12,7 +12,8 @@ from cfagg.errors import AccessError, SourceError, TargetError
 from cfagg.formats.metadata.json_values import LONGEST, document
 from cfagg.formats.metadata.stores import joined
 from cfagg.formats.zarr.creating import document_bytes
-from cfagg.runtime.publishing import opened, public_name, reason, write_all
+from cfagg.runtime.files import write_whole
+from cfagg.runtime.publishing import public_name, reason
 from cfagg.storage.tree import read_file
 
 if TYPE_CHECKING:
@@ -137,10 +138,7 @@ def _repeat(path: str, node: str, name: str, attributes: dict[str, Any]) -> None
 
 def _write(file: Path, held: dict[str, Any]) -> None:
     """Write a document of the copy, which nobody else reads yet, in the place of a link too."""
-    part = file.with_name(f".{file.name}.part")
     try:
-        with opened(part, "wb") as made:
-            write_all(made, document_bytes(held))
-        part.replace(file)
+        write_whole(file, document_bytes(held))
     except OSError as error:
         raise TargetError(f"{public_name(file)} cannot be written: {reason(error, file)}") from error

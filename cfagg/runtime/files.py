@@ -14,7 +14,7 @@ from io import FileIO
 from pathlib import Path
 
 from cfagg.errors import LeftoverWarning, TargetError
-from cfagg.runtime.publishing import put_back, remove, replace_file, sync_directory
+from cfagg.runtime.publishing import opened, put_back, remove, replace_file, sync_directory, write_all
 from cfagg.runtime.staging import lock, release
 
 __all__ = ["NewFolder", "remove_dead", "write_aside", "write_whole", "written_aside"]
@@ -58,7 +58,8 @@ def write_aside(target: Path, data: bytes) -> None:
 def write_whole(path: Path, data: bytes | memoryview) -> None:
     """Write a file of a directory that is being built, so that it is there whole or not at all.
 
-    It is not forced to disk: whoever gives the directory its name does that for all at once.
+    It is not forced to disk: whoever gives the directory its name does that for all at once.  A link in its place is
+    replaced, and one in the place of what is not whole yet is not followed.
 
     Raises
     ------
@@ -67,7 +68,8 @@ def write_whole(path: Path, data: bytes | memoryview) -> None:
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        part.write_bytes(data)
+        with opened(part, "wb") as file:
+            write_all(file, data)
         part.replace(path)
     except OSError:
         with contextlib.suppress(OSError):

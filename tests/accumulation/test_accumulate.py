@@ -239,6 +239,19 @@ def test_dimensions_whose_names_run_together_get_names_of_their_own(tmp_path):
     np.testing.assert_allclose(read_whole(group.sums["a_b",].data)[-1], raw.sum(0, "f8"))
 
 
+@pytest.mark.parametrize("form", [2, 3])
+def test_a_backslash_which_zarr_python_takes_for_a_slash_gets_into_no_name_of_an_array(tmp_path, form):
+    raw = field((4, 3))
+    store = tmp_path / "a.zarr"
+    reference.write_source(store, "tas", raw, ("a\\b", "c"), (2, 2), coordinates=False, zarr_format=form)
+    accumulate(store, "tas", ["a\\b"])
+    group = zarr.open_group(store, mode="r")["tas_accumulation_group"]
+    np.testing.assert_allclose(group["acc_a_b"][-1], raw.sum(0, "f8"))
+    (store / "tas").rename(store / "t\\as")
+    with pytest.raises(SourceError, match="cannot be a name"):
+        accumulate(store, "t\\as", ["c"])
+
+
 def test_an_array_without_elements(tmp_path):
     reference.write_source(tmp_path / "a.zarr", "tas", np.empty((0, 3), "f4"), ("time", "x"), (4, 2))
     accumulate(tmp_path / "a.zarr", "tas", ["time", "x"])

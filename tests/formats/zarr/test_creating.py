@@ -1,6 +1,8 @@
 """Metadata documents of new stores, against those that zarr-python writes."""
 
 import json
+import pathlib
+import re
 import subprocess
 import sys
 import warnings
@@ -12,6 +14,7 @@ from zarr import codecs
 from zarr.dtype import VariableLengthUTF8
 from zarr.storage import MemoryStore
 
+import cfagg
 from cfagg.formats.zarr.consolidated import consolidated
 from cfagg.formats.zarr.creating import NewArray, array_documents, document_bytes, group_documents, write_documents
 from cfagg.formats.zarr.written_codecs import Codec
@@ -234,3 +237,14 @@ def test_a_conversion_does_not_load_zarr_python(tmp_path):
     )
     assert done.stdout == "[]\n"
     assert zarr.open_group(tmp_path / "a.zarr", mode="r")["v"][:].tolist() == [1, 2, 3]
+
+
+def test_no_other_module_describes_arrays_and_groups():
+    """`plain` shows an array otherwise than it is stored, and writes nothing."""
+    keys = re.compile(r'"(chunk_grid|compressor|node_type|zarr_consolidated_format|dimension_separator)": ')
+    here = pathlib.Path(cfagg.__file__).parent
+    folders = (here, here.parent / "kernels", here.parent / "conventions")
+    texts = {path: path.read_text(encoding="utf-8") for folder in folders for path in folder.rglob("*.py")}
+    lines = [(path.name, line) for path, text in texts.items() if keys.search(text) for line in text.splitlines()]
+    found = {name for name, line in lines if keys.search(line) and ">>>" not in line}
+    assert found == {"creating.py", "consolidated.py", "plain.py"}

@@ -1,0 +1,40 @@
+"""Files that are there whole or not at all, of a directory that is being built."""
+
+import os
+import pathlib
+
+import pytest
+
+from cfagg.runtime.files import write_whole
+
+
+@pytest.mark.parametrize("data", [b"new", memoryview(b"new"), b""])
+def test_a_file_takes_the_place_of_another_and_leaves_nothing_beside_it(tmp_path, data):
+    (tmp_path / "zarr.json").write_bytes(b"old and longer")
+    write_whole(tmp_path / "zarr.json", data)
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {"zarr.json": bytes(data)}
+
+
+def test_what_cannot_be_put_in_place_is_removed_and_the_old_file_stays(tmp_path, monkeypatch):
+    (tmp_path / "zarr.json").write_bytes(b"old")
+
+    def full(*_):
+        raise OSError(28, "no space left")
+
+    monkeypatch.setattr(pathlib.Path, "replace", full)
+    with pytest.raises(OSError, match="no space"):
+        write_whole(tmp_path / "zarr.json", b"new")
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {"zarr.json": b"old"}
+
+
+def test_a_link_is_replaced_and_one_in_the_place_of_the_part_is_not_followed(tmp_path):
+    other = tmp_path / "other"
+    other.write_bytes(b"other")
+    (tmp_path / "zarr.json").symlink_to(other)
+    write_whole(tmp_path / "zarr.json", b"new")
+    assert not (tmp_path / "zarr.json").is_symlink()
+    (tmp_path / f".zarr.json.{os.getpid()}.part").symlink_to(other)
+    with pytest.raises(OSError, match="it is a link"):
+        write_whole(tmp_path / "zarr.json", b"newer")
+    assert other.read_bytes() == b"other"
+    assert (tmp_path / "zarr.json").read_bytes() == b"new"
