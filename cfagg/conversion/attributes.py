@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.cf.valid import is_packed_type
+from cfagg.errors import ConventionError
 
 __all__ = [
     "encoded_fill",
@@ -134,20 +135,30 @@ def with_members(attributes: dict[str, Any], dtype: np.dtype[Any], path: str) ->
     return {**attributes, **added}, (note,)
 
 
-def fill_of(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> Any:
+def fill_of(attributes: Mapping[str, Any], dtype: np.dtype[Any], where: str) -> Any:
     """Return the declared fill value in the array's type, None where there is none.
 
     Shape of the result: a NumPy scalar of `dtype`, bytes for characters, text for strings.
+
+    Raises
+    ------
+    ConventionError
+        It is not one value of the type; `where` names file and variable.
     """
     value = attributes.get("_FillValue")
     if value is None:
         return None
     if dtype.kind == "O":
         return str(jsonable(value))
-    if dtype.kind == "S":
-        text = jsonable(value)
-        return text.encode("utf-8") if isinstance(text, str) else bytes([text])
-    return np.asarray(value).reshape(-1)[0].astype(dtype)
+    try:
+        if dtype.kind == "S":
+            text = jsonable(value)
+            return text.encode("utf-8") if isinstance(text, str) else bytes([text])
+        return np.asarray(value).reshape(-1)[0].astype(dtype)
+    except (IndexError, TypeError, ValueError) as error:
+        raise ConventionError(
+            f"{where}: _FillValue = {str(value)[:80]!r} is not one value of type {dtype}; delete or correct it"
+        ) from error
 
 
 def encoded_fill(fill: Any, dtype: np.dtype[Any]) -> Any:

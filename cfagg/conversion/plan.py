@@ -21,11 +21,14 @@ from cfagg.conversion.chunks import RECTILINEAR_NOTE, check_dimensions, choose_c
 from cfagg.conversion.options import Options
 from cfagg.conversion.selection import select
 from cfagg.conversion.storage import cell_edges, stored_chunks
-from cfagg.errors import UnsupportedError
+from cfagg.errors import LimitError, UnsupportedError
 from cfagg.model import Aggregation, Grid, Layout
 from cfagg.storage.access import Access
 
 __all__ = ["Array", "Loss", "Plan", "Values", "build_plan"]
+
+#: Chunks of one array at most: each is an object in the store.
+MAX_CHUNKS = 2**24
 
 
 class Values(Protocol):
@@ -271,6 +274,9 @@ def _array(
         plain = plain_reader(source.path, group.path, variable.name)
         plain.workers = 1
         values = plain
+        if source.format.startswith("NETCDF3") and 0 not in variable.shape:
+            # A file that was cut, or whose number of records is wrong, is told before its terabytes are planned.
+            plain.read([slice(n - 1, n) for n in variable.shape])
         partitions = Grid([[0, n] if n else [0] for n in variable.shape])
         attributes, named = with_members(attributes, variable.dtype, path)
         notes += named
@@ -284,6 +290,11 @@ def _array(
     wanted = options.chunks if isinstance(options.chunks, str) else dict(options.chunks)
     itemsize = 32 if dtype.kind == "O" else dtype.itemsize
     grid, rectilinear = choose_chunks(path, variable.dims, partitions, storage, itemsize, wanted, options.zarr_format)
+    if grid.size > MAX_CHUNKS:
+        raise LimitError(
+            f"{where}: an array of shape {variable.shape} would get {grid.size:,} chunks, more than {MAX_CHUNKS:,}; if "
+            "its shape is right, choose larger ones with chunks="
+        )
     if rectilinear:
         notes.append(RECTILINEAR_NOTE.format(name=path))
     return Array(
@@ -292,7 +303,7 @@ def _array(
         shape=variable.shape,
         dtype=np.dtype(object) if dtype.kind == "O" else dtype.newbyteorder("="),
         attributes=variable_attributes(attributes, dtype),
-        fill=fill_of(attributes, dtype),
+        fill=fill_of(attributes, dtype, where),
         grid=grid,
         rectilinear=rectilinear,
         cells=cell_edges(partitions, storage),

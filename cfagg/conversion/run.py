@@ -105,7 +105,9 @@ def run(
     """
     total = sum(a.nbytes for a in arrays)
     todo = _tasks(slabs, journal)
-    left = sum(arrays[t.array].dtype.itemsize * _elements(slabs[t.array], t.slab) for t in _tasks(slabs, journal))
+    left = total
+    if any(done.written.any() for done in journal.done):
+        left = sum(arrays[t.array].dtype.itemsize * _elements(slabs[t.array], t.slab) for t in _tasks(slabs, journal))
     written = total - left
     if progress is not None:
         progress(written, total)

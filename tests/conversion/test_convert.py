@@ -7,10 +7,12 @@ import xarray as xr
 import zarr
 
 import cfagg
-from cfagg.conversion import Report, convert
+from cfagg.conversion import Report, convert, plan
+from cfagg.conversion.attributes import fill_of
 from cfagg.conversion.packing import Unwritten
 from cfagg.errors import (
     AccessError,
+    ConventionError,
     FragmentNotFoundError,
     LimitError,
     OptionError,
@@ -317,6 +319,30 @@ def test_a_name_with_a_backslash_is_refused_which_zarr_python_takes_for_a_path(t
         convert(tmp_path / "a.nc", tmp_path / "out.zarr", zarr_format=zarr_format)
     convert(tmp_path / "a.nc", tmp_path / "out.zarr", zarr_format=zarr_format, variables=["c"])
     assert zarr.open_group(tmp_path / "out.zarr", mode="r")["c"][:].tolist() == [4, 5, 6]
+
+
+def test_a_classic_file_that_claims_more_records_than_it_has_is_refused_before_anything_is_made(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w", format="NETCDF3_64BIT_DATA") as nc:
+        nc.createDimension("time", None)
+        nc.createVariable("tas", "f4", ("time",))[:] = [1, 2, 3]
+    data = bytearray((tmp_path / "a.nc").read_bytes())
+    data[4:12] = (2**41).to_bytes(8, "big")
+    (tmp_path / "a.nc").write_bytes(data)
+    with pytest.raises(SourceError, match="truncated"):
+        convert(tmp_path / "a.nc", tmp_path / "out.zarr")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.nc"]
+
+
+def test_more_chunks_than_a_store_can_have_are_refused(floats, tmp_path, monkeypatch):
+    monkeypatch.setattr(plan, "MAX_CHUNKS", 10)
+    with pytest.raises(LimitError, match="more than 10; if its shape is right, choose larger ones with chunks="):
+        convert(floats[0], tmp_path / "out.zarr", chunks={"time": 1})
+
+
+@pytest.mark.parametrize(("dtype", "fill"), [("S1", [-999]), ("S1", [300]), ("i2", []), ("f4", ["x"])])
+def test_a_fill_value_that_is_not_one_value_of_the_type_is_named(dtype, fill):
+    with pytest.raises(ConventionError, match=r"^here: _FillValue = .* is not one value of type"):
+        fill_of({"_FillValue": np.array(fill)}, np.dtype(dtype), "here")
 
 
 def test_netcdf_c_reads_the_zarr_v2_store_with_equal_values(floats, tmp_path):
