@@ -10,7 +10,7 @@ import numpy as np
 from cfagg.errors import TargetError
 from cfagg.formats.values.hdf5_file import release
 from cfagg.formats.values.locks import LIBRARY
-from cfagg.formats.values.netcdf import check_file
+from cfagg.formats.values.netcdf import check_file, dataset_of
 from cfagg.runtime.netcdf_files import closing_written
 from cfagg.runtime.publishing import public_name, reason
 from cfagg.storage.files import CONTEXT_SOURCE, lock_trouble, open_regular
@@ -31,8 +31,6 @@ def change(path: str, changes: Iterable[Change]) -> list[str]:
     TargetError
         If the netCDF library does not open the file for writing.
     """
-    import netCDF4
-
     refused = []
     with LIBRARY:
         with open_regular(path) as handle:
@@ -40,7 +38,7 @@ def change(path: str, changes: Iterable[Change]) -> list[str]:
             check_file(handle, CONTEXT_SOURCE)
             release(handle)
         try:
-            file = netCDF4.Dataset(path, "a")
+            file = dataset_of(path, "a")
         except (OSError, RuntimeError) as error:
             with open_regular(path) as handle:
                 said = lock_trouble(handle.fd) or (reason(error) if isinstance(error, OSError) else error)

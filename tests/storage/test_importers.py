@@ -12,7 +12,6 @@ from tests.test_layers import SOURCES, facts, imports, name_of, within
 IMPORTERS = {
     "netCDF4": {
         "cfagg/formats/values/netcdf.py",  # reads what `check_file` admitted
-        "cfagg/checking/fixing_netcdf.py",  # changes attributes of what `check_file` admitted
         "cfagg/observations/exchange/netcdf_write.py",  # writes
         "cfagg/demo.py",  # its own files
         "cfagg/arrays/source.py",  # a type only

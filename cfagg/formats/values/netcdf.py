@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ __all__ = [
     "attribute_names",
     "attributes_of",
     "check_file",
+    "dataset_of",
     "dtype_of",
     "lookup",
     "opened",
@@ -47,10 +48,27 @@ __all__ = [
 _LIBRARY_ERRORS = (OSError, RuntimeError, ValueError, KeyError, IndexError, AttributeError, TypeError, MemoryError)
 
 
-def _open(handle: Handle) -> netCDF4.Dataset:
+def dataset_of(path: str, mode: Literal["r", "a"]) -> netCDF4.Dataset:
+    """Return the dataset of a file that was checked; one that cannot be opened to its end is closed.
+
+    What netCDF4 leaves of such a file refers to itself. The garbage collector would close it whenever it comes by, in
+    any thread and without the lock, while another thread is inside the library, which crashes.
+    """
     import netCDF4
 
-    dataset = netCDF4.Dataset(handle.library_path, "r")
+    dataset = netCDF4.Dataset.__new__(netCDF4.Dataset)
+    try:
+        dataset.__init__(path, mode)  # type: ignore[misc]
+    except BaseException:
+        with contextlib.suppress(*_LIBRARY_ERRORS):
+            if dataset.isopen():
+                dataset.close()
+        raise
+    return dataset
+
+
+def _open(handle: Handle) -> netCDF4.Dataset:
+    dataset = dataset_of(handle.library_path, "r")
     dataset.set_auto_maskandscale(False)
     dataset.set_auto_chartostring(False)
     dataset.set_always_mask(False)

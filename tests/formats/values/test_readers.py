@@ -1,5 +1,6 @@
 """Every way of reading a file gives what netCDF4 and NumPy give."""
 
+import gc
 import pathlib
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from cfagg.formats.values.pool import close_files, open_files, set_open_files
 from cfagg.storage import counters
 from cfagg.storage.files import CONTEXT_SOURCE
 from cfagg.storage.handles import handles
-from tests import nca_files
+from tests import damaged, nca_files
 from tests.effort import examples
 
 STORAGE = [
@@ -315,3 +316,23 @@ def test_names_that_are_not_utf8_are_damage_of_the_file(tmp_path):
     path.write_bytes(path.read_bytes().replace(b"title", b"ti\xffle"))
     with pytest.raises(SourceError):
         open_source(path)
+
+
+def test_nothing_is_left_open_of_a_file_that_netcdf4_opens_by_half(tmp_path):
+    path = tmp_path / "a.nc"
+    path.write_bytes((pathlib.Path(damaged.__file__).parent / "files" / "opened_by_half.h5").read_bytes())
+
+    def left():
+        return [d for d in gc.get_objects() if type(d) is netCDF4.Dataset and d.isopen() and d.filepath() == str(path)]
+
+    gc.disable()
+    try:
+        with pytest.raises(AttributeError, match="dimensions"):
+            netCDF4.Dataset(path)
+        assert len(left()) == 1
+        gc.collect()
+        with pytest.raises(AttributeError, match="dimensions"):
+            netcdf.dataset_of(str(path), "r")
+        assert left() == []
+    finally:
+        gc.enable()
