@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -287,6 +288,8 @@ def _array(
         unpack = packing.Unwritten.of(variable.dtype.newbyteorder("="), attributes, where)
     dtype = variable.dtype if unpack is None else unpack.dtype
     storage = None if isinstance(source, ZarrSource) else stored_chunks(source.path, group.path, variable, access)
+    if storage is not None and isinstance(variable, Variable):
+        _check_stored(variable.shape, storage, os.path.getsize(source.path), where)  # noqa: PTH202
     wanted = options.chunks if isinstance(options.chunks, str) else dict(options.chunks)
     itemsize = 32 if dtype.kind == "O" else dtype.itemsize
     grid, rectilinear = choose_chunks(path, variable.dims, partitions, storage, itemsize, wanted, options.zarr_format)
@@ -312,6 +315,22 @@ def _array(
         unpack=unpack,
         unstored=values.fill if isinstance(source, ZarrSource) and unpack is None else None,
     )
+
+
+def _check_stored(shape: Sequence[int], storage: Sequence[int], size: int, where: str) -> None:
+    """Refuse an array most of whose chunks cannot be in its file: to go through them would take hours.
+
+    Raises
+    ------
+    LimitError
+        There are more than `MAX_CHUNKS`, and more than the file could note, each of them by eight bytes.
+    """
+    count = math.prod(-(-n // max(c, 1)) for n, c in zip(shape, storage, strict=True))
+    if count > max(MAX_CHUNKS, size // 8):
+        raise LimitError(
+            f"{where}: an array of shape {tuple(shape)} has {count:,} chunks, of which {size:,} bytes hold few; "
+            "if its shape is right, store it in larger chunks first"
+        )
 
 
 def _is_netcdf(source: Source) -> bool:

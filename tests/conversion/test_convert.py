@@ -1,5 +1,6 @@
 """Conversions from end to end, against the values that were put into the files."""
 
+import h5py
 import netCDF4
 import numpy as np
 import pytest
@@ -337,6 +338,18 @@ def test_more_chunks_than_a_store_can_have_are_refused(floats, tmp_path, monkeyp
     monkeypatch.setattr(plan, "MAX_CHUNKS", 10)
     with pytest.raises(LimitError, match="more than 10; if its shape is right, choose larger ones with chunks="):
         convert(floats[0], tmp_path / "out.zarr", chunks={"time": 1})
+
+
+def test_an_array_of_mostly_absent_small_chunks_is_refused_before_hours_go_by(tmp_path, monkeypatch):
+    monkeypatch.setattr(plan, "MAX_CHUNKS", 1000)
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        file.create_dataset("sparse", (4, 10**5), "i2", chunks=(2, 3))
+        file.create_dataset("whole", (90, 90), "i2", np.ones((90, 90)), chunks=(2, 3))
+    with pytest.raises(LimitError, match=r"'sparse'.*has 66,668 chunks, of which .* bytes hold few"):
+        convert(tmp_path / "a.nc", tmp_path / "out.zarr")
+    convert(
+        tmp_path / "a.nc", tmp_path / "whole.zarr", variables=["whole"], chunks={"phony_dim_2": 90, "phony_dim_3": 90}
+    )
 
 
 @pytest.mark.parametrize(("dtype", "fill"), [("S1", [-999]), ("S1", [300]), ("i2", []), ("f4", ["x"])])
