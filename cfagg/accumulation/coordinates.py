@@ -19,6 +19,7 @@ from cfagg.accumulation.mask import _number
 from cfagg.errors import CfaggError, ConformError, SourceError
 from cfagg.formats.zarr import full_chunk, open_array
 from cfagg.formats.zarr.documents import is_group, node_folder
+from cfagg.formats.zarr.settings import unequal_chunks
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -194,9 +195,7 @@ def _values(array: ZarrArray) -> npt.NDArray[Any]:
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Let zarr-python open variable-length chunks, which it warns of, and names of dates that do not matter here."""
-    import zarr
-
-    with zarr.config.set({"array.rectilinear_chunks": True}), warnings.catch_warnings():
+    with unequal_chunks(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 

@@ -14,6 +14,7 @@ from cfagg.conversion.plan import Array
 from cfagg.conversion.slabs import Slabs
 from cfagg.errors import TargetError
 from cfagg.formats.fastzlib import crc32
+from cfagg.formats.zarr.settings import unequal_chunks
 from cfagg.formats.zarr.written_codecs import content_checksum
 from cfagg.runtime.publishing import read_own
 
@@ -57,7 +58,7 @@ def verify(arrays: Sequence[Array], slabs: Sequence[Slabs], journal: Journal, ro
     """
     import zarr
 
-    with zarr.config.set({"array.rectilinear_chunks": True}), ThreadPoolExecutor(workers) as pool:
+    with unequal_chunks(), ThreadPoolExecutor(workers) as pool:
         group: Any = zarr.open_group(root, mode="r")
         for array, cuts, done in zip(arrays, slabs, journal.done, strict=True):
             opened = group[array.path]

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 from collections.abc import Iterable
 from typing import Any
 
 import xarray as xr
-import zarr
 from xarray.backends.common import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 from xarray.backends.zarr import ZarrArrayWrapper, ZarrStore
@@ -27,13 +25,11 @@ from cfagg.formats.zarr.checked_store import CheckedStore
 from cfagg.formats.zarr.documents import node_folder, read_document
 from cfagg.formats.zarr.metadata import open_array
 from cfagg.formats.zarr.plain import PlainStore, plain_array
+from cfagg.formats.zarr.settings import unequal_chunks
 from cfagg.formats.zarr.zipped import CheckedZip, zipped_array
 from cfagg.storage.tree import listed
 
 __all__ = ["ZarrEntrypoint"]
-
-#: Held while zarr-python is told to take grids of chunks of differing lengths, which it refuses by default.
-_RECTILINEAR = threading.RLock()
 
 
 class _Store(ZarrStore):
@@ -139,7 +135,7 @@ class ZarrEntrypoint(BackendEntrypoint):
             store = CheckedZip(filename_or_obj)
         try:
             # Its view of them is only used for metadata; other threads may open stores meanwhile.
-            with _RECTILINEAR, zarr.config.set({"array.rectilinear_chunks": True}):
+            with unequal_chunks():
                 opened = _Store.open_group(
                     store,
                     group=group,

@@ -39,11 +39,10 @@ IMPORTERS = {
         "cfagg/formats/zarr/checked_store.py",  # stores that are not directories
         "cfagg/formats/zarr/plain.py",
         "cfagg/formats/zarr/zipped.py",  # members of bounded size
-        "cfagg/labelled/zarr.py",  # a setting
+        "cfagg/formats/zarr/settings.py",  # a setting
         "cfagg/formats/zarr/fallback.py",
         "cfagg/formats/metadata/stores.py",
         "cfagg/formats/metadata/remote_store.py",
-        "cfagg/accumulation/coordinates.py",  # its own stores, as all below
         "cfagg/accumulation/provenance.py",
         "cfagg/conversion/verify.py",
     },

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from cfagg.errors import LimitError, SourceError
 from cfagg.formats.metadata.json_values import document
+from cfagg.formats.zarr.settings import unequal_chunks
 from cfagg.storage.tree import listed, prefixes, read_file
 
 __all__ = ["LocalStore", "MemoryStore", "RemoteStore", "Store", "joined"]
@@ -183,7 +184,7 @@ def _opened(store: Any, path: str, format_: int) -> Any:
     import zarr
 
     form: Any = format_
-    with zarr.config.set({"array.rectilinear_chunks": True}):
+    with unequal_chunks():
         return zarr.open_array(store, path=path, mode="r", zarr_format=form)
 
 

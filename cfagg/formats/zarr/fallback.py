@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from cfagg.errors import CfaggError, FragmentReadError
 from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.formats.zarr.settings import unequal_chunks
 
 __all__ = ["read_by_zarr"]
 
@@ -64,7 +65,7 @@ def _opened(array: ZarrArray) -> Any:
 
     form: Any = array.zarr_format
     try:
-        with _opening, zarr.config.set({"array.rectilinear_chunks": True}):
+        with _opening, unequal_chunks():
             store = CheckedStore(array.store, allow=array.allow)
             opened = zarr.open_array(store, path=array.path, mode="r", zarr_format=form)
     except CfaggError:

@@ -27,6 +27,7 @@ from cfagg.errors import (
 from cfagg.formats.zarr.checked_store import METADATA, CheckedStore, cut
 from cfagg.formats.zarr.chunks import stored_chunk
 from cfagg.formats.zarr.metadata import ZarrArray, open_array
+from cfagg.formats.zarr.settings import unequal_chunks
 
 __all__ = ["PlainStore", "described", "plain_array"]
 
@@ -81,7 +82,7 @@ def plain_array(store: str, path: str, zarr_format: int | None, allow: Iterable[
     """
     form: Any = zarr_format
     try:
-        with zarr.config.set({"array.rectilinear_chunks": True}):
+        with unequal_chunks():
             return zarr.open_array(PlainStore(store, allow=allow), path=path, mode="r", zarr_format=form)
     except CfaggError:
         raise

@@ -25,6 +25,7 @@ from cfagg.formats.zarr.chunks import stored_chunk
 from cfagg.formats.zarr.documents import MAX_DOCUMENT, parse
 from cfagg.formats.zarr.metadata import ZarrArray, array_of
 from cfagg.formats.zarr.plain import described
+from cfagg.formats.zarr.settings import unequal_chunks
 from cfagg.storage.files import close_read
 
 __all__ = ["CheckedZip", "zipped_array"]
@@ -139,7 +140,7 @@ def zipped_array(store: CheckedZip, path: str, zarr_format: int | None) -> Any:
         return None
     form: Any = zarr_format
     try:
-        with zarr.config.set({"array.rectilinear_chunks": True}):
+        with unequal_chunks():
             return zarr.open_array(_PlainZip(str(store.path), array), path=path, mode="r", zarr_format=form)
     except CfaggError:
         raise

@@ -1,0 +1,44 @@
+"""The setting of zarr-python without which it opens no array of chunks of unequal lengths."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["unequal_chunks"]
+
+
+class _Setting:
+    """The setting as long as anybody needs it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.users = 0
+        self.made: Any = None
+
+
+_setting = _Setting()
+
+
+@contextmanager
+def unequal_chunks() -> Iterator[None]:
+    """Let zarr-python open arrays of chunks of unequal lengths.
+
+    The setting is one of the whole process. The first of several threads makes it and the last one takes it back: each
+    on its own would take it from another one at work, or bring back what that one had made.
+    """
+    import zarr
+
+    with _setting.lock:
+        if not _setting.users:
+            _setting.made = zarr.config.set({"array.rectilinear_chunks": True})
+        _setting.users += 1
+    try:
+        yield
+    finally:
+        with _setting.lock:
+            _setting.users -= 1
+            if not _setting.users:
+                _setting.made.__exit__(None, None, None)
