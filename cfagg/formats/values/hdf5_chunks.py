@@ -8,7 +8,6 @@ all cores.
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
 import threading
@@ -21,6 +20,7 @@ import numpy.typing as npt
 from cfagg.errors import AccessError, CfaggError
 from cfagg.formats.codecs import check_chunk
 from cfagg.formats.values import contiguous, filters, hdf5, hdf5_tree
+from cfagg.formats.values.hdf5_boxes import Axis, Box, boxes
 from cfagg.formats.values.hdf5_proof import UnsoundError, prove_index
 from cfagg.formats.values.located import Chunked, Contiguous
 from cfagg.formats.values.locks import LIBRARY
@@ -35,6 +35,9 @@ _BATCH = 1 << 14
 #: As few chunks are looked up one by one.
 _SINGLY = 16
 
+#: A table of so many chunks is gone through once and held.
+_HELD = 1 << 16
+
 #: The first HDF5 library that gives the elements at which chunks begin when it goes through its table.
 _ITERATES = (1, 14, 2)
 
@@ -43,6 +46,9 @@ _LARGE = 1 << 18
 
 #: One touched chunk: its index in the chunk grid, place in the block, place in the chunk.
 _Touch = tuple[tuple[int, ...], tuple[slice, ...], tuple[slice, ...]]
+
+#: Filter mask, byte offset (`None`: never written) and stored size of a chunk.
+_Entry = tuple[int, int | None, int]
 
 
 def can_read(storage: Chunked) -> bool:
@@ -149,19 +155,23 @@ def _stored(
 ) -> Iterator[tuple[_Touch, int, Any]]:
     """Yield the chunks that a hyperslab touches with mask and bytes; of one never written, the value in it.
 
-    Of a large chunk without filters of which little is wanted its place is given instead.
+    Of a large chunk without filters of which little is wanted its place is given instead.  Many neighbours of which
+    none was written come as one.
     """
     if any(s.start >= s.stop for s in slices):
         return
     nbytes = math.prod(storage.chunks) * storage.dtype.itemsize
     check_chunk(nbytes, context.said(f"a chunk of {storage.path!r} in {checked.handle.key.path}"))
     most = filters.stored_most(storage)
-    touches = _touched(storage.chunks, slices)
     handle = checked.handle
     key = handle.key
-    while batch := list(itertools.islice(touches, _BATCH)):
-        table, fill = _positions(checked, storage, [index for index, _, _ in batch], context, opened)
-        for touch, (mask, offset, size) in zip(batch, table, strict=True):
+    table = _Table(checked, storage, context, opened)
+    for box in boxes([Axis(*a) for a in zip(storage.chunks, slices, strict=True)], _BATCH):
+        entries, fill = table.look_up(box)
+        if entries is None:
+            yield (box.first, box.place, ()), 0, fill
+            continue
+        for touch, (mask, offset, size) in zip(box.touches(), entries, strict=True):
             if offset is None:
                 yield touch, 0, fill
                 continue
@@ -234,63 +244,88 @@ class _Scratch:
         return self._plain[:size]
 
 
-def _touched(chunks: Sequence[int], slices: Sequence[slice]) -> Iterator[_Touch]:
-    """Yield the chunks that a hyperslab touches."""
-    axes = []
-    for chunk, s in zip(chunks, slices, strict=True):
-        rows = []
-        picked = range(s.start, s.stop, s.step)
-        at = 0
-        while at < len(picked):
-            index = picked[at] // chunk
-            count = min(-(-((index + 1) * chunk - picked[at]) // s.step), len(picked) - at)
-            first = picked[at] - index * chunk
-            rows.append((index, slice(at, at + count), slice(first, first + (count - 1) * s.step + 1, s.step)))
-            at += count
-        axes.append(rows)
-    for chosen in itertools.product(*axes):
-        yield tuple(r[0] for r in chosen), tuple(r[1] for r in chosen), tuple(r[2] for r in chosen)
+class _Table:
+    """Where chunks stand in the file, as one reading of a hyperslab asks for them."""
+
+    def __init__(self, checked: Checked, storage: Chunked, context: Context, opened: Any) -> None:
+        self.checked, self.storage, self.context, self.opened = checked, storage, context, opened
+        self._held: dict[tuple[int, ...], _Entry] | None = None
+        self._indices = np.empty((0, len(storage.chunks)), np.int64)
+        self._fill: Any = None
+
+    def look_up(self, box: Box) -> tuple[list[_Entry] | None, Any]:
+        """Return an entry per chunk, or `None` where no chunk was ever written, and the value of unwritten ones."""
+        if self._held is None:
+            # A table that the netCDF library writes is read without the HDF5 library, if it is small and complete.
+            if self.storage.tree is not None and box.count <= hdf5_tree.MOST:
+                indices = [touch[0] for touch in box.touches()]
+                known = hdf5_tree.positions(self.checked.handle.fd, self.storage, indices)
+                if known is not None:
+                    return known, None
+            found = self._ask(box)
+            if found is not None:
+                return (found if any(e[1] is not None for e in found) else None), self._fill
+        held = self._held or {}
+        inside = (self._indices >= box.first) & (self._indices <= box.last)
+        if not inside.all(axis=1).any():
+            return None, self._fill
+        return [held.get(start, (0, None, 0)) for start in self._starts(box)], self._fill
+
+    def _starts(self, box: Box) -> list[tuple[int, ...]]:
+        """Return the elements at which the chunks of a box begin."""
+        return [tuple(map(operator.mul, touch[0], self.storage.chunks)) for touch in box.touches()]
+
+    def _ask(self, box: Box) -> list[_Entry] | None:
+        """Let the library look; `None` where the whole table is held from now on."""
+        import h5py
+
+        checked, context = self.checked, self.context
+        with LIBRARY:
+            try:
+                dataset = hdf5.dataset(checked, context) if self.opened is None else self.opened
+                prove_index(checked.handle, h5py.h5i.get_file_id(dataset), dataset)
+                found = self._found(dataset, box)
+                if self._fill is None and (found is None or any(offset is None for _, offset, _ in found)):
+                    # Of other types only what refers to something is looked at, and nothing is there.
+                    void = self.storage.dtype.kind == "V"
+                    self._fill = np.void(bytes(self.storage.dtype.itemsize)) if void else hdf5.fill(dataset)
+            except AccessError:
+                raise
+            except (*hdf5.ERRORS, UnsoundError) as error:
+                raise context.broken(
+                    context.said(
+                        f"the chunk table of {self.storage.path!r} in {checked.handle.key.path} is damaged: {error}; "
+                        "restore the file"
+                    )
+                ) from error
+        return found
+
+    def _found(self, dataset: Any, box: Box) -> list[_Entry] | None:
+        """Return the entries of a box, or `None` after the whole table was read."""
+        import h5py
+
+        at_once = box.count > _SINGLY and h5py.version.hdf5_version_tuple >= _ITERATES
+        if not at_once or dataset.get_num_chunks() > _HELD:
+            return _looked_up(dataset, self._starts(box), at_once)
+        table: dict[tuple[int, ...], _Entry] = {}
+
+        def note(info: Any) -> None:
+            table[info.chunk_offset] = int(info.filter_mask), info.byte_offset, int(info.size)
+
+        dataset.chunk_iter(note)
+        self._held = table
+        rank = len(self.storage.chunks)
+        self._indices = np.array(list(table), np.int64).reshape(-1, rank) // self.storage.chunks
+        return None
 
 
-def _positions(
-    checked: Checked, storage: Chunked, indices: Sequence[tuple[int, ...]], context: Context, opened: Any
-) -> tuple[list[tuple[int, int | None, int]], Any]:
-    """Return filter mask, byte offset (`None`: never written) and size of chunks, and the value of unwritten ones."""
-    known = None if storage.tree is None else hdf5_tree.positions(checked.handle.fd, storage, indices)
-    if known is not None:
-        return known, None
-    import h5py
-
-    fill = None
-    with LIBRARY:
-        try:
-            dataset = hdf5.dataset(checked, context) if opened is None else opened
-            prove_index(checked.handle, h5py.h5i.get_file_id(dataset), dataset)
-            found = _looked_up(dataset, [tuple(map(operator.mul, index, storage.chunks)) for index in indices])
-            if any(offset is None for _, offset, _ in found):
-                # Of other types only what refers to something is looked at, and nothing is there.
-                fill = np.void(bytes(storage.dtype.itemsize)) if storage.dtype.kind == "V" else hdf5.fill(dataset)
-        except AccessError:
-            raise
-        except (*hdf5.ERRORS, UnsoundError) as error:
-            raise context.broken(
-                context.said(
-                    f"the chunk table of {storage.path!r} in {checked.handle.key.path} is damaged: {error}; "
-                    "restore the file"
-                )
-            ) from error
-    return found, fill
-
-
-def _looked_up(dataset: Any, starts: list[tuple[int, ...]]) -> list[tuple[int, int | None, int]]:
-    """Return filter mask, byte offset (`None`: never written) and size of the chunks that begin at some elements."""
-    import h5py
-
-    if len(starts) <= _SINGLY or h5py.version.hdf5_version_tuple < _ITERATES:
-        found = map(dataset.get_chunk_info_by_coord, starts)
-        return [(int(i.filter_mask), i.byte_offset, int(i.size)) for i in found]
+def _looked_up(dataset: Any, starts: list[tuple[int, ...]], at_once: bool) -> list[_Entry]:
+    """Return the entries of the chunks that begin at some elements."""
+    if not at_once:
+        infos = map(dataset.get_chunk_info_by_coord, starts)
+        return [(int(i.filter_mask), i.byte_offset, int(i.size)) for i in infos]
     # The library goes through the whole table for each chunk, and so once for all of them.
-    table: dict[tuple[int, ...], tuple[int, int | None, int]] = {}
+    table: dict[tuple[int, ...], _Entry] = {}
     missing = set(starts)
 
     def note(info: Any) -> bool | None:

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from cfagg.formats.values.hdf5_bytes import UNDEFINED
 from cfagg.formats.values.located import Chunked
 
-__all__ = ["positions"]
+__all__ = ["MOST", "positions"]
 
 #: Chunks of the largest table that is looked at.
-_MOST = 1024
+MOST = 1024
 
 
 def positions(
@@ -45,7 +45,7 @@ def positions(
     try:
         prefix = os.pread(handle, 24, storage.tree)
         mark, count = struct.unpack_from("<6sH", prefix)
-        if mark != b"TREE\1\0" or count > _MOST:
+        if mark != b"TREE\1\0" or count > MOST:
             return None
         data = os.pread(handle, count * entry.size, storage.tree + 24)
         rows = list(entry.iter_unpack(data))

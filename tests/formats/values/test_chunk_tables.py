@@ -5,9 +5,16 @@ from __future__ import annotations
 import h5py
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import cfagg
+from cfagg.formats import values
+from cfagg.formats.values import find, hdf5_chunks
+from cfagg.formats.values.hdf5_boxes import Axis, boxes
 from cfagg.formats.values.hdf5_chunks import _looked_up
+from cfagg.storage.files import CONTEXT_SOURCE
+from tests.effort import examples
 
 #: What the library makes of it: an extensible array, a fixed one, a tree of either version, no table.
 TABLES = {
@@ -49,9 +56,9 @@ def test_many_chunks_are_looked_up_at_once_as_they_are_one_by_one(tmp_path, tabl
     starts = [(row, column) for row in range(29, -1, -1) for column in range(0, 40, 3)]
     with h5py.File(tmp_path / "a.h5") as file:
         asked = Recorded(file["v"].id)
-        found = _looked_up(asked, starts)
+        found = _looked_up(asked, starts, True)
         assert asked.asked == 1
-        assert found == [one for start in starts for one in _looked_up(asked, [start])]
+        assert found == [one for start in starts for one in _looked_up(asked, [start], False)]
     assert {offset is None for _, offset, _ in found} == {True, False}
 
 
@@ -61,3 +68,69 @@ def test_values_of_many_chunks_are_those_of_the_library(tmp_path, table):
     with cfagg.read(tmp_path / "a.h5", mask_and_scale=False) as opened:
         np.testing.assert_array_equal(opened["v"].values, values)
         np.testing.assert_array_equal(opened["v"][5:9, ::5].values, values[5:9, ::5])
+
+
+@st.composite
+def selections(draw):
+    """Draw a shape, chunks, the chunks that are written, and slices that take something."""
+    rank = draw(st.integers(1, 3))
+    shape = draw(st.lists(st.integers(1, 24), min_size=rank, max_size=rank))
+    chunks = [draw(st.integers(1, n)) for n in shape]
+    counts = [-(-n // c) for n, c in zip(shape, chunks, strict=True)]
+    some = st.tuples(*(st.integers(0, n - 1) for n in counts))
+    slices = []
+    for n in shape:
+        start = draw(st.integers(0, n - 1))
+        slices.append(slice(start, draw(st.integers(start + 1, n)), draw(st.integers(1, n + 1))))
+    return shape, chunks, draw(st.lists(some, max_size=12)), slices
+
+
+@given(selection=selections(), batch=st.integers(1, 300), held=st.sampled_from([0, 5, 10**6]))
+@settings(max_examples=examples(200), deadline=None)
+def test_arrays_of_which_little_was_written_read_as_by_the_library(tmp_path_factory, selection, batch, held):
+    shape, chunks, stored, slices = selection
+    path = tmp_path_factory.mktemp("sparse") / "a.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        made = file.create_dataset("v", shape, "i4", chunks=tuple(chunks), fillvalue=-7)
+        for n, index in enumerate(stored):
+            made[tuple(slice(i * c, (i + 1) * c) for i, c in zip(index, chunks, strict=True))] = n
+        expected = made[:][tuple(slices)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hdf5_chunks, "_BATCH", batch)
+        patch.setattr(hdf5_chunks, "_HELD", held)
+        found = values.read(values.locate(str(path), "/v", CONTEXT_SOURCE), slices, CONTEXT_SOURCE)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_millions_of_neighbours_that_were_never_written_come_as_few(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        made = file.create_dataset("v", (3_000_000, 6), "i2", chunks=(2, 3), fillvalue=-7)
+        made[2_000_000] = 5
+    located = values.locate(str(tmp_path / "a.h5"), "/v", CONTEXT_SOURCE)
+    checked = find.check(located, CONTEXT_SOURCE)
+    slices = [slice(0, 3_000_000, 1), slice(0, 6, 1)]
+    count = written = 0
+    for place, block in hdf5_chunks.scan(checked, located.storage, slices, CONTEXT_SOURCE):
+        count += 1
+        written += int((block == 5).sum())
+        assert block.shape == tuple(p.stop - p.start for p in place)
+    assert written == 6
+    assert count < 20_000
+
+
+@given(selection=selections(), most=st.integers(1, 300))
+@settings(max_examples=examples(200), deadline=None)
+def test_boxes_hold_each_touched_chunk_once_in_order_and_no_more_than_asked_for(selection, most):
+    shape, chunks, _, slices = selection
+    made = list(boxes([Axis(*a) for a in zip(chunks, slices, strict=True)], most))
+    assert max(box.count for box in made) <= most
+    places = np.zeros([len(range(*s.indices(n))) for s, n in zip(slices, shape, strict=True)], int)
+    for box in made:
+        assert places[box.place].any() == 0
+        for index, place, within in box.touches():
+            assert all(a <= i <= b for a, i, b in zip(box.first, index, box.last, strict=True))
+            grid = np.ix_(*(range(i * c, (i + 1) * c)[w] for i, c, w in zip(index, chunks, within, strict=True)))
+            taken = np.ix_(*(range(s.start, s.stop, s.step)[p] for s, p in zip(slices, place, strict=True)))
+            assert all(np.array_equal(a, b) for a, b in zip(grid, taken, strict=True))
+            places[place] += 1
+    assert (places == 1).all()
