@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cfagg.accumulation import outliers, proof
-from cfagg.arrays import fragments, pieces, plan
+from cfagg.arrays import blocks, fragments, plan
 from cfagg.conventions import limits
 from cfagg.conversion import chunks, options
 from cfagg.display import axes, drawing, matrix, summary
@@ -30,8 +30,8 @@ MIB, MILLION = 2**20, 10**6
     [
         ("reading.md", r"Chunks above (\d+) GiB are refused", 1, limits.MAX_CHUNK / 2**30),
         ("reading.md", r"Up to eight levels are followed", None, fragments.MAX_NESTING == 8),
-        ("reading.md", r"smaller than half a MiB", None, pieces.SHARE_BYTES == MIB / 2),
-        ("reading.md", r"blocks of about (\d+) MiB", 1, pieces.PIECE_BYTES // MIB),
+        ("reading.md", r"smaller than half a MiB", None, blocks.SHARE_BYTES == MIB / 2),
+        ("reading.md", r"blocks of about (\d+) MiB", 1, blocks.BLOCK_BYTES // MIB),
         ("converting.md", r"chunks of about (\d+) MiB", 1, chunks.TARGET / MIB),
         ("converting.md", r"together \((\d+) MiB by default", 1, options.DEFAULT_MEMORY / MIB),
         ("converting.md", r"`--codec zstd` \(default, level (\d)\)", 1, codecs._LEVELS["zstd"]),

@@ -2,8 +2,8 @@
 
 The selection is intersected with the partitions (`cfagg.arrays.plan`), composed with each partition's part and
 direction (`cfagg.arrays.subarray`), read from the files (`cfagg.formats.values`) and conformed into its place
-(`cfagg.cf.conform`).  Large partitions are taken in pieces, so that memory is bounded whatever a partition's size, and
-pieces are worked on by a few threads.
+(`cfagg.cf.conform`).  Large partitions are taken in blocks, so that memory is bounded whatever a partition's size, and
+blocks are read by a few threads.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arrays.blocks import Work, constant, copy, run, split
 from cfagg.arrays.fragments import Fragment, Fragments, Place
-from cfagg.arrays.pieces import Piece, run, split
 from cfagg.arrays.plan import Plan, plan
 from cfagg.arrays.subarray import Indices, compose
 from cfagg.cf import conform
@@ -53,7 +53,7 @@ _RECIPES = 256
 
 
 class _Base(ABC):
-    """What both readers do: plan, allocate, run pieces, drop integer dimensions."""
+    """What both readers do: plan, allocate, read blocks, drop integer dimensions."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -89,7 +89,7 @@ class _Base(ABC):
             raise LimitError(
                 f"{self.label}: a selection of shape {made.shape} of {self.dtype} does not fit into memory; select less"
             ) from error
-        run(self._pieces(made, out), out.nbytes, self.workers, len(made))
+        run(self._blocks(made, out), out.nbytes, self.workers, len(made))
         return out.reshape([n for d, n in enumerate(out.shape) if d not in made.dropped])
 
     def read_into(self, out: npt.NDArray[Any], selection: Selection) -> None:
@@ -109,11 +109,11 @@ class _Base(ABC):
                 f"{self.label}: the selection has shape {kept} and type {self.dtype}, "
                 f"the output has {out.shape} and {out.dtype}"
             )
-        run(self._pieces(made, np.expand_dims(out, made.dropped)), out.nbytes, self.workers, len(made))
+        run(self._blocks(made, np.expand_dims(out, made.dropped)), out.nbytes, self.workers, len(made))
 
     @abstractmethod
-    def _pieces(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Piece]:
-        """Yield the pieces of work that fill `out`."""
+    def _blocks(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Work]:
+        """Yield the work that fills `out`."""
 
 
 class Reader(_Base):
@@ -205,7 +205,7 @@ class Reader(_Base):
         self._last = (code, header, found)
         return found
 
-    def _pieces(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Piece]:
+    def _blocks(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Work]:
         for k in range(len(made)):
             i = int(made.cell[k])
             target = made.target(k)
@@ -227,8 +227,8 @@ class Reader(_Base):
             put = partial(_conform, recipe, fragment.place)
             yield from split(indices, feeds, target, fragment, out, put)
 
-    def _absent(self, i: int, out: npt.NDArray[Any], target: Sequence[Any]) -> Piece:
-        """Return the piece that writes missing values."""
+    def _absent(self, i: int, out: npt.NDArray[Any], target: Sequence[Any]) -> Work:
+        """Return the work of writing missing values."""
         fill = conform.master_fill(self.aggregation)
         if fill is None:
             if self.dtype.kind != "f":
@@ -237,7 +237,7 @@ class Reader(_Base):
                     "declare _FillValue on the aggregation variable"
                 )
             fill = np.nan
-        return Piece.constant(out, target, fill)
+        return constant(out, target, fill)
 
     def _compose(
         self, i: int, fragment: Fragment, recipe: conform.Recipe, source: Sequence[Any]
@@ -314,7 +314,7 @@ class PlainReader(_Base):
     def __repr__(self) -> str:
         return f"<PlainReader of {self.variable!r} {self.shape} {self.dtype}>"
 
-    def _pieces(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Piece]:
+    def _blocks(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Work]:
         if not len(made):
             return
         located = locate(self.path, self.variable, CONTEXT_SOURCE, self.group)
@@ -332,7 +332,7 @@ class PlainReader(_Base):
         )
         indices = [compose(range(n), s, False) for n, s in zip(self.shape, made.source(0), strict=True)]
         feeds = [(d, False) for d in range(len(indices))]
-        yield from split(indices, feeds, made.target(0), fragment, out, _copy)
+        yield from split(indices, feeds, made.target(0), fragment, out, copy)
 
 
 class RefusedReader(_Base):
@@ -358,7 +358,7 @@ class RefusedReader(_Base):
         """Raise why it may not be read."""
         raise AccessError(self.error.message)
 
-    def _pieces(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Piece]:  # noqa: ARG002
+    def _blocks(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Work]:  # noqa: ARG002
         raise AccessError(self.error.message)
 
 
@@ -389,10 +389,6 @@ def plain_reader(source_path: str | os.PathLike[str], group_path: str, variable:
 
 def _conform(recipe: conform.Recipe, where: str, block: npt.NDArray[Any], view: npt.NDArray[Any]) -> None:
     conform.apply(recipe, block, view, where=where)
-
-
-def _copy(block: npt.NDArray[Any], view: npt.NDArray[Any]) -> None:
-    view[...] = block
 
 
 def _is_alike(one: Header, other: Header) -> bool:

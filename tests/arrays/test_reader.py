@@ -385,12 +385,12 @@ def test_many_threads_read_the_same_values(tmp_path):
     assert wrong == []
 
 
-def test_a_large_partition_is_read_in_pieces_that_never_fill_the_memory(tmp_path, monkeypatch):
-    import cfagg.arrays.pieces
+def test_a_large_partition_is_read_in_blocks_that_never_fill_the_memory(tmp_path, monkeypatch):
+    import cfagg.arrays.blocks
 
-    monkeypatch.setattr(cfagg.arrays.pieces, "PIECE_BYTES", 1000)
-    monkeypatch.setattr(cfagg.arrays.pieces, "THREAD_BYTES", 0)
-    monkeypatch.setattr(cfagg.arrays.pieces, "SHARE_BYTES", 0)
+    monkeypatch.setattr(cfagg.arrays.blocks, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(cfagg.arrays.blocks, "THREAD_BYTES", 0)
+    monkeypatch.setattr(cfagg.arrays.blocks, "SHARE_BYTES", 0)
     master = values(11, 13, 17)
     largest = []
 

@@ -1,4 +1,4 @@
-"""Cutting reads into pieces and working on them."""
+"""Cutting reads into blocks and reading them."""
 
 import threading
 import time
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import cfagg.arrays.pieces
+import cfagg.arrays.blocks
+from cfagg.arrays.blocks import run, split
 from cfagg.arrays.fragments import Fragment
-from cfagg.arrays.pieces import Piece, run, split
 from cfagg.cf.header import Header
 
 
@@ -31,40 +31,40 @@ def put(block, view):
     st.lists(st.integers(1, 7), min_size=3, max_size=3),
     st.integers(16, 4000),
 )
-def test_pieces_together_are_the_whole_and_none_is_much_too_large(shape, chunks, limit):
+def test_blocks_together_are_the_whole_and_none_is_much_too_large(shape, chunks, limit):
     source = np.arange(np.prod(shape), dtype="i4").reshape(shape)
     out = np.full(shape, -1, "i4")
     seen = []
-    before, cfagg.arrays.pieces.PIECE_BYTES = cfagg.arrays.pieces.PIECE_BYTES, limit
+    before, cfagg.arrays.blocks.BLOCK_BYTES = cfagg.arrays.blocks.BLOCK_BYTES, limit
     try:
         whole = [range(n) for n in shape]
         feeds = [(d, False) for d in range(len(shape))]
         target = [slice(0, n, 1) for n in shape]
-        for piece in split(whole, feeds, target, fragment(source, tuple(chunks[: len(shape)]), seen), out, put):
-            piece.work()
+        for work in split(whole, feeds, target, fragment(source, tuple(chunks[: len(shape)]), seen), out, put):
+            work()
     finally:
-        cfagg.arrays.pieces.PIECE_BYTES = before
+        cfagg.arrays.blocks.BLOCK_BYTES = before
     np.testing.assert_array_equal(out, source)
     assert sum(seen) == source.nbytes
     assert max(seen) <= max(limit * 3 // 2, 4 * int(np.prod(chunks[: len(shape)])))
 
 
 def test_a_cut_falls_between_chunks(monkeypatch):
-    monkeypatch.setattr(cfagg.arrays.pieces, "PIECE_BYTES", 100)
+    monkeypatch.setattr(cfagg.arrays.blocks, "BLOCK_BYTES", 100)
     source = np.arange(60, dtype="i4")
     seen = []
     out = np.empty(60, "i4")
-    for piece in split([range(60)], [(0, False)], [slice(0, 60, 1)], fragment(source, (12,), seen), out, put):
-        piece.work()
+    for work in split([range(60)], [(0, False)], [slice(0, 60, 1)], fragment(source, (12,), seen), out, put):
+        work()
     assert [n // 4 for n in seen] == [24, 24, 12]
 
 
-def test_the_first_error_stops_the_other_pieces_and_is_raised():
+def test_the_first_error_stops_the_other_blocks_and_is_raised():
     done = []
 
-    def pieces():
+    def blocks():
         for i in range(10_000):
-            yield Piece(lambda i=i: work(i))
+            yield lambda i=i: work(i)
 
     def work(i):
         if i == 3:
@@ -73,34 +73,34 @@ def test_the_first_error_stops_the_other_pieces_and_is_raised():
         time.sleep(0.0005)
 
     with pytest.raises(ValueError, match="three"):
-        run(pieces(), 2**30, 3)
+        run(blocks(), 2**30, 3)
     assert len(done) < 1000
 
 
-def test_an_error_of_the_drawing_of_pieces_is_raised_too():
-    def pieces():
-        yield Piece(lambda: None)
+def test_an_error_of_the_drawing_of_blocks_is_raised_too():
+    def blocks():
+        yield lambda: None
         raise KeyError("drawn")
 
     with pytest.raises(KeyError, match="drawn"):
-        run(pieces(), 2**30, 2)
+        run(blocks(), 2**30, 2)
 
 
 def test_small_reads_and_one_worker_stay_in_the_thread_of_the_caller():
     threads = []
-    run(iter([Piece(lambda: threads.append(threading.get_ident()))]), 10, 4)
-    run(iter([Piece(lambda: threads.append(threading.get_ident()))]), 2**30, 1)
+    run(iter([lambda: threads.append(threading.get_ident())]), 10, 4)
+    run(iter([lambda: threads.append(threading.get_ident())]), 2**30, 1)
     assert set(threads) == {threading.get_ident()}
 
 
 def test_small_partitions_are_not_spread_over_threads_unless_asked():
     threads = []
 
-    def pieces():
+    def blocks():
         for _ in range(3):
-            yield Piece(lambda: threads.append(threading.current_thread()))
+            yield lambda: threads.append(threading.current_thread())
 
-    run(pieces(), 2**24, None, partitions=2**10)
+    run(blocks(), 2**24, None, partitions=2**10)
     assert threads == [threading.main_thread()] * 3
-    run(pieces(), 2**24, 2, partitions=2**10)
+    run(blocks(), 2**24, 2, partitions=2**10)
     assert threading.main_thread() not in threads[3:]

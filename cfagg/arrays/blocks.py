@@ -1,4 +1,4 @@
-"""Cutting a sub-array's selection into pieces of bounded size, and working on pieces with a few threads."""
+"""Cutting a sub-array's selection into blocks of bounded size, and reading blocks with a few threads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,11 +16,11 @@ import numpy.typing as npt
 from cfagg.arrays.fragments import Fragment
 from cfagg.arrays.subarray import Indices, assemble, push
 
-__all__ = ["PIECE_BYTES", "Piece", "run", "split"]
+__all__ = ["BLOCK_BYTES", "Put", "Work", "constant", "copy", "place", "run", "split"]
 
-#: Stored bytes of one piece: large enough that a request costs little, small enough that a few fit in a cache of a
+#: Stored bytes of one block: large enough that a request costs little, small enough that a few fit in a cache of a
 #: machine's memory together.
-PIECE_BYTES = 2**25
+BLOCK_BYTES = 2**25
 
 #: Below so many output bytes a read is not worth a thread.
 THREAD_BYTES = 2**22
@@ -33,50 +32,37 @@ SHARE_BYTES = 2**19
 #: Places along one dimension of the output.
 Places = range | npt.NDArray[np.int64]
 
+#: Called with a block in the sub-array's order and a view of its place in the output's order.
+Put = Callable[[npt.NDArray[Any], npt.NDArray[Any]], None]
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """One unit of work: it reads, and writes its own part of the output.
-
-    Parameters
-    ----------
-    work : callable
-        Does it.
-    """
-
-    work: Callable[[], None]
-
-    @classmethod
-    def constant(cls, out: npt.NDArray[Any], target: Sequence[Any], value: Any) -> Piece:
-        """Return the piece that writes one value."""
-
-        def work() -> None:
-            _store(out, [_places(t, n) for t, n in zip(target, out.shape, strict=True)], lambda view: view.fill(value))
-
-        return cls(work)
+#: One unit of work: it reads, and writes its own part of the output.
+Work = Callable[[], None]
 
 
-def run(pieces: Iterator[Piece], out_bytes: int, workers: int | None, partitions: int = 1) -> None:
-    """Do all pieces, drawn one by one as threads become free; the first error stops the rest and is raised.
+def copy(block: npt.NDArray[Any], view: npt.NDArray[Any]) -> None:
+    """Put a block in its place as it is."""
+    view[...] = block
 
-    Parameters
-    ----------
-    pieces : iterator of Piece
-        The work.
-    out_bytes : int
-        Bytes of the output.
-    workers : int, optional
-        Threads to use; by default as many as there are processors, at most 8, and one where partitions are small.
-    partitions : int
-        How many partitions the output comes from.
-    """
+
+def place(out: npt.NDArray[Any], target: Sequence[Any], put: Callable[[npt.NDArray[Any]], Any]) -> None:
+    """Call `put` with the view of `out` that `target`, a slice or an array per dimension, means."""
+    _store(out, [_places(t, n) for t, n in zip(target, out.shape, strict=True)], put)
+
+
+def constant(out: npt.NDArray[Any], target: Sequence[Any], value: Any) -> Work:
+    """Return the work of writing one value."""
+    return partial(place, out, target, lambda view: view.fill(value))
+
+
+def run(blocks: Iterator[Work], out_bytes: int, workers: int | None, partitions: int = 1) -> None:
+    """Read all blocks, drawn one by one as threads become free; the first error stops the rest and is raised."""
     if workers is None:
         count = min(_processors(), 8) if out_bytes >= SHARE_BYTES * partitions else 1
     else:
         count = max(int(workers), 1)
     if count == 1 or out_bytes < THREAD_BYTES:
-        for piece in pieces:
-            piece.work()
+        for work in blocks:
+            work()
         return
     lock = threading.Lock()
     stop = threading.Event()
@@ -85,12 +71,12 @@ def run(pieces: Iterator[Piece], out_bytes: int, workers: int | None, partitions
         try:
             while not stop.is_set():
                 with lock:
-                    piece = next(pieces, None)
-                if piece is None:
+                    work = next(blocks, None)
+                if work is None:
                     return
-                piece.work()
+                work()
         finally:
-            # Also after the last piece: nobody would find another.
+            # Also after the last block: nobody would find another.
             stop.set()
 
     with ThreadPoolExecutor(count, "cfagg") as pool:
@@ -108,24 +94,11 @@ def split(
     target: Sequence[Any],
     fragment: Fragment,
     out: npt.NDArray[Any],
-    put: Callable[[npt.NDArray[Any], npt.NDArray[Any]], None],
-) -> Iterator[Piece]:
-    """Yield the pieces of one sub-array.
+    put: Put,
+) -> Iterator[Work]:
+    """Yield the blocks of one sub-array: `indices` of each of its axes go to `target` of the output, by `put`.
 
-    Parameters
-    ----------
-    indices : sequence of range or int64 array
-        What to read along each axis of the sub-array, in its own direction.
-    feeds : sequence of (int, bool)
-        Per axis of the sub-array the output dimension it feeds, -1 for none, and whether it runs against it.
-    target : sequence of slice or int64 array
-        Per output dimension, where the values go.
-    fragment : Fragment
-        The sub-array.
-    out : ndarray
-        The output.
-    put : callable
-        Called with a block in the sub-array's order and a view of its place in the output's order.
+    `feeds` says which output dimension each axis feeds, -1 for none, and whether it runs against it.
     """
     places = [_places(t, n) for t, n in zip(target, out.shape, strict=True)]
     itemsize = max(fragment.header.dtype.itemsize, 1)
@@ -136,15 +109,15 @@ def split(
         size = itemsize
         for w in wanted:
             size *= len(w)
-        while axis < len(wanted) and (size > PIECE_BYTES * 3 // 2) and len(wanted[axis]) == 1:
+        while axis < len(wanted) and (size > BLOCK_BYTES * 3 // 2) and len(wanted[axis]) == 1:
             axis += 1
-        if size <= PIECE_BYTES * 3 // 2 or axis == len(wanted):
-            yield _piece(wanted, feeds, where, fragment, out, put)
+        if size <= BLOCK_BYTES * 3 // 2 or axis == len(wanted):
+            yield partial(_read, wanted, feeds, where, fragment, out, put)
             continue
-        cuts = _cuts(wanted[axis], chunks[axis], PIECE_BYTES * len(wanted[axis]) // size)
+        cuts = _cuts(wanted[axis], chunks[axis], BLOCK_BYTES * len(wanted[axis]) // size)
         d, flip = feeds[axis]
         n = len(wanted[axis])
-        # The last is pushed first, so that pieces come in the order of the file.
+        # The last is pushed first, so that blocks come in the order of the file.
         for a, b in reversed(list(itertools.pairwise(cuts))):
             sub, sub_where = list(wanted), list(where)
             sub[axis] = wanted[axis][a:b]
@@ -154,7 +127,7 @@ def split(
 
 
 def _cuts(indices: Indices, chunk: int, most: int) -> list[int]:
-    """Return where to cut a list of indices so that no chunk is read twice, if pieces of `most` elements allow that."""
+    """Return where to cut a list of indices so that no chunk is read twice, if blocks of `most` elements allow that."""
     n = len(indices)
     most = max(most, 1)
     # A long range is only written out where its chunks matter.
@@ -170,27 +143,25 @@ def _cuts(indices: Indices, chunk: int, most: int) -> list[int]:
     return cuts
 
 
-def _piece(
+def _read(
     indices: list[Indices],
     feeds: Sequence[tuple[int, bool]],
     places: list[Places],
     fragment: Fragment,
     out: npt.NDArray[Any],
-    put: Callable[[npt.NDArray[Any], npt.NDArray[Any]], None],
-) -> Piece:
-    def work() -> None:
-        whole = fragment.header.dtype.itemsize
-        for w in indices:
-            whole *= len(w)
-        axes = [push(w, whole // max(len(w), 1)) for w in indices]
-        if fragment.scan is not None and all(len(a.runs) == 1 and a.pick is None for a in axes):
-            for within, part in fragment.scan([a.runs[0] for a in axes]):
-                _store(out, _within(places, feeds, within), partial(put, part))
-            return
-        block = assemble(axes, fragment.header.dtype, fragment.read)
-        _store(out, places, lambda view: put(block, view))
-
-    return Piece(work)
+    put: Put,
+) -> None:
+    """Read one block and put it in its place."""
+    whole = fragment.header.dtype.itemsize
+    for w in indices:
+        whole *= len(w)
+    axes = [push(w, whole // max(len(w), 1)) for w in indices]
+    if fragment.scan is not None and all(len(a.runs) == 1 and a.pick is None for a in axes):
+        for within, part in fragment.scan([a.runs[0] for a in axes]):
+            _store(out, _within(places, feeds, within), partial(put, part))
+        return
+    block = assemble(axes, fragment.header.dtype, fragment.read)
+    _store(out, places, lambda view: put(block, view))
 
 
 def _within(places: Sequence[Places], feeds: Sequence[tuple[int, bool]], within: Sequence[slice]) -> list[Places]:
