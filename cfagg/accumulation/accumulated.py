@@ -188,26 +188,7 @@ class Statistics:
         explain: bool = False,
         ddof: int = 0,
     ) -> Any:
-        """Return a statistic of data that were the accumulated ones until it was computed.
-
-        Parameters
-        ----------
-        statistic : str
-            Name of the statistic.
-        dim, keep_attrs, explain, ddof
-            As of the class.
-        picked : mapping
-            Positions by dimension, as `Labels.pick` returns them.
-        grouping : Grouping, optional
-            Groups along a dimension; by default those that were asked for with `groupby`.
-
-        Raises
-        ------
-        SelectionError
-            A dimension that is not there.
-        StaleError
-            The array, or its accumulation, has changed.
-        """
+        """Return a statistic of data that were the accumulated ones until it was computed, else raise `StaleError`."""
         from cfagg.accumulation.evaluate import evaluate, explained
         from cfagg.accumulation.freshness import check
 

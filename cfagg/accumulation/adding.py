@@ -46,17 +46,7 @@ _BATCH_SECONDS, _BATCH = 2e-3, 16
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """Results while they are added up.
-
-    Parameters
-    ----------
-    group : Group
-        The accumulation.
-    plan : Plan
-        What is read.
-    integer : bool
-        Values are summed in int64 (modulo 2**64), else in float64.
-    """
+    """Results while they are added up: values in int64 (modulo 2**64) where `integer`, else in float64."""
 
     group: Group
     plan: Plan
@@ -128,21 +118,7 @@ class Sum:
 
 
 def add_up(group: Group, plan: Plan, *, integer: bool, workers: int | None = None, measure: bool = False) -> Sum:
-    """Return the sums that a plan reads.
-
-    Parameters
-    ----------
-    group : Group
-        The accumulation.
-    plan : Plan
-        What is read.
-    integer : bool
-        Sum values in int64 (modulo 2**64) instead of float64.
-    workers : int, optional
-        Number of threads; by default one for each processor, and none for small plans.
-    measure : bool
-        Whether to note how large stored sums are.
-    """
+    """Return the sums that a plan reads; `measure` notes how large stored sums are, for the proof of the answer."""
     out = Sum(group, plan, integer)
     mask = out.mask
     jobs = ((reading, *job) for reading in plan.readings for job in chunks(reading))
@@ -166,11 +142,7 @@ def add_up(group: Group, plan: Plan, *, integer: bool, workers: int | None = Non
 
 
 def threads_for(cost: float) -> int:
-    """Return the number of threads for work of an estimated length in nanoseconds: one, or as many as processors.
-
-    >>> threads_for(1000)
-    1
-    """
+    """Return the number of threads for work of an estimated length in nanoseconds: one, or as many as processors."""
     if cost <= _THREADS_FROM:
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -205,10 +177,7 @@ def in_order[J, R](work: Callable[[J], R], jobs: Iterator[J], workers: int) -> I
 
 
 def chunks(reading: Reading) -> Iterator[tuple[tuple[int, ...], list[tuple[Local, ...]]]]:
-    """Return every chunk that is read, in C order, and what each of the terms that need it takes there.
-
-    What is taken is in the order of the stored axes.
-    """
+    """Return every chunk that is read, in C order, and what each term takes there, in the order of the stored axes."""
     array = reading.array
     located: dict[tuple[int, int], list[Local]] = {}
 

@@ -41,49 +41,14 @@ _NAMED = 15
 
 
 def adopted(group: Group, progress: Progress | None = None) -> Group:
-    """Return an accumulation that takes the objects that are there now for those that were summed; nothing is written.
-
-    Parameters
-    ----------
-    group : Group
-        The accumulation, opened.
-    progress : callable, optional
-        Called with bytes that were read, and bytes that are to be read.
-
-    Raises
-    ------
-    StaleError
-        Some have other contents, or were written meanwhile, or the array is described in another way.
-    NotAccumulatedError
-        Another program wrote the accumulation, and kept no checksums.
-    """
+    """Return an accumulation that takes the objects that are there now for those summed; nothing is written."""
     return group.copied(objects=_table(group, progress)[0], looks=Looks())
 
 
 def adopt(
     store: str | os.PathLike[str], variable: str, progress: Progress | None = None, allow: Sequence[str] = ()
 ) -> Report:
-    """Write the stamps of the objects that are there now into an accumulation, where their contents are the same.
-
-    Parameters
-    ----------
-    store, variable, progress, allow
-        As of `accumulate`.
-
-    Returns
-    -------
-    Report
-        Whose action is ``"adopted"``, or ``"up to date"`` where all stamps were the same.
-
-    Raises
-    ------
-    StaleError
-        Some objects have other contents; nothing is written.
-    NotAccumulatedError
-        There is no accumulation, or it is of another program.
-    TargetError
-        The store cannot be written to.
-    """
+    """Write the stamps of the objects that are there now into an accumulation, where their contents are the same."""
     group = open_group(store, variable, allow=allow)
     shop = Workshop(group.store, group.variable, group.folder)
     shop.enter()

@@ -28,21 +28,7 @@ _COLUMNS = 256
 def read_instead(
     group: Group, plan: Plan, wrong: Array, totals: Totals, low: Mapping[str, Array], workers: int | None
 ) -> None:
-    """Put sums of the cells themselves in place of some that stored sums gave.
-
-    Parameters
-    ----------
-    group : Group
-        The accumulation.
-    plan : Plan
-        What the sums were made by.
-    wrong : bool array
-        Which of them; one axis per axis of the source.
-    totals, low : mapping of str to array
-        Sums by quantity, and their low parts; changed in place.
-    workers : int, optional
-        Number of threads.
-    """
+    """Put sums of the cells themselves in place of those that are `wrong`; `totals` and `low` change in place."""
     for places in _columns(group, plan.request, wrong):
         part = Request(
             {a: _picked(runs, places[a]) for a, runs in plan.request.reduced.items()},
@@ -91,13 +77,7 @@ def _writable(values: Array) -> Array:
 
 
 def add_outliers(group: Group, plan: Plan, totals: Totals, low: Mapping[str, Array]) -> None:
-    """Add the cells that are kept out of the sums to the results whose ranges they lie in.
-
-    Parameters
-    ----------
-    group, plan, totals, low
-        As of `read_instead`.
-    """
+    """Add the cells that are kept out of the sums to the results whose ranges they lie in."""
     outliers, request = group.outliers, plan.request
     if outliers is None or not all(request.lengths):
         return

@@ -47,45 +47,25 @@ MANY_WEIGHTS = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class SumArrays:
-    """The cumulative sums of one combination of dimensions.
-
-    Parameters
-    ----------
-    data : ZarrArray
-        Sums of the stored values, times their weights where there are weights.
-    weights : ZarrArray or None
-        Sums of the weights of valid cells, or their counts where there are no weights.
-    low, weights_low : ZarrArray or None
-        What is to be added to `data` and `weights`: their low parts, double-double only.
-    counts : ZarrArray or None
-        Counts of valid cells, where there are weights and something is missing.
-    axes : tuple of int
-        Axis of the source of each axis of these arrays; the same for all of them.
-    """
+    """The cumulative sums of one combination of dimensions; `axes` has the source's axis of each of their axes."""
 
     data: ZarrArray
+    #: Sums of the weights of valid cells, or their counts where there are no weights.
     weights: ZarrArray | None
+    #: What is to be added to `data` and `weights`: their low parts, double-double only.
     low: ZarrArray | None
     weights_low: ZarrArray | None
+    #: Counts of valid cells, where there are weights and something is missing.
     counts: ZarrArray | None
     axes: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """Statistics of one combination at one level of its pyramid.
-
-    Parameters
-    ----------
-    level : int
-        Along each dimension of the combination a cell is ``8**level`` chunks of the source.
-    arrays : mapping
-        Arrays by ``count``, ``min``, ``max``, ``sum``, ``m2`` and ``weights``, as far as they are stored.
-    axes : tuple of int
-        Axis of the source of each axis of these arrays.
-    """
+    """Statistics of one combination at one level of its pyramid, whose cells are ``8**level`` chunks of the source."""
 
     level: int
+    #: By ``count``, ``min``, ``max``, ``sum``, ``m2`` and ``weights``, as far as they are stored.
     arrays: Mapping[str, ZarrArray]
     axes: tuple[int, ...]
 
@@ -111,15 +91,7 @@ class CellWeights:
 
 @dataclass(frozen=True, eq=False)
 class WeightField(CellWeights):
-    """Weights that are kept in the store.
-
-    Parameters
-    ----------
-    stored : ZarrArray
-        Where they are kept.
-    axes : tuple of int
-        Axis of the source of each axis of the weights, ascending.
-    """
+    """Weights that are kept in the store."""
 
     stored: ZarrArray
     axes: tuple[int, ...]
@@ -140,17 +112,10 @@ class WeightField(CellWeights):
 
 @dataclass(frozen=True, eq=False)
 class Outliers:
-    """Cells that are kept out of the sums.
-
-    Parameters
-    ----------
-    limit : int or float
-        Stored values of larger magnitude are kept out.
-    stored : tuple of ZarrArray
-        Where positions and values are kept.
-    """
+    """Cells that are kept out of the sums: those of larger magnitude than `limit`."""
 
     limit: float
+    #: Where positions and values are kept.
     stored: tuple[ZarrArray, ZarrArray]
 
     @cached_property
@@ -168,24 +133,7 @@ class Outliers:
 
 
 def read_stored(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...] | None = None) -> npt.NDArray[Any]:
-    """Return a chunk of an array of the group, or a box of it; each chunk of a group is stored.
-
-    Of a group of cfagg's own the whole chunk is read, and its checksum compared.
-
-    Parameters
-    ----------
-    array : ZarrArray
-        An array of the group.
-    index : sequence of int
-        Index of the chunk.
-    box : tuple of slice, optional
-        Part of the chunk, counted from its start, of step 1.
-
-    Raises
-    ------
-    FragmentReadError
-        The chunk is absent or damaged.
-    """
+    """Return a chunk of an array of the group or a box of it; of cfagg's own, the checksum of the whole is compared."""
     if isinstance(array, Stored):
         whole = read_checked(array, tuple(index))
         return whole if box is None else whole[box]
@@ -204,13 +152,7 @@ def takes_parts(array: ZarrArray) -> bool:
 
 
 def read_whole(array: ZarrArray) -> npt.NDArray[Any]:
-    """Return all elements of an array of the group; read-only.
-
-    Raises
-    ------
-    FragmentReadError
-        A chunk is absent or damaged.
-    """
+    """Return all elements of an array of the group; read-only."""
     out = np.empty(array.shape, array.dtype)
     for index in np.ndindex(array.grid.matrix_shape):
         out[tuple(slice(a, b) for a, b in array.grid.extent(index))] = read_stored(array, index)
@@ -246,10 +188,8 @@ class _Finder:
         order: Dims | None = None,
         counted: tuple[Dims, str] | None = None,
     ) -> ZarrArray | None:
-        """Return an array with these dimensions, in this order if one is given, else in any.
-
-        `counted` are dimensions along which it has a name of its own for what it counts, and that name's last part.
-        """
+        """Return an array with these dimensions, in this order if one is given, else in any."""
+        # `counted` are dimensions along which it has a name of its own for what it counts, and that name's last part.
         array = find(self.source, self.path, name, self.problems)
         if array is None:
             return None

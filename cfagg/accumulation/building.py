@@ -176,21 +176,7 @@ def _excluded(plan: Plan, records: npt.NDArray[Any]) -> tuple[int, int]:
 def put_attributes(
     array: ZarrArray, folder: Path, attributes: dict[str, Any], documents: Mapping[str, Any], aside: Path
 ) -> None:
-    """Write other attributes of a group that is in its place, and what they change of consolidated metadata.
-
-    Parameters
-    ----------
-    array : ZarrArray
-        The accumulated array.
-    folder : Path
-        The group.
-    attributes : dict
-        All attributes of the group.
-    documents : mapping
-        Metadata of arrays by path below the group and file name.
-    aside : Path
-        A directory on the same file system in which new documents are written.
-    """
+    """Write other attributes of a group that is in its place, and what they change of consolidated metadata."""
     group = group_documents(attributes, array.zarr_format)
     for name, document in group.items():
         # The marker of a group of Zarr version 2 is there and stays.

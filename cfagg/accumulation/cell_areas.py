@@ -27,15 +27,7 @@ _BLOCK = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class Corners:
-    """The coordinates that say where the corners of an array's cells are.
-
-    Parameters
-    ----------
-    latitude, longitude : ZarrArray
-        True latitudes and longitudes, both of the same dimensions, which are among those of the array.
-    latitude_bounds, longitude_bounds : ZarrArray
-        Their bounds, with one more dimension for the corners.
-    """
+    """The true latitudes and longitudes, and their bounds, that say where the corners of an array's cells are."""
 
     latitude: ZarrArray
     longitude: ZarrArray
@@ -48,15 +40,7 @@ class Corners:
         return [a.path for a in (self.latitude, self.latitude_bounds, self.longitude, self.longitude_bounds)]
 
     def areas(self, where: str, memory: int) -> Floats:
-        """Return the areas on the unit sphere, of the shape of the coordinates.
-
-        Raises
-        ------
-        LimitError
-            The corners take more than `memory`.
-        ConformError
-            Latitudes beyond a pole.
-        """
+        """Return the areas on the unit sphere, of the shape of the coordinates, from corners that fit in `memory`."""
         size = 2 * math.prod(self.latitude_bounds.shape) * 8
         if size > memory:
             raise LimitError(
@@ -74,10 +58,7 @@ class Corners:
 
 
 def corners_of(array: ZarrArray) -> Corners | None:
-    """Return where the corners of an array's cells are: in bounds of its auxiliary coordinates, three or more a cell.
-
-    Nothing is returned where latitude or longitude, or bounds of either, are missing.
-    """
+    """Return the corners of an array's cells, from bounds of both auxiliary coordinates, three or more a cell."""
     named = array.attributes.get("coordinates")
     found: dict[str, tuple[ZarrArray, ZarrArray]] = {}
     for name in named.split() if isinstance(named, str) else ():
@@ -99,24 +80,7 @@ def corners_of(array: ZarrArray) -> Corners | None:
 
 
 def polygon_areas(lat: Floats, lon: Floats) -> Floats:
-    """Return the areas of polygons on the unit sphere.
-
-    Parameters
-    ----------
-    lat, lon : float64 array, shape (..., corners)
-        Corners in radians, in their order around the cell either way; corners may stand twice.
-
-    Returns
-    -------
-    float64 array
-        Of the leading shape.  NaN where a corner is.
-
-    Examples
-    --------
-    >>> octant = polygon_areas(np.radians([[0.0, 0, 90, 90]]), np.radians([[0.0, 90, 90, 0]]))
-    >>> octant * 2 / np.pi
-    array([1.])
-    """
+    """Return the areas of polygons with corners in radians along the last axis, in order either way."""
     shape, corners = lat.shape[:-1], lat.shape[-1]
     phi, lam = lat.reshape(-1, corners), lon.reshape(-1, corners)
     areas = np.empty(len(phi))

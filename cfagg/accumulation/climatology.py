@@ -37,26 +37,7 @@ class Answering(Protocol):
 
 
 def climatology(acc: Answering, by: str, dim: Dims, statistic: str, options: Mapping[str, Any]) -> Any:
-    """Return a statistic of each group of times, over all years.
-
-    Parameters
-    ----------
-    acc : Answering
-        The array.
-    by : str
-        Component of dates: ``"month"``, ``"season"``.
-    dim : str, sequence of str or ..., optional
-        Dimensions to reduce besides time.
-    statistic : str
-        Name of the statistic.
-    options : mapping
-        Selections and others, as of ``acc.mean``.
-
-    Raises
-    ------
-    SelectionError
-        An unknown statistic or component; no dimension or several with dates.
-    """
+    """Return a statistic of each group of times, over all years."""
     if statistic not in STATISTICS:
         raise SelectionError(f"no statistic {statistic!r}; {', '.join(STATISTICS)} are known")
     time, dates = time_coordinate(acc.labels)
@@ -65,22 +46,7 @@ def climatology(acc: Answering, by: str, dim: Dims, statistic: str, options: Map
 
 
 def anomaly(acc: Answering, by: str, dim: Dims, reference: Any, each: str, options: Mapping[str, Any]) -> xr.DataArray:
-    """Return the mean of each stretch of time less the climatology of its group.
-
-    Parameters
-    ----------
-    acc, by, dim, options
-        As of `climatology`.
-    reference : slice of labels, optional
-        Part of the series that the climatology is made of.
-    each : {"period", "step"}
-        Whether a stretch is an unbroken run of one group, or one time step.
-
-    Raises
-    ------
-    SelectionError
-        As of `climatology`; `each` is something else; time is selected down to one step; ``explain`` is asked for.
-    """
+    """Return the mean of each stretch of time less the climatology of its group."""
     if each not in ("period", "step"):
         raise SelectionError(f"each = {each!r}; expected 'period' or 'step'")
     labels, options = acc.labels, dict(options)

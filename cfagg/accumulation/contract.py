@@ -31,26 +31,7 @@ _LONG = 2048
 def contract_raw(
     block: Array, term: Sequence[Local], mask: Mask | None, weights: Array | None, *, integer: bool
 ) -> tuple[Array, Array | None, Array]:
-    """Return what one term takes of a block of stored values.
-
-    Parameters
-    ----------
-    block : array
-        Exactly the ranges ``low..high`` of `term`.
-    term : sequence of Local
-        One per axis.
-    mask : Mask or None
-        What counts; None where everything does.
-    weights : float64 array or None
-        Of as many axes as `block`, of its length or 1 along each.
-    integer : bool
-        Sum in int64 (modulo 2**64); not with weights.
-
-    Returns
-    -------
-    total, weight, count : array
-        Of shape ``[local.width for local in term]``, as of `box_sums`.
-    """
+    """Return total, weight and count of what one term takes of a block, exactly the ranges ``low..high`` of `term`."""
     block, weights, term = _take(block, weights, term)
 
     def reduce(box: tuple[slice, ...], axes: Axes) -> tuple[Array, ...]:
@@ -65,13 +46,7 @@ def contract_raw(
 
 
 def contract_stored(block: Array, term: Sequence[Local], *, integer: bool) -> Array:
-    """Return what one term takes of a block of stored sums, in int64 or float64.
-
-    Parameters
-    ----------
-    block, term, integer
-        As of `contract_raw`; nothing is missing in sums.
-    """
+    """Return what one term takes of a block of stored sums, in int64 or float64; nothing is missing in them."""
     if integer and block.dtype.kind == "f":
         block = np.rint(block).astype(np.int64)  # counts that another program keeps as real numbers
     block, _, term = _take(block, None, term)
@@ -84,15 +59,7 @@ def contract_stored(block: Array, term: Sequence[Local], *, integer: bool) -> Ar
 
 
 def contract_pair(high: Array, low: Array | None, term: Sequence[Local]) -> tuple[Array, Array]:
-    """Return what one term takes of a block of sums with twice the digits of float64, as high and low parts.
-
-    Parameters
-    ----------
-    high, low : float64 array
-        The sums are ``high + low``; `low` None stands for zeros.
-    term
-        As of `contract_raw`.
-    """
+    """Return what one term takes of sums ``high + low`` of twice float64's digits; `low` None stands for zeros."""
     first, _, taken = _take(high, None, term)
     rest = np.zeros_like(first) if low is None else _take(low, None, term)[0]
     for axis, local in enumerate(taken):
@@ -113,11 +80,7 @@ def contract_pair(high: Array, low: Array | None, term: Sequence[Local]) -> tupl
 
 
 def multiply_exactly(values: Array, factor: float) -> tuple[Array, Array]:
-    """Return rounded products and what rounding took away (Dekker's product, for a small whole factor).
-
-    >>> multiply_exactly(np.array([0.1]), 3.0)
-    (array([0.3]), array([-2.77555756e-17]))
-    """
+    """Return rounded products and what rounding took away (Dekker's product, for a small whole factor)."""
     total = values * factor
     if abs(factor) in (0.0, 1.0, 2.0):
         return total, np.zeros_like(total)

@@ -39,30 +39,7 @@ _DECODING = ("_ARRAY_DIMENSIONS", "_FillValue", "_Unsigned", "missing_value", "s
 
 
 def labelled_array(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray:
-    """Return an array with its coordinates and attributes, as xarray shows it; its values are not meant to be read.
-
-    Parameters
-    ----------
-    source : ZarrArray
-        The array.
-    dims : tuple of str
-        Its dimensions, which it need not name itself.
-
-    Raises
-    ------
-    SourceError
-        One of its coordinates cannot be read.
-
-    Examples
-    --------
-    >>> import tempfile, xarray as xr
-    >>> from cfagg.formats.zarr import open_array
-    >>> store = tempfile.mkdtemp()
-    >>> x = xr.DataArray([1.5, 2.5], coords={"time": ("time", [0, 31], {"units": "days since 2001-01-01"})}, name="tas")
-    >>> _ = x.to_dataset().to_zarr(store, consolidated=False)
-    >>> labelled_array(open_array(store, "tas"), ("time",)).indexes["time"].month.tolist()
-    [1, 2]
-    """
+    """Return an array with coordinates and attributes as xarray shows it; its values are not meant to be read."""
     read = _read_here(source, dims)
     if read is not None:
         return read
@@ -82,10 +59,8 @@ def labelled_array(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray:
 
 
 def _read_here(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray | None:
-    """Return the same as xarray shows, read without zarr-python, whose loading would take longer than most questions.
-
-    `None` where something about the group is unusual: text, arrays without names of dimensions, large coordinates.
-    """
+    """Return what xarray shows, `None` for unusual groups: text, arrays without dimension names, large coordinates."""
+    # Read without zarr-python, whose loading would take longer than most questions.
     arrays = _arrays_beside(source)
     if arrays is None or source.dims != dims:
         return None

@@ -47,17 +47,7 @@ _ANY_ORDER = 4
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """What is taken from the statistics of one combination at one level.
-
-    Parameters
-    ----------
-    combination : tuple of str
-        Dimensions along which an element stands for chunks.
-    level : Level
-        The arrays.
-    terms : tuple of Term
-        Along dimensions of the combination in elements, along the others in cells.
-    """
+    """Terms taken from one level of a combination: in elements along its dimensions, in cells along the others."""
 
     combination: Dims
     level: Level
@@ -70,19 +60,7 @@ class Nodes:
 
 @dataclass(frozen=True, eq=False)
 class Cover:
-    """What is read for a statistic that does not follow from sums.
-
-    Parameters
-    ----------
-    request : Request
-        The request, resolved.
-    nodes : tuple of Nodes
-        Stored statistics.
-    cells : Reading or None
-        Cells of the array itself; `None` where none is needed.
-    cost : float
-        Estimated time in nanoseconds.
-    """
+    """What is read for a statistic that does not follow from sums: stored statistics, and cells of the array itself."""
 
     request: Request
     nodes: tuple[Nodes, ...]
@@ -91,32 +69,14 @@ class Cover:
 
 
 def needs(group: Group, statistic: str) -> tuple[str, ...]:
-    """Return the kinds of stored statistics that a statistic follows from.
-
-    Parameters
-    ----------
-    group : Group
-        The accumulation.
-    statistic : str
-        ``"min"`` or ``"max"`` of stored values, ``"std"`` or ``"var"``.
-    """
+    """Return the kinds of stored statistics that ``min``, ``max``, ``std`` or ``var`` of stored values follow from."""
     if statistic in ("min", "max"):
         return (statistic,) if group.complete else (statistic, "count")
     return ("sum", "m2", "count" if group.weights is None else "weights")
 
 
 def cover(group: Group, request: Request, kinds: Sequence[str]) -> Cover:
-    """Return the cheapest cover of a request.
-
-    Parameters
-    ----------
-    group : Group
-        The accumulation.
-    request : Request
-        What is asked for, resolved.
-    kinds : sequence of str
-        Kinds of statistics that are needed, as `needs` says.
-    """
+    """Return the cheapest cover of a resolved request by statistics of these kinds and by cells."""
     if 0 in request.lengths or not all(len(runs) for runs in request.reduced.values()):
         return Cover(request, (), None, 0.0)
     planner = _Planner(group, request, kinds)
@@ -136,17 +96,7 @@ def cover(group: Group, request: Request, kinds: Sequence[str]) -> Cover:
 
 
 def explain_cover(group: Group, request: Request, statistic: str) -> Explanation:
-    """Return what would be read, at most, for an extreme, a standard deviation or a variance.
-
-    Chunks whose stored extremes show that they decide nothing are left out when it is computed.
-
-    Parameters
-    ----------
-    group, request
-        As of `cover`.
-    statistic : str
-        ``"min"``, ``"max"``, ``"std"`` or ``"var"``.
-    """
+    """Return what would be read, at most, for a statistic that does not follow from sums."""
     stored = {"min": "max", "max": "min"}.get(statistic, statistic) if group.scale < 0 else statistic
     kinds = needs(group, stored)
     found = cover(group, request, kinds)
@@ -164,21 +114,7 @@ def bounds_of(group: Group, kind: str) -> Level | None:
 
 
 def aligned(runs: Runs, edges: Int64) -> tuple[Runs, Runs]:
-    """Return the whole chunks within ranges, as ranges of chunks, and the cells that are left.
-
-    Parameters
-    ----------
-    runs : Runs
-        Ranges of cells.
-    edges : int64, shape (n + 1,)
-        Where chunks begin, and the end of the last.
-
-    Examples
-    --------
-    >>> inner, rim = aligned(Runs([3], [14], [0]), np.array([0, 5, 10, 15]))
-    >>> inner.start, inner.stop, rim.start, rim.stop
-    (array([1]), array([2]), array([ 3, 10]), array([ 5, 14]))
-    """
+    """Return the whole chunks within ranges, as ranges of chunks, and the cells that are left."""
     first = np.searchsorted(edges, runs.start)
     last = np.searchsorted(edges, runs.stop, side="right") - 1
     some = last > first
@@ -300,10 +236,7 @@ class _Planner:
     def _next(
         self, levels: Sequence[Level], number: int, runs: Mapping[int, Runs], others: int
     ) -> dict[int, tuple[Runs, Runs, Runs]] | None:
-        """Return ranges in elements of the next level, the same in those of this, and what is left of them.
-
-        `None` where going up does not pay.
-        """
+        """Return ranges of the next level, the same in this one, and the rest; `None` where it does not pay."""
         if number + 1 >= len(levels) or levels[number + 1].level != levels[number].level + 1:
             return None
         if any(k not in levels[number + 1].arrays for k in self.kinds):

@@ -24,20 +24,12 @@ __all__ = ["Differences", "differences", "differences_since", "names_none"]
 
 @dataclass(frozen=True)
 class Differences:
-    """What is described in another way than when the accumulation was built.
-
-    Parameters
-    ----------
-    problems : tuple of Problem
-        Everything, in words.
-    grown : mapping of str to (int, int)
-        Dimensions that are longer now: their size then and now.
-    other : bool
-        Whether anything but growth changed.
-    """
+    """What is described in another way than when the accumulation was built, in words."""
 
     problems: tuple[Problem, ...] = ()
+    #: Dimensions that are longer now: their size then and now.
     grown: Mapping[str, tuple[int, int]] = field(default_factory=Table)
+    #: Whether anything but growth changed.
     other: bool = False
 
     def __bool__(self) -> bool:
@@ -45,15 +37,7 @@ class Differences:
 
 
 def differences(source: ZarrArray, extra: Extra) -> Differences:
-    """Return what differs between an array and the description that its accumulation keeps.
-
-    Parameters
-    ----------
-    source : ZarrArray
-        The array as it is now.
-    extra : Extra
-        What the accumulation says of it.
-    """
+    """Return what differs between an array and the description that its accumulation keeps."""
     then = extra.source
     if source.dims != then.dims:
         return Differences((Problem("dimensions", f"{list(then.dims)}, now {list(source.dims)}"),), other=True)
@@ -74,13 +58,7 @@ def differences(source: ZarrArray, extra: Extra) -> Differences:
 
 
 def differences_since(then: ZarrArray, now: ZarrArray) -> Differences:
-    """Return what differs between an array and what it was when the group of another writer was opened.
-
-    Parameters
-    ----------
-    then, now : ZarrArray
-        The array as it was opened, and as it is.
-    """
+    """Return what differs between an array and what it was when the group of another writer was opened."""
     if then.ndim == now.ndim and names_none(now):
         now = replace(now, dims=then.dims)
     if then.dims != now.dims:

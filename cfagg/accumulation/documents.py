@@ -22,24 +22,7 @@ _CODECS = ("blosc", "zstd", "gzip", "none")
 
 
 def array_documents(spec: ArraySpec, codec: str, zarr_format: int) -> dict[str, Any]:
-    """Return the metadata documents of an array by file name.
-
-    Parameters
-    ----------
-    spec : ArraySpec
-        The array.
-    codec : {"blosc", "zstd", "gzip", "none"}
-        Its compression.
-    zarr_format : {2, 3}
-        Version of the Zarr format.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> spec = ArraySpec("s", "sums", ("time",), (5,), (5,), np.dtype("f8"), {})
-    >>> array_documents(spec, "zstd", 3)["zarr.json"]["codecs"][1]
-    {'name': 'zstd', 'configuration': {'level': 1, 'checksum': False}}
-    """
+    """Return the metadata documents of an array by file name."""
     new = NewArray(
         # Names of version 2 are those that the convention wants, which may be others and stand among the attributes.
         dims=spec.dims if zarr_format == 3 else None,
@@ -56,11 +39,7 @@ def array_documents(spec: ArraySpec, codec: str, zarr_format: int) -> dict[str, 
 
 
 def codec_of(document: Mapping[str, Any]) -> str:
-    """Return the name of the compression of an array of an accumulation, ``"blosc"`` where it is another's.
-
-    >>> codec_of({"zarr_format": 2, "compressor": None})
-    'none'
-    """
+    """Return the name of the compression of an array of an accumulation, ``"blosc"`` where it is another's."""
     if document.get("zarr_format") == 2:
         name = (document.get("compressor") or {"id": "none"}).get("id")
     else:
@@ -70,11 +49,7 @@ def codec_of(document: Mapping[str, Any]) -> str:
 
 
 def chunk_key(index: Sequence[int], zarr_format: int) -> str:
-    """Return the key of a chunk below its array.
-
-    >>> chunk_key((2, 0), 3), chunk_key((2, 0), 2)
-    ('c.2.0', '2.0')
-    """
+    """Return the key of a chunk below its array."""
     if zarr_format == 3:
         # No directory per row of chunks: making and removing them takes longer than writing the chunks.
         return ".".join(["c", *map(str, index)])
@@ -99,29 +74,14 @@ def read_documents(folder: Path, zarr_format: int) -> dict[str, dict[str, Any]]:
 def renew_consolidated(
     store: Path, group: str, nodes: Mapping[str, Mapping[str, Any]], zarr_format: int, aside: Path
 ) -> None:
-    """Bring the store's consolidated metadata up to date, where it has any.
-
-    Those of version 3 list the group.  Those of version 2 do not: xarray opens every group that they list, and the
-    names of dimensions that the convention prescribes are of other lengths there than in the data.
-
-    Parameters
-    ----------
-    store : Path
-        The store, or a group in it.
-    group : str
-        Path of the group below `store`.
-    nodes : mapping
-        Documents by file name, by path below the group; ``""`` is the group itself.
-    zarr_format : {2, 3}
-        Version of the Zarr format.
-    aside : Path
-        A directory on the same file system in which the new document is written.
-    """
+    """Bring the consolidated metadata of a store, or of a group in it, up to date, where it has any."""
     path = store / (".zmetadata" if zarr_format == 2 else "zarr.json")
     found = read_document(str(store), path.name)
     if found is None:
         return
     root = found.content
+    # Those of version 3 list the group.  Those of version 2 do not: xarray opens every group that they list, and the
+    # names of dimensions that the convention prescribes are of other lengths there than in the data.
     whole = without_group(root, group) if zarr_format == 2 else with_group(root, group, nodes)
     if whole is None:
         return

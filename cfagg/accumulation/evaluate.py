@@ -20,29 +20,7 @@ STATISTICS = ("sum", "mean", "count", "min", "max", "std", "var")
 
 
 def evaluate(group: Group, request: Request, statistic: str, ddof: int = 0) -> npt.NDArray[Any]:
-    """Return a statistic of real values.
-
-    Parameters
-    ----------
-    group : Group
-        The accumulation.
-    request : Request
-        What is reduced and what is kept.
-    statistic : str
-        One of `STATISTICS`.
-    ddof : int
-        Delta degrees of freedom of ``std`` and ``var``; 0 where there are weights.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, or int64 counts, of the shape of the request.  Of no values at all: 0 for sum and count, else NaN.
-
-    Raises
-    ------
-    SelectionError
-        `ddof` other than 0 with weights.
-    """
+    """Return a statistic of real values as float64, or int64 counts; of no values 0 for sum and count, else NaN."""
     from cfagg.accumulation.sums import counts, sums, sums_and_counts
 
     resolved = request.resolve(group.source.shape)
@@ -83,13 +61,7 @@ def evaluate(group: Group, request: Request, statistic: str, ddof: int = 0) -> n
 
 
 def explained(group: Group, request: Request, statistic: str) -> Explanation:
-    """Return what would be read for a statistic; nothing is read.
-
-    Parameters
-    ----------
-    group, request, statistic
-        As of `evaluate`.
-    """
+    """Return what would be read for a statistic; nothing is read."""
     from cfagg.accumulation.explain import explain
 
     if statistic in ("sum", "mean", "count"):

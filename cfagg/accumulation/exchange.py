@@ -26,17 +26,7 @@ __all__ = ["Workshop"]
 
 
 class Workshop(Staging):
-    """A locked work directory for the accumulation of one array.
-
-    Parameters
-    ----------
-    store : path
-        The store; links are resolved.
-    variable : str
-        Path of the array within it.
-    target : path
-        Where the group is to be.
-    """
+    """A locked work directory for the accumulation of one array of a store, whose links are resolved."""
 
     def __init__(self, store: str | os.PathLike[str], variable: str, target: str | os.PathLike[str]) -> None:
         home, place = Path(os.path.realpath(store)), Path(os.path.realpath(target))
@@ -49,13 +39,7 @@ class Workshop(Staging):
         self.group, self.scratch = self.product, self.root / "scratch"
 
     def enter(self) -> None:
-        """Make the directory and lock it; tidy what a killed process left of an exchange.
-
-        Raises
-        ------
-        TargetError
-            It cannot be written, is not ours, or another process is at work.
-        """
+        """Make the directory and lock it; tidy what a killed process left of an exchange."""
         self.hold()
         try:
             if self.published:
@@ -83,13 +67,7 @@ class Workshop(Staging):
         self.group.mkdir()
 
     def publish(self) -> None:
-        """Put the finished group in its place, at once; what was there stays until then.
-
-        Raises
-        ------
-        TargetError
-            Something that is not a group is in the way.
-        """
+        """Put the finished group in its place, at once; what was there stays until then."""
         if os.path.lexists(self.target) and (not self.target.is_dir() or self.target.is_symlink()):
             raise TargetError(f"{self.target} is not a directory, so it is not replaced; remove it")
         self.put_in_place()

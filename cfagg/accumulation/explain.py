@@ -169,34 +169,7 @@ class Explanation:
 
 
 def explain(group: Group, request: Request, statistic: str) -> Explanation:
-    """Return what a sum, mean or count would read; no chunk is read.
-
-    Parameters
-    ----------
-    group : Group
-        The accumulation, opened.
-    request : Request
-        Which ranges of which axes are summed, and what is kept of the others.
-    statistic : str
-        ``"sum"``, ``"mean"`` or ``"count"``.
-
-    Raises
-    ------
-    SelectionError
-        Another statistic, or a request that does not fit the array.
-
-    Examples
-    --------
-    >>> import tempfile, cfagg, zarr
-    >>> from cfagg.accumulation.opening import open_group
-    >>> from cfagg.accumulation.runs import Runs
-    >>> store = tempfile.mkdtemp()
-    >>> _ = zarr.create_array(store, name="tas", data=np.arange(900.0), chunks=30, dimension_names=["time"])
-    >>> _ = cfagg.accumulate(store, "tas", ["time"])
-    >>> found = explain(open_group(store, "tas"), Request({0: Runs([62], [900], [0])}), "mean")
-    >>> [(step.array, step.terms, step.elements) for step in found.steps]
-    [('tas_accumulation_group/acc_time', ('core time',), 2), ('tas', ('edge time',), 2)]
-    """
+    """Return what a sum, mean or count would read; no chunk is read."""
     if statistic not in _NEEDS:
         raise SelectionError(f"{statistic!r} does not follow from sums; one of {', '.join(_NEEDS)} does")
     plan = plan_sums(group, request, _NEEDS[statistic])
@@ -205,19 +178,7 @@ def explain(group: Group, request: Request, statistic: str) -> Explanation:
 
 
 def explain_plan(group: Group, plan: Plan, statistic: str, more: tuple[Step, ...] = ()) -> Explanation:
-    """Return what a plan would read.
-
-    Parameters
-    ----------
-    group : Group
-        The accumulation.
-    plan : Plan
-        Of sums.
-    statistic : str
-        What is asked for.
-    more : tuple of Step
-        What is read besides.
-    """
+    """Return what a plan would read, and `more` besides."""
     steps = tuple(step for reading in plan.readings for step in _steps(group, reading))
     return Explanation(group.variable, statistic, (*steps, *more), _instead(group, plan.request))
 

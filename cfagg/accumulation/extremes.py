@@ -27,33 +27,7 @@ Terms = list[tuple[Local, ...]]
 
 
 def extremes(group: Group, request: Request, which: Literal["min", "max"], *, workers: int | None = None) -> Float:
-    """Return the smallest or largest real values over the ranges of a request.
-
-    Chunks whose stored extremes show that they cannot decide are not read.
-
-    Parameters
-    ----------
-    group : Group
-        The accumulation.
-    request : Request
-        Which ranges of which axes are reduced, and what is kept of the others.
-    which : {"min", "max"}
-        Whether smallest or largest values are wanted.
-    workers : int, optional
-        Number of threads; by default one for each processor, and none for small requests.
-
-    Returns
-    -------
-    float64 array
-        Of the shape of the request; NaN where nothing is valid.
-
-    Raises
-    ------
-    SelectionError
-        The request does not fit the array.
-    FragmentReadError
-        A chunk is damaged.
-    """
+    """Return the smallest or largest real values; chunks whose stored extremes show they cannot decide are not read."""
     request = request.resolve(group.source.shape)
     stored = {"min": "max", "max": "min"}[which] if group.scale < 0 else which
     found = cover(group, request, needs(group, stored))
@@ -125,10 +99,8 @@ def _worst(dtype: np.dtype[Any], nothing: float) -> Any:
 def _useful(
     group: Group, jobs: list[tuple[tuple[int, ...], Terms]], kind: str, out: Float
 ) -> Iterator[tuple[tuple[int, ...], Terms]]:
-    """Yield the chunks that may change a result, the most promising first.
-
-    Each is looked at when it is asked for, when results of those before it have come in.
-    """
+    """Yield the chunks that may change a result, the most promising first, each looked at when it is asked for."""
+    # By the time the next one is asked for, results of those before it have come in.
     level = bounds_of(group, kind)
     if level is None or not jobs:
         yield from jobs

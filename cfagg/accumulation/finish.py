@@ -49,28 +49,7 @@ def finish(
     judgement: Judgement,
     workers: int,
 ) -> None:
-    """Write every array of the group.
-
-    Parameters
-    ----------
-    partly : Partly
-        Partial sums, what they are for, and what stays of an earlier state.
-    target : Target
-        Where the arrays go.
-    weights : Weights, optional
-        The weights.
-    table : int64 array, shape (objects, 5)
-        Stamps and checksums of stored objects, of the source and then of related arrays.
-    judgement : Judgement
-        Which cells are kept out of the sums.
-    workers : int
-        Number of threads.
-
-    Raises
-    ------
-    LimitError
-        A sum is beyond 64 bits.
-    """
+    """Write every array of the group; `table` has the stamps of source objects, then those of related arrays."""
     layout = partly.layout
     for spec in layout.arrays(counts=partly.excluded):
         target.create(spec)

@@ -56,35 +56,7 @@ _SCANNED = 2**28
 def open_foreign(
     source: ZarrArray, path: str, attributes: Mapping[str, Any], identity: tuple[int, ...], given: Any = None
 ) -> Group:
-    """Return an accumulation group that another program wrote, as far as it can be used.
-
-    Parameters
-    ----------
-    source : ZarrArray
-        The array.
-    path : str
-        Path of the group.
-    attributes : mapping
-        Attributes of the group.
-    identity : tuple of int
-        Identity of the group's metadata document.
-    given : object, optional
-        Weights of its cells, as `find_weights` takes them.
-
-    Returns
-    -------
-    Group
-        Without statistics; ``foreign`` says what is to be known of it.
-
-    Raises
-    ------
-    ConventionError
-        The attributes of the group break the convention.
-    NotAccumulatedError
-        None of its sums can be used; says why for each.
-    OptionError
-        Weights are given, and its sums are without.
-    """
+    """Return an accumulation group that another program wrote, as far as it can be used."""
     where = f"{source.store}: group {path!r}"
     source = _with_dims(source, attributes)
     combinations = parse_group(attributes, source.dims, source=where)
@@ -189,23 +161,12 @@ def _candidates(source: ZarrArray, given: Any) -> tuple[CellWeights, ...]:
 
 @dataclass(frozen=True)
 class _Trial:
-    """What the data confirm of some sums.
-
-    Parameters
-    ----------
-    mask : MaskRecord
-        Which values are missing.
-    samples : dict
-        By combination that is confirmed, the places of the samples.
-    problems : list of Problem
-        What is wrong with the others.
-    other_weights : bool
-        Whether nothing is confirmed, and sums of weights contradict the weights.
-    """
+    """What the data confirm of some sums: the places of the samples by combination, and what is wrong with others."""
 
     mask: MaskRecord
     samples: dict[Dims, Samples] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    #: Whether nothing is confirmed, and sums of weights contradict the weights.
     other_weights: bool = False
 
 

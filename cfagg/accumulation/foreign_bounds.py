@@ -27,16 +27,10 @@ Array = npt.NDArray[Any]
 
 
 class Bounds:
-    """What sums of any weights that are not negative have in common, against the data.
+    """What sums of any weights that are not negative have in common, against the data."""
 
-    A mean lies between the smallest and the largest of its values.  Where the sums of weights show that cells weigh the
-    same all along the summed dimension, the sums of the data follow from them.
-
-    Parameters
-    ----------
-    source, arrays, terms
-        As of `check_sums`.
-    """
+    # A mean lies between the smallest and the largest of its values.  Where the sums of weights show that cells weigh
+    # the same all along the summed dimension, the sums of the data follow from them.
 
     def __init__(self, source: ZarrArray, arrays: SumArrays, terms: Terms) -> None:
         self.source, self.arrays, self.terms = source, arrays, terms

@@ -41,19 +41,7 @@ _ELEMENTS, _BYTES = 2**22, 2**29
 
 
 def check_sums(source: ZarrArray, arrays: SumArrays, samples: Samples, terms: Terms) -> Mismatch | None:
-    """Return what is wrong with the sums of one combination, `None` where they agree with the data.
-
-    Parameters
-    ----------
-    source : ZarrArray
-        The data.
-    arrays : SumArrays
-        The sums.
-    samples : tuple
-        Per axis of the source the positions up to which sums reach; `None` where it is not accumulated.
-    terms : Terms
-        How values are counted.
-    """
+    """Return what is wrong with the sums of one combination, `None` where they agree with the data."""
     summed = [d for d, positions in enumerate(samples) if positions is not None]
     if any(positions is not None and not positions.size for positions in samples):
         return Mismatch("it has no sums", of_data=False)
@@ -138,15 +126,7 @@ def _compare(source: ZarrArray, arrays: SumArrays, terms: Terms, box: Box, index
 
 
 def lacks_any(source: ZarrArray, dtype: np.dtype[Any], mask: MaskRecord) -> bool:
-    """Return whether any cell is missing; reads all of the data.
-
-    Parameters
-    ----------
-    source, dtype
-        As of `holds`.
-    mask : MaskRecord
-        Which cells are missing.
-    """
+    """Return whether any cell is missing; reads all of the data."""
     for index in np.ndindex(source.grid.matrix_shape):
         values = read_region(source, source.grid.extent(index)).view(dtype)
         if not valid_cells(values, mask).all():
@@ -155,17 +135,7 @@ def lacks_any(source: ZarrArray, dtype: np.dtype[Any], mask: MaskRecord) -> bool
 
 
 def holds(source: ZarrArray, dtype: np.dtype[Any], counted: MaskRecord, declared: MaskRecord) -> bool:
-    """Return whether any cell counts by one mask and is missing by another; reads all of the data.
-
-    Parameters
-    ----------
-    source : ZarrArray
-        The data.
-    dtype : numpy.dtype
-        Type as which its values are read.
-    counted, declared : MaskRecord
-        By what cells were counted, and what the array itself declares.
-    """
+    """Return whether any cell counts by one mask and is missing by another; reads all of the data."""
     for index in np.ndindex(source.grid.matrix_shape):
         box = source.grid.extent(index)
         values = read_region(source, box).view(dtype)

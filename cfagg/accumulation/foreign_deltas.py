@@ -52,13 +52,7 @@ class DeltaArray(ZarrArray):
 
 
 def elements(raw: Any, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
-    """Return decoded bytes as so many elements.
-
-    Raises
-    ------
-    DamagedError
-        They are of another number.
-    """
+    """Return decoded bytes as so many elements, or raise `DamagedError`."""
     found = memoryview(raw).nbytes
     if found != count * dtype.itemsize:
         raise DamagedError(f"it decodes to {found:,} bytes, expected {count * dtype.itemsize:,}")
@@ -77,19 +71,7 @@ def stored_type(array: ZarrArray) -> np.dtype[Any]:
 
 
 def undo_deltas(array: ZarrArray) -> ZarrArray:
-    """Return an array that reads as sums where it is stored as their differences, any other as it is.
-
-    Parameters
-    ----------
-    array : ZarrArray
-        An array of an accumulation group.
-
-    Raises
-    ------
-    UnsupportedError
-        The filter stands behind others, does not say along which axis it takes differences, or the array takes a
-        further codec that is not read here.
-    """
+    """Return an array that reads as sums where it is stored as their differences, any other as it is."""
     if not has_deltas(array):
         return array
     first, *others = array.document["filters"]

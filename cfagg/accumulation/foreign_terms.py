@@ -35,17 +35,7 @@ Box = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Terms:
-    """How the values of an array are counted.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        Type as which stored values are read: the array's, or its unsigned twin.
-    mask : MaskRecord
-        Which of them are missing.
-    weights : CellWeights, optional
-        Their weights, known or not; None where all are 1.
-    """
+    """How the values of an array are counted: their type as read, which are missing, and weights, known or not."""
 
     dtype: np.dtype[Any]
     mask: MaskRecord
@@ -54,20 +44,12 @@ class Terms:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """What is wrong with some sums.
-
-    Parameters
-    ----------
-    message : str
-        What was found.
-    of_data : bool
-        Whether they contradict the data, which tells against all sums of the group; else only these cannot be used.
-    of_weights : bool
-        Whether it is the sums of weights that differ, so that the weights may be others than those supposed.
-    """
+    """What is wrong with some sums."""
 
     message: str
+    #: Whether they contradict the data, which tells against all sums of the group; else only against these.
     of_data: bool = True
+    #: Whether sums of weights differ, so that the weights may be others than those supposed.
     of_weights: bool = False
 
 
@@ -132,15 +114,7 @@ def place_name(source: ZarrArray, box: Box, index: dict[int, int], at: tuple[int
 
 
 def read_region(array: ZarrArray, box: Sequence[tuple[int, int]]) -> Array:
-    """Return the elements of a box, absent chunks as fill values.
-
-    Parameters
-    ----------
-    array : ZarrArray
-        The array.
-    box : sequence of (int, int)
-        Start and stop along each dimension.
-    """
+    """Return the elements of a box, absent chunks as fill values."""
     out = np.full([b - a for a, b in box], array.fill_value, array.dtype)
     for index, inner, outer in _pieces(array, box):
         part = read_box(array, index, inner)

@@ -24,13 +24,7 @@ __all__ = ["CosineArray", "GivenWeights", "UnknownWeights", "find_coordinate", "
 
 @dataclass(frozen=True, eq=False)
 class CosineArray(ZarrArray):
-    """An array of latitudes in degrees that reads as their cosines, in float64.
-
-    Attributes
-    ----------
-    degrees : numpy.dtype
-        Type of the latitudes in native byte order.
-    """
+    """An array of latitudes, in `degrees` of native byte order, that reads as their cosines, in float64."""
 
     degrees: np.dtype[Any]
 
@@ -52,15 +46,7 @@ class CosineArray(ZarrArray):
 
 @dataclass(frozen=True, eq=False)
 class GivenWeights(CellWeights):
-    """Weights that a user gave, in memory.
-
-    Parameters
-    ----------
-    values : float64 array
-        One axis for each of `axes`.
-    axes : tuple of int
-        As of `CellWeights`.
-    """
+    """Weights that a user gave, in memory."""
 
     values: npt.NDArray[np.float64]
     axes: tuple[int, ...]
@@ -73,15 +59,7 @@ class GivenWeights(CellWeights):
 
 @dataclass(frozen=True, eq=False)
 class UnknownWeights(CellWeights):
-    """Weights of which only the sums are there.
-
-    Parameters
-    ----------
-    where : str
-        Whose weights.
-    axes : tuple of int
-        All axes of the array.
-    """
+    """Weights of which only the sums are there."""
 
     where: str
     axes: tuple[int, ...]

@@ -44,27 +44,16 @@ _NAMED = 15
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """What is no longer as it was when an accumulation was built.
-
-    Parameters
-    ----------
-    problems : tuple of Problem
-        Everything about the array itself, in words.
-    grown : mapping of str to (int, int)
-        Dimensions that are longer now: their size then and now.
-    other : bool
-        Whether anything else in the array's description changed: dimensions, type, chunks, packing, missing values.
-    written : int64, shape (n, dimensions), or None
-        Index of each stored object that was written, made or removed since, among those that there were then; `None`
-        where that cannot be known.
-    related : tuple of Problem
-        What changed of coordinates and of what weights were made from, in words.
-    """
+    """What is no longer as it was when an accumulation was built."""
 
     problems: tuple[Problem, ...]
+    #: Dimensions that are longer now: their size then and now.
     grown: Mapping[str, tuple[int, int]]
+    #: Whether anything else in the description changed: dimensions, type, chunks, packing, missing values.
     other: bool
+    #: Index of each object written, made or removed since, among those of then; None where not known.
     written: Int64 | None
+    #: What changed of coordinates and of what weights were made from.
     related: tuple[Problem, ...] = field(default=())
 
     def __bool__(self) -> bool:
@@ -72,29 +61,11 @@ class Changes:
 
 
 def check(group: Group, request: Request | None = None, trust_for: float = 0.0) -> None:
-    """Raise if what an answer depends on is not as it was when the accumulation was built.
-
-    To be called when the data of a query have been read, not before: what was written before they were read has another
-    stamp now, and so has what was written since, as change times never go back and inodes in use are not given away.
-    Stamps that are those of the build therefore prove that no object was written from then until now.  Before the
-    reading they would prove nothing about it.
-
-    Of a group of another writer nothing can be compared but what the group was opened with.
-
-    Parameters
-    ----------
-    group : Group
-        The opened accumulation, or the copy of it that a query was made with.
-    request : Request, optional
-        What was asked for, resolved; without it metadata and related arrays are compared, and no stamps of the array.
-    trust_for : float
-        Seconds for which one look at an object holds.
-
-    Raises
-    ------
-    StaleError
-        Something changed; it is named, with the command that helps.
-    """
+    """Raise `StaleError` if what an answer depends on is not as it was when the accumulation was built."""
+    # To be called when the data of a query have been read, not before: what was written before they were read has
+    # another stamp now, and so has what was written since, as change times never go back and inodes in use are not
+    # given away.  Stamps that are those of the build prove that no object was written from then until now.
+    # Of a group of another writer nothing can be compared but what the group was opened with.
     looks, now = group.looks, time.monotonic()
     if now - looks.described >= trust_for:
         _check_description(group)
@@ -122,18 +93,7 @@ def check(group: Group, request: Request | None = None, trust_for: float = 0.0) 
 
 
 def check_trust(trust_for: float) -> float:
-    """Return seconds for which a look may hold.
-
-    Raises
-    ------
-    OptionError
-        No number of seconds.
-
-    Examples
-    --------
-    >>> check_trust(2)
-    2.0
-    """
+    """Return seconds for which a look may hold."""
     given: object = trust_for
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < math.inf:
         raise OptionError(f"trust_for={given!r} is not a number of seconds; give 0 or more")
@@ -163,13 +123,7 @@ def is_replaced(group: Group) -> bool:
 
 
 def changes(group: Group) -> Changes:
-    """Return everything that changed since the accumulation was built, wherever in the array.
-
-    Parameters
-    ----------
-    group : Group
-        The opened accumulation.
-    """
+    """Return everything that changed since the accumulation was built, wherever in the array."""
     source, described, problem = _described(group)
     if source is None:
         return Changes((problem,) if problem is not None else (), {}, True, None)

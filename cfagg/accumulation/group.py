@@ -52,74 +52,43 @@ Samples = tuple[npt.NDArray[np.int64] | None, ...]
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The accumulation of one array, opened.
-
-    Attributes
-    ----------
-    store, variable : str
-        Absolute path of the store, and path of the array within it.
-    folder : str
-        Absolute path of the group.
-    source : ZarrArray
-        The array as it was when the group was opened.
-    dims : tuple of str
-        Its dimensions.
-    sums : mapping
-        `SumArrays` by combination: the tuple of accumulated dimensions, in the order of `dims`.
-    samples : mapping
-        By combination, per axis of the source the positions b: sample k is the sum over ``[0, b[k])``; `None` along
-        axes at full resolution.
-    statistics : mapping
-        Levels of the pyramid by combination, finest first.
-    scale, offset : float
-        Real value of a stored one x: ``scale * x + offset``.  All sums and statistics are of stored values.
-    dtype : numpy.dtype
-        Type as which stored values are read: that of `source`, or its unsigned twin where ``mask.unsigned``.
-    mask : Mask
-        Which stored values count as missing, besides NaN and infinities.
-    weights : CellWeights or None
-        The weights; `None` where all are 1.
-    kind : {"float64", "int64", "double-double"}
-        In which numbers was summed.
-    complete : bool
-        Whether nothing is missing, so that counts and weights need not be read.
-    extra : Extra or None
-        The attribute ``cfagg``; `None` for a group of another writer.
-    stamps : ZarrArray or None
-        Stamps and checksums of stored objects when the group was built: of the source, then of related arrays.
-    neighbours : tuple of Neighbour
-        The related arrays as they were when the group was opened.
-    foreign : str or None
-        What is to be known about a group of another writer.
-    identity : tuple of int
-        Inode, size and times of the group's own metadata document.
-    outliers : Outliers or None
-        Cells that are kept out of the sums.
-    read : set of tuple of int, optional
-        Index of every chunk of the source that was read by the query that this copy of the group is for.
-    """
+    """The accumulation of one array, opened; its sums and statistics are of stored values."""
 
     store: str
     variable: str
     folder: str
+    #: The array as it was when the group was opened.
     source: ZarrArray
     dims: Dims
+    #: By combination: the tuple of accumulated dimensions, in the order of `dims`.
     sums: Mapping[Dims, SumArrays]
+    #: Per axis the positions b: sample k is the sum over ``[0, b[k])``; None along axes at full resolution.
     samples: Mapping[Dims, Samples]
+    #: Levels of the pyramid by combination, finest first.
     statistics: Mapping[Dims, tuple[Level, ...]]
+    #: Real value of a stored one x: ``scale * x + offset``.
     scale: float
     offset: float
+    #: Type as which stored values are read: that of `source`, or its unsigned twin where ``mask.unsigned``.
     dtype: np.dtype[Any]
     mask: Mask
     weights: CellWeights | None
+    #: "float64", "int64" or "double-double": in which numbers was summed.
     kind: str
+    #: Whether nothing is missing, so that counts and weights need not be read.
     complete: bool
+    #: The attribute ``cfagg``; None for a group of another writer.
     extra: Extra | None = field(repr=False)
+    #: Stamps and checksums of stored objects when the group was built: of the source, then of related arrays.
     stamps: ZarrArray | None = field(repr=False)
+    #: What is to be known about a group of another writer.
     foreign: str | None
+    #: Inode, size and times of the group's own metadata document.
     identity: tuple[int, ...] = field(repr=False)
     outliers: Outliers | None = field(default=None, repr=False)
+    #: The related arrays as they were when the group was opened.
     neighbours: tuple[Neighbour, ...] = field(default=(), repr=False)
+    #: Index of every chunk of the source that was read by the query that this copy of the group is for.
     read: set[tuple[int, ...]] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
@@ -174,15 +143,7 @@ class Group:
 
 
 class Looks:
-    """When objects and metadata were last looked at and found as they were, by the clock of this machine.
-
-    Attributes
-    ----------
-    described : float
-        When metadata and related arrays were.
-    objects : float64 array, optional
-        When each object was.
-    """
+    """When metadata and objects were last looked at and found as they were, by the clock of this machine."""
 
     def __init__(self) -> None:
         self.described = -math.inf
@@ -190,45 +151,23 @@ class Looks:
 
 
 def group_path(variable: str) -> str:
-    """Return the path of an array's accumulation group.
-
-    >>> group_path("ocean/tas")
-    'ocean/tas_accumulation_group'
-    """
+    """Return the path of an array's accumulation group."""
     parent, slash, name = variable.strip("/").rpartition("/")
     return f"{parent}{slash}{group_name(name)}"
 
 
 def command(store: str, variable: str, option: str = "") -> str:
-    """Return the command that builds an accumulation.
-
-    >>> command("/data/my store.zarr", "tas", "--refresh")
-    "cfagg accumulate '/data/my store.zarr' tas --refresh"
-    """
+    """Return the command that builds an accumulation."""
     return shlex.join(["cfagg", "accumulate", store, variable, *option.split()])
 
 
 def adopt_command(store: str, variable: str) -> str:
-    """Return the command that takes a copy of a store for what was accumulated, if its contents are the same.
-
-    >>> adopt_command("/data/a.zarr", "tas")
-    'cfagg accumulate --adopt /data/a.zarr tas'
-    """
+    """Return the command that takes a copy of a store for what was accumulated, if its contents are the same."""
     return shlex.join(["cfagg", "accumulate", "--adopt", store, variable])
 
 
 def stale(group: Group, problems: Iterable[Problem], *, adoptable: bool = False) -> StaleError:
-    """Return the error that names what changed and the commands that help.
-
-    Parameters
-    ----------
-    group : Group
-        The accumulation.
-    problems : iterable of Problem
-        What changed.
-    adoptable : bool
-        Whether only stamps differ, so that the contents may be the same.
-    """
+    """Return the error that names what changed and the commands that help; `adoptable` where only stamps differ."""
     if group.extra is None:
         return StaleError(
             f"{group.store}: the accumulation of {group.variable!r}, by another program, does not belong to the data "
@@ -251,15 +190,7 @@ def stale(group: Group, problems: Iterable[Problem], *, adoptable: bool = False)
 
 
 def object_counts(group: Group, source: ZarrArray) -> tuple[int, ...]:
-    """Return how many objects there were along each dimension when an accumulation was built.
-
-    Parameters
-    ----------
-    group : Group
-        The accumulation.
-    source : ZarrArray
-        The array as it is now, with chunks and shards that are cut as they were.
-    """
+    """Return how many objects there were along each dimension when an accumulation was built."""
     then = group.source.grid if group.extra is None else group.extra.source.grid
     if source.objects is source.grid:
         return then.matrix_shape

@@ -22,45 +22,18 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """A group for every position along one dimension.
-
-    Parameters
-    ----------
-    dim : str
-        The dimension that is grouped.
-    name : str
-        Name of the dimension of groups.
-    values : numpy.ndarray, shape (groups,)
-        Label of each group.
-    codes : int64, shape (n,)
-        Group of each position of the dimension; -1 for one that belongs to none.
-    attrs : tuple of pairs
-        Attributes of the labels.
-    """
+    """A group for every position along dimension `dim`, which the dimension `name` of groups replaces."""
 
     dim: str
     name: str
+    #: Label of each group.
     values: npt.NDArray[Any]
+    #: Group of each position of the dimension; -1 for one that belongs to none.
     codes: Int64
     attrs: tuple[tuple[Any, Any], ...] = ()
 
     def of(self, picked: Picked | None) -> tuple[Grouping, Int64]:
-        """Return the groups that occur among selected positions, and those positions.
-
-        Returns
-        -------
-        grouping : Grouping
-            Labels of the groups that occur; codes of the selected positions.
-        positions : int64
-            The selected positions along the dimension.
-
-        Examples
-        --------
-        >>> months = Grouping("time", "month", np.array([1, 2, 3]), np.array([0, 0, 1, 1, 2]))
-        >>> part, positions = months.of(slice(2, None))
-        >>> part.values, part.codes, positions
-        (array([2, 3]), array([0, 0, 1]), array([2, 3, 4]))
-        """
+        """Return the groups that occur among selected positions, and those positions."""
         positions = np.arange(len(self.codes), dtype=np.int64)
         if picked is not None:
             positions = positions[picked]
@@ -84,30 +57,7 @@ class Grouping:
 
 
 def grouping_of(labels: Labels, key: str | xr.DataArray) -> Grouping:
-    """Return the groups that a key makes, numbered in ascending order of their labels, as xarray does.
-
-    Parameters
-    ----------
-    labels : Labels
-        Labels of the array.
-    key : str or xarray.DataArray
-        ``"time.month"``, ``"time.season"``, ``"time.year"``, any other component of dates that xarray's ``.dt`` has;
-        the name of a one-dimensional coordinate; or a one-dimensional array along a dimension.
-
-    Raises
-    ------
-    SelectionError
-        A coordinate that is not there or not one-dimensional, a component that dates do not have.
-
-    Examples
-    --------
-    >>> import numpy as np, xarray as xr
-    >>> time = xr.date_range("2001-01-30", periods=4, freq="D")
-    >>> labels = Labels.of_array(xr.DataArray(np.zeros(4), coords={"time": time}, dims="time", name="tas"))
-    >>> months = grouping_of(labels, "time.month")
-    >>> months.values, months.codes
-    (array([1, 2]), array([0, 0, 1, 1]))
-    """
+    """Return the groups that a key makes, numbered in ascending order of their labels, as xarray does."""
     if not isinstance(key, str):
         if not hasattr(key, "name") or not hasattr(key, "dims"):
             raise SelectionError(
@@ -132,25 +82,8 @@ def grouping_of(labels: Labels, key: str | xr.DataArray) -> Grouping:
 
 
 def time_coordinate(labels: Labels) -> tuple[str, str]:
-    """Return the one dimension that has dates, and the name of the coordinate that holds them.
-
-    A dimension without dates of its own, such as the step of a forecast, may have them in an auxiliary coordinate.
-
-    Raises
-    ------
-    SelectionError
-        There is none, or there are several.
-
-    Examples
-    --------
-    >>> import numpy as np, xarray as xr
-    >>> time = xr.date_range("2001", periods=3, freq="MS", calendar="noleap", use_cftime=True)
-    >>> time_coordinate(Labels.of_array(xr.DataArray(np.zeros(3), coords={"t": time}, dims="t", name="tas")))
-    ('t', 't')
-    >>> array = xr.DataArray(np.zeros(3), coords={"valid_time": ("step", time)}, dims="step", name="tas")
-    >>> time_coordinate(Labels.of_array(array))
-    ('step', 'valid_time')
-    """
+    """Return the one dimension that has dates, and the name of the coordinate that holds them."""
+    # A dimension without dates of its own, such as the step of a forecast, may have them in an auxiliary coordinate.
     from cfagg.display.kinds import date_coordinate
 
     found = [(d, str(name)) for d in labels.dims if (name := date_coordinate(labels.coords, d)) is not None]
@@ -164,19 +97,7 @@ def time_coordinate(labels: Labels) -> tuple[str, str]:
 
 
 def periods(grouping: Grouping) -> tuple[Int64, Int64]:
-    """Return the first position and the code of every unbroken stretch of one group: each January, each winter.
-
-    Parameters
-    ----------
-    grouping : Grouping
-        Groups of the positions.
-
-    Examples
-    --------
-    >>> groups = Grouping("time", "month", np.array([1, 2]), np.array([0, 0, 1, 0, -1, 0]))
-    >>> periods(groups)
-    (array([0, 2, 3, 5]), array([0, 1, 0, 0]))
-    """
+    """Return the first position and the code of every unbroken stretch of one group: each January, each winter."""
     codes = grouping.codes
     first = np.ones(len(codes), bool)
     first[1:] = codes[1:] != codes[:-1]
@@ -186,11 +107,7 @@ def periods(grouping: Grouping) -> tuple[Int64, Int64]:
 
 
 def steps(grouping: Grouping) -> tuple[Int64, Int64]:
-    """Return every position that belongs to a group, and its code.
-
-    >>> steps(Grouping("time", "month", np.array([1, 2]), np.array([0, -1, 1])))
-    (array([0, 2]), array([0, 1]))
-    """
+    """Return every position that belongs to a group, and its code."""
     at = np.flatnonzero(grouping.codes >= 0)
     return at, grouping.codes[at]
 

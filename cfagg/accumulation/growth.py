@@ -15,24 +15,7 @@ __all__ = ["find_kept"]
 
 
 def find_kept(group: Group, array: ZarrArray, stride: tuple[int, ...], found: Changes) -> Kept | None:
-    """Return what stays of an accumulation whose array has grown along one dimension and is the same before.
-
-    Parameters
-    ----------
-    group : Group
-        The existing accumulation.
-    array : ZarrArray
-        The array as it is now.
-    stride : tuple of int
-        Chunks from one sample to the next along every axis; 1 along those that are not accumulated.
-    found : Changes
-        What has changed.
-
-    Raises
-    ------
-    StaleError
-        Something else has changed; it is named.
-    """
+    """Return what stays of an accumulation whose array has grown along one dimension and is the same before."""
     where = f"{group.store}: array {group.variable!r}"
     extra = group.extra
     if extra is None or found.other or len(found.grown) != 1 or found.written is None:

@@ -19,19 +19,7 @@ __all__ = ["beside", "coordinate_along", "horizontal_dims", "read_values", "role
 
 
 def horizontal_dims(array: ZarrArray) -> tuple[str, ...]:
-    """Return the pair of horizontal dimensions in the order of the array; nothing where there is none, or no telling.
-
-    Examples
-    --------
-    >>> import tempfile, zarr
-    >>> store = tempfile.mkdtemp()
-    >>> for name, units in (("y", "degrees_north"), ("x", "degrees_east")):
-    ...     _ = zarr.create_array(store, name=name, data=np.arange(4.0), dimension_names=[name],
-    ...                           attributes={"units": units})
-    >>> _ = zarr.create_array(store, name="tas", shape=(3, 4, 4), dtype="f4", dimension_names=["time", "y", "x"])
-    >>> horizontal_dims(open_array(store, "tas"))
-    ('y', 'x')
-    """
+    """Return the pair of horizontal dimensions in the array's order; nothing where there is none, or no telling."""
     roles: dict[str, list[str]] = {"Y": [], "X": []}
     for d in array.dims:
         coordinate = beside(array, d)
@@ -83,15 +71,7 @@ def beside(array: ZarrArray, name: str) -> ZarrArray | None:
 
 
 def read_values(array: ZarrArray) -> npt.NDArray[np.float64]:
-    """Return all elements of an array as real values, NaN where they are missing.
-
-    Raises
-    ------
-    FragmentReadError
-        A chunk is damaged.
-    UnsupportedError, ConformError
-        Its elements are not numbers, or its attributes do not say which are missing.
-    """
+    """Return all elements of an array as real values, NaN where they are missing."""
     from cfagg.kernels.cumulative.mask import Mask
 
     meaning = read_meaning(array)

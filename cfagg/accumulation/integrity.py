@@ -50,19 +50,11 @@ class _Book:
 
 @dataclass(frozen=True, eq=False)
 class Stored(ZarrArray):
-    """An array of a group, with what its chunks are known by.
+    """An array of a group, with what its chunks are known by."""
 
-    Attributes
-    ----------
-    own : tuple of int
-        CRC-32C of its chunks in C order, where `book` has none.
-    book : object, optional
-        The checksums of the chunks of all arrays.
-    first : int
-        Place of this array's first chunk in it.
-    """
-
+    #: CRC-32C of its chunks in C order, where `book` has none.
     own: tuple[int, ...] = field(default=(), repr=False)
+    #: The checksums of the chunks of all arrays, where those of this one begin at `first`.
     book: _Book | None = field(default=None, repr=False)
     first: int = field(default=0, repr=False)
 
@@ -78,13 +70,7 @@ class Stored(ZarrArray):
 
 
 def read_checked(array: Stored, index: tuple[int, ...]) -> npt.NDArray[Any]:
-    """Return a chunk whose stored bytes are those that were written.
-
-    Raises
-    ------
-    FragmentReadError
-        They are not, or there are none.
-    """
+    """Return a chunk whose stored bytes are those that were written."""
 
     def compare(stored: Any) -> None:
         if crc32c(stored) != array.crc(index):
@@ -104,19 +90,7 @@ def _damaged(array: ZarrArray, index: tuple[int, ...], problem: str) -> Fragment
 
 
 def checked(array: ZarrArray, checks: Checks, book: ZarrArray | None, problems: list[Problem]) -> Stored:
-    """Return an array of a group with what its chunks are known by, and note where it is not the one that was written.
-
-    Parameters
-    ----------
-    array : ZarrArray
-        The array, as it was opened.
-    checks : Checks
-        What the group says.
-    book : ZarrArray, optional
-        The array of checksums; `None` for that array itself.
-    problems : list of Problem
-        What is wrong goes here.
-    """
+    """Return an array with what its chunks are known by, and note where it is not the one that was written."""
     name = array.name
     values = {f.name: getattr(array, f.name) for f in fields(ZarrArray)}
     build = array.attributes.get(BUILD)
@@ -141,17 +115,7 @@ def checked(array: ZarrArray, checks: Checks, book: ZarrArray | None, problems: 
 
 
 def document_crc(document: Mapping[str, Any], attributes: Mapping[str, Any], dims: Iterable[str]) -> int:
-    """Return CRC-32C of what decides what the elements of an array are.
-
-    Parameters
-    ----------
-    document : mapping
-        ``zarr.json`` or ``.zarray``.
-    attributes : mapping
-        The array's attributes; those that do not matter are left out.
-    dims : iterable of str
-        Dimensions, by ``_ARRAY_DIMENSIONS``.
-    """
+    """Return CRC-32C of what decides what the elements of an array are; other attributes are left out."""
     return _crc(
         {
             "document": {k: v for k, v in document.items() if k not in _IDLE},
@@ -179,11 +143,7 @@ def _seal(attributes: Mapping[str, Any]) -> int:
 
 
 def canonical(value: Any) -> str:
-    """Return a JSON value as text that does not depend on the order of keys.
-
-    >>> canonical({"b": [1, 2.5], "a": None})
-    '{"a":null,"b":[1,2.5]}'
-    """
+    """Return a JSON value as text that does not depend on the order of keys."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 

@@ -27,6 +27,7 @@ FORMAT = "cfagg accumulation 2"
 
 _HEAD = [
     ("number", "<i8"),
+    # Stamp of the stored object that the chunk was read from, and its checksum for the first chunk of each object.
     ("size", "<i8"),
     ("time", "<i8"),
     ("changed", "<i8"),
@@ -34,37 +35,19 @@ _HEAD = [
     ("checksum", "<i8"),
     ("missing", "<i8"),
     ("nonfinite", "<i8"),
+    # CRC-32 of the partial sums, and of the record.
     ("pieces", "<u4"),
     ("check", "<u4"),
 ]
 
 
 def record_type(cells: list[tuple[str, str]]) -> np.dtype[Any]:
-    """Return the type of a record.
-
-    Its fields: ``number`` of the chunk; ``size``, ``time``, time when it was ``changed`` and ``inode`` of the stored
-    object it was read from, and its ``checksum``, for the first chunk of each object; elements that are
-    ``missing`` and ``nonfinite``; CRC-32 of the partial sums (``pieces``) and of the record (``check``); then `cells`,
-    sums and statistics over the whole chunk.
-
-    >>> record_type([("sum", "<f8")]).names[-2:]
-    ('check', 'sum')
-    """
+    """Return the type of a record that ends with `cells`, sums and statistics over the whole chunk."""
     return np.dtype([*_HEAD, *cells])
 
 
 class Journal:
-    """An open journal.
-
-    Parameters
-    ----------
-    folder : Path
-        Where its files are.
-    count : int
-        Number of chunks.
-    dtype : numpy.dtype
-        Type of the records, by `record_type`.
-    """
+    """An open journal of so many chunks, with records by `record_type`."""
 
     def __init__(self, folder: Path, count: int, dtype: np.dtype[Any]) -> None:
         self.count, self.dtype = count, dtype
@@ -81,13 +64,7 @@ class Journal:
 
     @classmethod
     def resume(cls, folder: Path, identity: Mapping[str, Any], count: int, dtype: np.dtype[Any]) -> Journal:
-        """Continue a journal.
-
-        Raises
-        ------
-        TargetError
-            It is of another build: another array, other options or another version.
-        """
+        """Continue a journal; refuse one of another build: another array, other options or another version."""
         try:
             found = json.loads(read_own(folder / "identity"))
         except ValueError:
@@ -118,13 +95,7 @@ class Journal:
         return bool(found == {"format": FORMAT, "identity": dict(identity), "chunks": count})
 
     def add(self, record: npt.NDArray[Any]) -> None:
-        """Write the record of one chunk, whose partial sums are written.
-
-        Parameters
-        ----------
-        record : structured array of no dimension
-            Without its checksum, which is set here.
-        """
+        """Write the record of one chunk, whose partial sums are written; its checksum is set here."""
         record["check"] = 0
         record["check"] = crc32(record.tobytes())
         raw = record.tobytes()

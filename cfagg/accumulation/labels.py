@@ -35,51 +35,26 @@ type Dims = str | Iterable[Hashable] | EllipsisType | None
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Dimensions, coordinates and attributes of an array that is, or is a selection of, an accumulated source.
-
-    Parameters
-    ----------
-    name : str
-        Name of the variable.
-    dims : tuple of str
-        Dimensions, in the order that results have.
-    shape : tuple of int
-        Their sizes.
-    coords : xarray.Dataset
-        The coordinates, and nothing else.
-    attrs : mapping
-        Attributes of the variable as xarray shows them.
-    axes : tuple of int
-        The source's axis of each of `dims`.
-    base : tuple
-        Per axis of the source what the array has of it: `None` for all, one position, a slice or positions.
-    grouped : dict
-        Groups by calendar that were asked for before, by key.
-    """
+    """Dimensions, coordinates and attributes of an array that is, or is a selection of, an accumulated source."""
 
     name: str
     dims: tuple[str, ...]
     shape: tuple[int, ...]
+    #: The coordinates, and nothing else.
     coords: xr.Dataset
+    #: Attributes of the variable as xarray shows them.
     attrs: Mapping[str, Any]
+    #: The source's axis of each of `dims`.
     axes: tuple[int, ...]
+    #: Per axis of the source what the array has of it: None for all, one position, a slice or positions.
     base: tuple[Picked | None, ...]
+    #: Groups by calendar that were asked for before, by key.
     grouped: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of_array(cls, array: xr.DataArray, base: Iterable[Picked | None] | None = None, axes: Any = None) -> Labels:
-        """Return the labels of an array whose values are those of the source at `base`.
-
-        Parameters
-        ----------
-        array : xarray.DataArray
-            The array; its values are not looked at.
-        base : iterable, optional
-            Per axis of the source what the array has of it; all by default.
-        axes : iterable of int, optional
-            The source's axis of each dimension of `array`; by default those that `base` does not drop, in order.
-        """
+        """Return the labels of an array whose values, which are not looked at, are those of the source at `base`."""
         picked = tuple(base) if base is not None else (None,) * array.ndim
         at = tuple(axes) if axes is not None else tuple(a for a, p in enumerate(picked) if not isinstance(p, int))
         dims = tuple(map(str, array.dims))
@@ -110,13 +85,7 @@ class Labels:
         return found
 
     def chosen_dims(self, dim: Dims, picked: Mapping[str, Picked]) -> tuple[str, ...]:
-        """Return the dimensions that are to be reduced, in order.
-
-        Raises
-        ------
-        SelectionError
-            One that the array does not have, or that a selection of one position has taken away.
-        """
+        """Return the dimensions that are to be reduced, in order."""
         left = [d for d in self.dims if not isinstance(picked.get(d), int)]
         if dim is None or dim is ...:
             return tuple(left)
@@ -138,27 +107,7 @@ class Labels:
         method: str | None = None,
         tolerance: Any = None,
     ) -> dict[str, Picked]:
-        """Return the positions that selections mean.
-
-        Parameters
-        ----------
-        isel : mapping of dimension to int, slice, int array or bool array
-            Positions, as of `xarray.DataArray.isel`.
-        sel : mapping of dimension to label, slice of labels or labels
-            Labels, as of `xarray.DataArray.sel`: ``"1990"``, ``slice("1990", "1999-06")``, dates of any calendar.
-        method, tolerance
-            Inexact matches of labels, as of `xarray.DataArray.sel`.
-
-        Returns
-        -------
-        dict
-            For every dimension that is selected from.
-
-        Raises
-        ------
-        SelectionError
-            A dimension, position or label that is not there; a dimension that stands in both.
-        """
+        """Return the positions that selections mean, as of `xarray.DataArray.isel` and `sel`, by dimension."""
         isel = a_mapping(isel, "isel", "a mapping such as {'time': slice(0, 12)}", SelectionError)
         sel = a_mapping(sel, "sel", "a mapping such as {'time': '2008'}", SelectionError)
         for d in (*isel, *sel):
@@ -203,40 +152,14 @@ class Labels:
 
 
 def labels_of(group: Group) -> Labels:
-    """Return the labels of an accumulated array, decoded by xarray.
-
-    Parameters
-    ----------
-    group : Group
-        The accumulation.
-
-    Raises
-    ------
-    SourceError
-        One of the coordinates cannot be read.
-    """
+    """Return the labels of an accumulated array, decoded by xarray."""
     from cfagg.accumulation.coordinates import labelled_array
 
     return Labels.of_array(labelled_array(group.source, group.dims))
 
 
 def compose(base: Picked | None, picked: Picked, length: int) -> Picked:
-    """Return positions along the source of positions within what `base` has of it.
-
-    Parameters
-    ----------
-    base : slice, int array or None
-        What the array has of the source's axis.
-    picked : int, slice or int array
-        Positions within, from 0 on.
-    length : int
-        Length of the source's axis.
-
-    Examples
-    --------
-    >>> compose(slice(2, None, 3), slice(1, 3, 1), 20), compose(slice(None, None, -1), 0, 20)
-    (slice(5, 11, 3), 19)
-    """
+    """Return positions along the source, of so many, of positions from 0 on within what `base` has of it."""
     if base is None:
         return picked
     if isinstance(base, slice):

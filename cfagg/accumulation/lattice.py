@@ -58,22 +58,7 @@ def segments_of(term: Sequence[Local], limit: int) -> list[tuple[tuple[slice, ..
 
 
 def extremes_of(values: Array, term: Sequence[Local], ufunc: np.ufunc) -> Array:
-    """Return the smallest or largest values of each group.
-
-    Parameters
-    ----------
-    values : array
-        What a term takes of a block, single positions taken.
-    term : sequence of Local
-        One per axis.
-    ufunc : numpy.ufunc
-        ``numpy.minimum`` or ``numpy.maximum``.
-
-    Returns
-    -------
-    array
-        Of shape ``[local.width for local in term]``.
-    """
+    """Return the smallest or largest values of each group of what a term takes, single positions taken."""
     single = tuple(a for a in folds_of(term) if len(term[a].entries) == 1)
     cut = [slice(None)] * values.ndim
     for a in single:
@@ -94,22 +79,7 @@ def extremes_of(values: Array, term: Sequence[Local], ufunc: np.ufunc) -> Array:
 
 
 def merged(parts: Moments, term: Sequence[Local], axes: Sequence[int]) -> Moments:
-    """Return the moments of groups of elements, which are moments themselves, along some axes.
-
-    Parameters
-    ----------
-    parts : Moments
-        Arrays of one shape.
-    term : sequence of Local
-        One per axis.
-    axes : sequence of int
-        Axes that are reduced; along the others nothing is taken.
-
-    Returns
-    -------
-    Moments
-        With axes of length ``term[axis].width``.
-    """
+    """Return the moments of groups of elements, which are moments themselves, along some axes."""
     for axis in axes:
         local = term[axis]
         element, target, coefficient, begin = _elements(local)
@@ -130,12 +100,7 @@ def merged(parts: Moments, term: Sequence[Local], axes: Sequence[int]) -> Moment
 
 
 def joined(a: Moments, b: Moments) -> Moments:
-    """Return the moments of two samples together, element by element.
-
-    >>> one, two, nothing = np.array([1.0]), np.array([2.0]), np.array([0.0])
-    >>> joined((one, nothing, nothing), (one, two, nothing))
-    (array([2.]), array([1.]), array([2.]))
-    """
+    """Return the moments of two samples together, element by element."""
     total = a[0] + b[0]
     share = _ratio(b[0], total)
     distance = np.where(a[0] != 0, b[1] - a[1], 0.0)

@@ -38,25 +38,10 @@ _STAMPS = 1 << 16
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """One array of the group.
-
-    Parameters
-    ----------
-    name : str
-        Its name in the group.
-    role : str
-        What it holds, in words.
-    dims : tuple of str
-        Names of its dimensions, which in the data have other lengths only if they have other names.
-    shape, chunks : tuple of int
-        Sizes and chunk lengths.
-    dtype : numpy.dtype
-        Type of its elements.
-    attributes : mapping
-        Its attributes.
-    """
+    """One array of the group; its dimensions have other lengths than in the data only under other names."""
 
     name: str
+    #: What it holds, in words.
     role: str
     dims: tuple[str, ...]
     shape: tuple[int, ...]
@@ -77,27 +62,16 @@ class ArraySpec:
 
 @dataclass(frozen=True)
 class SumSpecs:
-    """The arrays of one combination of dimensions.
-
-    Parameters
-    ----------
-    axes : tuple of int
-        Accumulated axes of the source array, ascending.
-    data : ArraySpec
-        Sums of the data, or of the weighted data.
-    weights : ArraySpec
-        Sums of the weights, or counts where there are none.
-    low, weights_low : ArraySpec, optional
-        Low parts of double-double sums.
-    counts : ArraySpec, optional
-        Counts beside weights; written only where something is missing.
-    """
+    """The arrays of one combination of dimensions: accumulated axes of the source array, ascending."""
 
     axes: Axes
+    #: Sums of the data, or of the weighted data.
     data: ArraySpec
+    #: Sums of the weights, or counts where there are none.
     weights: ArraySpec
     low: ArraySpec | None = None
     weights_low: ArraySpec | None = None
+    #: Counts beside weights; written only where something is missing.
     counts: ArraySpec | None = None
 
 
@@ -112,38 +86,21 @@ class LevelSpecs:
 
 @dataclass(frozen=True)
 class Layout:
-    """All arrays of the group.
-
-    Parameters
-    ----------
-    sums : tuple of SumSpecs
-        Cumulative sums.
-    levels : tuple of LevelSpecs
-        Statistics, the levels of a combination one after the other.
-    stamps : ArraySpec
-        Stamps and checksums of the stored objects of the source and of related arrays.
-    checksums : ArraySpec
-        Checksums of the chunks of all arrays but this one and `stamps`.
-    boundaries : mapping of int to ArraySpec
-        Sample positions by accumulated axis.
-    weights : ArraySpec, optional
-        The weights themselves.
-    samples : tuple of int64 arrays
-        Sample positions along every axis (with stride 1 where it is not accumulated).
-    stride : tuple of int
-        Chunks from one sample to the next along every axis.
-    outliers : tuple of ArraySpec
-        Positions and values of cells that are kept out of the sums; empty where there are none.
-    """
+    """All arrays of the group."""
 
     sums: tuple[SumSpecs, ...]
     levels: tuple[LevelSpecs, ...]
+    #: Stamps and checksums of the stored objects of the source and of related arrays.
     stamps: ArraySpec
+    #: Checksums of the chunks of all arrays but this one and `stamps`.
     checksums: ArraySpec
+    #: Sample positions by accumulated axis.
     boundaries: Mapping[int, ArraySpec]
     weights: ArraySpec | None
+    #: Sample positions, and chunks from one to the next, along every axis; 1 where it is not accumulated.
     samples: tuple[npt.NDArray[np.int64], ...]
     stride: tuple[int, ...]
+    #: Positions and values of cells that are kept out of the sums; empty where there are none.
     outliers: tuple[ArraySpec, ...] = ()
 
     def arrays(self, *, counts: bool) -> Iterator[ArraySpec]:
@@ -190,23 +147,7 @@ def build_layout(
     previous: Mapping[str, Axes] | None = None,
     related: int = 0,
 ) -> Layout:
-    """Return the arrays that an accumulation of `array` holds.
-
-    Parameters
-    ----------
-    array : ZarrArray
-        The source.
-    meaning : Meaning
-        Type of its values.
-    settings : Settings
-        What is asked for.
-    weight_axes : tuple of int, optional
-        Axes that the weights span; None without weights.
-    previous : mapping of str to tuple of int, optional
-        Chunks of the arrays of an earlier state, which are kept where they are not much too small.
-    related : int
-        Number of objects of other arrays on which answers depend.
-    """
+    """Return the arrays that an accumulation of `array` holds."""
     maker = _Maker(array, meaning, settings, weight_axes is not None, previous or {})
     combinations = [tuple(array.dims.index(d) for d in c) for c in settings.dims]
     sums = tuple(maker.sums(axes) for axes in combinations)

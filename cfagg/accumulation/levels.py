@@ -42,13 +42,7 @@ def level_tasks(specs: LevelSpecs, below: Mapping[str, ZarrArray]) -> Iterator[L
 
 
 def run_level(task: LevelTask, partly: Partly, target: Target) -> None:
-    """Compute and write one chunk of every statistic of a level.
-
-    Raises
-    ------
-    LimitError
-        A sum is beyond 64 bits.
-    """
+    """Compute and write one chunk of every statistic of a level."""
     specs, kept = task.specs, partly.kept
     spec = specs.arrays["count"]
     box = tuple((i * c, min((i + 1) * c, n)) for i, c, n in zip(task.index, spec.chunks, spec.shape, strict=True))

@@ -31,15 +31,7 @@ __all__ = ["UnusableError", "accumulated", "disagreement", "guarded"]
 
 
 class UnusableError(Exception):
-    """No accumulation can answer for an array; says why.
-
-    Parameters
-    ----------
-    reason : str
-        Why.
-    found : bool
-        Whether there is an accumulation that should have answered: it is stale, damaged or not understood.
-    """
+    """No accumulation can answer for an array; `found` where there is one that should have, and is stale or damaged."""
 
     def __init__(self, reason: str, *, found: bool = False) -> None:
         self.reason = reason
@@ -48,26 +40,7 @@ class UnusableError(Exception):
 
 
 def accumulated(array: DataArray, trust_for: float = 0.0) -> Accumulated:
-    """Return the accumulation of the stored array that an array is an unmodified selection of.
-
-    Parameters
-    ----------
-    array : xarray.DataArray
-        Nothing of it is read.
-    trust_for : float
-        Seconds for which one look at a stored object holds.
-
-    Returns
-    -------
-    Accumulated
-        Of the selection, with the coordinates, dimensions and attributes that `array` has now.  Whether it belongs to
-        the data as they are now is checked with every answer it gives, not here.
-
-    Raises
-    ------
-    UnusableError
-        There is none, or the array's values are not proved to be those that were accumulated.
-    """
+    """Return the accumulation of the stored array that an array is an unmodified selection of; nothing is read."""
     from cfagg.accumulation.accumulated import Accumulated
     from cfagg.accumulation.labels import Labels
 
@@ -107,20 +80,7 @@ def guarded() -> Iterator[None]:
 
 
 def disagreement(group: Group, origin: Origin) -> str:
-    """Return why an accumulation's statistics are not those of the values that xarray would decode.
-
-    Parameters
-    ----------
-    group : Group
-        The accumulation.
-    origin : Origin
-        Where xarray takes values from, and how it decodes them.
-
-    Returns
-    -------
-    str
-        Empty where they agree for every selection.
-    """
+    """Return why an accumulation's statistics are not those of the values xarray would decode; "" where they are."""
     decoding = origin.decoding
     if group.foreign is not None or group.extra is None:
         return f"the accumulation cannot be checked: {group.foreign}"
@@ -149,12 +109,10 @@ _KEPT = 8
 
 
 def _open(origin: Origin) -> Group:
-    """Return the accumulation of an array, the one that was opened before if it is still in its place.
-
-    Whether it belongs to the data is checked with every answer; this spares the reading of its metadata.
-    """
+    """Return the accumulation of an array, the one that was opened before if it is still in its place."""
     from cfagg.accumulation.freshness import is_replaced
 
+    # Whether it belongs to the data is checked with every answer; this spares the reading of its metadata.
     key = (origin.store, origin.path)
     # Of several threads each takes what it finds; at worst, both open the same group.
     known = _opened.pop(key, None)

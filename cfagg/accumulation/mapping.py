@@ -28,13 +28,7 @@ _BATCH = 64 << 20
 
 
 def threads_that_fit(recipe: Recipe, memory: int, workers: int) -> int:
-    """Return the number of threads whose chunks fit in memory together.
-
-    Raises
-    ------
-    LimitError
-        A single chunk does not fit.
-    """
+    """Return the number of threads whose chunks fit in memory together; refuse a chunk that does not fit."""
     array, largest = recipe.window.array, recipe.window.array.dtype.itemsize
     for lengths in recipe.window.lengths:
         largest *= int(lengths.max(initial=0))
@@ -56,28 +50,7 @@ def map_by_threads(
     workers: int,
     progress: Progress | None,
 ) -> None:
-    """Read chunks and keep their partial sums.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        What is computed.
-    todo : int64 array
-        Numbers of the chunks that are not done yet.
-    stamps : int64 array, shape (objects, 4)
-        Stamp of every stored object as seen before.
-    scratch, journal : Scratch, Journal
-        Where partial sums and records go.
-    workers : int
-        Number of threads.
-    progress : callable, optional
-        Called with bytes done and bytes in all.
-
-    Raises
-    ------
-    CfaggError, OSError
-        The first error of any thread; the others stop after the chunk they are at.
-    """
+    """Read chunks and keep their partial sums; the first error of any thread stops the others."""
     tally = _Tally(recipe, todo, progress)
     objects = recipe.window.objects
 
@@ -139,13 +112,7 @@ def map_by_dask(
     client: Any,
     progress: Progress | None,
 ) -> None:
-    """Read chunks on the workers of a Dask cluster, which see the store by the same path; see `map_by_threads`.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        The cluster; the current client.
-    """
+    """Read chunks on the workers of a Dask cluster, which see the store by the same path; see `map_by_threads`."""
     from distributed import as_completed
 
     tally = _Tally(recipe, todo, progress)

@@ -31,17 +31,7 @@ _SPELT = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 @dataclass(frozen=True)
 class Meaning:
-    """What stored values mean.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        Type as which stored values are read: the stored one, or its unsigned twin; uint8 for truth values.
-    mask : MaskRecord
-        Which of them count as missing.
-    packing : Packing, optional
-        How they become real values; None where they are.
-    """
+    """What stored values mean: as which type they are read, which are missing, and how they become real values."""
 
     dtype: np.dtype[Any]
     mask: record.MaskRecord
@@ -49,26 +39,7 @@ class Meaning:
 
 
 def read_meaning(array: ZarrArray) -> Meaning:
-    """Return what the stored values of an array mean, from its metadata and attributes.
-
-    Raises
-    ------
-    UnsupportedError
-        Elements that are not integers of 8 to 64 bits, truth values, or real numbers of 16 to 64 bits.
-    ConformError
-        An attribute that is not what CF says: text as fill value, a scale of 0.
-
-    Examples
-    --------
-    >>> import tempfile, zarr
-    >>> from cfagg.formats.zarr import open_array
-    >>> store = tempfile.mkdtemp()
-    >>> attributes = {"_FillValue": -1, "scale_factor": 0.5, "valid_max": 100}
-    >>> _ = zarr.create_array(store, name="tas", shape=(4,), dtype="i2", attributes=attributes)
-    >>> meaning = read_meaning(open_array(store, "tas"))
-    >>> meaning.mask, meaning.packing
-    (MaskRecord(fills=(-1,), valid_min=None, valid_max=100, unsigned=False), Packing(scale_factor=0.5, add_offset=0.0))
-    """
+    """Return what the stored values of an array mean, from its metadata and attributes."""
     where = f"{array.store}: array {array.path!r}"
     if array.dtype.str[1:] not in _TYPES:
         raise UnsupportedError(
@@ -115,11 +86,7 @@ def read_meaning(array: ZarrArray) -> Meaning:
 
 
 def within_limit(mask: record.MaskRecord, limit: float) -> tuple[int | float, int | float]:
-    """Return the smallest and the largest stored value that count where larger magnitudes are kept out of sums.
-
-    >>> within_limit(record.MaskRecord(valid_min=0), 1e6)
-    (0, 1000000.0)
-    """
+    """Return the smallest and largest stored value that count where larger magnitudes are kept out of sums."""
     low = -limit if mask.valid_min is None else max(mask.valid_min, -limit)
     return low, limit if mask.valid_max is None else min(mask.valid_max, limit)
 

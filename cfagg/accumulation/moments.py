@@ -37,33 +37,7 @@ _COMPILED_FROM = 2e7
 
 
 def moments(group: Group, request: Request, *, workers: int | None = None) -> Moments:
-    """Return moments of real values over the ranges of a request.
-
-    Parameters
-    ----------
-    group : Group
-        The accumulation.
-    request : Request
-        Which ranges of which axes are reduced, and what is kept of the others.
-    workers : int, optional
-        Number of threads; by default one for each processor, and none for small requests.
-
-    Returns
-    -------
-    weight : float64 array
-        Sum of the weights of valid cells, or their number; of the shape of the request.
-    mean : float64 array
-        Their mean; 0 where there are none.
-    m2 : float64 array
-        Sum of the squared distances from the mean, each times its weight.
-
-    Raises
-    ------
-    SelectionError
-        The request does not fit the array.
-    FragmentReadError
-        A chunk is damaged.
-    """
+    """Return weights, means and centred sums of squares of real values over the ranges of a request."""
     request = request.resolve(group.source.shape)
     kinds = needs(group, "var")
     found = cover(group, request, kinds)

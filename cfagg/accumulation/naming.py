@@ -12,22 +12,7 @@ __all__ = ["own_dims", "raw_dims"]
 
 
 def own_dims(dims: Sequence[str], axes: Sequence[int], word: str) -> tuple[str, ...]:
-    """Return names of dimensions of which some are counted in samples or chunks.
-
-    Parameters
-    ----------
-    dims : sequence of str
-        Dimensions of the data.
-    axes : sequence of int
-        Axes along which an array of the group has another length.
-    word : str
-        What is counted along them.
-
-    Examples
-    --------
-    >>> own_dims(("time", "lat"), (0,), "accumulated")
-    ('time_accumulated', 'lat')
-    """
+    """Return names of dimensions of which some, along `axes`, are counted in samples or chunks, as `word` says."""
     out = []
     for a, d in enumerate(dims):
         name = f"{d}_{word}" if a in axes else d
@@ -38,12 +23,6 @@ def own_dims(dims: Sequence[str], axes: Sequence[int], word: str) -> tuple[str, 
 
 
 def raw_dims(names: Sequence[str], dims: Sequence[str], axes: Sequence[int], word: str) -> tuple[str, ...]:
-    """Return the dimensions of the data that names stand for, in whatever order; any other name stays.
-
-    Examples
-    --------
-    >>> raw_dims(("lat", "time_accumulated"), ("time", "lat"), (0,), "accumulated")
-    ('lat', 'time')
-    """
+    """Return the dimensions of the data that names stand for, in whatever order; any other name stays."""
     table = dict(zip(own_dims(dims, axes, word), dims, strict=True))
     return tuple(table.get(name, name) for name in names)

@@ -20,22 +20,7 @@ Array = npt.NDArray[Any]
 
 
 def node_blocks(nodes: Nodes, kinds: Sequence[str]) -> Iterator[tuple[tuple[Local, ...], dict[str, Array]]]:
-    """Yield what each term takes of each chunk of the statistics.
-
-    Parameters
-    ----------
-    nodes : Nodes
-        What is taken.
-    kinds : sequence of str
-        Arrays that are wanted.
-
-    Yields
-    ------
-    term : tuple of Local
-        One per axis of the source.
-    blocks : dict of arrays
-        By kind, with the axes of the source in order: exactly the ranges ``low..high`` of the term.
-    """
+    """Yield each term, one `Local` per source axis, and by kind exactly its ranges of a chunk of statistics."""
     reading = nodes.reading(kinds[0])
     order = [reading.axes.index(a) for a in range(len(reading.axes))]
     for index, terms in chunks(reading):

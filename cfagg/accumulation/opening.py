@@ -43,41 +43,7 @@ __all__ = ["open_group"]
 def open_group(
     store: str | os.PathLike[str], variable: str, *, check: bool = True, weights: Any = None, allow: Allowed = ()
 ) -> Group:
-    """Open the accumulation of an array.
-
-    Parameters
-    ----------
-    store : path
-        Directory of the Zarr store.
-    variable : str
-        Path of the array within the store.
-    check : bool
-        Whether to refuse an accumulation of an array that has another shape, type, chunks, packing or missing values by
-        now.  Values are not looked at here; see `cfagg.accumulation.freshness`.
-    weights : object, optional
-        The weights of the cells, as `cfagg.accumulate` takes them: needed where another program wrote weighted sums and
-        not the weights.
-    allow : iterable of path, optional
-        Directories and files outside the store that links in it may lead to.
-
-    Raises
-    ------
-    OptionError
-        `weights` are not those of the sums.
-    NotAccumulatedError
-        The array has no accumulation.
-    ConventionError
-        The group is damaged or contradicts itself; every array concerned is named.
-    StaleError
-        The array has changed, with `check`.
-    SourceError, UnsupportedError
-        The array itself cannot be opened.
-
-    Warns
-    -----
-    StaleAccumulationWarning
-        The group was not written by cfagg: whether it belongs to the data as they are now cannot be checked.
-    """
+    """Open the accumulation of an array; with `check`, refuse one whose array is described otherwise by now."""
     for left in reversed(range(_ATTEMPTS)):
         source = open_array(store, variable, allow=allow)
         found = _find(source)
@@ -103,13 +69,7 @@ _ATTEMPTS = 4
 
 
 def _find(source: ZarrArray) -> Document:
-    """Return the attributes of an array's accumulation group.
-
-    Raises
-    ------
-    NotAccumulatedError
-        There is none.
-    """
+    """Return the attributes of an array's accumulation group."""
     for left in reversed(range(_ATTEMPTS)):
         found = read_group(source.store, group_path(source.path), source.zarr_format, source.allow)
         if found is not None and is_accumulation(found.content):

@@ -24,24 +24,13 @@ Combination = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides the content of an accumulation, besides the data and the weights.
+    """What decides the content of an accumulation, besides the data and the weights."""
 
-    Parameters
-    ----------
-    dims : tuple of tuple of str
-        Combinations of dimensions, each in the order of the array.
-    stride : tuple of int
-        Per dimension of the array the number of chunks between two sums; 1 where it is not accumulated.
-    statistics : tuple of str
-        Of ``"chunks"``, ``"min"``, ``"max"``, ``"std"``; empty for none.
-    sums : {"float64", "int64", "double-double"}
-        In which numbers is summed.
-    codec : str
-        Compression of the arrays.
-    """
-
+    #: Combinations of dimensions, each in the order of the array.
     dims: tuple[Combination, ...]
+    #: Per dimension of the array the number of chunks between two sums; 1 where it is not accumulated.
     stride: tuple[int, ...]
+    #: Of "chunks", "min", "max", "std"; empty for none.
     statistics: tuple[str, ...]
     sums: str
     codec: str
@@ -60,13 +49,7 @@ class Settings:
         codec: str | None,
         integer: bool,
     ) -> Settings:
-        """Return checked settings for an array with dimensions `known`.
-
-        Raises
-        ------
-        SelectionError, LimitError, UnsupportedError
-            A dimension that the array does not have, a stride that is none, a word that is not known.
-        """
+        """Return checked settings for an array with dimensions `known`."""
         if not known:
             raise UnsupportedError(
                 f"{where} is a single value without dimensions: there is nothing to accumulate along"
@@ -109,27 +92,7 @@ class Settings:
 
 
 def check_dims(dims: Any, known: Combination, where: str) -> tuple[Combination, ...]:
-    """Return combinations of dimensions in the array's order, without repetition, short ones first.
-
-    Parameters
-    ----------
-    dims : str, or sequence of str and sequences of str
-        ``"time"``, ``["time", ("lat", "lon")]``, ``[("time",)]``; one combination each.
-    known : tuple of str
-        Dimensions of the array.
-    where : str
-        Store and array, for messages.
-
-    Raises
-    ------
-    SelectionError
-        No combination, an empty one, an unknown dimension, or one that occurs twice.  Lists every problem.
-
-    Examples
-    --------
-    >>> check_dims(["time", ("lon", "lat"), ("time",)], ("time", "lat", "lon"), "tas")
-    (('time',), ('lat', 'lon'))
-    """
+    """Return combinations of dimensions in the array's order, without repetition, short ones first."""
     try:
         entries = [dims] if isinstance(dims, str) else list(dims)
         combinations = [(c,) if isinstance(c, str) else tuple(c) for c in entries]
@@ -163,20 +126,7 @@ def _ordered(combinations: Iterable[Combination], known: Combination) -> tuple[C
 
 
 def check_stride(stride: Any, chosen: Sequence[Combination], known: Combination, where: str) -> tuple[int, ...]:
-    """Return the stride of every dimension of the array, 1 where it is not accumulated.
-
-    Raises
-    ------
-    LimitError
-        A stride that is not an integer of at least 1.
-    SelectionError
-        A stride of a dimension that the array does not have or that is not accumulated.  Lists every problem.
-
-    Examples
-    --------
-    >>> check_stride({"time": 4}, [("time",), ("lat",)], ("time", "lat"), "tas")
-    (4, 1)
-    """
+    """Return the stride of every dimension of the array, 1 where it is not accumulated."""
     used = {d for c in chosen for d in c}
     given: Mapping[Any, Any] = stride if isinstance(stride, Mapping) else dict.fromkeys(sorted(used), stride)
     unknown = [d for d in given if d not in used]
@@ -200,24 +150,7 @@ def check_stride(stride: Any, chosen: Sequence[Combination], known: Combination,
 
 
 def check_statistics(statistics: Any) -> tuple[str, ...]:
-    """Return the statistics to store in their usual order.
-
-    Parameters
-    ----------
-    statistics : None, str or sequence of str
-        ``"chunks"``: all of them on the grid of chunks.  ``"min"``, ``"max"``, ``"std"``: also for every combination
-        of dimensions.  ``"none"`` or None: none at all.
-
-    Raises
-    ------
-    UnsupportedError
-        A word that is not known.
-
-    Examples
-    --------
-    >>> check_statistics(("std", "min")), check_statistics("none")
-    (('chunks', 'min', 'std'), ())
-    """
+    """Return the statistics to store in their usual order."""
     given = () if statistics is None else names(statistics, "statistics")
     unknown = [n for n in given if n not in (*STATISTICS, "none")]
     if unknown or ("none" in given and len(set(given)) > 1):
@@ -230,25 +163,7 @@ def check_statistics(statistics: Any) -> tuple[str, ...]:
 
 
 def sums_kind(precision: str, *, integer: bool) -> str:
-    """Return in which numbers is summed.
-
-    Parameters
-    ----------
-    precision : {"auto", "float64", "double-double"}
-        What was asked for.
-    integer : bool
-        Whether integers are summed without weights; their sums are exact in 64 bits unless ``"float64"`` is asked for.
-
-    Raises
-    ------
-    UnsupportedError
-        A word that is not known.
-
-    Examples
-    --------
-    >>> sums_kind("auto", integer=True), sums_kind("auto", integer=False)
-    ('int64', 'float64')
-    """
+    """Return in which numbers is summed: integers without weights exactly, unless ``"float64"`` is asked for."""
     if precision not in ("auto", "float64", "double-double"):
         raise UnsupportedError(f"precision={precision!r} is not known; choose from 'auto', 'float64', 'double-double'")
     if integer and precision != "float64":

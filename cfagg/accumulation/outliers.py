@@ -44,20 +44,12 @@ _HELD = 64 << 20
 
 @dataclass(frozen=True, eq=False)
 class Repaired:
-    """Partial sums of chunks without the cells that are kept out, in place of those of the pass over the data.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        What the pass computed.
-    records : structured array
-        Records of all chunks of the window, corrected.
-    pieces : mapping
-        By field, pieces of the chunks concerned by number.
-    """
+    """Partial sums of chunks without the cells that are kept out, in place of those of the pass over the data."""
 
     recipe: Recipe
+    #: Records of all chunks of the window, corrected.
     records: npt.NDArray[Any]
+    #: By field, the partial sums of the chunks concerned by number.
     pieces: Mapping[Field, Mapping[int, npt.NDArray[Any]]]
 
     def correct(self, field: Field, box: Box, values: npt.NDArray[Any]) -> None:
@@ -80,31 +72,17 @@ class Repaired:
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """How large the values are, and which are kept out of the sums.
+    """How large the values are, and which are kept out of the sums."""
 
-    Parameters
-    ----------
-    magnitudes : MagnitudesRecord, optional
-        How large what is summed is; None where that is not known of an earlier state.
-    limit : int or float, optional
-        Stored values of larger magnitude are kept out.
-    positions : int64 array, shape (cells, dimensions)
-        Their positions in the array, of all states.
-    values : array
-        Their stored values.
-    repaired : Repaired, optional
-        Partial sums without them.
-    suspicious : int
-        Chunks with values of this kind, where they are too many to be kept out.
-    worst : int or float
-        The largest of these.
-    """
-
+    #: None where that is not known of an earlier state.
     magnitudes: MagnitudesRecord | None = None
+    #: Stored values of larger magnitude are kept out.
     limit: float | None = None
+    #: Their positions in the array, shape (cells, dimensions), and stored values, of all states.
     positions: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 0), np.int64))
     values: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0))
     repaired: Repaired | None = None
+    #: Chunks with values of this kind, where they are too many to be kept out, and the largest of these.
     suspicious: int = 0
     worst: float = 0.0
 
@@ -127,22 +105,7 @@ class Judgement:
 
 
 def judge(recipe: Recipe, records: npt.NDArray[Any], kept: Kept | None) -> Judgement:
-    """Return how large values are, and what is kept out of their sums.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        What the pass over the data computed.
-    records : structured array
-        What it found of each chunk.
-    kept : Kept, optional
-        What stays of an earlier state.
-
-    Raises
-    ------
-    LimitError
-        Far more cells than before are to be kept out.
-    """
+    """Return how large values are, and what is kept out of their sums."""
     if not recipe.judged:
         return Judgement()
     small, middle, largest = (records[name] for name in ("small", "middle", "largest"))

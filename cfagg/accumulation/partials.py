@@ -33,31 +33,16 @@ _SMALL_JOB = 10_000_000
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """What is computed of every chunk; small enough to be sent to another machine.
-
-    Parameters
-    ----------
-    window : Window
-        The chunks, and the array they belong to.
-    meaning : Meaning
-        Which elements count.
-    axes_sets : tuple of tuple of int
-        Combinations of axes to sum over; that of all axes goes into the records, not among the fields.
-    statistics : tuple of tuple of int
-        Those with statistics.
-    sums : {"float64", "int64", "double-double"}
-        In which numbers.
-    weights : float64 array, optional
-        Weights, over `weight_axes` alone.
-    weight_axes : tuple of int
-        Axes of the array that the weights span.
-    """
+    """What is computed of every chunk; small enough to be sent to another machine."""
 
     window: Window
     meaning: Meaning
+    #: Combinations of axes to sum over; that of all axes goes into the records, not among the fields.
     axes_sets: tuple[Axes, ...]
+    #: Those with statistics.
     statistics: tuple[Axes, ...]
     sums: str
+    #: Weights, over `weight_axes` alone.
     weights: npt.NDArray[np.float64] | None = None
     weight_axes: Axes = ()
 
@@ -125,28 +110,7 @@ class ChunkSums:
 
 
 def compute(recipe: Recipe, number: int, stamp: tuple[int, ...], *, look: bool = False) -> ChunkSums:
-    """Return the partial sums of one chunk.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        What is computed.
-    number : int
-        Number of the chunk in the window.
-    stamp : tuple of int
-        Stamp of the stored object that holds it, as seen when the build began.
-    look : bool
-        Whether to look at the object again: another machine may see another file, or none.
-
-    Raises
-    ------
-    FragmentReadError
-        The chunk is damaged.
-    StaleError
-        The object is not the one that was seen.
-    LimitError
-        A sum is beyond 64 bits.
-    """
+    """Return the partial sums of one chunk, of an object with this `stamp` when the build began."""
     index, checks = recipe.window.index(number), list[int]()
     block = _block(recipe, number, stamp, checks, look=look)
     mask = recipe.meaning.mask
@@ -175,46 +139,20 @@ def compute(recipe: Recipe, number: int, stamp: tuple[int, ...], *, look: bool =
 
 @dataclass(frozen=True, eq=False)
 class Without:
-    """What one chunk has without cells beyond a limit, and these.
+    """What one chunk has without cells beyond a limit, and these."""
 
-    Parameters
-    ----------
-    record : mapping
-        What its record has otherwise.
-    pieces : tuple of (Field, array)
-        Pieces of all fields of sums, weights and counts.
-    positions : int64 array, shape (cells, dimensions)
-        Positions of the cells that are left out, in the array.
-    values : array
-        Their stored values.
-    largest : float
-        The largest magnitude of the rest.
-    """
-
+    #: What its record has otherwise.
     record: dict[str, Any]
     pieces: tuple[tuple[Field, npt.NDArray[Any]], ...]
+    #: Positions in the array, shape (cells, dimensions), and stored values of the cells that are left out.
     positions: npt.NDArray[np.int64]
     values: npt.NDArray[Any]
+    #: The largest magnitude of the rest.
     largest: float
 
 
 def compute_without(recipe: Recipe, number: int, limit: float, most: int) -> Without | None:
-    """Return the partial sums of one chunk without cells beyond a limit; None where these are more than so many.
-
-    Parameters
-    ----------
-    recipe, number
-        As of `compute`, which has read the chunk before.
-    limit : int or float
-        Cells of larger magnitude are left out.
-    most : int
-        How many cells may be left out.
-
-    Raises
-    ------
-    FragmentReadError, LimitError
-        As of `compute`.
-    """
+    """Return the partial sums of one chunk without cells beyond a limit; None where these are more than so many."""
     index = recipe.window.index(number)
     block = _block(recipe, number, None)
     valid, within = _mask(recipe), _mask(recipe, limit)
@@ -261,10 +199,9 @@ def _block(
     *,
     look: bool = False,
 ) -> npt.NDArray[Any]:
-    """Return a chunk as it is summed; `stamp` as of `compute`, None where it was read before.
-
-    The checksum of the object that holds it goes into `checks`, for the first chunk of each object.
-    """
+    """Return a chunk as it is summed; `stamp` as of `compute`, None where it was read before."""
+    # The checksum of the object that holds it goes into `checks`, for the first chunk of each object.  With `look` it
+    # is looked at again: another machine may see another file, or none.
     window, array = recipe.window, recipe.window.array
     index = window.index(number)
     if look and _stamp(f"{array.folder}/{array.key(array.object_of(index))}") != (stamp or ())[:2]:

@@ -26,13 +26,7 @@ _WHOLE = slice(None)
 
 @dataclass(frozen=True, eq=False)
 class Pick:
-    """Positions along an axis that the result keeps, in any order and with repeats.
-
-    Parameters
-    ----------
-    positions : int64, shape (n,)
-        Not negative.
-    """
+    """Positions from 0 on along an axis that the result keeps, in any order and with repeats."""
 
     positions: Int64
 
@@ -59,22 +53,12 @@ Part = Pick | Fold
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much of one axis of a stored array a part touches.
-
-    Parameters
-    ----------
-    chunks : int
-        Number of chunks.
-    decoded : int
-        Their lengths together.
-    boxed : int
-        The shortest ranges within these chunks that hold what is taken.
-    cells : int
-        What is taken itself.
-    """
+    """How much of one axis of a stored array a part touches."""
 
     chunks: int
+    #: Lengths of these chunks together.
     decoded: int
+    #: The shortest ranges within these chunks that hold what is taken.
     boxed: int
     cells: int
 
@@ -96,22 +80,7 @@ def _edge(edges: Edges, chunk: Int64, length: int) -> Int64:
 
 
 def extent(part: Part, edges: Edges, length: int) -> Extent:
-    """Return how much of an axis a part touches.
-
-    Parameters
-    ----------
-    part : Part
-        What is taken.
-    edges : Regular or int64 array
-        The array's chunks along the axis.
-    length : int
-        The array's length along the axis.
-
-    Examples
-    --------
-    >>> extent(Pick(np.array([1, 2, 9])), Regular(12, 4), 12)
-    Extent(chunks=2, decoded=8, boxed=3, cells=3)
-    """
+    """Return how much a part touches of an axis with these chunks and this length."""
     start, stop = _spans(part)
     if not len(start):
         return Extent(0, 0, 0, 0)
@@ -145,50 +114,24 @@ def _extent_of_range(start: int, stop: int, edges: Edges, length: int) -> Extent
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Local:
-    """What a part takes of one chunk along one axis.
-
-    Parameters
-    ----------
-    chunk : int
-        Number of the chunk along the axis.
-    low, high : int
-        The range within the chunk that is needed.
-    target : slice or int64 array
-        Positions in the result.
-    take : slice or int64 array, or None
-        For a pick: which of ``low..high - 1``, counted from `low`, in the order of `target`.
-    starts, stops : list of int
-        For a fold: segments, counted from `low`.
-    entries : list of (segment, target, coefficient)
-        For a fold: targets are indices into `target`.
-    width : int
-        Length of the result of this chunk along the axis.
-    """
+    """What a part takes of one chunk along one axis: the range ``low..high`` of it."""
 
     chunk: int
     low: int
     high: int
+    #: Positions in the result, whose length of this chunk along the axis is `width`.
     target: Place
     width: int
+    #: For a pick: which of ``low..high - 1``, counted from `low`, in the order of `target`.
     take: Place | None
+    #: For a fold: segments, counted from `low`, and (segment, index into `target`, coefficient) of each entry.
     starts: Sequence[int] = ()
     stops: Sequence[int] = ()
     entries: Sequence[tuple[int, int, int]] = ()
 
 
 def locate(part: Part, edges: Edges, length: int) -> list[Local]:
-    """Return what a part takes of each chunk that it touches, ascending.
-
-    Parameters
-    ----------
-    part, edges, length
-        As of `extent`.
-
-    Examples
-    --------
-    >>> [(p.chunk, p.low, p.high, p.target) for p in locate(Pick(np.arange(2, 9)), Regular(12, 4), 12)]
-    [(0, 2, 4, slice(0, 2, None)), (1, 0, 4, slice(2, 6, None)), (2, 0, 1, slice(6, 7, None))]
-    """
+    """Return what a part takes of each chunk that it touches, ascending."""
     start, stop = _spans(part)
     if not len(start):
         return []

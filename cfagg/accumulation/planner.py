@@ -49,28 +49,16 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """An array from which terms are read, each chunk once.
+    """An array from which terms are read, each chunk once."""
 
-    Parameters
-    ----------
-    array : ZarrArray
-        The source itself, or stored sums.
-    low : ZarrArray or None
-        Low parts of the sums.
-    quantity : str
-        ``"raw"`` for the source, else what the sums are of: ``"data"``, ``"weights"`` or ``"counts"``.
-    combination : tuple of str
-        Dimensions that are summed in the array; none for the source.
-    axes : tuple of int
-        Axis of the source of each of the array's axes.
-    terms : tuple of Term
-        What is taken.
-    """
-
+    #: The source itself, or stored sums, and the low parts of these.
     array: ZarrArray
     low: ZarrArray | None
+    #: ``"raw"`` for the source, else what the sums are of: ``"data"``, ``"weights"`` or ``"counts"``.
     quantity: str
+    #: Dimensions that are summed in the array; none for the source.
     combination: Dims
+    #: Axis of the source of each of the array's axes.
     axes: tuple[int, ...]
     terms: tuple[Term, ...]
 
@@ -82,25 +70,13 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is read to answer a request.
-
-    Parameters
-    ----------
-    request : Request
-        The request, resolved.
-    readings : tuple of Reading
-        Arrays and what is taken of them.
-    summed : tuple of str
-        Quantities that are added up from what is read.
-    analytic : tuple of str
-        Quantities that are known without reading data: nothing is missing.
-    cost : float
-        Estimated time in nanoseconds.
-    """
+    """What is read to answer a resolved request, at an estimated cost in nanoseconds."""
 
     request: Request
     readings: tuple[Reading, ...]
+    #: Quantities that are added up from what is read.
     summed: tuple[Quantity, ...]
+    #: Quantities that are known without reading data: nothing is missing.
     analytic: tuple[Quantity, ...]
     cost: float
 
@@ -113,19 +89,7 @@ def weights_are_known(group: Group) -> bool:
 
 
 def make_plan(group: Group, request: Request, wanted: Sequence[Quantity], *, stored: bool = True) -> Plan:
-    """Return the cheapest way to answer a request.
-
-    Parameters
-    ----------
-    group : Group
-        The accumulation.
-    request : Request
-        What is asked for, resolved.
-    wanted : sequence of str
-        ``"data"``, ``"weights"`` (counts, where there are no weights) and ``"counts"``.
-    stored : bool
-        Whether stored sums may be used, or all is read from the array itself.
-    """
+    """Return the cheapest way to answer a resolved request, from stored sums if they may be used."""
     analytic: list[Quantity] = []
     if group.complete:
         analytic = [q for q in wanted if q == "counts" or (q == "weights" and weights_are_known(group))]

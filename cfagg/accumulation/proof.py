@@ -56,15 +56,7 @@ _ROW = 1536
 
 
 class Proof:
-    """Bounds of the errors of what a plan gives.
-
-    Parameters
-    ----------
-    group : Group
-        The accumulation.
-    plan : Plan
-        What is read.
-    """
+    """Bounds of the errors of what a plan gives."""
 
     def __init__(self, group: Group, plan: Plan) -> None:
         self.group, self.plan = group, plan
@@ -98,17 +90,7 @@ class Proof:
         return self._error(sums) <= _PART * fewest * self.small
 
     def wrong(self, found: Sum, total: Array, weight: Array | None, count: Array | None) -> Array:
-        """Return which answers are not proven to be right.
-
-        Parameters
-        ----------
-        found : Sum
-            What was added up, with the magnitudes of stored sums.
-        total : array
-            Sums of values.
-        weight, count : array, optional
-            Sums of weights, and numbers of cells, as far as they are known.
-        """
+        """Return which answers, summed with the magnitudes of stored sums in `found`, are not proven to be right."""
         if self.group.extra is None:
             data, weights = self.lost(found, total, weight)
             return data | weights
@@ -125,10 +107,8 @@ class Proof:
         return bad if count is None else bad & (count > 0)
 
     def lost(self, found: Sum, total: Array, weight: Array | None) -> tuple[Array, Array]:
-        """Return which sums and weights from another writer may be no more than what rounding left of them.
-
-        How such sums were added up is not known, so no more than this can be said.
-        """
+        """Return which sums and weights from another writer may be no more than what rounding left of them."""
+        # How such sums were added up is not known, so no more than this can be said.
         out = []
         for readings, values in ((self.sums, total), (self.weights, weight)):
             if not readings or values is None:

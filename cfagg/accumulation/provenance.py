@@ -38,52 +38,31 @@ class UntracedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """What xarray does to stored values, in the order of the fields.
+    """What xarray does to stored values, in the order of the fields."""
 
-    Parameters
-    ----------
-    unsigned : bool or None
-        Whether stored integers are taken as unsigned (true) or signed (false) ones; `None` as they are.
-    fills : frozenset of number
-        Values that become NaN, among integers as `unsigned` says.
-    scale, offset : float
-        What masked values are multiplied by and what is added then.
-    """
-
+    #: Whether stored integers are taken as unsigned (true) or signed (false) ones; None as they are.
     unsigned: bool | None = None
+    #: Values that become NaN, among integers as `unsigned` says.
     fills: frozenset[float] = frozenset()
+    #: What masked values are multiplied by and what is added then.
     scale: float = 1.0
     offset: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The stored array that values come from, and which of its values they are.
-
-    Parameters
-    ----------
-    store : str
-        Directory of the Zarr store, as an absolute path.
-    path : str
-        Path of the array in the store, without a slash at its start.
-    shape : tuple of int
-        Shape that the array had when it was opened.
-    dtype : numpy.dtype
-        Stored type, in the processor's byte order.
-    picked : tuple
-        Per axis of the stored array what is picked along it.
-    decoding : Decoding
-        What is done to stored values.
-    allow : tuple of str
-        Where links in the store may lead to.
-    """
+    """The stored array that values come from, and which of its values they are."""
 
     store: str
+    #: Without a slash at its start.
     path: str
+    #: Shape that the array had when it was opened, and stored type in the processor's byte order.
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    #: Per axis of the stored array what is picked along it.
     picked: tuple[Picked, ...]
     decoding: Decoding = field(default_factory=Decoding)
+    #: Where links in the store may lead to.
     allow: tuple[str, ...] = ()
 
     @property
@@ -93,30 +72,7 @@ class Origin:
 
 
 def trace(variable: Variable) -> Origin:
-    """Return the stored array that a variable's values are taken from unchanged.
-
-    Parameters
-    ----------
-    variable : xarray.Variable
-        As ``ds["tas"].variable``.  Nothing is read.
-
-    Returns
-    -------
-    Origin
-        Its `lengths` are the variable's shape.
-
-    Raises
-    ------
-    UntracedError
-        If that cannot be proved.
-
-    Examples
-    --------
-    >>> import xarray
-    >>> trace(xarray.Variable("x", [1, 2]))
-    Traceback (most recent call last):
-    cfagg.accumulation.provenance.UntracedError: its values are in memory
-    """
+    """Return the stored array that a variable's values are taken from unchanged, or raise `UntracedError`."""
     data = variable._data
     origin = _graph(data) if hasattr(data, "__dask_graph__") else _chain(data)
     if origin.lengths != variable.shape:

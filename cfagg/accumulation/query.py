@@ -21,33 +21,19 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """What is asked, by name and by axis.
-
-    Parameters
-    ----------
-    labels : Labels
-        Labels of the array.
-    picked : mapping
-        Positions that are selected, by dimension.
-    reduced : tuple of str
-        Dimensions that are reduced, a grouped one included.
-    grouping : Grouping or None
-        Groups that stand in place of one reduced dimension.
-    request : Request
-        The same in positions along the axes of the source.
-    """
+    """What is asked, by name and by axis: selected positions, and reduced dimensions, a grouped one included."""
 
     labels: Labels
     picked: Mapping[str, Picked]
     reduced: tuple[str, ...]
+    #: Groups that stand in place of one reduced dimension.
     grouping: Grouping | None
+    #: The same in positions along the axes of the source.
     request: Request
 
     def arrange(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return values of the request with the dimensions that results have, in their order.
-
-        Axes of one position go; the others come into the order of the labels, which need not be that of the source.
-        """
+        """Return values of the request with the dimensions that results have, in the order of the labels."""
+        # Axes of one position go; the order need not be that of the source.
         gone = {a for a, p in enumerate(self.labels.base) if isinstance(p, int)}
         gone |= {
             a for d, a in zip(self.labels.dims, self.labels.axes, strict=True) if isinstance(self.picked.get(d), int)
@@ -66,34 +52,7 @@ def query(
     picked: Mapping[str, Picked],
     grouping: Grouping | None = None,
 ) -> Query:
-    """Return the question that names and selections make.
-
-    Parameters
-    ----------
-    labels : Labels
-        Labels of the array.
-    shape : tuple of int
-        Shape of the source.
-    dim : str, sequence of str, None or ...
-        Dimensions that are reduced; `None` means all, or the grouped one alone where there are groups.
-    picked : mapping
-        Positions along dimensions, as `Labels.pick` returns them.
-    grouping : Grouping, optional
-        Groups along one of the dimensions, of all its positions.
-
-    Raises
-    ------
-    SelectionError
-        A dimension that is not there (any more).
-
-    Examples
-    --------
-    >>> import xarray as xr
-    >>> labels = Labels.of_array(xr.DataArray(np.zeros((6, 4)), dims=("time", "x"), name="tas"))
-    >>> asked = query(labels, (6, 4), "time", {"time": slice(1, 5, 1), "x": 2})
-    >>> asked.request.reduced[0].start, asked.request.reduced[0].stop, asked.request.kept[1]
-    (array([1]), array([5]), array([2]))
-    """
+    """Return the question that names and selections make of a source of this shape."""
     if grouping is not None:
         labels.chosen_dims((grouping.dim,), picked)
         reduced = (grouping.dim,) if dim is None else labels.chosen_dims(dim, picked)

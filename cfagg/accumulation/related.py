@@ -45,23 +45,13 @@ _IDLE = ("attributes", "consolidated_metadata", "dimension_names", "node_type", 
 
 @dataclass(frozen=True, eq=False)
 class Neighbour:
-    """A related array as it is in the store.
-
-    Parameters
-    ----------
-    path, use : str
-        As of `Related`.
-    array : ZarrArray or None
-        The array; `None` where there is none, so that something else is used in its place.
-    stamps : int64 array, shape (objects, 4)
-        Stamps of its objects at one moment; none where they were not asked for.
-    failure : str
-        Why there is no array: it is not there, or cannot be understood.
-    """
+    """A related array as it is in the store."""
 
     path: str
     use: str
+    #: None where there is none, so that something else is used in its place; `failure` says why.
     array: ZarrArray | None
+    #: Of its objects at one moment, shape (objects, 4); none where they were not asked for.
     stamps: Int64
     failure: str = ""
 
@@ -81,28 +71,14 @@ class Neighbour:
         return _neighbour(source, self.path, self.use, look=False)
 
     def unchanged(self, source: ZarrArray) -> None:
-        """Refuse what was written since its stamps were taken.
-
-        Raises
-        ------
-        StaleError
-            It was.
-        """
+        """Refuse what was written since its stamps were taken."""
         now = self.current(source)
         if now is not self or (self.array is not None and compare(self.stamps, stamps(self.array))):
             raise StaleError(f"{source.store}: {self.path!r} was written while the array was accumulated; run again")
 
 
 def encoding_of(array: ZarrArray, weights: str | None) -> Table[str, str]:
-    """Return what of an array's metadata decides which values its stored bytes are; its grid apart.
-
-    Parameters
-    ----------
-    array : ZarrArray
-        The array.
-    weights : str or None
-        Where weights are from; areas depend on an attribute.
-    """
+    """Return what of an array's metadata decides which values its stored bytes are; its grid apart."""
     document = array.document
     names = ("zarr_format", "data_type", "dtype", "fill_value", "codecs", "compressor", "filters", "order")
     out = {name: canonical(document[name]) for name in names if name in document}
@@ -121,17 +97,8 @@ def description_of(array: ZarrArray) -> Table[str, str]:
 
 
 def find_neighbours(source: ZarrArray, weights: Any) -> tuple[Neighbour, ...]:
-    """Return the related arrays of an array that is going to be accumulated, with their stamps.
-
-    To be called before any of them is read, so that what is written meanwhile is found (`Neighbour.unchanged`).
-
-    Parameters
-    ----------
-    source : ZarrArray
-        The array.
-    weights : object
-        As of `accumulate`.
-    """
+    """Return the related arrays of an array that is going to be accumulated, with their stamps."""
+    # To be called before any of them is read, so that what is written meanwhile is found (`Neighbour.unchanged`).
     uses = dict.fromkeys(_coordinates(source), "coordinate")
     if isinstance(weights, str):
         for path in _areas(source) if weights == "area" else _variable(source, weights):
@@ -150,13 +117,7 @@ def neighbours_of(source: ZarrArray, related: Sequence[Related]) -> tuple[Neighb
 
 
 def table_of(neighbours: Sequence[Neighbour]) -> Int64:
-    """Return stamps and checksums of all objects of related arrays, one row each.
-
-    Raises
-    ------
-    FragmentReadError
-        One cannot be read.
-    """
+    """Return stamps and checksums of all objects of related arrays, one row each."""
     rows = [np.column_stack([n.stamps, _checksums(n.array)]) for n in neighbours if n.array is not None]
     return np.concatenate([np.empty((0, 5), np.int64), *rows])
 

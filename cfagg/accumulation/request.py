@@ -19,43 +19,15 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """Reduced and kept axes of a source array; every axis is one or the other.
+    """Reduced and kept axes of a source array; every axis is one or the other."""
 
-    Parameters
-    ----------
-    reduced : mapping of int to Runs
-        Ranges that are summed along an axis.
-    kept : mapping of int to slice or int array
-        Positions along an axis that stays: a slice of any step, or positions in any order and with repeats.
-
-    Examples
-    --------
-    >>> request = Request({0: Runs.whole(48)}, {1: slice(2, 8, 2)}).resolve((48, 10))
-    >>> request.kept[1].tolist(), request.shape
-    ([2, 4, 6], (3,))
-    """
-
+    #: Ranges that are summed along an axis.
     reduced: Mapping[int, Runs] = field(default_factory=dict)
+    #: Positions along an axis that stays: a slice of any step, or positions in any order and with repeats.
     kept: Mapping[int, slice | Int64] = field(default_factory=dict)
 
     def resolve(self, shape: Sequence[int]) -> Request:
-        """Return the request on an array of this shape: kept axes as positions, all axes checked.
-
-        Parameters
-        ----------
-        shape : sequence of int
-            Shape of the source array.
-
-        Returns
-        -------
-        Request
-            `kept` holds int64 arrays of positions from 0 on.
-
-        Raises
-        ------
-        SelectionError
-            An axis that is missing or stands in both; positions or ranges outside the array.
-        """
+        """Return the request on an array of this shape: kept axes as positions from 0 on, all axes checked."""
         axes = [*self.reduced, *self.kept]
         if sorted(axes) != list(range(len(shape))):
             raise SelectionError(

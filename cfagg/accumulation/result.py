@@ -50,25 +50,7 @@ def labelled(
     grouping: Grouping | None = None,
     keep_attrs: bool = True,
 ) -> xr.DataArray:
-    """Return computed values with what belongs to them.
-
-    Parameters
-    ----------
-    values : numpy.ndarray
-        One axis per dimension that is left, in the order of the labels; a grouped dimension stands at its place.
-    labels : Labels
-        Labels of the array that values were computed from.
-    statistic : str
-        Name of the statistic, for the attributes.
-    reduced : sequence of str
-        Dimensions that were reduced, a grouped one included.
-    picked : mapping
-        Positions that were selected, by dimension.
-    grouping : Grouping, optional
-        The groups that stand in place of one reduced dimension.
-    keep_attrs : bool
-        Whether the attributes of the variable are kept.
-    """
+    """Return computed values with what belongs to them; a grouped dimension stands at its place in the labels."""
     import xarray as xr
 
     coords: Any = labels.without(reduced)
@@ -85,27 +67,19 @@ def labelled(
 def attributes(
     attrs: Mapping[str, Any], statistic: str, reduced: Sequence[str], dims: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the attributes of a statistic of a variable.
-
-    ``cell_methods`` (CF section 7.3) gets one more method; units of a variance are squared; a number of values has the
-    standard name's modifier ``number_of_observations`` (CF section 3.3).  Attributes that describe stored values only,
-    such as ``valid_range``, are left out.
-
-    Examples
-    --------
-    >>> attributes({"units": "m s-1", "cell_methods": "area: mean"}, "var", ["time"])
-    {'units': '(m s-1)2', 'cell_methods': 'area: mean time: variance'}
-    """
+    """Return the attributes of a statistic of a variable, without those that describe stored values only."""
     out = {k: v for k, v in attrs.items() if k not in _OF_STORED}
     if statistic == "count":
         if "units" in out:
             out["units"] = "1"
         if "standard_name" in out:
+            # CF section 3.3.
             out["standard_name"] = f"{str(out['standard_name']).split(maxsplit=1)[0]} number_of_observations"
         return out
     if statistic == "var" and "units" in out:
         out["units"] = squared(str(out["units"]))
     if reduced:
+        # CF section 7.3.
         order = [d for d in dims if d in reduced] or list(reduced)
         method = f"{' '.join(f'{d}:' for d in order)} {METHODS[statistic]}"
         out["cell_methods"] = f"{out['cell_methods']} {method}" if out.get("cell_methods") else method
@@ -113,13 +87,7 @@ def attributes(
 
 
 def squared(units: str) -> str:
-    """Return the units of a square, as UDUNITS reads them.
-
-    UDUNITS takes the square of a temperature scale as that of its interval: ``degC2`` is ``K2``.
-
-    >>> squared("K"), squared("degC"), squared("kg m-2"), squared("1")
-    ('K2', 'degC2', '(kg m-2)2', '1')
-    """
+    """Return the units of a square, as UDUNITS reads them, which takes that of a temperature for its interval's."""
     units = units.strip()
     if units in ("", "1"):
         return units

@@ -17,37 +17,15 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Half-open index ranges along one dimension, each of which belongs to a group.
+    """Half-open ranges along one dimension, each of a group; what several ranges of a group hold counts as often."""
 
-    A position that several ranges of one group cover counts as often.
-
-    Parameters
-    ----------
-    start, stop : int64, shape (m,)
-        The ranges, ``0 <= start <= stop``.  Empty ones are dropped.
-    group : int64, shape (m,)
-        The group of each range, in ``0..groups - 1``.
-    groups : int
-        Number of groups; a group may have no range.
-    keep : bool
-        Whether the result keeps the dimension although there is one group only.
-
-    Raises
-    ------
-    SelectionError
-        Columns of different lengths, a range that ends before it starts or starts before 0, a group that is not there.
-
-    Examples
-    --------
-    >>> runs = Runs([0, 20], [10, 25], [0, 0])
-    >>> runs.sizes.tolist(), runs.stays
-    ([15], False)
-    """
-
+    #: The ranges, ``0 <= start <= stop``; empty ones are dropped.
     start: Int64
     stop: Int64
+    #: The group of each range, in ``0..groups - 1``; a group may have no range.
     group: Int64
     groups: int = 1
+    #: Whether the result keeps the dimension although there is one group only.
     keep: bool = False
 
     def __post_init__(self) -> None:
@@ -69,21 +47,12 @@ class Runs:
 
     @classmethod
     def whole(cls, length: int, *, keep: bool = False) -> Runs:
-        """Return the range of a whole dimension.
-
-        >>> Runs.whole(8).sizes.tolist()
-        [8]
-        """
+        """Return the range of a whole dimension."""
         return cls(np.array([0]), np.array([length]), np.array([0]), 1, keep)
 
     @classmethod
     def of_slice(cls, chosen: slice, length: int, *, keep: bool = False) -> Runs:
-        """Return the positions of a slice, of any step, on a dimension of `length`.
-
-        >>> runs = Runs.of_slice(slice(None, None, -2), 5)
-        >>> runs.start.tolist(), runs.stop.tolist()
-        ([0, 2, 4], [1, 3, 5])
-        """
+        """Return the positions of a slice, of any step, on a dimension of `length`."""
         positions = range(length)[chosen]
         if abs(positions.step) == 1 and len(positions):
             low, high = min(positions[0], positions[-1]), max(positions[0], positions[-1])
@@ -94,25 +63,7 @@ class Runs:
     def of_positions(
         cls, positions: npt.ArrayLike, codes: npt.ArrayLike | None = None, groups: int = 1, *, keep: bool = False
     ) -> Runs:
-        """Return positions in any order, each perhaps with the code of its group.
-
-        Parameters
-        ----------
-        positions : int array, shape (n,)
-            Not negative; one that occurs twice counts twice.
-        codes : int array, shape (n,), optional
-            Group of each position; -1 for one that is left out.
-        groups : int
-            Number of groups.
-        keep : bool
-            As for the class.
-
-        Examples
-        --------
-        >>> runs = Runs.of_positions([3, 4, 5, 8, 9], [0, 0, 1, 1, -1], groups=2)
-        >>> list(zip(runs.start.tolist(), runs.stop.tolist(), runs.group.tolist()))
-        [(3, 5, 0), (5, 6, 1), (8, 9, 1)]
-        """
+        """Return positions in any order, each perhaps with the code of its group, -1 for one that is left out."""
         at = np.asarray(positions, np.int64).reshape(-1)
         group = np.zeros(at.size, np.int64) if codes is None else np.asarray(codes, np.int64).reshape(-1)
         if group.size != at.size:

@@ -26,20 +26,12 @@ Axes = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Field:
-    """One kind of partial sums over one combination of axes.
+    """One kind of partial sums over one combination of axes."""
 
-    Parameters
-    ----------
-    kind : str
-        ``sum``, ``low``, ``weights``, ``weights_low``, ``excluded``, ``min``, ``max`` or ``m2``.
-    axes : tuple of int
-        Axes that are summed over.
-    dtype : str
-        NumPy's name of the type.
-    """
-
+    #: ``sum``, ``low``, ``weights``, ``weights_low``, ``excluded``, ``min``, ``max`` or ``m2``.
     kind: str
     axes: Axes
+    #: NumPy's name of the type.
     dtype: str
 
     @property
@@ -49,17 +41,7 @@ class Field:
 
 
 class Scratch:
-    """The files of partial sums.
-
-    Parameters
-    ----------
-    folder : Path
-        Where they are; it exists.
-    window : Window
-        The chunks.
-    fields : tuple of Field
-        What is kept.
-    """
+    """The files of partial sums, in a folder that exists."""
 
     def __init__(self, folder: Path, window: Window, fields: tuple[Field, ...]) -> None:
         self.folder, self.window, self.fields = folder, window, fields
@@ -95,21 +77,7 @@ class Scratch:
         return os.pread(self._files[field], size, int(self._places[field.axes][number]) * itemsize)
 
     def read(self, field: Field, box: tuple[tuple[int, int], ...]) -> npt.NDArray[Any]:
-        """Return partial sums of a box.
-
-        Parameters
-        ----------
-        field : Field
-            Which.
-        box : tuple of (int, int)
-            Start and stop per dimension, in positions of the window: chunks along the axes of the field, elements
-            along the others.
-
-        Returns
-        -------
-        numpy.ndarray
-            Of the box's shape and the field's type.
-        """
+        """Return partial sums of a box in positions of the window: chunks along the field's axes, else elements."""
         bounds = self._bounds[field.axes]
         out = np.empty([b - a for a, b in box], field.dtype)
         if not out.size:

@@ -24,13 +24,7 @@ _TICK, _COARSE_TICK = 0.02, 2.1
 
 
 def settled(array: ZarrArray) -> npt.NDArray[np.int64]:
-    """Return the stamps of all objects once none of them may be written again within the same tick of the clock.
-
-    Raises
-    ------
-    StaleError
-        They are written again and again.
-    """
+    """Return the stamps of all objects once none of them may be written again within the same tick of the clock."""
     for _ in range(100):
         now = time.time_ns()
         found = stamps(array)
@@ -45,12 +39,10 @@ def settled(array: ZarrArray) -> npt.NDArray[np.int64]:
 
 
 def write_back(array: ZarrArray) -> None:
-    """Let the system begin to write what was stored in the objects through memory maps, before they are read.
-
-    A page of a map that was written, and not yet written out, can be written again without any trace in the times of
-    its file.  Once its writing out has begun the next store into it sets these times, and is found.  File systems in
-    memory write nothing out, and set no times for maps.
-    """
+    """Let the system begin to write what was stored in the objects through memory maps, before they are read."""
+    # A page of a map that was written, and not yet written out, can be written again without any trace in the times of
+    # its file.  Once its writing out has begun the next store into it sets these times, and is found.  File systems in
+    # memory write nothing out, and set no times for maps.
     begin = _sync_file_range()
     if begin is None:
         return

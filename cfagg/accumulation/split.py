@@ -25,20 +25,11 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Sums over segments along an axis, and the groups to which each is added how often.
-
-    Parameters
-    ----------
-    start, stop : int64, shape (s,)
-        Segments, ascending, disjoint, none empty.
-    segment, group, coefficient : int64, shape (n,)
-        To which group the sum of a segment is added, times what; in the order of segments.
-    groups : int
-        Number of groups.
-    """
+    """Sums over ascending, disjoint segments along an axis, and the groups to which each is added how often."""
 
     start: Int64
     stop: Int64
+    #: To which group the sum of a segment is added, times what; in the order of segments.
     segment: Int64
     group: Int64
     coefficient: Int64
@@ -54,47 +45,15 @@ class Fold:
 
 
 def fold(runs: Runs) -> Fold:
-    """Return the ranges as they are, each cell read once.
-
-    Examples
-    --------
-    >>> whole = fold(Runs([0, 3], [5, 8], [0, 1], groups=2))  # cells 3 and 4 belong to both groups
-    >>> list(zip(whole.start.tolist(), whole.stop.tolist()))
-    [(0, 3), (3, 5), (5, 8)]
-    >>> list(zip(whole.segment.tolist(), whole.group.tolist(), whole.coefficient.tolist()))
-    [(0, 0, 1), (1, 0, 1), (1, 1, 1), (2, 1, 1)]
-    """
+    """Return the ranges as they are, each cell read once."""
     if len(runs) == 1:
         return _pieces([(int(runs.start[0]), int(runs.stop[0]), 1)], int(runs.group[0]), runs.groups)
     return _fold(runs.start, runs.stop, runs.group, np.ones(len(runs), np.int64), runs.groups)
 
 
 def split(runs: Runs, samples: Int64) -> tuple[Fold, Fold]:
-    """Return signed samples and signed cells whose sums together are the sums over the ranges.
-
-    Parameters
-    ----------
-    runs : Runs
-        Ranges of cells.
-    samples : int64, shape (K,)
-        Positions b_k, ascending, up to which sums are stored: sample k is the sum over cells 0 to b_k - 1.  Cells
-        behind the last one are always read singly.
-
-    Returns
-    -------
-    core : Fold
-        Of indices of samples.
-    edge : Fold
-        Of cells; empty where every range begins and ends at a sample.
-
-    Examples
-    --------
-    >>> core, edge = split(Runs([1], [9], [0]), np.array([4, 8, 12]))
-    >>> core.start.tolist(), core.coefficient.tolist()  # the sum up to 8; from 0, as 1 is near to it
-    ([1], [1])
-    >>> edge.start.tolist(), edge.stop.tolist(), edge.coefficient.tolist()  # without cell 0, with cell 8
-    ([0, 8], [1, 9], [-1, 1])
-    """
+    """Return signed samples and signed cells whose sums together are the sums over the ranges."""
+    # Sample k is the sum over cells 0 to ``samples[k] - 1``; cells behind the last one are always read singly.
     if len(runs) == 1:
         return _split_one(int(runs.start[0]), int(runs.stop[0]), samples, int(runs.group[0]), runs.groups)
     bounds = np.concatenate([[0], samples]).astype(np.int64)

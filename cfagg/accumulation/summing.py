@@ -35,32 +35,18 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Partly:
-    """Partial sums of all chunks of the window.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        How they were computed.
-    scratch : Scratch
-        Those over some of the axes.
-    records : structured array
-        Those over all axes, one record per chunk.
-    layout : Layout
-        What they are for.
-    kept : Kept, optional
-        What stays of an earlier state.
-    excluded : bool
-        Whether anything of the array is missing, or kept out of its sums.
-    repaired : Repaired, optional
-        Partial sums of some chunks without cells that are kept out.
-    """
+    """Partial sums of all chunks of the window."""
 
     recipe: Recipe
+    #: Those over some of the axes.
     scratch: Scratch
+    #: Those over all axes, one record per chunk.
     records: npt.NDArray[Any]
     layout: Layout
     kept: Kept | None
+    #: Whether anything of the array is missing, or kept out of its sums.
     excluded: bool
+    #: Partial sums of some chunks without cells that are kept out.
     repaired: Repaired | None = None
 
     def read(self, kind: str, axes: Axes, box: Box) -> npt.NDArray[Any]:
@@ -80,20 +66,12 @@ class Partly:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One block of columns of one kind of cumulative sums: all samples of some positions along the other axes.
-
-    Parameters
-    ----------
-    specs : SumSpecs
-        The combination.
-    kind : {"sum", "weights", "excluded"}
-        Which of its sums.
-    columns : tuple of int
-        Index of the chunk along every axis that is not accumulated; 0 along the others.
-    """
+    """One block of columns of one kind of cumulative sums: all samples of some positions along the other axes."""
 
     specs: SumSpecs
+    #: "sum", "weights" or "excluded".
     kind: str
+    #: Index of the chunk along every axis that is not accumulated; 0 along the others.
     columns: Axes
 
 
@@ -112,13 +90,7 @@ def sum_tasks(specs: SumSpecs, *, weighted: bool, excluded: bool) -> Iterator[Ta
 
 
 def run_task(task: Task, partly: Partly, target: Target) -> None:
-    """Compute and write the chunks of a task.
-
-    Raises
-    ------
-    LimitError
-        A sum is beyond 64 bits.
-    """
+    """Compute and write the chunks of a task."""
     _Run(task, partly, target).run()
 
 
@@ -298,10 +270,7 @@ class _Run:
     def _old_rows(
         self, start: int, stop: int, *, stay: bool = False
     ) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-        """Return earlier values of some samples along the stream, and their low parts.
-
-        With `stay`, only of the positions that stay along a dimension that is not accumulated.
-        """
+        """Return earlier values and low parts of some samples; with `stay`, of the positions that stay alone."""
         box = list(self.block)
         box[self.stream] = (start, stop)
         if stay and self.kept is not None:

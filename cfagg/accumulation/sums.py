@@ -32,168 +32,39 @@ _BEYOND = 2.0**63 * (1 - 1e-9)
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """Sums of stored values, each with one axis per axis of the source: kept positions or groups.
+    """Sums of stored values, each with one axis per axis of the source: kept positions or groups."""
 
-    Parameters
-    ----------
-    data : int64 or float64 array, optional
-        Sums of stored (packed) values, times their weights where there are weights.
-    data_low : float64 array, optional
-        What is to be added to `data`, where sums are kept with twice the digits of float64.
-    weights : float64 or int64 array, optional
-        Sums of the weights of valid cells; counts where there are no weights.
-    counts : int64 array, optional
-        Numbers of valid cells.
-    """
-
+    #: Of stored (packed) values, times their weights where there are weights.
     data: npt.NDArray[np.float64] | npt.NDArray[np.int64] | None = None
+    #: What is to be added to `data`, where sums are kept with twice the digits of float64.
     data_low: Float | None = None
+    #: Sums of the weights of valid cells; counts where there are no weights.
     weights: npt.NDArray[np.float64] | npt.NDArray[np.int64] | None = None
+    #: Numbers of valid cells.
     counts: Int64 | None = None
 
 
 def sums(group: Group, request: Request, *, workers: int | None = None) -> tuple[Float, Float]:
-    """Return sums of values and of their weights over the ranges of a request, exact to rounding.
-
-    Whether the array has changed since its sums were built is not looked at here: call
-    `cfagg.accumulation.freshness.check` afterwards.
-
-    Parameters
-    ----------
-    group : Group
-        The accumulation, opened.
-    request : Request
-        Which ranges of which axes are summed, and what is kept of the others.
-    workers : int, optional
-        Number of threads; by default one for each processor, and none for small queries.
-
-    Returns
-    -------
-    total : float64 array
-        Sum of the unpacked values of valid cells, times their weights where there are weights.  One axis per axis of
-        the source, in its order, without those that are reduced to one group and need not stay.
-    weight : float64 array
-        Sum of the weights of valid cells, or their number; ``total / weight`` is the mean.  0 where nothing is valid.
-        Read-only where it is the same along an axis.
-
-    Raises
-    ------
-    SelectionError
-        The request does not fit the array.
-    StaleError
-        The array has another shape than when its sums were built.
-    FragmentReadError
-        A chunk is damaged.
-
-    Examples
-    --------
-    >>> import tempfile, cfagg, zarr
-    >>> from cfagg.accumulation.opening import open_group
-    >>> from cfagg.accumulation.runs import Runs
-    >>> store = tempfile.mkdtemp()
-    >>> values = np.arange(24.0).reshape(12, 2)
-    >>> _ = zarr.create_array(store, name="tas", data=values, chunks=(4, 2), dimension_names=["time", "x"])
-    >>> _ = cfagg.accumulate(store, "tas", ["time"])
-    >>> group = open_group(store, "tas")
-    >>> request = Request({0: Runs([1], [11], [0])}, {1: slice(None)})
-    >>> total, weight = sums(group, request)
-    >>> (total / weight).tolist(), weight.tolist()
-    ([11.0, 12.0], [10.0, 10.0])
-    """
+    """Return sums of unpacked values, and of their weights or counts, over the ranges of a request."""
     request = request.resolve(group.source.shape)
     return _decoded(group, request, raw_sums(group, request, ("data", "weights"), workers=workers))
 
 
 def sums_and_counts(group: Group, request: Request, *, workers: int | None = None) -> tuple[Float, Float, Int64]:
-    """Return sums of values, of weights and of ones over the ranges of a request, from one pass.
-
-    Where weights are summed and values are missing, the sum of the weights of no cell may be a trace of rounding; the
-    count tells.
-
-    Parameters
-    ----------
-    group, request, workers
-        As of `sums`.
-
-    Returns
-    -------
-    total, weight : float64 array
-        As of `sums`.
-    count : int64 array
-        Numbers of valid cells.
-
-    Examples
-    --------
-    >>> import tempfile, cfagg, zarr
-    >>> from cfagg.accumulation.opening import open_group
-    >>> from cfagg.accumulation.runs import Runs
-    >>> store = tempfile.mkdtemp()
-    >>> values = np.array([1.0, 2.0, np.nan, 4.0, 5.0])
-    >>> _ = zarr.create_array(store, name="tas", data=values, chunks=2, dimension_names=["time"])
-    >>> _ = cfagg.accumulate(store, "tas", ["time"])
-    >>> group = open_group(store, "tas")
-    >>> [x.item() for x in sums_and_counts(group, Request({0: Runs([1], [4], [0])}))]
-    [6.0, 2.0, 2]
-    """
+    """Return sums of values, of weights and of ones over the ranges of a request, from one pass."""
     request = request.resolve(group.source.shape)
     found = raw_sums(group, request, ("data", "weights", "counts"), workers=workers)
     return *_decoded(group, request, found), _counted(request, found)
 
 
 def counts(group: Group, request: Request, *, workers: int | None = None) -> Int64:
-    """Return the numbers of valid cells in the ranges of a request.
-
-    Parameters
-    ----------
-    group, request, workers
-        As of `sums`.
-
-    Returns
-    -------
-    int64 array
-        Of the shape that `sums` returns.
-
-    Examples
-    --------
-    >>> import tempfile, cfagg, zarr
-    >>> from cfagg.accumulation.opening import open_group
-    >>> from cfagg.accumulation.runs import Runs
-    >>> store = tempfile.mkdtemp()
-    >>> values = np.array([1.0, 2.0, np.nan, 4.0, 5.0])
-    >>> _ = zarr.create_array(store, name="tas", data=values, chunks=2, dimension_names=["time"])
-    >>> _ = cfagg.accumulate(store, "tas", ["time"])
-    >>> group = open_group(store, "tas")
-    >>> counts(group, Request({0: Runs([0, 2], [2, 5], [0, 1], groups=2)})).tolist()
-    [2, 2]
-    """
+    """Return the numbers of valid cells in the ranges of a request."""
     request = request.resolve(group.source.shape)
     return _counted(request, raw_sums(group, request, ("counts",), workers=workers))
 
 
 def plan_sums(group: Group, request: Request, wanted: Sequence[Quantity] = ("data", "weights")) -> Plan:
-    """Return what would be read to answer a request; nothing is read.
-
-    Parameters
-    ----------
-    group, request
-        As of `sums`.
-    wanted : sequence of str
-        ``"data"``, ``"weights"``, ``"counts"``.
-
-    Examples
-    --------
-    >>> import tempfile, cfagg, zarr
-    >>> from cfagg.accumulation.opening import open_group
-    >>> from cfagg.accumulation.runs import Runs
-    >>> store = tempfile.mkdtemp()
-    >>> values = np.array([1.0, 2.0, np.nan, 4.0, 5.0])
-    >>> _ = zarr.create_array(store, name="tas", data=values, chunks=2, dimension_names=["time"])
-    >>> _ = cfagg.accumulate(store, "tas", ["time"])
-    >>> group = open_group(store, "tas")
-    >>> plan = plan_sums(group, Request({0: Runs([1], [4], [0])}), ("data",))
-    >>> sorted({reading.quantity for reading in plan.readings})
-    ['data', 'raw']
-    """
+    """Return what would be read to answer a request; nothing is read."""
     _check_shape(group)
     if group.weights is None:
         wanted = tuple(dict.fromkeys("weights" if q == "counts" else q for q in wanted))
@@ -203,35 +74,7 @@ def plan_sums(group: Group, request: Request, wanted: Sequence[Quantity] = ("dat
 def raw_sums(
     group: Group, request: Request, wanted: Sequence[Quantity] = ("data", "weights"), *, workers: int | None = None
 ) -> Totals:
-    """Return sums of stored (packed) values, of weights and of counts.
-
-    Parameters
-    ----------
-    group, request, workers
-        As of `sums`.
-    wanted : sequence of str
-        ``"data"``, ``"weights"``, ``"counts"``.
-
-    Returns
-    -------
-    Totals
-        Integers without weights are summed exactly, in int64; sums that int64 does not hold are float64.  NaN where
-        rounding may have left nothing of sums whose weights are not known.
-
-    Examples
-    --------
-    >>> import tempfile, cfagg, zarr
-    >>> from cfagg.accumulation.opening import open_group
-    >>> from cfagg.accumulation.runs import Runs
-    >>> store = tempfile.mkdtemp()
-    >>> values = np.array([1.0, 2.0, np.nan, 4.0, 5.0])
-    >>> _ = zarr.create_array(store, name="tas", data=values, chunks=2, dimension_names=["time"])
-    >>> _ = cfagg.accumulate(store, "tas", ["time"])
-    >>> group = open_group(store, "tas")
-    >>> found = raw_sums(group, Request({0: Runs.whole(5)}))
-    >>> found.data.tolist(), found.weights.tolist()
-    ([12.0], [4])
-    """
+    """Return sums of stored (packed) values, of weights and of counts."""
     plan = plan_sums(group, request, wanted)
     proof = Proof(group, plan)
     doubtful = proof.needed and not proof.at_once()
@@ -251,6 +94,7 @@ def raw_sums(
         total = totals["data"] if low is None else totals["data"] + low
         if group.weights is not None and not group.weights.known:
             data, weight = proof.lost(found, total, totals["weights"])
+            # NaN where rounding may have left nothing of them.
             return Totals(np.where(data, np.nan, total), weights=np.where(weight, np.nan, totals["weights"]))
         bad = proof.wrong(found, total, totals.get("weights"), count)
         if bad.any():

@@ -25,27 +25,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def touched(source: ZarrArray, request: Request, read: Iterable[tuple[int, ...]]) -> Int64:
-    """Return the numbers of the objects that an answer depends on, ascending.
-
-    Parameters
-    ----------
-    source : ZarrArray
-        The array.
-    request : Request
-        What is asked for, resolved.
-    read : iterable of tuple of int
-        Index of each chunk of the array that was read.
-
-    Examples
-    --------
-    >>> import tempfile, zarr
-    >>> from cfagg.accumulation.runs import Runs
-    >>> from cfagg.formats.zarr import open_array
-    >>> store = tempfile.mkdtemp()
-    >>> _ = zarr.create_array(store, name="x", shape=(20, 6), chunks=(4, 3), dtype="f4")
-    >>> touched(open_array(store, "x"), Request({0: Runs([5], [9], [0])}, {1: np.array([4])}), {(4, 1)})
-    array([3, 5, 9])
-    """
+    """Return the numbers of the objects that an answer depends on, ascending."""
     along = []
     for a, (axis, length) in enumerate(zip(source.objects.axes, source.shape, strict=True)):
         runs = request.reduced.get(a)

@@ -17,25 +17,9 @@ __all__ = ["unweighted"]
 
 
 def unweighted(group: Group, request: Request, statistic: str) -> npt.NDArray[Any]:
-    """Return sums or means of an array whose weights are not known.
-
-    What rounding may have left of a sum is not taken for one: where no value is valid there is no mean, and where all
-    are the same it is theirs.
-
-    Parameters
-    ----------
-    group : Group
-        The accumulation, of another writer.
-    request : Request
-        What is reduced and what is kept, resolved.
-    statistic : {"sum", "mean"}
-        What is computed.
-
-    Raises
-    ------
-    UnsupportedError
-        The range does not begin and end at samples, or sums have lost it.
-    """
+    """Return sums or means of an array whose weights are not known."""
+    # What rounding may have left of a sum is not taken for one: where no value is valid there is no mean, and where
+    # all are the same it is theirs.
     total, weight = sums(group, request)
     doubtful, light = np.isnan(total), np.isnan(weight)
     with np.errstate(divide="ignore", invalid="ignore"):

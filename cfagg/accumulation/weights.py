@@ -23,23 +23,14 @@ Axes = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Weights over some of the dimensions of an array.
+    """Weights over some of the dimensions of an array; finite and not negative."""
 
-    Parameters
-    ----------
-    kind : {"area", "variable", "array"}
-        Where they are from.
-    name : str, optional
-        The variable they were made from.
-    values : float64 array
-        One axis for each of `axes`; finite and not negative.
-    axes : tuple of int
-        Axes of the array that they span, ascending.
-    """
-
+    #: Where they are from: "area", "variable" or "array".
     kind: str
+    #: The variable they were made from.
     name: str | None
     values: npt.NDArray[np.float64]
+    #: Axes of the array that they span, ascending.
     axes: Axes
 
     def digest(self) -> str:
@@ -49,28 +40,7 @@ class Weights:
 
 
 def find_weights(array: ZarrArray, weights: Any, memory: int) -> Weights | None:
-    """Return the weights of an array's cells.
-
-    Parameters
-    ----------
-    array : ZarrArray
-        The array.
-    weights : None, str, numpy.ndarray, xarray.DataArray or Weights
-        ``"area"``: the variable that ``cell_measures`` names, else areas from the bounds of latitude (and longitude),
-        else the cosine of latitude.  Another text: a variable of the store.  An array: broadcastable to the shape of
-        `array`; of xarray, by its dimensions.
-    memory : int
-        Bytes that they may take.
-
-    Raises
-    ------
-    ConformError
-        They do not fit the array, or some are negative, infinite or missing.
-    SourceError
-        The variable is not there, or there is no latitude to make areas from.
-    LimitError
-        They take too much memory.
-    """
+    """Return the weights of an array's cells, of what `accumulate` takes, that fit in `memory`."""
     if weights is None:
         return None
     where = f"{array.store}: array {array.path!r}"

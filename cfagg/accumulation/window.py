@@ -20,20 +20,10 @@ Axes = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Window:
-    """A box of chunks: everything, or what lies from chunk `first` of `axis` on.
+    """A box of chunks: everything, or what lies from chunk `first` of `axis` on."""
 
-    Chunks are numbered in C order within the window.  Positions along a dimension are those of the window: chunk
-    numbers where a combination of dimensions accumulates it, elements else, both from 0 at the window's start.
-
-    Parameters
-    ----------
-    array : ZarrArray
-        The array.
-    axis : int, optional
-        The dimension that has grown.
-    first : int
-        First chunk to read along it.
-    """
+    # Chunks are numbered in C order within the window.  Positions along a dimension are those of the window: chunk
+    # numbers where a combination of dimensions accumulates it, elements else, both from 0 at the window's start.
 
     array: ZarrArray
     axis: int | None = None

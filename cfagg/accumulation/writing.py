@@ -35,24 +35,11 @@ _REPEATED = 64
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """What stays of an earlier state of the accumulation, of whose array one dimension has grown.
-
-    Parameters
-    ----------
-    group : Group
-        The earlier state.
-    axis : int
-        The dimension that has grown.
-    chunk : int
-        Chunks of the source before this one are as they were.
-    position : int
-        Elements before this one are as they were.
-    sample : int
-        Samples before this one are as they were, where the dimension is accumulated.
-    """
+    """What stays of an earlier state of the accumulation, of whose array one dimension, `axis`, has grown."""
 
     group: Group
     axis: int
+    #: Chunks of the source, elements, and samples (where it is accumulated) before these are as they were.
     chunk: int
     position: int
     sample: int
@@ -70,19 +57,7 @@ class Kept:
 
 
 class Target:
-    """The directory of the new group.
-
-    Parameters
-    ----------
-    folder : Path
-        Where it is.
-    codec : str
-        Compression of all arrays.
-    zarr_format : {2, 3}
-        Version of the Zarr format.
-    build : str, optional
-        Name of the build to which the arrays belong; a new one by default.
-    """
+    """The directory of the new group."""
 
     def __init__(self, folder: Path, codec: str, zarr_format: int, build: str | None = None) -> None:
         self.folder, self.codec, self.zarr_format = folder, codec, zarr_format
@@ -187,20 +162,7 @@ class Target:
 
 
 def read_region(array: ZarrArray, box: Box) -> npt.NDArray[Any]:
-    """Return a box of an array of a group.
-
-    Parameters
-    ----------
-    array : ZarrArray
-        The array.
-    box : tuple of (int, int)
-        Start and stop per dimension, within the array.
-
-    Raises
-    ------
-    FragmentReadError
-        A chunk is absent or damaged.
-    """
+    """Return a box, given by start and stop per dimension, of an array of a group."""
     out = np.empty([b - a for a, b in box], array.dtype)
     for index in touched(array.grid.axes, box):
         extent = array.grid.extent(index)

@@ -17,7 +17,9 @@ from cfagg.accumulation.freshness import changes, check, is_replaced
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.request import Request
 from cfagg.accumulation.runs import Runs
+from cfagg.accumulation.touching import touched
 from cfagg.errors import StaleAccumulationWarning, StaleError
+from cfagg.formats.zarr import open_array
 from tests.accumulation.generated import generate
 from tests.accumulation.reference import write_group, write_source
 from tests.accumulation.test_group import DIMS, build, folder
@@ -306,3 +308,9 @@ def test_a_group_of_another_writer_is_stale_once_the_array_cannot_be_read(others
     found = changes(group)
     assert [p.where for p in found.problems] == ["array"]
     assert (found.other, found.written) == (True, None)
+
+
+def test_an_answer_depends_on_objects_of_its_ranges_and_on_those_that_were_read(tmp_path):
+    zarr.create_array(tmp_path, name="x", shape=(20, 6), chunks=(4, 3), dtype="f4")
+    request = Request({0: Runs([5], [9], [0])}, {1: np.array([4])})
+    assert touched(open_array(tmp_path, "x"), request, {(4, 1)}).tolist() == [3, 5, 9]
