@@ -11,15 +11,13 @@ Source: CF section 4.4.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 from cfagg.cf.dates import CALENDARS, DateChange, to_days
 from cfagg.cf.datetimes import parse_datetime
-from cfagg.cf.roles import is_reference
+from cfagg.cf.kinds_of_units import TIME_UNITS, VAGUE, is_reference_time, split_reference
 from cfagg.cf.units import SAME, Linear, linear_exact, plain_units
 from cfagg.errors import CalendarError, UnitsError
 
@@ -30,26 +28,6 @@ _ALIASES = {"gregorian": "standard", "365_day": "noleap", "366_day": "all_leap",
 
 #: Calendars whose days cannot be counted by date alone.
 _UNCOUNTED = {"utc": "leap seconds", "none": "no dates"}
-
-_SECONDS: Mapping[str, Fraction] = {
-    name: seconds
-    for names, seconds in (
-        ("us usec usecs microsec microsecs microsecond microseconds", Fraction(1, 10**6)),
-        ("ms msec msecs millisec millisecs millisecond milliseconds", Fraction(1, 1000)),
-        ("s sec secs second seconds", Fraction(1)),
-        ("min mins minute minutes", Fraction(60)),
-        ("h hr hrs hour hours", Fraction(3600)),
-        ("d day days", Fraction(86400)),
-        ("week weeks", Fraction(7 * 86400)),
-        ("common_year common_years", Fraction(365 * 86400)),
-    )
-    for name in names.split()
-}
-
-#: UDUNITS has a month of a twelfth of 365.242198781 days, cftime one of 30 days; no author means either.
-_VAGUE = re.compile(r"\b(months?|mon|years?|yrs?|y|a)\b", re.IGNORECASE)
-
-_SPLIT = re.compile(r"^\s*(.+?)(?:\s+(?:since|after|from|ref)\s+|\s*@\s*)(\S.*?)\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -116,10 +94,10 @@ def parse(units: str, calendar: str | None) -> Reference:
     (Fraction(3600, 1), 730000, Fraction(37800, 1))
     """
     name = canonical(calendar)
-    split = _SPLIT.match(units)
+    split = split_reference(units)
     if split is None:
         raise CalendarError(f"units {units!r} are not a reference time such as 'days since 2000-01-01'")
-    word, date = split.groups()
+    word, _, date = split
     found = parse_datetime(date)
     if found is None or found.rest or found.offset is None:
         raise CalendarError(f"the date {date!r} of units {units!r} is not understood; write it as 2000-01-31 12:00:00")
@@ -194,10 +172,10 @@ def time_transform(
 
 def _unit(word: str, units: str) -> Fraction | None:
     """Return a unit of time in seconds, `None` for months and years."""
-    seconds = _SECONDS.get(word.strip().lower())
+    seconds = TIME_UNITS.get(word.strip().lower())
     if seconds is not None:
         return seconds
-    if _VAGUE.search(word):
+    if VAGUE.search(word):
         return None
     scale, offset = linear_exact(word, "s")
     if offset or scale <= 0:
@@ -227,7 +205,7 @@ def transform(
     True
     """
     start, end = plain_units(source), plain_units(target)
-    times = is_reference(start), is_reference(end)
+    times = is_reference_time(start), is_reference_time(end)
     if times == (True, True):
         return time_transform(start, source_calendar, end, target_calendar)
     if any(times):

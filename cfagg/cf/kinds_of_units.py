@@ -1,19 +1,27 @@
-"""What units are: known, alike, times, temperatures, latitudes.
+"""What units are: known, alike, times, temperatures.
 
-All answers are given by UDUNITS-2 and kept; none of the functions raises for any text.
+All answers are given by UDUNITS-2 and kept; no text makes a function raise, only `MissingExtraError` tells of a library
+that is not there.
 
 Sources: CF sections 3.1, 4.1, 4.2 and 4.4; UDUNITS-2.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
+from fractions import Fraction
 from functools import lru_cache
+from typing import NamedTuple
 
-from cfagg.cf.base_units import LONGEST, meaning
-from cfagg.cf.roles import LATITUDE_UNITS, LONGITUDE_UNITS
+from cfagg.cf.common_units import COMMON
+from cfagg.cf.udunits import LONGEST, XML, definition
 
 __all__ = [
+    "TIME_UNITS",
+    "VAGUE",
+    "Meaning",
     "convertible",
     "is_dimensionless",
     "is_logarithmic",
@@ -22,18 +30,93 @@ __all__ = [
     "is_temperature",
     "is_time",
     "known",
-    "latitude_units",
-    "longitude_units",
+    "meaning",
     "split_reference",
 ]
 
-latitude_units, longitude_units = LATITUDE_UNITS, LONGITUDE_UNITS
+#: Units of time in seconds, as UDUNITS and cftime spell them.
+TIME_UNITS: Mapping[str, Fraction] = {
+    name: seconds
+    for names, seconds in (
+        ("us usec usecs microsec microsecs microsecond microseconds", Fraction(1, 10**6)),
+        ("ms msec msecs millisec millisecs millisecond milliseconds", Fraction(1, 1000)),
+        ("s sec secs second seconds", Fraction(1)),
+        ("min mins minute minutes", Fraction(60)),
+        ("h hr hrs hour hours", Fraction(3600)),
+        ("d day days", Fraction(86400)),
+        ("week weeks", Fraction(7 * 86400)),
+        ("common_year common_years", Fraction(365 * 86400)),
+    )
+    for name in names.split()
+}
 
-#: A reference time: a unit, one of the words that UDUNITS knows, and what should be a datetime.
-_REFERENCE = re.compile(r"(?:^|\s)(?:since|after|from|ref)(?:\s|$)|@", re.IGNORECASE)
+#: UDUNITS has a month of a twelfth of 365.242198781 days, cftime one of 30 days; no author means either.
+VAGUE = re.compile(r"\b(months?|mon|years?|yrs?|y|a)\b", re.IGNORECASE)
+
+#: What is between the unit and the instant of a reference time.
+_SINCE = re.compile(r"\s*@|(?:^|\s+)(?:since|after|from|ref)(?![^\W\d])", re.IGNORECASE)
+
+#: A number, by which UDUNITS shifts a unit; whole ones are years.
+_SHIFT = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][-+]?\d+)?")
+
+#: A plain reference time.
+_PLAIN = re.compile(
+    r"(\w+) since \d{4}-(?:0?[1-9]|1[0-2])-(?:0?[1-9]|1\d|2[0-8])"
+    r"(?:[T ](?:[01]?\d|2[0-3]):[0-5]?\d(?::[0-5]?\d(?:\.\d{1,6})?)?Z?)?",
+    re.ASCII,
+)
+
+#: A base unit with its exponent in what UDUNITS prints, as in ``0.1 kg.s-3.K-1``; not the e of ``1e-06``.
+_BASE = re.compile(r"(?<!\w)([A-Za-z]+)(-?\d+)?")
 
 #: Names of units within a text.
 _NAMES = re.compile(r"[^\W\d_]\w*?(?=-?\d|\W|\b)|°[A-Za-z]*")
+
+
+class Meaning(NamedTuple):
+    """What units mean.
+
+    Parameters
+    ----------
+    dimension : frozenset of (str, int)
+        Base units with their exponents; radians are left out as they are numbers.
+    logarithmic : bool
+        Whether values are logarithms of ratios to a reference level of that dimension.
+    reference : bool
+        Whether values are times since an instant.
+    """
+
+    dimension: frozenset[tuple[str, int]]
+    logarithmic: bool
+    reference: bool
+
+
+@lru_cache(maxsize=4096)
+def meaning(text: str) -> Meaning | None:
+    """Return what `text` means to UDUNITS, `None` for a text that it does not know.
+
+    >>> sorted(meaning("hPa").dimension), meaning("hectopascals") == meaning("mbar"), meaning("furlongz")
+    ([('kg', 1), ('m', -1), ('s', -2)], True, None)
+    """
+    text = text.strip()
+    found = _common(text) or definition(text)
+    if found is None:
+        return None
+    plain, _, origin = found.partition("@")
+    units = _BASE.findall(plain.partition("(re ")[2] if "(re " in plain else plain)
+    dimension = frozenset((unit, int(power or 1)) for unit, power in units if unit != "rad")
+    return Meaning(dimension, "(re " in plain, origin.endswith("UTC"))
+
+
+def _common(text: str) -> str | None:
+    """Return the definition of common units, and of times since a day that every calendar of UDUNITS has."""
+    if XML in os.environ:
+        return None  # other units may be meant
+    if text in COMMON:
+        return COMMON[text]
+    since = _PLAIN.fullmatch(text)
+    unit = COMMON.get(since[1], "") if since else ""
+    return f"({unit}) @ UTC" if re.fullmatch(r"(\d+ )?s", unit) else None
 
 
 def known(text: str) -> bool:
@@ -100,12 +183,13 @@ def split_reference(text: str) -> tuple[str, str, str] | None:
     >>> split_reference("K @ 273.15") is None
     True
     """
-    if len(text) > LONGEST:
+    match = _SINCE.search(text) if len(text) <= LONGEST else None
+    if match is None:
         return None
-    match = _REFERENCE.search(text)
-    if match is None or not is_time(text[: match.start()]) or not text[: match.start()].strip():
+    unit, datetime = text[: match.start()].strip(), text[match.end() :].strip()
+    if _SHIFT.fullmatch(datetime) or not unit or not (unit.lower() in TIME_UNITS or is_time(unit)):
         return None
-    return text[: match.start()].strip(), match[0].strip(), text[match.end() :].strip()
+    return unit, match[0].strip(), datetime
 
 
 def is_reference_time(text: str) -> bool:

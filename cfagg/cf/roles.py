@@ -6,9 +6,10 @@ projection coordinates).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Literal
+
+from cfagg.cf.kinds_of_units import is_reference_time
 
 __all__ = [
     "AXES_BY_NAME",
@@ -20,7 +21,6 @@ __all__ = [
     "Place",
     "axis_by_units",
     "axis_of",
-    "is_reference",
     "place_by_units",
     "place_of",
 ]
@@ -84,18 +84,6 @@ PRESSURES = frozenset(
     {"air_pressure", "sea_water_pressure", "reference_pressure", "sea_water_pressure_due_to_sea_water"}
 )
 
-#: How a reference time is told from other units, by the syntax of UDUNITS.
-_REFERENCE = re.compile(r"\s(since|after|from|ref)\s|@\s*[-+]?\d+-\d+", re.IGNORECASE)
-
-
-def is_reference(units: str) -> bool:
-    """Return whether units are those of a reference time.
-
-    >>> is_reference("days since 2000-01-01"), is_reference("K @ 273.15")
-    (True, False)
-    """
-    return _REFERENCE.search(units) is not None
-
 
 def place_by_units(units: Any) -> Place | None:
     """Return whether units are those of true latitudes or longitudes.
@@ -132,7 +120,7 @@ def axis_by_units(attributes: Mapping[Any, Any]) -> Axis | None:
     if place is not None:
         return "Y" if place == "latitude" else "X"
     if isinstance(units, str):
-        if is_reference(units):
+        if is_reference_time(units):
             return "T"
         if units.strip() in LEVEL_UNITS:
             return "Z"

@@ -1,28 +1,35 @@
-"""The UDUNITS library, wherever it is: the only importer of cfunits.
+"""The UDUNITS-2 library: what units are in base units, and values in other units.
 
-cfunits loads the system's library ``udunits2`` as it is imported, and fails where there is none.  The wheels of
-cf-units carry the library and its tables, so that copy stands in.  Nothing is changed for good: the search for
-libraries and the environment are as before once cfunits is imported.
+It is called through ctypes, which is ready in a hundredth of a second.  The system's library comes first; the wheel of
+cf-units carries a copy of the library and its tables.
 """
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
-import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
-from types import ModuleType
+from threading import Lock
+from typing import Any
 
-from cfagg.errors import UnitsError, UnsupportedError
+from cfagg.errors import MissingExtraError, UnitsError
 
-__all__ = ["bundled", "converter", "load"]
+__all__ = ["LONGEST", "XML", "bundled", "converted", "definition"]
 
-_LOCK = threading.Lock()
-_XML = "UDUNITS2_XML_PATH"
+#: Longer texts are not units.
+LONGEST = 1000
+
+#: By this variable users give another table of units.
+XML = "UDUNITS2_XML_PATH"
+_ASCII, _UTF8, _DEFINITION = 0, 2, 8
+
+#: UDUNITS is not thread-safe.
+_LOCK = Lock()
+
+#: What the system's library is called on Linux, macOS and Windows; `ctypes.util.find_library` would start processes.
+_NAMES = ("libudunits2.so.0", "libudunits2.so", "libudunits2.0.dylib", "libudunits2.dylib", "udunits2.dll")
 
 #: Patterns of the library's file beside or in the cf_units package, on Linux, macOS and Windows.
 _PATTERNS = (
@@ -32,11 +39,63 @@ _PATTERNS = (
     "../cf_units.libs/*udunits2*.dylib",
 )
 
-#: UDUNITS reads these signs in UTF-8, but cfunits hands it ASCII.
-_SIGNS = {
-    "°C": "degC", "°F": "degF", "°K": "K", "°": "degree", "µ": "u", "μ": "u", "·": ".", "⁻": "-",
-    "¹": "1", "²": "2", "³": "3", "⁴": "4",
-}  # fmt: skip
+#: Raised digits and signs, which UDUNITS does not read everywhere that Unicode users write them.
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
+
+
+def definition(text: str) -> str | None:
+    """Return units in terms of base units as UDUNITS prints them, `None` for a text that it does not know.
+
+    >>> definition("hPa"), definition("furlongz")
+    ('100 m-1.kg.s-2', None)
+    """
+    library, _ = _library()
+    buffer = ctypes.create_string_buffer(1024)
+    with _LOCK:
+        unit = _parsed(text)
+        if unit is None:
+            return None
+        length = library.ut_format(unit, buffer, len(buffer), _DEFINITION)
+        library.ut_free(unit)
+    return buffer.value.decode("ascii", "replace") if 0 <= length < len(buffer) else None
+
+
+def converted(source: str, target: str, values: tuple[float, ...]) -> tuple[float, ...]:
+    """Return values of one unit in another; raises `UnitsError` for units that are not known or do not convert.
+
+    >>> converted("hPa", "Pa", (2.5, 1.0))
+    (250.0, 100.0)
+    """
+    library, _ = _library()
+    with _LOCK:
+        ends = [_parsed(text) for text in (source, target)]
+        change = library.ut_get_converter(*ends) if None not in ends else None
+        out = tuple(library.cv_convert_double(change, value) for value in values) if change else None
+        if change:
+            library.cv_free(change)
+        for unit in filter(None, ends):
+            library.ut_free(unit)
+    for text, unit in zip((source, target), ends, strict=True):
+        if unit is None:
+            raise UnitsError(f"{text!r} are not known to UDUNITS")
+    if out is None:
+        raise UnitsError(f"{source!r} and {target!r} measure different things")
+    return out
+
+
+def _parsed(text: str) -> Any:
+    """Return the unit of a text, to be freed, or `None`; the lock is held."""
+    library, system = _library()
+    # UDUNITS prints a line break that it meets instead of taking it for a blank.
+    text = text.replace("\n", " ").strip()
+    if len(text) > LONGEST or "\0" in text:
+        return None
+    for form in dict.fromkeys((text, text.translate(_RAISED))):
+        raw = form.encode("utf-8", "replace")
+        unit = library.ut_parse(system, raw, _ASCII if form.isascii() else _UTF8)
+        if unit:
+            return unit
+    return None
 
 
 def bundled() -> tuple[Path, Path] | None:
@@ -50,92 +109,40 @@ def bundled() -> tuple[Path, Path] | None:
     return None
 
 
-def load() -> ModuleType:
-    """Return the module cfunits, importing it with the system's library or the one that cf-units carries.
+@lru_cache(maxsize=1)
+def _library() -> tuple[Any, int]:
+    """Return the library and its system of units; a ``UDUNITS2_XML_PATH`` that the user has set stays in force."""
+    table = ""
+    library = next(filter(None, map(_loaded, _NAMES)), None)
+    if library is None and (copy := bundled()) is not None:
+        library, table = _loaded(str(copy[0])), str(copy[1])
+    remedy = f"install UDUNITS-2 or cf-units, and see that {XML}, where it is set, names the table udunits2.xml"
+    if library is None:
+        raise MissingExtraError(f"units are not understood because the library UDUNITS-2 is not found; {remedy}")
+    pointer = ctypes.c_void_p
+    for name, result, *arguments in (
+        ("ut_set_error_message_handler", pointer, pointer),
+        ("ut_read_xml", pointer, ctypes.c_char_p),
+        ("ut_parse", pointer, pointer, ctypes.c_char_p, ctypes.c_int),
+        ("ut_format", ctypes.c_int, pointer, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint),
+        ("ut_free", None, pointer),
+        ("ut_get_converter", pointer, pointer, pointer),
+        ("cv_convert_double", ctypes.c_double, pointer, ctypes.c_double),
+        ("cv_free", None, pointer),
+    ):
+        function = getattr(library, name)
+        function.argtypes, function.restype = arguments, result
+    library.ut_set_error_message_handler(ctypes.cast(library.ut_ignore, pointer))
+    table = os.environ.get(XML, table)
+    system = library.ut_read_xml(os.fsencode(table) if table else None)
+    if not system:
+        raise MissingExtraError(f"units are not understood because UDUNITS-2 cannot read its table {table!r}; {remedy}")
+    return library, system
 
-    A ``UDUNITS2_XML_PATH`` that the user has set stays in force for either library.
 
-    Raises
-    ------
-    UnsupportedError
-        cfunits or the library is not there, or the library does not load.
-
-    Examples
-    --------
-    >>> load().Units("K @ 273.15").equals(load().Units("degC"))
-    True
-    """
-    with _LOCK:
-        # The search may start a compiler; once is enough.
-        with nullcontext() if "cfunits" in sys.modules else _library_at_hand():
-            try:
-                import cfunits
-            except (ImportError, OSError, AssertionError) as error:
-                raise UnsupportedError(
-                    f"units cannot be converted because cfunits does not load ({error}); install UDUNITS-2 or "
-                    f"cf-units, and see that {_XML}, where it is set, names the table udunits2.xml"
-                ) from error
-        module: ModuleType = cfunits
-        return module
-
-
-@contextmanager
-def _library_at_hand() -> Iterator[None]:
-    """Let ``find_library("udunits2")`` find cf-units' copy where the system has none, for the time of the context."""
-    import ctypes.util  # slow to import, and not needed by those who only ask where the copy is
-
-    search = ctypes.util.find_library
-    copy = bundled() if search("udunits2") is None else None
-    if copy is None:
-        yield
-        return
-    library, table = copy
-    own = os.environ.get(_XML)
-
-    def find_library(name: str) -> str | None:
-        return str(library) if name == "udunits2" else search(name)
-
-    ctypes.util.find_library = find_library
-    if own is None:
-        os.environ[_XML] = str(table)
+def _loaded(name: str) -> Any:
+    """Return a shared library, `None` where there is none of that name."""
     try:
-        yield
-    finally:
-        ctypes.util.find_library = search
-        if own is None:
-            os.environ.pop(_XML, None)
-
-
-@lru_cache(maxsize=256)
-def converter(source: str, target: str) -> Callable[[float], float]:
-    """Return the function that converts one value from `source` to `target` units.
-
-    Raises
-    ------
-    UnitsError
-        One of them is not known to UDUNITS, or they do not convert into each other.
-
-    Examples
-    --------
-    >>> converter("hPa", "Pa")(2.5)
-    250.0
-    """
-    units = load().Units
-    ends = []
-    for text in (source, target):
-        if any("\ud800" <= c <= "\udfff" for c in text):
-            raise UnitsError(f"units {text!r} are not text in UTF-8 (converting {source!r} to {target!r})")
-        end = units(_ascii(text))
-        if not end.isvalid:
-            raise UnitsError(f"units {text!r} are not known to UDUNITS (converting {source!r} to {target!r})")
-        ends.append(end)
-    if not ends[0].equivalent(ends[1]):
-        raise UnitsError(f"units {source!r} cannot be converted to {target!r}")
-    return lambda value: float(units.conform(value, *ends))
-
-
-def _ascii(text: str) -> str:
-    """Return units with the signs that UDUNITS knows in UTF-8 only written in ASCII."""
-    for sign, word in _SIGNS.items():
-        text = text.replace(sign, word)
-    return text
+        return ctypes.CDLL(name)
+    except OSError:
+        return None

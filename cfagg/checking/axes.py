@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cfagg.cf.kinds_of_units import is_pressure, is_reference_time
+from cfagg.cf.kinds_of_units import is_pressure
 from cfagg.cf.roles import AXES_BY_NAME, LEVEL_UNITS, PRESSURES, Axis, axis_by_units, place_of
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def deduced_axis(v: Variable) -> Axis | None:
     the deprecated units of levels.
     """
     # The date of a reference time may be wrong, of which other rules tell.
-    return axis_by_units(v.attributes) or ("T" if is_reference_time((v.text("units") or "").strip()) else None)
+    return axis_by_units(v.attributes)
 
 
 def _by_name(v: Variable) -> Axis | None:

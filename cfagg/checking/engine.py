@@ -12,7 +12,7 @@ from cfagg.checking.context import Context
 from cfagg.checking.options import Options
 from cfagg.checking.registry import plugins, registered
 from cfagg.conventions.aside import is_observations
-from cfagg.errors import AccessError, FragmentReadError, LimitError, OptionError
+from cfagg.errors import AccessError, FragmentReadError, LimitError, MissingExtraError, OptionError
 from cfagg.findings.finding import Finding, Hit, NotApplicable
 from cfagg.findings.rule import Rule
 from cfagg.findings.versions import LATEST, Version, claimed, parse
@@ -131,7 +131,7 @@ def _run_one(rule: Rule, context: Context, result: Result) -> None:
                 result.dropped[rule.code] += 1
             else:
                 result.findings.append(_finding(rule, hit))
-    except NotApplicable as reason:
+    except (NotApplicable, MissingExtraError) as reason:
         result.skipped[rule.code] = str(reason)
     except (LimitError, AccessError) as reason:
         result.skipped[rule.code] = str(reason)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cfagg.cf.base_units import _common, _definition, meaning
 from cfagg.cf.common_units import COMMON
+from cfagg.cf.kinds_of_units import _common, meaning
+from cfagg.cf.udunits import definition as _definition
 
 TIMES = (
     "days since 2000-01-01",

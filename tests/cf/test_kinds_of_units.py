@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.cf import kinds_of_units as units
-from cfagg.cf.base_units import meaning
+from cfagg.cf.kinds_of_units import meaning
 from tests.effort import examples
 
 
@@ -92,7 +92,7 @@ def test_units_that_do_not_involve_a_temperature(text: str) -> None:
 
 
 def test_a_unit_prints_nothing() -> None:
-    code = "from cfagg.cf.base_units import meaning; [meaning(t) for t in ('kg\\nm', '\\n\\n', 'a b c', '((', '\\x01')]"
+    code = "from cfagg.cf.kinds_of_units import known; [known(t) for t in ('kg\\nm', '\\n\\n', 'a b c', '((', '\\x01')]"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env=os.environ)
     assert (done.stdout, done.stderr) == (b"", b"")
 

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from cfagg.cf import calendars, udunits, units
+from cfagg.cf import calendars, units
 from cfagg.cf.common_units import COMMON
 from cfagg.cf.kinds_of_units import convertible, is_reference_time, known
-from cfagg.cf.roles import is_reference
+from cfagg.cf.roles import axis_by_units
 from cfagg.cf.units import linear_exact
-from cfagg.errors import UnitsError
+from cfagg.errors import ConformError, UnitsError
+from tests.cf.udunits import definition, load_cfunits
 from tests.effort import examples
 
 PAIRS = [
@@ -27,7 +28,7 @@ PAIRS = [
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_scale_and_offset_convert_as_cfunits_does(source, target):
-    cfunits = udunits.load()
+    cfunits = load_cfunits()
     scale, offset = units.linear(source, target)
     values = np.array([0.0, 1.0, -40.0, 273.15, 1e5, 1e-7])
     expected = cfunits.Units.conform(values, cfunits.Units(source), cfunits.Units(target))
@@ -92,14 +93,14 @@ def test_a_shifted_unit_is_no_reference_time():
     assert calendars.transform("K @ 273.15", None, "K", None) == (1, Fraction("273.15"))
 
 
-def test_equal_units_do_not_load_cfunits():
-    code = "import sys; from cfagg.cf import units; units.linear('K', 'K'); print('cfunits' in sys.modules)"
+def test_equal_units_do_not_load_the_library():
+    code = "import sys; from cfagg.cf import units; units.linear('K', 'K'); print('ctypes' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "False"
 
 
-#: UDUNITS does not know these words, and cfunits, which converts, does; the checker reports them.
-ONLY_TO_CFUNITS = ("level", "layer", "sigma_level", "psu")
+#: UDUNITS does not know these words, and conversions do; the checker reports them.
+ALSO = ("level", "layer", "sigma_level", "psu")
 ODD = (
     "degree",
     "radian",
@@ -129,21 +130,39 @@ def test_what_converts_is_convertible_to_the_checker_too(source, target):
             linear_exact(source, target)
 
 
-@pytest.mark.parametrize("word", ONLY_TO_CFUNITS)
-def test_words_that_only_cfunits_knows_are_reported_by_the_checker(word):
+@pytest.mark.parametrize("word", ALSO)
+def test_words_that_only_conversions_know_are_reported_by_the_checker(word):
     assert not known(word)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "days since 2000-01-01",
-        "DAYS SINCE 2000-1-1",
-        "s @ 2000-01-01",
-        "days after 2000-1-1",
-        "h ref 2000-01-01",
-        "K @ 273.15",
-    ],
-)
-def test_what_a_reference_time_is_has_one_answer(text):
-    assert is_reference(text) == is_reference_time(text) == (text != "K @ 273.15")
+REFERENCES = [
+    "days since 2000-01-01", "DAYS SINCE 2000-1-1", "s @ 2000-01-01", "days after 2000-1-1", "h ref 2000-01-01",
+    "s @ 19700101T000000", "s @ 1970", "s@20000101", "s @ -20", "hour since -10-1-1", "days since2000-1-1",
+    "days\nsince\n2000-1-1", "2 days from 2000", "(s) since 2000-1-1", "kyr since 2000-1-1", "yr since 2000-1-1",
+]  # fmt: skip
+OTHERS = [
+    "K @ 273.15", "K from 273.15", "degC @ 20", "m since 2000-1-1", "K ref 2000-1-1", "@ 2000-1-1", "since 2000-1-1",
+    "s since 1e3", "s since 20.5", "s @ .5", "y since 2000-1-1", "days", "dayssince 2000-1-1", "", "days sincere 2000",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [*REFERENCES, *OTHERS])
+def test_what_a_reference_time_is_has_one_answer_which_is_that_of_udunits(text):
+    wanted = text in REFERENCES
+    said = definition(text.replace("\n", " "))
+    assert (said is not None and said.endswith("UTC")) == wanted
+    assert is_reference_time(text) == (axis_by_units({"units": text}) == "T") == wanted
+    try:
+        calendars.parse(text, None)
+    except ConformError:
+        assert not wanted
+    else:
+        assert wanted
+
+
+@pytest.mark.parametrize("unit", ["mins", "hrs"])
+def test_units_of_cftime_that_udunits_does_not_know_make_times_and_are_reported(unit):
+    one, other = (calendars.parse(f"{text} since 2000-01-01", None) for text in (unit, unit[:-1]))
+    assert one.unit == other.unit
+    assert is_reference_time(f"{unit} since 2000-01-01")
+    assert not known(f"{unit} since 2000-01-01")

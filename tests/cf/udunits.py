@@ -1,10 +1,13 @@
-"""What the UDUNITS library itself says of reference times: an oracle without cfunits, which asks cftime."""
+"""What the UDUNITS library itself says, and cfunits: oracles of units."""
 
 from __future__ import annotations
 
 import ctypes
+import ctypes.util
+import os
 from functools import cache
 from typing import Any
+from unittest import mock
 
 from cfagg.cf.udunits import bundled
 
@@ -21,6 +24,7 @@ def _library() -> tuple[Any, int]:
         ("ut_read_xml", [ctypes.c_char_p], _POINTER),
         ("ut_parse", [_POINTER, ctypes.c_char_p, ctypes.c_int], _POINTER),
         ("ut_get_converter", [_POINTER, _POINTER], _POINTER),
+        ("ut_format", [_POINTER, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint], ctypes.c_int),
         ("cv_convert_double", [_POINTER, ctypes.c_double], ctypes.c_double),
         ("ut_set_error_message_handler", [_POINTER], _POINTER),
     ):
@@ -36,3 +40,26 @@ def seconds(datetime: str, origin: str = "2000-01-01") -> float | None:
     ends = [library.ut_parse(system, f"seconds since {text}".encode("ascii"), 2) for text in (datetime, origin)]
     change = library.ut_get_converter(*ends) if all(ends) else None
     return library.cv_convert_double(change, 0.0) if change else None
+
+
+def definition(text: str) -> str | None:
+    """Return units in terms of base units, `None` where they are not known."""
+    library, system = _library()
+    unit = library.ut_parse(system, text.encode("ascii"), 0)
+    buffer = ctypes.create_string_buffer(200)
+    return buffer.value.decode() if unit and library.ut_format(unit, buffer, 200, 8) >= 0 else None
+
+
+@cache
+def load_cfunits() -> Any:
+    """Return the module cfunits, which finds no library but the system's by itself."""
+    search, found = ctypes.util.find_library, bundled()
+    assert found is not None, "cf-units is not installed"
+    name, table = map(str, found)
+    with (
+        mock.patch("ctypes.util.find_library", lambda asked: name if asked == "udunits2" else search(asked)),
+        mock.patch.dict(os.environ, {"UDUNITS2_XML_PATH": table}),
+    ):
+        import cfunits
+
+        return cfunits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cfagg.cf.kinds_of_units import latitude_units, longitude_units
+from cfagg.cf.roles import LATITUDE_UNITS, LONGITUDE_UNITS
 from cfagg.checking.axes import axis_of, is_latitude, is_longitude
 from cfagg.checking.context import Context
 from cfagg.formats.metadata.cdl import parse_cdl
@@ -48,8 +48,8 @@ def test_names_of_variables_tell_nothing(name: str) -> None:
 
 
 def test_all_spellings_of_latitudes_and_longitudes_are_told_apart() -> None:
-    for units in latitude_units | longitude_units:
+    for units in LATITUDE_UNITS | LONGITUDE_UNITS:
         dataset = parse_cdl(f'netcdf a {{ variables: float x ; x:units = "{units}" ; }}')
         c, v = Context(dataset), dataset.variables[0]
-        assert is_latitude(c, v) == (units in latitude_units)
-        assert is_longitude(c, v) == (units in longitude_units)
+        assert is_latitude(c, v) == (units in LATITUDE_UNITS)
+        assert is_longitude(c, v) == (units in LONGITUDE_UNITS)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cfagg.cf.kinds_of_units import known, latitude_units, longitude_units
+from cfagg.cf.kinds_of_units import known
+from cfagg.cf.roles import LATITUDE_UNITS, LONGITUDE_UNITS
 from cfagg.checking.axes import axis_of, is_latitude, is_longitude, name_of
 from cfagg.checking.context import Context
 from cfagg.checking.rules.axes import coordinate_variables, is_sampled
@@ -21,7 +22,7 @@ def latitudes_and_longitudes_have_their_units(c: Context) -> Iterator[Hit]:
         units = (v.text("units") or "").strip()
         if name not in ("latitude", "longitude") or v not in c.roles.coordinates or not known(units) or not units:
             continue
-        own, other = (latitude_units, longitude_units) if name == "latitude" else (longitude_units, latitude_units)
+        own, other = (LATITUDE_UNITS, LONGITUDE_UNITS) if name == "latitude" else (LONGITUDE_UNITS, LATITUDE_UNITS)
         if units in own:
             continue
         wanted = "degrees_north" if name == "latitude" else "degrees_east"
@@ -36,7 +37,7 @@ def rotated_coordinates_have_no_direction(c: Context) -> Iterator[Hit]:
     """Latitudes and longitudes of a rotated pole have the units ``degrees``."""
     for v in c.with_attribute("standard_name"):
         units = (v.text("units") or "").strip()
-        if name_of(v) in ("grid_latitude", "grid_longitude") and units in latitude_units | longitude_units:
+        if name_of(v) in ("grid_latitude", "grid_longitude") and units in LATITUDE_UNITS | LONGITUDE_UNITS:
             yield Hit(
                 v,
                 "units",

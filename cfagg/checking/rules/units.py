@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from cfagg.cf.kinds_of_units import convertible, is_dimensionless, is_logarithmic, known, split_reference
+from cfagg.cf.kinds_of_units import convertible, is_dimensionless, is_logarithmic, known, meaning, split_reference
 from cfagg.checking.axes import level_units
 from cfagg.checking.canonical import expected_units, is_cell
 from cfagg.checking.context import Context
@@ -107,6 +107,8 @@ def _unknown(c: Context, v: Variable, units: str) -> str | None:
     if known(text) or text in level_units or _FRACTIONS.fullmatch(text):
         return None
     reference = split_reference(text)
+    if reference is not None and not known(reference[0]):
+        reference = None  # such as "mins since", which libraries read
     if reference is not None and c.version >= Version(1, 13):
         return None  # the rules on reference times say more
     if reference is not None and v in c.once(time_like):
@@ -207,8 +209,6 @@ def units_fit_the_standard_name(c: Context) -> Iterator[Hit]:
 
 
 def _same_quantity(a: str, b: str) -> bool:
-    from cfagg.cf.base_units import meaning
-
     one, other = meaning(a), meaning(b)
     return one is not None and other is not None and one.dimension == other.dimension
 

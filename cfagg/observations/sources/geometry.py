@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.cf.roles import is_reference, place_by_units
+from cfagg.cf.kinds_of_units import is_reference_time
+from cfagg.cf.roles import place_by_units
 from cfagg.conventions.nca import foreign_mark, is_aggregation
 from cfagg.errors import ConventionError, Problem
 from cfagg.observations.settings import closest
@@ -248,7 +249,7 @@ def _has_units(variable: Described, kind: str) -> bool:
     if variable.text("standard_name"):
         return False
     units = variable.text("units")
-    return is_reference(units) if kind == "date" else place_by_units(units) == kind
+    return is_reference_time(units) if kind == "date" else place_by_units(units) == kind
 
 
 def _has_name(variable: Described, kind: str) -> bool:
