@@ -5,7 +5,7 @@
 #
 # Needed: git, make and Python >= 3.12.  Everything is installed into .venv with the pins of .ci/constraints.txt.
 
-.PHONY: help demo test prereleases lint docs bench bench-large soak clean
+.PHONY: help demo test test-all coverage prereleases lint docs bench bench-large soak clean
 .DELETE_ON_ERROR:
 
 # A Python of one's choice: make test PYTHON=/path/to/python
@@ -26,6 +26,8 @@ PINS := .ci/constraints.txt
 
 help:
 	@sed -n 's/^#   //p' Makefile
+	@echo "make test-all   run the tests with all parameters and five times as many examples"
+	@echo "make coverage   measure which lines the tests reach, kernels without compilation"
 	@echo "make prereleases   run the tests with pre-releases of xarray, zarr and dask"
 	@echo "make lint     ruff and mypy"
 	@echo "make docs     build the documentation into site/"
@@ -39,6 +41,17 @@ demo: $(VENV)/.installed-test
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+test-all: $(VENV)/.installed-test
+	CFAGG_TEST_EFFORT=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not soak" $(ARGS)
+
+# Compiled code cannot be watched: the kernels run a second time as plain Python.
+coverage: $(VENV)/.installed-test
+	rm -rf .coverage .coverage.*
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --cov --cov-report= --cov-fail-under=0 $(ARGS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --cov --cov-append --cov-report= \
+	    --cov-fail-under=0 tests/kernels tests/formats/values/test_filters.py tests/formats/zarr/test_codecs.py
+	$(BIN)/python -m coverage report --skip-covered --sort=cover
 
 prereleases:
 	$(MAKE) VENV=$(NEXT) $(NEXT)/.installed-test
@@ -62,7 +75,7 @@ bench-large: $(VENV)/.installed-bench
 soak: $(VENV)/.installed-test
 	$(BIN)/python -m tests.benchmarks.published
 	$(BIN)/python -m tests.checking.real.packages
-	CFAGG_TEST_EFFORT=3 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "soak or hypothesis" $(ARGS)
+	CFAGG_TEST_EFFORT=3 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "soak or full or hypothesis" $(ARGS)
 
 clean:
 	rm -rf $(NEXT) build dist site demo_output .bench .soak .pytest_cache .mypy_cache .ruff_cache .hypothesis cfagg.egg-info

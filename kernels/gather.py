@@ -21,9 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 from numba.core.cgutils import ir
-from numba.extending import intrinsic
 
-from cfagg.kernels.jit import jit
+from cfagg.kernels.jit import intrinsic, jit
 
 __all__ = ["can_gather", "gather"]
 
@@ -42,7 +41,7 @@ _SQUARE = 8
 Loops = tuple[list[int], list[int], list[int], int, int]
 
 
-@intrinsic
+@intrinsic(lambda value: value.byteswap())
 def _swap(_typing, value):
     """Reverse the bytes of an unsigned integer."""
 
@@ -52,7 +51,13 @@ def _swap(_typing, value):
     return (value(value), codegen) if isinstance(value, types.Integer) else None
 
 
-@intrinsic
+def _transpose_plain(source, start, step, target, to, width):
+    for k in range(_SQUARE):
+        for j in range(_SQUARE):
+            target[to + k * width + j] = source[start + j * step + k]
+
+
+@intrinsic(_transpose_plain)
 def _transpose_square(_typing, source, _start, _step, target, _to, _width):
     """Transpose a square of `_SQUARE` rows and columns within vector registers.
 

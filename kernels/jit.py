@@ -18,19 +18,27 @@ from pathlib import Path
 from typing import Any, overload
 
 import numba
+import numba.extending
 from numba.core.caching import FunctionCache
 
-__all__ = ["OPTIONS", "jit"]
+__all__ = ["OPTIONS", "intrinsic", "jit"]
 
 #: Options of every kernel; `error_model="numpy"` would hide a division by zero, so Numba's default stands.
 OPTIONS: dict[str, Any] = {"nogil": True}
+
+
+def intrinsic(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Return the decorator of a function that writes machine code; `plain` stands in where nothing is compiled."""
+    if numba.config.DISABLE_JIT:
+        return lambda _: plain
+    return numba.extending.intrinsic  # type: ignore[no-any-return]  # numba has no types
 
 
 @cache
 def _sources() -> str:
     """Return a digest of the sources of all kernels."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -34,7 +34,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave most of the parameters of a test that is marked ``few(n)`` to the soak suite.
+    """Leave most of the parameters of a test that is marked ``few(n)`` to the longer runs.
 
     Which ones are tried every day is drawn by the name of the test: always the same, and of no pattern that the product
     of several parameters could share.
@@ -47,4 +47,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         (number,) = alike[0].get_closest_marker("few").args  # type: ignore[union-attr]  # they were found by it
         daily = Random(name).sample(range(len(alike)), min(number, len(alike)))
         for item in (one for n, one in enumerate(alike) if n not in daily):
-            item.add_marker("soak")
+            item.add_marker("full")

@@ -1,4 +1,4 @@
-"""How hard the tests try: property tests are short in `make test` and long in `make soak`."""
+"""How hard the tests try: property tests are short in `make test`, whole in `make test-all`, long in `make soak`."""
 
 from __future__ import annotations
 

@@ -33,8 +33,9 @@ def collected(folder: Path, marks: str) -> list[str]:
 
 
 def test_a_few_parameters_run_every_day_and_the_others_in_long_runs(tmp_path: Path) -> None:
-    daily, rest = collected(tmp_path, "not soak"), collected(tmp_path, "soak")
+    daily, rest = collected(tmp_path, "not soak and not full"), collected(tmp_path, "full")
     assert sum("test_many" in line for line in daily) == 3
     assert sum("test_all" in line for line in daily) == 5
     assert len(rest) == 17
     assert not set(daily) & set(rest)
+    assert set(collected(tmp_path, "not soak")) == set(daily) | set(rest)

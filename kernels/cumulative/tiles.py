@@ -11,9 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 from numba.core.cgutils import ir
-from numba.extending import intrinsic
 
-from cfagg.kernels.jit import jit
+from cfagg.kernels.jit import intrinsic, jit
 
 __all__ = ["LANES", "add", "double_total", "is_clean", "load_masked", "load_total", "pass_tiles", "total_of"]
 
@@ -21,7 +20,7 @@ LANES = 16
 """Independent pairs of numbers in which a row is summed exactly, so that the sums do not wait for each other."""
 
 
-def _extreme(name, sign):
+def _extreme(name, sign, plain):
     """Return a function of two numbers, neither of them NaN, that becomes a vector instruction within a loop."""
 
     def either(_typing, a, b):
@@ -34,11 +33,11 @@ def _extreme(name, sign):
 
         return (a(a, a), codegen) if a == b else None
 
-    return intrinsic(either)
+    return intrinsic(plain)(either)
 
 
-_lesser = _extreme("llvm.minnum", "<")
-_greater = _extreme("llvm.maxnum", ">")
+_lesser = _extreme("llvm.minnum", "<", min)
+_greater = _extreme("llvm.maxnum", ">", max)
 
 
 @jit(fastmath={"reassoc", "nsz"})

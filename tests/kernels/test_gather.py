@@ -12,6 +12,7 @@ from cfagg.cf.gather_rule import GatherRule
 from cfagg.kernels import gather as kernel
 from tests import oracles, strategies
 from tests.effort import examples
+from tests.kernels import compiled
 
 SLOW = settings(max_examples=examples(30), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
@@ -130,6 +131,7 @@ def test_a_read_only_source_and_one_without_strides_are_read():
     assert (out == 4).all()
 
 
+@compiled
 def test_read_only_and_writable_sources_share_one_compiled_signature():
     source, out = np.arange(10, dtype="i2"), np.zeros(10, "f4")
     gather(source, out, scale=0.5)

@@ -11,12 +11,13 @@ import pytest
 
 import cfagg.kernels
 from cfagg.kernels.jit import jit
+from tests.kernels import compiled
 
 SOURCES = Path(cfagg.kernels.__file__).parent
 
 #: Two kernels in two files, of which one calls the other.
 CALLER = """
-from cfagg.kernels.callee import value
+from cfagg.kernels.folder.callee import value
 from cfagg.kernels.jit import jit
 
 @jit
@@ -42,14 +43,16 @@ def tree(tmp_path):
     for name in ("__init__.py", "jit.py"):
         shutil.copy(SOURCES / name, kernels)
     (kernels / "caller.py").write_text(CALLER)
-    (kernels / "callee.py").write_text(CALLEE.format(1))
+    (kernels / "folder").mkdir()
+    (kernels / "folder" / "callee.py").write_text(CALLEE.format(1))
     return kernels
 
 
 def run(tree: Path, code: str = RUN, **environment: str | None):
     """Run code in a new process that imports the copy."""
     env = {**os.environ, "PYTHONPATH": str(tree.parent.parent), "PYTHONDONTWRITEBYTECODE": "1"}
-    for name, value in {"NUMBA_CACHE_DIR": None, "XDG_CACHE_HOME": None, **environment}.items():
+    unset = dict.fromkeys(("NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "XDG_CACHE_HOME"))
+    for name, value in {**unset, **environment}.items():
         env.pop(name, None)
         if value is not None:
             env[name] = value
@@ -66,6 +69,7 @@ def unwritable(tree: Path) -> dict[str, str]:
     return {"HOME": str(home), "XDG_CACHE_HOME": str(home)}
 
 
+@compiled
 def test_options_hold_for_bare_and_for_called_decorators():
     @jit
     def bare(x):
@@ -92,7 +96,7 @@ def test_kernels_are_kept_on_disk_and_loaded_from_there(tree, tmp_path):
 def test_a_changed_callee_in_another_file_is_compiled_anew(tree, tmp_path):
     cache = str(tmp_path / "cache")
     assert run(tree, NUMBA_CACHE_DIR=cache)[0] == "4"
-    (tree / "callee.py").write_text(CALLEE.format(10))
+    (tree / "folder" / "callee.py").write_text(CALLEE.format(10))
     assert run(tree, NUMBA_CACHE_DIR=cache)[0] == "22"
 
 
