@@ -11,23 +11,42 @@ Source: CF section 4.4.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from cfagg.cf.dates import CALENDARS, DateChange, to_days
-from cfagg.cf.datetimes import parse_datetime
-from cfagg.cf.kinds_of_units import TIME_UNITS, VAGUE, is_reference_time, split_reference
+from cfagg.cf.dates import DateChange, to_days
+from cfagg.cf.datetimes import CALENDAR_NAMES, calendar_name, parse_datetime
+from cfagg.cf.kinds_of_units import is_reference_time, split_reference
 from cfagg.cf.units import SAME, Linear, linear_exact, plain_units
 from cfagg.errors import CalendarError, UnitsError
 
 __all__ = ["Reference", "canonical", "parse", "time_transform", "transform"]
 
-#: Names of calendars that mean another one.
-_ALIASES = {"gregorian": "standard", "365_day": "noleap", "366_day": "all_leap", "": "standard"}
-
 #: Calendars whose days cannot be counted by date alone.
 _UNCOUNTED = {"utc": "leap seconds", "none": "no dates"}
+
+
+#: Units of time in seconds, as UDUNITS and cftime spell them.
+_SECONDS: Mapping[str, Fraction] = {
+    name: seconds
+    for names, seconds in (
+        ("us usec usecs microsec microsecs microsecond microseconds", Fraction(1, 10**6)),
+        ("ms msec msecs millisec millisecs millisecond milliseconds", Fraction(1, 1000)),
+        ("s sec secs second seconds", Fraction(1)),
+        ("min mins minute minutes", Fraction(60)),
+        ("h hr hrs hour hours", Fraction(3600)),
+        ("d day days", Fraction(86400)),
+        ("week weeks", Fraction(7 * 86400)),
+        ("common_year common_years", Fraction(365 * 86400)),
+    )
+    for name in names.split()
+}
+
+#: UDUNITS has a month of a twelfth of 365.242198781 days, cftime one of 30 days; no author means either.
+_VAGUE = re.compile(r"\b(months?|mon|years?|yrs?|y|a)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -68,11 +87,9 @@ def canonical(calendar: str | None) -> str:
     >>> canonical("365_day"), canonical(None)
     ('noleap', 'standard')
     """
-    name = (calendar or "").strip().lower()
-    name = _ALIASES.get(name, name)
-    if name not in CALENDARS and name not in _UNCOUNTED and name != "tai":
-        known = ", ".join([*CALENDARS, *(a for a in _ALIASES if a), "tai", *_UNCOUNTED])
-        raise CalendarError(f"calendar {calendar!r} is not known; calendars are {known}")
+    name = calendar_name(calendar)
+    if name is None:
+        raise CalendarError(f"calendar {calendar!r} is not known; calendars are {', '.join(CALENDAR_NAMES)}")
     return name
 
 
@@ -172,10 +189,10 @@ def time_transform(
 
 def _unit(word: str, units: str) -> Fraction | None:
     """Return a unit of time in seconds, `None` for months and years."""
-    seconds = TIME_UNITS.get(word.strip().lower())
+    seconds = _SECONDS.get(word.strip().lower())
     if seconds is not None:
         return seconds
-    if VAGUE.search(word):
+    if _VAGUE.search(word):
         return None
     scale, offset = linear_exact(word, "s")
     if offset or scale <= 0:

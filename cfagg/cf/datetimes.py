@@ -9,10 +9,36 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["Datetime", "day_number", "days_in_month", "leap_seconds_until", "parse_datetime", "seconds_between"]
+__all__ = [
+    "CALENDAR_NAMES",
+    "Datetime",
+    "calendar_name",
+    "day_number",
+    "days_in_month",
+    "leap_seconds_until",
+    "may_have_leap_second",
+    "parse_datetime",
+    "seconds_between",
+]
 
-#: Month lengths of a year without a leap day.
-_MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+#: Calendars of CF as they are written, each with the one name that is used for it here, and the minor version of CF
+#: that brought it.
+CALENDAR_NAMES = {
+    "standard": ("standard", 0),
+    "gregorian": ("standard", 0),
+    "proleptic_gregorian": ("proleptic_gregorian", 0),
+    "noleap": ("noleap", 0),
+    "365_day": ("noleap", 0),
+    "all_leap": ("all_leap", 0),
+    "366_day": ("all_leap", 0),
+    "360_day": ("360_day", 0),
+    "julian": ("julian", 0),
+    "none": ("none", 0),
+    "utc": ("utc", 12),
+    "tai": ("tai", 12),
+    # Only table 4.1 of CF-1.13 spells it so.
+    "no_leap": ("noleap", 13),
+}
 
 #: Days at whose end a leap second was inserted, as yyyymmdd.
 _LEAPS = (
@@ -138,24 +164,23 @@ def parse_datetime(text: str) -> Datetime | None:
     return Datetime(sign + year, month, day, separator, hour, minute, second, zone, rest, packed is not None)
 
 
-def _counted(calendar: str, year: int) -> int:
-    """Return a year by a count that has a year 0; in the standard and the Julian calendar year -1 precedes year 1.
+def calendar_name(text: str | None) -> str | None:
+    """Return the one name used for a calendar, the standard one where none is given, `None` for one that is not CF's.
 
-    These have no year 0, which an old way to mark climatologies takes for that before year 1.
+    >>> calendar_name("365_day"), calendar_name(""), calendar_name("lunar")
+    ('noleap', 'standard', None)
     """
-    return year + 1 if year < 0 and calendar in ("standard", "julian") else year
+    return CALENDAR_NAMES.get((text or "").strip().lower() or "standard", (None, 0))[0]
 
 
-def is_leap(calendar: str, year: int) -> bool:
-    """Whether a year of a calendar has a leap day."""
-    year = _counted(calendar, year)
-    if calendar in ("noleap", "360_day"):
-        return False
-    if calendar == "all_leap":
-        return True
-    if calendar == "julian" or (calendar == "standard" and year <= 1582):
-        return year % 4 == 0
-    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+def _rule(calendar: str, year: int) -> tuple[str, int]:
+    """Return the rule by which days are counted, and a year that it has: year 0 is taken for that before year 1.
+
+    An old way to mark climatologies has a year 0, which the standard and the Julian calendar lack.
+    """
+    if calendar in ("standard", "julian"):
+        return calendar, year or -1
+    return "proleptic_gregorian" if calendar in ("utc", "tai", "none") else calendar, year
 
 
 def days_in_month(calendar: str, year: int, month: int) -> int:
@@ -164,9 +189,9 @@ def days_in_month(calendar: str, year: int, month: int) -> int:
     >>> days_in_month("360_day", 2001, 2), days_in_month("standard", 1500, 2), days_in_month("utc", 1900, 2)
     (30, 29, 28)
     """
-    if calendar == "360_day":
-        return 30
-    return _MONTHS[month - 1] + (month == 2 and is_leap(calendar, year))
+    from cfagg.cf.dates import to_days
+
+    return 27 + int(to_days(*_rule(calendar, year), month, (28, 29, 30, 31))[1].sum())
 
 
 def day_number(calendar: str, year: int, month: int, day: int) -> int:
@@ -175,20 +200,9 @@ def day_number(calendar: str, year: int, month: int, day: int) -> int:
     >>> day_number("standard", 1582, 10, 15) - day_number("standard", 1582, 10, 4)
     1
     """
-    if calendar == "360_day":
-        return 360 * year + 30 * (month - 1) + day
-    before = sum(_MONTHS[: month - 1]) + (month > 2 and is_leap(calendar, year)) + day
-    year = _counted(calendar, year)
-    last = year - 1
-    if calendar == "noleap":
-        return 365 * year + before
-    if calendar == "all_leap":
-        return 366 * year + before
-    if calendar == "julian" or (calendar == "standard" and (year, month, day) < (1582, 10, 15)):
-        # Counted so that it goes on without a gap on 15 October 1582.
-        return 365 * year + last // 4 + before - (2 if calendar == "standard" else 0)
-    # The standard calendar's year 1582 is a common year by both rules.
-    return 365 * year + last // 4 - last // 100 + last // 400 + before
+    from cfagg.cf.dates import to_days
+
+    return int(to_days(*_rule(calendar, year), month, day)[0])
 
 
 def leap_seconds_until(year: int, month: int, day: int) -> int:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -19,8 +17,6 @@ from cfagg.cf.common_units import COMMON
 from cfagg.cf.udunits import LONGEST, XML, definition
 
 __all__ = [
-    "TIME_UNITS",
-    "VAGUE",
     "Meaning",
     "convertible",
     "is_dimensionless",
@@ -34,24 +30,8 @@ __all__ = [
     "split_reference",
 ]
 
-#: Units of time in seconds, as UDUNITS and cftime spell them.
-TIME_UNITS: Mapping[str, Fraction] = {
-    name: seconds
-    for names, seconds in (
-        ("us usec usecs microsec microsecs microsecond microseconds", Fraction(1, 10**6)),
-        ("ms msec msecs millisec millisecs millisecond milliseconds", Fraction(1, 1000)),
-        ("s sec secs second seconds", Fraction(1)),
-        ("min mins minute minutes", Fraction(60)),
-        ("h hr hrs hour hours", Fraction(3600)),
-        ("d day days", Fraction(86400)),
-        ("week weeks", Fraction(7 * 86400)),
-        ("common_year common_years", Fraction(365 * 86400)),
-    )
-    for name in names.split()
-}
-
-#: UDUNITS has a month of a twelfth of 365.242198781 days, cftime one of 30 days; no author means either.
-VAGUE = re.compile(r"\b(months?|mon|years?|yrs?|y|a)\b", re.IGNORECASE)
+#: Units of time that cftime knows and UDUNITS does not.
+_OF_CFTIME = frozenset({"mins", "hrs"})
 
 #: What is between the unit and the instant of a reference time.
 _SINCE = re.compile(r"\s*@|(?:^|\s+)(?:since|after|from|ref)(?![^\W\d])", re.IGNORECASE)
@@ -187,7 +167,7 @@ def split_reference(text: str) -> tuple[str, str, str] | None:
     if match is None:
         return None
     unit, datetime = text[: match.start()].strip(), text[match.end() :].strip()
-    if _SHIFT.fullmatch(datetime) or not unit or not (unit.lower() in TIME_UNITS or is_time(unit)):
+    if _SHIFT.fullmatch(datetime) or not unit or not (unit.lower() in _OF_CFTIME or is_time(unit)):
         return None
     return unit, match[0].strip(), datetime
 

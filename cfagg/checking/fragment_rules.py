@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 from cfagg.arrays.identity import identity
 from cfagg.cf import kinds_of_units as units
+from cfagg.cf.datetimes import calendar_name
 from cfagg.findings.finding import Severity
 from cfagg.model import Layout
 from cfagg.model.dataset import Variable
 
 __all__ = ["Wanted", "compare"]
-
-#: Calendars with two names.
-_CALENDARS = {"gregorian": "standard", "365_day": "noleap", "366_day": "all_leap", "": "standard"}
 
 #: Attributes by which values are missing.
 _MISSING = ("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range")
@@ -174,7 +172,7 @@ def _calendar(fragment: Variable, wanted: Wanted, expected: str | None) -> Itera
         return
     own = wanted.layout.calendar if wanted.layout.calendar is not None else fragment.text("calendar")
     mine, theirs = ((text or "").strip().lower() for text in (wanted.master.text("calendar"), own))
-    if _CALENDARS.get(mine, mine) != _CALENDARS.get(theirs, theirs):
+    if (calendar_name(mine) or mine) != (calendar_name(theirs) or theirs):
         message = (
             f"{fragment.path!r} counts in the calendar {theirs or 'standard'!r}, the aggregation in "
             f"{mine or 'standard'!r}; dates that one of them lacks cannot be converted"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cfagg.cf.datetimes import Datetime, parse_datetime
+from cfagg.cf.datetimes import Datetime, calendar_name, parse_datetime
 from cfagg.cf.kinds_of_units import is_time, split_reference
 from cfagg.findings.finding import Edit
 from cfagg.model.dataset import Variable
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXPLICIT",
-    "STANDARDIZED",
     "TIME_NAMES",
     "Time",
     "calendar_of",
@@ -38,24 +37,6 @@ TIME_NAMES = frozenset({"time", "forecast_reference_time", "reference_epoch"})
 
 #: Attributes that define a calendar by its months.
 EXPLICIT = ("month_lengths", "leap_year", "leap_month")
-
-#: Calendars of CF, each with the one name that is used for it here, and the minor version of CF that brought it.
-STANDARDIZED = {
-    "standard": ("standard", 0),
-    "gregorian": ("standard", 0),
-    "proleptic_gregorian": ("proleptic_gregorian", 0),
-    "noleap": ("noleap", 0),
-    "365_day": ("noleap", 0),
-    "all_leap": ("all_leap", 0),
-    "366_day": ("all_leap", 0),
-    "360_day": ("360_day", 0),
-    "julian": ("julian", 0),
-    "none": ("none", 0),
-    "utc": ("utc", 12),
-    "tai": ("tai", 12),
-    # Only table 4.1 of CF-1.13 spells it so.
-    "no_leap": ("noleap", 13),
-}
 
 #: Units of time that UDUNITS knows by their own names, in the singular.
 _NAMES = {
@@ -105,9 +86,8 @@ def calendar_of(v: Variable) -> str | None:
     """Return the name used here for the calendar of a variable, as in `Time`."""
     if "calendar" not in v.attributes:
         return None if explicit(v) else "standard"
-    name = (v.text("calendar") or "").strip().lower()
-    known = STANDARDIZED.get(name)
-    return known[0] if known is not None else None
+    text = v.text("calendar")
+    return None if text is None else calendar_name(text)
 
 
 def _is_bounds(c: Context, v: Variable) -> bool:

@@ -184,5 +184,11 @@ def test_calendars_with_leap_seconds_convert_only_at_the_same_reference_time():
 
 
 def test_names_of_the_same_calendar_need_no_change_by_date():
-    for pair in (("noleap", "365_day"), ("all_leap", "366_day"), ("gregorian", None), ("STANDARD", "standard")):
+    for pair in (
+        ("noleap", "365_day"),
+        ("noleap", "no_leap"),
+        ("all_leap", "366_day"),
+        ("gregorian", None),
+        ("STANDARD", "standard"),
+    ):
         assert not isinstance(change(*pair), DateChange)

@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator
 
 from cfagg.cf.attribute_types import faulty_text
-from cfagg.cf.datetimes import Datetime, days_in_month, may_have_leap_second, seconds_between
+from cfagg.cf.datetimes import CALENDAR_NAMES, Datetime, days_in_month, may_have_leap_second, seconds_between
 from cfagg.cf.kinds_of_units import is_reference_time
 from cfagg.checking.context import Context
-from cfagg.checking.times import STANDARDIZED, Time, edits, explicit, extent, time_like, times
+from cfagg.checking.times import Time, edits, explicit, extent, time_like, times
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version
@@ -64,7 +64,7 @@ def _with_calendar(c: Context) -> Iterator[tuple[Variable, str]]:
 
 def _listed(text: str, version: Version) -> bool:
     """Whether a calendar is one of those that a version of CF lists."""
-    known = STANDARDIZED.get(text.strip().lower())
+    known = CALENDAR_NAMES.get(text.strip().lower())
     return known is not None and version.minor >= known[1]
 
 
@@ -76,11 +76,11 @@ def calendar_is_listed(c: Context) -> Iterator[Hit]:
         value = v.attributes["calendar"]
         if v in like and not isinstance(value, str) and not faulty_text(value, c.version):
             yield Hit(v, "calendar", "calendar is not text; expected the name of a calendar")
-    listed = sorted(n for n, (_, minor) in STANDARDIZED.items() if minor <= c.version.minor and n != "no_leap")
+    listed = sorted(n for n, (_, minor) in CALENDAR_NAMES.items() if minor <= c.version.minor and n != "no_leap")
     for v, text in _with_calendar(c):
         name = text.strip().lower()
         if explicit(v):
-            if name in STANDARDIZED and c.version >= Version(1, 12):
+            if name in CALENDAR_NAMES and c.version >= Version(1, 12):
                 yield Hit(
                     v,
                     "calendar",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cfagg.cf.datetimes import CALENDAR_NAMES
 from cfagg.checking.context import Context
 from cfagg.checking.rules.bounds import climatological, one_existing_name, same_dimensions, shown
-from cfagg.checking.times import STANDARDIZED, time_like
+from cfagg.checking.times import time_like
 from cfagg.findings.finding import Edit, Hit, Severity
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable
@@ -81,8 +82,8 @@ def climatology_bounds_agree_with_the_time(c: Context) -> Iterator[Hit]:
 def _doubt(name: str, b: Variable, v: Variable) -> Severity | None:
     """Return a milder severity for another spelling of the same."""
     mine, theirs = (b.text(name) or "").strip().lower(), (v.text(name) or "").strip().lower()
-    if name == "calendar" and mine in STANDARDIZED and theirs in STANDARDIZED:
-        return "warning" if STANDARDIZED[mine][0] == STANDARDIZED[theirs][0] else None
+    if name == "calendar" and mine in CALENDAR_NAMES and theirs in CALENDAR_NAMES:
+        return "warning" if CALENDAR_NAMES[mine][0] == CALENDAR_NAMES[theirs][0] else None
     return "warning" if " ".join(mine.split()) == " ".join(theirs.split()) else None
 
 

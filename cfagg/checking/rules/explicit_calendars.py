@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.cf.datetimes import CALENDAR_NAMES
 from cfagg.checking.context import Context
 from cfagg.checking.rules.calendars import only_on_times
-from cfagg.checking.times import EXPLICIT, STANDARDIZED, explicit, time_like
+from cfagg.checking.times import EXPLICIT, explicit, time_like
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable
@@ -36,7 +37,7 @@ def other_calendars_have_month_lengths(c: Context) -> Iterator[Hit]:
         if explicit(v):
             continue
         calendar = v.text("calendar")
-        if calendar is not None and calendar.strip().lower() not in STANDARDIZED:
+        if calendar is not None and calendar.strip().lower() not in CALENDAR_NAMES:
             yield Hit(
                 v,
                 "calendar",
