@@ -1,7 +1,7 @@
 """The UDUNITS-2 library: what units are in base units, and values in other units.
 
-It is called through ctypes, which is ready in a hundredth of a second.  The system's library comes first; the wheel of
-cf-units carries a copy of the library and its tables.
+The system's library comes first; the wheel of cf-units carries a copy of the library and its tables.  Definitions are
+asked of it through ctypes, which is ready in a hundredth of a second; cfunits converts, by the very same library.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
-from functools import lru_cache
+import sys
+from collections.abc import Callable
+from functools import lru_cache, reduce
 from pathlib import Path
 from threading import Lock
+from types import ModuleType
 from typing import Any
 
 from cfagg.errors import MissingExtraError, UnitsError
 
-__all__ = ["LONGEST", "XML", "bundled", "converted", "definition"]
+__all__ = ["LONGEST", "XML", "bundled", "converter", "definition", "load"]
 
 #: Longer texts are not units.
 LONGEST = 1000
@@ -39,6 +42,12 @@ _PATTERNS = (
     "../cf_units.libs/*udunits2*.dylib",
 )
 
+#: UDUNITS reads these signs in UTF-8, but cfunits hands it ASCII.
+_SIGNS = {
+    "°C": "degC", "°F": "degF", "°K": "K", "°": "degree", "µ": "u", "μ": "u", "·": ".", "⁻": "-",
+    "¹": "1", "²": "2", "³": "3", "⁴": "4",
+}  # fmt: skip
+
 #: Raised digits and signs, which UDUNITS does not read everywhere that Unicode users write them.
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 
@@ -60,27 +69,57 @@ def definition(text: str) -> str | None:
     return buffer.value.decode("ascii", "replace") if 0 <= length < len(buffer) else None
 
 
-def converted(source: str, target: str, values: tuple[float, ...]) -> tuple[float, ...]:
-    """Return values of one unit in another; raises `UnitsError` for units that are not known or do not convert.
+@lru_cache(maxsize=256)
+def converter(source: str, target: str) -> Callable[[float], float]:
+    """Return the function that converts a value; raises `UnitsError` for units that are not known or do not convert.
 
-    >>> converted("hPa", "Pa", (2.5, 1.0))
-    (250.0, 100.0)
+    >>> converter("hPa", "Pa")(2.5)
+    250.0
+    """
+    units = load().Units
+    for text in (source, target):
+        if any("\ud800" <= c <= "\udfff" for c in text):
+            raise UnitsError(f"{text!r} are not text in UTF-8")
+    with _LOCK:
+        ends = [units(reduce(lambda text, sign: text.replace(*sign), _SIGNS.items(), end)) for end in (source, target)]
+        for text, end in zip((source, target), ends, strict=True):
+            if not end.isvalid:
+                raise UnitsError(f"{text!r} are not known to UDUNITS")
+        if not ends[0].equivalent(ends[1]):
+            raise UnitsError(f"{source!r} and {target!r} measure different things")
+
+    def convert(value: float) -> float:
+        with _LOCK:
+            return float(units.conform(value, *ends))
+
+    return convert
+
+
+def load() -> ModuleType:
+    """Return the module cfunits, which finds no library but the system's by itself.
+
+    Nothing is changed for good: the search for libraries and the environment are as before once cfunits is imported.
     """
     library, _ = _library()
+    import ctypes.util  # slow to import, and not needed by those who only ask for definitions
+
     with _LOCK:
-        ends = [_parsed(text) for text in (source, target)]
-        change = library.ut_get_converter(*ends) if None not in ends else None
-        out = tuple(library.cv_convert_double(change, value) for value in values) if change else None
-        if change:
-            library.cv_free(change)
-        for unit in filter(None, ends):
-            library.ut_free(unit)
-    for text, unit in zip((source, target), ends, strict=True):
-        if unit is None:
-            raise UnitsError(f"{text!r} are not known to UDUNITS")
-    if out is None:
-        raise UnitsError(f"{source!r} and {target!r} measure different things")
-    return out
+        search, own = ctypes.util.find_library, os.environ.get(XML)
+        copy = bundled()
+        if "cfunits" not in sys.modules:
+            ctypes.util.find_library = lambda name: library._name if name == "udunits2" else search(name)
+            if own is None and copy is not None and library._name == str(copy[0]):
+                os.environ[XML] = str(copy[1])
+        try:
+            import cfunits
+        except (ImportError, OSError, AssertionError) as error:
+            raise MissingExtraError(f"units cannot be converted because cfunits does not load: {error}") from error
+        finally:
+            ctypes.util.find_library = search
+            if own is None:
+                os.environ.pop(XML, None)
+        module: ModuleType = cfunits
+        return module
 
 
 def _parsed(text: str) -> Any:
@@ -126,9 +165,6 @@ def _library() -> tuple[Any, int]:
         ("ut_parse", pointer, pointer, ctypes.c_char_p, ctypes.c_int),
         ("ut_format", ctypes.c_int, pointer, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint),
         ("ut_free", None, pointer),
-        ("ut_get_converter", pointer, pointer, pointer),
-        ("cv_convert_double", ctypes.c_double, pointer, ctypes.c_double),
-        ("cv_free", None, pointer),
     ):
         function = getattr(library, name)
         function.argtypes, function.restype = arguments, result

@@ -1,6 +1,6 @@
 """What has to be done to values to bring them from one unit to another.
 
-Units that are spelled alike need nothing and load nothing.  UDUNITS decides on others; reference times are compared by
+Units that are spelled alike need nothing and load nothing.  On others cfunits decides; reference times are compared by
 their calendars (`cfagg.cf.calendars`), never by UDUNITS' own.
 
 Sources: CF sections 3.1 and 4.4; NCA 0.1, "units" and "calendar".
@@ -26,13 +26,8 @@ SAME: Linear = (Fraction(1), Fraction(0))
 #: UDUNITS itself errs by some units in the last place, more where an offset such as 273.15 comes in between.
 _ROUND_OFF = 4e-15
 
-#: Units that data have and UDUNITS does not know or reads otherwise, Sv as the sievert; the checker reports them.
-_ALSO = {
-    "Sv": "sverdrup",
-    **dict.fromkeys(("psu", "practical_salinity_unit", "practical_salinity_units"), "1e-3"),
-    **dict.fromkeys(("level", "levels", "layer", "layers", "sigma_level", "sigma_levels"), "1"),
-}
-_WORD = re.compile(rf"(?<![^\W\d])(?:{'|'.join(_ALSO)})(?![^\W\d])")
+#: cfunits takes these for the number 1, which would make decibels convert to ratios by a factor.
+_LEVELS = re.compile(r"(?<![A-Za-z])(dB|decibels?|debicels|bels?|Np|nepers?)(?![A-Za-z])")
 
 
 def linear(source: str, target: str) -> tuple[float, float]:
@@ -68,25 +63,27 @@ def linear_exact(source: str, target: str) -> Linear:
     """
     if plain_units(source) == plain_units(target):
         return SAME
-    from cfagg.cf.udunits import converted
+    for text in (source, target):
+        if _LEVELS.search(text):
+            raise UnitsError(f"units {source!r} cannot be converted to {target!r}: {text!r} are logarithmic")
+    from cfagg.cf.udunits import converter
 
-    ends = [_WORD.sub(lambda word: f"({_ALSO[word[0]]})", plain_units(text)) for text in (source, target)]
-    probes = (1.0, -40.0, 1e5, -1e-3)
-    # The wide span drowns the round-off that an offset leaves in single values.
-    span = 2.0**40
     try:
-        zero, most, least, *found = converted(ends[0], ends[1], (0.0, span, -span, *probes))
+        convert = converter(plain_units(source), plain_units(target))
     except UnitsError as error:
         raise UnitsError(f"units {source!r} cannot be converted to {target!r}: {error.message}") from None
-    with_round_off = (most - least) / (2 * span)
+    zero = convert(0.0)
+    # The wide span drowns the round-off that an offset leaves in single values.
+    span = 2.0**40
+    with_round_off = (convert(span) - convert(-span)) / (2 * span)
     if not (math.isfinite(zero) and math.isfinite(with_round_off) and with_round_off):
         raise _not_linear(source, target)
     scale = _simple(with_round_off, _ROUND_OFF * abs(with_round_off))
     tolerance = _ROUND_OFF * max(abs(zero), 300.0 * abs(with_round_off))
     offset = _simple(zero, tolerance) if abs(zero) > tolerance else Fraction(0)
-    for probe, one in zip(probes, found, strict=True):
-        expected = float(scale * Fraction(probe) + offset)
-        if not math.isclose(one, expected, rel_tol=1e-12, abs_tol=1e-12 * max(abs(zero), abs(with_round_off))):
+    for probe in (1.0, -40.0, 1e5, -1e-3):
+        found, expected = convert(probe), float(scale * Fraction(probe) + offset)
+        if not math.isclose(found, expected, rel_tol=1e-12, abs_tol=1e-12 * max(abs(zero), abs(with_round_off))):
             raise _not_linear(source, target)
     return scale, offset
 

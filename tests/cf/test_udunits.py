@@ -27,9 +27,20 @@ def test_no_search_for_the_library_starts_a_process_and_cf_units_is_not_imported
     import subprocess, sys
     subprocess.Popen = None
     from cfagg.cf import udunits
-    print(udunits.converted("K @ 273.15", "K", (0.0,)), "cf_units" in sys.modules, "ctypes.util" in sys.modules)
+    print(udunits.definition("K @ 273.15"), "cf_units" in sys.modules, "ctypes.util" in sys.modules)
     """
-    assert python(code) == "(273.15,) False False"
+    assert python(code) == "K @ 273.15 False False"
+
+
+def test_nothing_stays_changed_by_the_search_of_cfunits_for_the_library():
+    code = """
+    import ctypes.util, os, sys
+    search = ctypes.util.find_library
+    from cfagg.cf import udunits
+    print(udunits.converter("K @ 273.15", "K")(0.0), ctypes.util.find_library is search)
+    print("UDUNITS2_XML_PATH" in os.environ, "cf_units" in sys.modules)
+    """
+    assert python(code).split() == ["273.15", "True", "False", "False"]
 
 
 def test_a_users_own_table_of_units_is_respected(tmp_path):
@@ -48,7 +59,7 @@ def test_a_users_own_table_of_units_is_respected(tmp_path):
     assert python(code, UDUNITS2_XML_PATH=str(tmp_path / "udunits2.xml")) == "(7.0, 0.0) True"
 
 
-@pytest.mark.parametrize("call", ["converted('m', 'km', (1.0,))", "definition('m')"])
+@pytest.mark.parametrize("call", ["converter('m', 'km')", "definition('m')"])
 def test_without_any_library_the_error_says_what_to_install(call):
     code = f"""
     from cfagg.cf import udunits
@@ -87,17 +98,17 @@ def test_the_copy_is_found_without_importing_cf_units():
 )
 def test_units_that_do_not_convert_are_named(source, target, named):
     with pytest.raises(UnitsError, match=named):
-        udunits.converted(source, target, (1.0,))
+        udunits.converter(source, target)
 
 
 def test_signs_outside_ascii_are_understood():
-    assert udunits.converted("µm", "m", (1e6,)) == (pytest.approx(1.0),)
-    assert udunits.converted("°C", "K", (0.0,)) == (273.15,)
-    assert udunits.converted("m s⁻²", "m s-2", (1.0,)) == (1.0,)
+    assert udunits.converter("µm", "m")(1e6) == pytest.approx(1.0)
+    assert udunits.converter("°C", "K")(0.0) == 273.15
+    assert udunits.converter("m s⁻²", "m s-2")(1.0) == 1.0
 
 
 def test_conversions_by_many_threads_at_once_are_right():
     names = [f"{k} m" for k in range(2, 130)]
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda name: udunits.converted(name, "m", (1.0,)), names))
-    assert found == [(float(k),) for k in range(2, 130)]
+        found = list(pool.map(lambda name: udunits.converter(name, "m")(1.0), names))
+    assert found == [float(k) for k in range(2, 130)]

@@ -1,13 +1,10 @@
-"""What the UDUNITS library itself says, and cfunits: oracles of units."""
+"""What the UDUNITS library itself says: an oracle of units."""
 
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
-import os
 from functools import cache
 from typing import Any
-from unittest import mock
 
 from cfagg.cf.udunits import bundled
 
@@ -48,18 +45,3 @@ def definition(text: str) -> str | None:
     unit = library.ut_parse(system, text.encode("ascii"), 0)
     buffer = ctypes.create_string_buffer(200)
     return buffer.value.decode() if unit and library.ut_format(unit, buffer, 200, 8) >= 0 else None
-
-
-@cache
-def load_cfunits() -> Any:
-    """Return the module cfunits, which finds no library but the system's by itself."""
-    search, found = ctypes.util.find_library, bundled()
-    assert found is not None, "cf-units is not installed"
-    name, table = map(str, found)
-    with (
-        mock.patch("ctypes.util.find_library", lambda asked: name if asked == "udunits2" else search(asked)),
-        mock.patch.dict(os.environ, {"UDUNITS2_XML_PATH": table}),
-    ):
-        import cfunits
-
-        return cfunits
