@@ -23,6 +23,8 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from xarray import Variable
 
+    from cfagg.formats.zarr.metadata import ZarrArray
+
 __all__ = ["BOOLEANS", "Decoding", "Origin", "Picked", "UntracedError", "trace"]
 
 #: Why the statistics of booleans are left to xarray.
@@ -87,6 +89,9 @@ def _chain(data: Any) -> Origin:
     from xarray.coding.variables import BoolTypeArray, NativeEndiannessArray
     from xarray.core import indexing
 
+    from cfagg.arrays.chunked import ZarrReader
+    from cfagg.labelled.lazy import LazyArray
+
     # Exact types: a derived class may do anything to values.
     kind = type(data)
     if kind is indexing.LazilyIndexedArray:
@@ -95,6 +100,8 @@ def _chain(data: Any) -> Origin:
         return _decoded(_chain(data.array), data.func)
     if kind is ZarrArrayWrapper:
         return _stored(data._array)
+    if kind is LazyArray and type(data.reader) is ZarrReader:
+        return _read(data.reader.array)
     if kind in (
         indexing.MemoryCachedArray,
         indexing.CopyOnWriteArray,
@@ -128,6 +135,13 @@ def _stored(array: Any) -> Origin:
         tuple(range(n) for n in array.shape),
         allow=tuple(getattr(store, "allow", ())),
     )
+
+
+def _read(array: ZarrArray) -> Origin:
+    if array.opens is not None:
+        raise UntracedError("its store is not a directory")
+    picked = tuple(range(n) for n in array.shape)
+    return Origin(array.store, array.path, array.shape, array.dtype, picked, allow=array.allow)
 
 
 def _decoded(origin: Origin, function: Any) -> Origin:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from cfagg.api.summarising import aggregations, summarise
-from cfagg.arrays.foreign_source import open_shown
+from cfagg.arrays.opening import open_any
 from cfagg.arrays.source import Source
 from cfagg.display.html import file_html
 from cfagg.display.summary import ROWS
@@ -94,4 +94,4 @@ def show(
     variables:
       x (x: 7) int32 column
     """
-    return Shown(open_shown(path, allow), variables, rows=rows, allow=allow)
+    return Shown(open_any(path, allow), variables, rows=rows, allow=allow)

@@ -1,85 +1,126 @@
-"""A file in a format of another package as a source: what is in it, for the eye; its values are not read here."""
+"""A file in a format of another package as a source: what is in it, and its values."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import threading
+import weakref
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from cfagg.arrays.source import Group, Source, Variable
-from cfagg.arrays.zarr_source import mark_of, open_any
-from cfagg.errors import UnreadableAggregationError
-from cfagg.errors.arguments import a_path
-from cfagg.formats.opening import HEAD, a_name, format_of
+from cfagg.arrays.described import group_of
+from cfagg.arrays.reader import Reader
+from cfagg.arrays.source import Source, Variable
+from cfagg.arrays.stored import SlabReader
+from cfagg.cf.header import Header
+from cfagg.errors import FragmentMismatchError, SourceError
+from cfagg.formats.opening import HEAD, format_of
 from cfagg.formats.plugins import foreign_dataset
 from cfagg.model import dataset as model
 from cfagg.storage.files import open_regular
 from cfagg.storage.handles import handles
 
-__all__ = ["open_shown"]
+__all__ = ["ForeignSource", "open_foreign_source"]
 
 
-def open_shown(path: str | os.PathLike[str], allow: Sequence[str | os.PathLike[str]] = ()) -> Source:
-    """Return the metadata of a file or store that can be shown: as `open_any`, or of a format of a plug-in.
+class _File:
+    """A file that a plug-in has open; it is opened again in another process, and closed with its last reader."""
 
-    Parameters
-    ----------
-    path : path
-        The file or directory.
-    allow : sequence of path
-        Where links in a store may lead.
+    def __init__(self, path: str, dataset: model.Dataset | None = None) -> None:
+        self.path = path
+        self._dataset = dataset
+        self._lock = threading.Lock()
+        if dataset is not None and dataset.close is not None:
+            weakref.finalize(self, dataset.close)
 
-    Raises
-    ------
-    SourceError
-        If it is not there, none of these, or damaged; or a plug-in fails.
-    """
-    return _foreign(a_name(a_path(path))) or open_any(path, allow)
+    def __reduce__(self) -> tuple[type[_File], tuple[str]]:
+        return _File, (self.path,)
+
+    def slab(self, group: str, name: str, dtype: np.dtype[Any], shape: tuple[int, ...], slices: Any) -> Any:
+        """Return values of a variable, which a plug-in reads for one thread at a time."""
+        with self._lock:
+            if self._dataset is None:
+                self._dataset = _open(self.path)
+                if self._dataset is not None and self._dataset.close is not None:
+                    weakref.finalize(self, self._dataset.close)
+            found = None if self._dataset is None else _find(self._dataset.root, group, name)
+            if found is None or (found.shape, _dtype(found)) != (shape, dtype):
+                raise FragmentMismatchError(f"{self.path}, variable {name!r}: the file was changed; open it again")
+            if found.read is None:
+                raise SourceError(f"{self.path}, variable {name!r}: its format does not give its values")
+            values = np.asarray(found.read(slices))
+        if values.dtype.kind != dtype.kind:
+            raise SourceError(
+                f"{self.path}, variable {name!r}: its values are {values.dtype}, and its description says {dtype}"
+            )
+        return values
 
 
-def _foreign(path: str) -> Source | None:
+@dataclass(frozen=True)
+class ForeignSource(Source):
+    """The metadata of one file that a plug-in reads."""
+
+    file: _File = field(kw_only=True, repr=False)
+
+    @property
+    def has_default_fills(self) -> bool:
+        """Whether the netCDF library may have written its default fill values."""
+        return False
+
+    def reader(self, group: str, variable: Variable, workers: int | None = None) -> Reader:
+        """Return the reader of a variable."""
+        header = Header(self.path, variable.name, variable.dims, variable.shape, variable.dtype, variable.attributes)
+        slab = partial(self.file.slab, group, variable.name, variable.dtype, variable.shape)
+        return SlabReader(header, slab, f"file {self.file.path}, variable {variable.name!r}", workers=workers)
+
+
+def open_foreign_source(path: str) -> ForeignSource | None:
     """Return the metadata of a file that only a plug-in knows, `None` where it is anything else."""
     name = os.path.abspath(path)  # noqa: PTH100
-    if os.path.isdir(name) or format_of(handles.get(name)) is not None:  # noqa: PTH112
+    if format_of(handles.get(name)) is not None:
         return None
+    dataset = _open(name)
+    if dataset is None:
+        return None
+    file = _File(name, dataset)
+    root = group_of(dataset.root, path, _variable, lambda g: {k: _plain(v) for k, v in g.attributes.items()})
+    return ForeignSource(path, dataset.format, root, file=file)
+
+
+def _open(path: str) -> model.Dataset | None:
+    """Return the description of a file that a plug-in knows, open until it is closed."""
     # The pool goes on with its own handle: this one is closed with the dataset.
-    handle = open_regular(name)
+    handle = open_regular(path)
+    dataset = None
     try:
         head = handle.some(HEAD, 0)
         dataset = foreign_dataset(handle, head) if format_of(handle, head=head) is None else None
-        if dataset is None:
-            return None
-        with dataset:
-            return Source(path, dataset.format, _group(dataset.root, path))
     finally:
-        handle.close()
+        if dataset is None:
+            handle.close()
+    return dataset
 
 
-def _group(found: model.Group, file: str) -> Group:
-    """Return one group and those below."""
-    variables: dict[str, Any] = {}
-    unreadable: dict[str, UnreadableAggregationError] = {}
-    for name, one in found.variables.items():
-        dtype = np.dtype(object, metadata={"element_type": str}) if one.kind == "string" else one.dtype
-        attributes = {k: _plain(v) for k, v in one.attributes.items()}
-        variable = Variable(name, one.dims, one.shape, dtype, attributes)
-        mark = mark_of(variable)
-        if mark is None:
-            variables[name] = variable
-        else:
-            message = f"{file}: variable {name!r}: its attribute {mark!r} marks an aggregation, read from netCDF only"
-            unreadable[name] = UnreadableAggregationError(message, (), [one.path.lstrip("/")])
-    return Group(
-        path=found.path,
-        dimensions={name: d.size for name, d in found.dimensions.items()},
-        unlimited=frozenset(name for name, d in found.dimensions.items() if d.unlimited),
-        attributes={k: _plain(v) for k, v in found.attributes.items()},
-        variables=variables,
-        groups={name: _group(g, file) for name, g in found.groups.items()},
-        unreadable=unreadable,
-    )
+def _find(group: model.Group | None, path: str, name: str) -> model.Variable | None:
+    """Return a variable by the path of its group."""
+    for part in filter(None, path.split("/")):
+        group = None if group is None else group.groups.get(part)
+    return None if group is None else group.variables.get(name)
+
+
+def _dtype(found: model.Variable) -> np.dtype[Any]:
+    """Return the type as `cfagg.arrays.source.Variable` has it, in native byte order."""
+    if found.kind == "string":
+        return np.dtype(object, metadata={"element_type": str})
+    return found.dtype if found.dtype.kind in "OSV" else found.dtype.newbyteorder("=")
+
+
+def _variable(found: model.Variable) -> Variable:
+    attributes = {k: _plain(v) for k, v in found.attributes.items()}
+    return Variable(found.name, found.dims, found.shape, _dtype(found), attributes)
 
 
 def _plain(value: Any) -> Any:

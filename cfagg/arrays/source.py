@@ -156,6 +156,11 @@ class Source:
     def __repr__(self) -> str:
         return f"<Source {self.path!r} ({self.format}): {len(self.root.variables)} variables>"
 
+    @property
+    def has_default_fills(self) -> bool:
+        """Whether the netCDF library may have written its default fill values."""
+        return True
+
     def group(self, path: str) -> Group:
         """Return the group at `path`.
 

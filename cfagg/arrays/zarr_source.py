@@ -4,79 +4,61 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from cfagg.arrays.source import Group, Source, Variable, open_source
-from cfagg.conventions import nca
-from cfagg.errors import CfaggError, SourceError, SourceNotFoundError, UnreadableAggregationError, UnsupportedError
-from cfagg.errors.arguments import a_path
+from cfagg.arrays.chunked import ZarrReader
+from cfagg.arrays.described import group_of
+from cfagg.arrays.reader import Reader
+from cfagg.arrays.source import Source, Variable
+from cfagg.arrays.stored import SlabReader
+from cfagg.cf.header import Header
+from cfagg.errors import CfaggError, SourceError, SourceNotFoundError
 from cfagg.formats.metadata.nczarr import HIDDEN
 from cfagg.formats.metadata.stores import LocalStore
 from cfagg.formats.metadata.zarr import Node, open_store, read_node
-from cfagg.formats.opening import a_name
 from cfagg.formats.zarr.metadata import open_array
-from cfagg.model import Grid
 from cfagg.model import dataset as model
 
-__all__ = ["ZarrReader", "ZarrSource", "mark_of", "open_any", "open_zarr_source"]
-
-
-@dataclass(frozen=True, eq=False)
-class ZarrReader:
-    """Reads boxes of one array; elements of chunks that are not stored are the array's fill value.
-
-    Parameters
-    ----------
-    read : callable
-        Returns a hyperslab.
-    dtype : numpy.dtype
-        Type of the values.
-    where : str
-        Store and array, for messages.
-    fill : scalar, optional
-        Fill value of the array, `None` where it is not a number.
-    grid : Grid, optional
-        The chunks of the array, `None` where they are not known.
-    """
-
-    read: Callable[[tuple[slice, ...]], npt.NDArray[Any]]
-    dtype: np.dtype[Any]
-    where: str
-    fill: Any = None
-    grid: Grid | None = None
-
-    def read_into(self, out: npt.NDArray[Any], selection: tuple[slice, ...]) -> None:
-        """Write the values of `selection` into `out`.
-
-        Raises
-        ------
-        UnsupportedError
-            If the array holds objects other than strings.
-        CfaggError
-            If chunks are damaged or cannot be read.
-        """
-        values = self.read(selection)
-        if values.dtype.kind == "O" and not all(isinstance(v, str) for v in values.flat):
-            raise UnsupportedError(f"{self.where} holds objects other than strings; choose other variables")
-        if values.shape != out.shape:
-            raise SourceError(f"{self.where}: {values.shape} values were read, expected {out.shape}; it was changed")
-        out[...] = values
+__all__ = ["ZarrSource", "open_zarr_source"]
 
 
 @dataclass(frozen=True)
 class ZarrSource(Source):
-    """The metadata of one Zarr store, and readers of its arrays by their paths."""
+    """The metadata of one Zarr store, and where its values are."""
 
-    readers: dict[str, ZarrReader] = field(default_factory=dict)
+    store: LocalStore = field(kw_only=True)
+    arrays: dict[str, model.Variable] = field(kw_only=True)
 
-    def reader(self, group: str, name: str) -> ZarrReader:
-        """Return the reader of an array."""
-        return self.readers[f"{group.rstrip('/')}/{name}"]
+    @property
+    def has_default_fills(self) -> bool:
+        """Whether the netCDF library may have written its default fill values."""
+        return "NCZarr" in self.format
+
+    def reader(self, group: str, variable: Variable, workers: int | None = None) -> Reader:
+        """Return the reader of an array: chunk by chunk where they are decoded here, else through zarr-python."""
+        path = f"{group.rstrip('/')}/{variable.name}"
+        slab: Any = self.arrays[path].read
+        grid = fill = None
+        try:
+            array = open_array(self.store.path, slab.path, allow=self.store.allow)
+        except CfaggError:
+            pass  # strings and the like, which zarr-python reads; damaged metadata raise when values are read
+        else:
+            fill = array.fill_value
+            if array.ndim == len(variable.dims):  # NCZarr's scalars are arrays of one element
+                grid = array.grid
+                if array.decoder is not None and (array.shape, array.dtype) == (variable.shape, variable.dtype):
+                    return ZarrReader(array, workers=workers)
+        header = Header(
+            self.store.source, variable.name, variable.dims, variable.shape, variable.dtype, variable.attributes
+        )
+        label = f"{self.store.source}: array {path!r}"
+        chunks = None if slab.chunks is None else tuple(slab.chunks)
+        return SlabReader(header, slab, label, chunks=chunks, grid=grid, fill=fill, workers=workers)
 
     def fingerprint(self) -> str:
         """Return a digest of names, sizes and times of change of all that the store holds."""
@@ -90,44 +72,9 @@ class ZarrSource(Source):
         return digest.hexdigest()
 
 
-def open_any(path: str | os.PathLike[str], allow: Sequence[str | os.PathLike[str]] = ()) -> Source:
-    """Return the metadata of a netCDF file or of a Zarr store in a directory.
-
-    Parameters
-    ----------
-    path : path
-        The file or directory.
-    allow : sequence of path
-        Where links in a store may lead.
-
-    Raises
-    ------
-    SourceError
-        If it is neither, is not there, or is damaged.
-    """
-    name = a_name(a_path(path))
-    return open_zarr_source(name, allow) if os.path.isdir(name) else open_source(name)  # noqa: PTH112
-
-
 def open_zarr_source(path: str | os.PathLike[str], allow: Sequence[str | os.PathLike[str]] = ()) -> ZarrSource:
-    """Return the metadata of a Zarr store in a directory; no chunk is read.
+    """Return the metadata of a Zarr store in a directory, links in which may lead to `allow`; no chunk is read.
 
-    Parameters
-    ----------
-    path : path
-        The directory.
-    allow : sequence of path
-        Where links in it may lead.
-
-    Raises
-    ------
-    AccessError
-        If a link leads out of it.
-    SourceError
-        If it is not a Zarr store, or its metadata are damaged.
-
-    Examples
-    --------
     >>> import tempfile, numpy as np, zarr
     >>> store = tempfile.mkdtemp()
     >>> _ = zarr.create_array(store, name="tas", data=np.arange(4), dimension_names=("time",))
@@ -141,39 +88,21 @@ def open_zarr_source(path: str | os.PathLike[str], allow: Sequence[str | os.Path
     store = LocalStore(os.path.abspath(name), allow)  # noqa: PTH100
     dataset = open_store(store)
     top = read_node(store, "")
-    readers: dict[str, ZarrReader] = {}
     form = "Zarr" if top is None else f"Zarr v{top.format}"
+    arrays = {f"{g.path.rstrip('/')}/{n}": v for g in dataset.root.walk() for n, v in g.variables.items()}
     return ZarrSource(
-        name, f"{form}, NCZarr" if dataset.format == "nczarr" else form, _group(dataset.root, store, readers), readers
+        name,
+        f"{form}, NCZarr" if dataset.format == "nczarr" else form,
+        group_of(dataset.root, store.source, lambda one: _variable(one, store), lambda g: _attributes(g, store)),
+        store=store,
+        arrays=arrays,
     )
 
 
-def _group(found: model.Group, store: LocalStore, readers: dict[str, ZarrReader]) -> Group:
-    """Return one group and those below."""
-    node = read_node(store, found.path.strip("/"))
-    variables: dict[str, Any] = {}
-    unreadable: dict[str, UnreadableAggregationError] = {}
-    for name, one in found.variables.items():
-        path = f"{found.path.rstrip('/')}/{name}"
-        variable, readers[path] = _variable(one, path, store)
-        mark = mark_of(variable)
-        if mark is None:
-            variables[name] = variable
-        else:
-            message = (
-                f"{store.source}: variable {name!r} is an aggregation that cannot be read: its attribute {mark!r} "
-                "marks one, and aggregations are read from netCDF files only"
-            )
-            unreadable[name] = UnreadableAggregationError(message, (), [path.lstrip("/")])
-    return Group(
-        path=found.path,
-        dimensions={name: d.size for name, d in found.dimensions.items()},
-        unlimited=frozenset(name for name, d in found.dimensions.items() if d.unlimited),
-        attributes={} if node is None or node.is_array else _shown(node),
-        variables=variables,
-        groups={name: _group(g, store, readers) for name, g in found.groups.items()},
-        unreadable=unreadable,
-    )
+def _attributes(group: model.Group, store: LocalStore) -> dict[str, Any]:
+    """Return the attributes of a group."""
+    node = read_node(store, group.path.strip("/"))
+    return {} if node is None or node.is_array else _shown(node)
 
 
 def _shown(node: Node) -> dict[str, Any]:
@@ -181,36 +110,18 @@ def _shown(node: Node) -> dict[str, Any]:
     return {k: v for k, v in node.attributes.items() if k not in HIDDEN}
 
 
-def mark_of(variable: Variable) -> str | None:
-    """Return the attribute that marks a variable as an aggregation."""
-    if "nca_array" in variable.attributes or "nca_dimensions" in variable.attributes:
-        return "nca_array"
-    return None if variable.dims else nca.foreign_mark(variable.attributes)
-
-
-def _variable(found: model.Variable, path: str, store: LocalStore) -> tuple[Variable, ZarrReader]:
-    """Return an array and its reader."""
+def _variable(found: model.Variable, store: LocalStore) -> Variable:
+    """Return what an array is."""
     read: Any = found.read
     node = read_node(store, read.path)
     if node is None:
-        raise SourceError(f"{store.source}: array {path!r} was removed while the store was read")
-    dtype = _dtype(found, node)
+        raise SourceError(f"{store.source}: array {found.path!r} was removed while the store was read")
     attributes = {k: v for k, v in _shown(node).items() if k != "_FillValue"}
-    fill, grid = None, None
-    try:
-        opened = open_array(store.path, read.path, allow=store.allow)
-    except CfaggError:
-        pass  # strings and the like, which zarr-python reads; damaged metadata raise when values are read
-    else:
-        fill, grid = opened.fill_value, opened.grid
     # Zarr v2 has no other place for a fill value, so that readers take it for one that is missing.
     own: Any = found.attributes.get("_FillValue") if found.fill is None else found.fill
     if own is not None:
         attributes["_FillValue"] = own.reshape(-1)[0] if isinstance(own, np.ndarray) else own
-    if grid is not None and grid.ndim != len(found.dims):
-        grid = None  # NCZarr's scalars are arrays of one element
-    reader = ZarrReader(read, dtype, f"{store.source}: array {path!r}", fill, grid)
-    return Variable(found.name, found.dims, found.shape, dtype, attributes), reader
+    return Variable(found.name, found.dims, found.shape, _dtype(found, node), attributes)
 
 
 def _dtype(found: model.Variable, node: Node) -> np.dtype[Any]:

@@ -93,9 +93,9 @@ def run(args: argparse.Namespace) -> int:
         picture.check_library()
     for target in filter(None, (args.plot, args.output)):
         output.check(target, overwrite=args.overwrite)
-    from cfagg.arrays.foreign_source import open_shown
+    from cfagg.arrays.opening import open_any
 
-    source = open_shown(args.file, args.allow)
+    source = open_any(args.file, args.allow)
     if args.plot is not None:
         _plot(source, args)
         if args.output is None and not args.json and not args.references:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfagg._version import __version__
+from cfagg.arrays.opening import open_any
 from cfagg.arrays.source import Source
-from cfagg.arrays.zarr_source import ZarrSource, open_any
+from cfagg.arrays.zarr_source import ZarrSource
 from cfagg.conversion.options import DEFAULT_MEMORY, Options
 from cfagg.errors import AccessError, CfaggError, TargetError, TargetExistsError
 from cfagg.errors.arguments import a_path

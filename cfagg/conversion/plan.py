@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arrays.opening import open_reader
+from cfagg.arrays.reader import Reader
 from cfagg.arrays.source import Group, Source, Variable, refuse_unreadable
 from cfagg.arrays.zarr_source import ZarrSource
 from cfagg.cf.header import Header
@@ -26,17 +28,10 @@ from cfagg.errors import LimitError, UnsupportedError
 from cfagg.model import Aggregation, Grid, Layout
 from cfagg.storage.access import Access
 
-__all__ = ["Array", "Loss", "Plan", "Values", "build_plan"]
+__all__ = ["Array", "Loss", "Plan", "build_plan"]
 
 #: Chunks of one array at most: each is an object in the store.
 MAX_CHUNKS = 2**24
-
-
-class Values(Protocol):
-    """Anything that reads a box of an array: `cfagg.arrays.reader.Reader` and its like."""
-
-    def read_into(self, out: npt.NDArray[Any], selection: tuple[slice, ...]) -> None:
-        """Write the values of `selection` into `out`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +56,10 @@ class Array:
         Whether the chunks are of unequal sizes.
     cells : tuple of int64 array
         Per dimension, the edges of what the source stores as one piece.
-    values : Values
+    reader : Reader
         Where the values come from.
     stored : numpy.dtype
-        Type that `values` gives.
+        Type that `reader` gives.
     unpack : Unpack or Unwritten, optional
         How values become those that are written.
     unstored : scalar, optional
@@ -80,7 +75,7 @@ class Array:
     grid: Grid
     rectilinear: bool
     cells: tuple[npt.NDArray[np.int64], ...]
-    values: Values
+    reader: Reader
     stored: np.dtype[Any]
     unpack: packing.Unpack | packing.Unwritten | None = None
     unstored: Any = None
@@ -249,50 +244,42 @@ def _array(
     notes: list[str],
 ) -> Array:
     """Return what becomes of one variable."""
-    from cfagg.arrays.reader import Reader, plain_reader
-
     path = f"{group.path.strip('/')}/{variable.name}".lstrip("/")
     where = f"file {source.path}, variable {path!r}"
     _check_type(variable.dtype, where)
     attributes = dict(variable.attributes)
     mode: Literal["error", "fill"] = "fill" if options.missing == "fill" else "error"
+    reader = open_reader(source, path, access, missing=mode, workers=1)
     if isinstance(variable, Aggregation):
-        values: Any = Reader(variable, access, missing=mode, workers=1, group=group.path)
         if options.packing == "keep":
-            packed, note = packing.shared_packing(variable, _headers(variable, values, workers, options.missing))
+            packed, note = packing.shared_packing(variable, _headers(variable, reader, workers, options.missing))
             notes.extend([note] if note else [])
             if packed is not None:
                 variable, attributes = packed, dict(packed.attributes)
-                values = Reader(packed, access, missing=mode, workers=1, group=group.path)
+                reader = open_reader(source, path, access, missing=mode, workers=1, aggregation=packed)
         for name in ("units", "calendar"):
             if getattr(variable, name) is not None:
                 attributes.setdefault(name, getattr(variable, name))
-        partitions = variable.grid
-    elif isinstance(source, ZarrSource):
-        values = source.reader(group.path, variable.name)
-        partitions = values.grid or Grid([[0, n] if n else [0] for n in variable.shape])
     else:
-        plain = plain_reader(source.path, group.path, variable.name)
-        plain.workers = 1
-        values = plain
         if source.format.startswith("NETCDF3") and 0 not in variable.shape:
             # A file that was cut, or whose number of records is wrong, is told before its terabytes are planned.
-            plain.read([slice(n - 1, n) for n in variable.shape])
-        partitions = Grid([[0, n] if n else [0] for n in variable.shape])
+            reader.read([slice(n - 1, n) for n in variable.shape])
         attributes, named = with_members(attributes, variable.dtype, path)
         notes += named
     unpack: packing.Unpack | packing.Unwritten | None = None
     if options.packing == "decode" and packing.is_packed(attributes) and variable.dtype.kind in "iuf":
-        unpack, attributes = packing.decoded(variable.dtype, attributes, where, netcdf=_is_netcdf(source))
-    elif isinstance(variable, Variable) and "missing_value" in attributes and not isinstance(source, ZarrSource):
+        unpack, attributes = packing.decoded(variable.dtype, attributes, where, netcdf=source.has_default_fills)
+    elif isinstance(variable, Variable) and "missing_value" in attributes and type(source) is Source:
         unpack = packing.Unwritten.of(variable.dtype.newbyteorder("="), attributes, where)
     dtype = variable.dtype if unpack is None else unpack.dtype
-    storage = None if isinstance(source, ZarrSource) else stored_chunks(source.path, group.path, variable, access)
-    if storage is not None and isinstance(variable, Variable):
+    storage = None if isinstance(source, ZarrSource) else reader.chunks
+    if isinstance(variable, Aggregation):
+        storage = stored_chunks(group.path, variable, access)
+    elif storage is not None:
         _check_stored(variable.shape, storage, os.path.getsize(source.path), where)  # noqa: PTH202
     wanted = options.chunks if isinstance(options.chunks, str) else dict(options.chunks)
     itemsize = 32 if dtype.kind == "O" else dtype.itemsize
-    grid, rectilinear = choose_chunks(path, variable.dims, partitions, storage, itemsize, wanted, options.zarr_format)
+    grid, rectilinear = choose_chunks(path, variable.dims, reader.grid, storage, itemsize, wanted, options.zarr_format)
     if grid.size > MAX_CHUNKS:
         raise LimitError(
             f"{where}: an array of shape {variable.shape} would get {grid.size:,} chunks, more than {MAX_CHUNKS:,}; if "
@@ -309,11 +296,11 @@ def _array(
         fill=fill_of(attributes, dtype, where),
         grid=grid,
         rectilinear=rectilinear,
-        cells=cell_edges(partitions, storage),
-        values=values,
+        cells=cell_edges(reader.grid, storage),
+        reader=reader,
         stored=np.dtype(object) if dtype.kind == "O" else variable.dtype.newbyteorder("="),
         unpack=unpack,
-        unstored=values.fill if isinstance(source, ZarrSource) and unpack is None else None,
+        unstored=reader.fill if unpack is None else None,
     )
 
 
@@ -331,11 +318,6 @@ def _check_stored(shape: Sequence[int], storage: Sequence[int], size: int, where
             f"{where}: an array of shape {tuple(shape)} has {count:,} chunks, of which {size:,} bytes hold few; "
             "if its shape is right, store it in larger chunks first"
         )
-
-
-def _is_netcdf(source: Source) -> bool:
-    """Return whether the netCDF library may have written its default fill values."""
-    return not isinstance(source, ZarrSource) or "NCZarr" in source.format
 
 
 def _headers(

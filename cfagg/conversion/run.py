@@ -216,7 +216,7 @@ class _Writer:
     def _read(self, array: Array, extent: tuple[slice, ...]) -> npt.NDArray[Any]:
         shape = tuple(e.stop - e.start for e in extent)
         stored = self._scratch.array("stored", shape, array.stored)
-        array.values.read_into(stored, extent)
+        array.reader.read(extent, stored)
         if array.unpack is None:
             return stored
         block = self._scratch.array("unpacked", shape, array.dtype)

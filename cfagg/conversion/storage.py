@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.arrays.source import Variable
 from cfagg.errors import FragmentNotFoundError, FragmentReadError
 from cfagg.model import Aggregation, Grid
 from cfagg.storage.access import Access
+from cfagg.storage.files import Context
 
 __all__ = ["cell_edges", "stored_chunks"]
 
@@ -38,45 +37,30 @@ def cell_edges(partitions: Grid, storage: Sequence[int] | None) -> tuple[Int64, 
     return tuple(out)
 
 
-def stored_chunks(path: str, group: str, variable: Variable | Aggregation, access: Access) -> tuple[int, ...] | None:
-    """Return the chunks in which the values are stored, in the variable's own order; None where there are none.
+def stored_chunks(group: str, aggregation: Aggregation, access: Access) -> tuple[int, ...] | None:
+    """Return the chunks in which an aggregation's values are stored, in its own order; None where there are none.
 
-    Of an aggregation, the first partition that is there speaks for all: the answer only decides how much is read at a
-    time.
-
-    Parameters
-    ----------
-    path, group : str
-        The source file, and the variable's group.
-    variable : Variable or Aggregation
-        The variable.
-    access : Access
-        Policy for references.
+    The first partition that is there speaks for all: the answer only decides how much is read at a time.
     """
-    if not variable.dims:
-        return None
-    if isinstance(variable, Variable):
-        return _located(path, variable.name, group)
-    partitions = variable.partitions
-    for i in np.flatnonzero(partitions.present)[:3].tolist():
+    partitions = aggregation.partitions
+    for i in np.flatnonzero(partitions.present)[:3].tolist() if aggregation.dims else ():
         layout = partitions.layout_of(i)
         if partitions.part_text(i) is not None:
             return None
         file = access.resolve(partitions.file_name(i))
-        found = _located(file, partitions.address_name(i) or variable.name, group, access)
+        found = _located(file, partitions.address_name(i) or aggregation.name, group, access)
         if found is not None and len(found) == len(layout.dims):
             sizes = dict(zip(layout.dims, found, strict=True))
-            return tuple(sizes.get(d, 1) for d in variable.dims)
+            return tuple(sizes.get(d, 1) for d in aggregation.dims)
     return None
 
 
-def _located(path: str, address: str, group: str, access: Access | None = None) -> tuple[int, ...] | None:
+def _located(path: str, address: str, group: str, access: Access) -> tuple[int, ...] | None:
     """Return the chunks of one variable of one file."""
     from cfagg.formats.values import locate
-    from cfagg.storage.files import Context
 
     try:
-        found: Any = locate(path, address, Context(), group, None if access is None else access.judge).chunks
+        found = locate(path, address, Context(), group, access.judge).chunks
     except (FragmentNotFoundError, FragmentReadError):
         # Reading it raises in its turn, with the partition's place, or fills it where that was asked for.
         return None

@@ -6,19 +6,21 @@ import os
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
-from xarray.backends.common import AbstractDataStore, BackendArray
+from xarray.backends.common import AbstractDataStore
 from xarray.core import indexing
 from xarray.core.variable import Variable as XarrayVariable
 
-from cfagg.arrays.reader import PlainReader, Reader, RefusedReader, plain_reader
+from cfagg.arrays.opening import open_reader
+from cfagg.arrays.reader import Reader
 from cfagg.arrays.source import Group, Source, Variable
+from cfagg.arrays.stored import RefusedReader
 from cfagg.cf.unpackable import real_packing
 from cfagg.errors import AccessError, SourceError
+from cfagg.labelled.lazy import LazyArray
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access
 
-__all__ = ["AggregationStore", "LazyArray"]
+__all__ = ["AggregationStore"]
 
 
 class AggregationStore(AbstractDataStore):
@@ -83,7 +85,7 @@ class AggregationStore(AbstractDataStore):
         }
 
     def _aggregated(self, aggregation: Aggregation) -> XarrayVariable:
-        reader = Reader(aggregation, self.access, missing=self.missing, workers=self.workers, group=self.group.path)
+        reader = self._reader(aggregation.name)
         attributes = dict(aggregation.attributes)
         known = {"units": aggregation.units, "calendar": aggregation.calendar}
         attributes.update({name: value for name, value in known.items() if value is not None})
@@ -95,12 +97,11 @@ class AggregationStore(AbstractDataStore):
         return self._variable(aggregation.dims, reader, attributes, encoding)
 
     def _plain(self, variable: Variable) -> XarrayVariable:
-        reader: PlainReader | RefusedReader
         try:
-            reader = plain_reader(self.source.path, self.group.path, variable.name)
+            reader = self._reader(variable.name)
         except AccessError as error:
             # The others may be read all the same.
-            reader = RefusedReader(variable.shape, variable.dtype, error)
+            reader = RefusedReader(variable.dims, variable.shape, variable.dtype, error)
         if tuple(reader.shape) != variable.shape:
             # Two parsers have found the lengths, by the variable's links to its dimensions and by those back.
             raise SourceError(
@@ -113,15 +114,19 @@ class AggregationStore(AbstractDataStore):
             encoding["preferred_chunks"] = dict(zip(variable.dims, reader.chunks, strict=True))
         return self._variable(variable.dims, reader, dict(variable.attributes), encoding)
 
-    def _encoding(self, reader: Any) -> dict[str, Any]:
-        dtype = reader.dtype
+    def _reader(self, name: str) -> Reader:
+        path = f"{self.group.path.rstrip('/')}/{name}"
+        return open_reader(self.source, path, self.access, missing=self.missing, workers=self.workers)
+
+    def _encoding(self, reader: Reader) -> dict[str, Any]:
+        dtype: Any = reader.dtype
         if dtype.kind == "O" and (dtype.metadata or {}).get("element_type") is str:
             dtype = str
         return {"source": os.path.abspath(self.source.path), "original_shape": reader.shape, "dtype": dtype}  # noqa: PTH100
 
     @staticmethod
     def _variable(
-        dims: tuple[str, ...], reader: Any, attributes: dict[str, Any], encoding: dict[str, Any]
+        dims: tuple[str, ...], reader: Reader, attributes: dict[str, Any], encoding: dict[str, Any]
     ) -> XarrayVariable:
         if reader.dtype.kind == "S" and isinstance(attributes.get("_FillValue"), str):
             # netCDF4 gives a character as str, and xarray compares it with bytes.
@@ -134,37 +139,3 @@ def _unmissing(name: str, variable: XarrayVariable) -> XarrayVariable:
     if variable.dims == (name,) and "_FillValue" not in variable.attrs:
         variable.encoding["_FillValue"] = None
     return variable
-
-
-class LazyArray(BackendArray):
-    """An array over a reader, for `xarray.core.indexing.LazilyIndexedArray`.
-
-    Parameters
-    ----------
-    reader : Reader, PlainReader or RefusedReader
-        What reads.  It may be pickled, and so may the array.
-
-    Notes
-    -----
-    Basic and outer indexing are read as they are.  Vectorized indexing is split by xarray into an outer read of what is
-    needed and an indexing of that in memory.
-    """
-
-    __slots__ = ("dtype", "reader", "shape")
-
-    def __init__(self, reader: Reader | PlainReader | RefusedReader) -> None:
-        self.reader = reader
-        self.shape = reader.shape
-        self.dtype = reader.dtype
-
-    def __getitem__(self, key: indexing.ExplicitIndexer) -> npt.NDArray[Any]:
-        """Read what an indexer of xarray selects."""
-        return indexing.explicit_indexing_adapter(  # type: ignore[no-any-return]
-            key, self.shape, indexing.IndexingSupport.OUTER, self._read
-        )
-
-    def _read(self, key: tuple[int | slice | npt.NDArray[np.int64], ...]) -> npt.NDArray[Any]:
-        return self.reader.read(key)
-
-    def __repr__(self) -> str:
-        return f"<LazyArray of {self.reader!r}>"

@@ -122,12 +122,13 @@ def _open(
     top: str = "/",
 ) -> dict[str, Dataset]:
     """Open some groups of a file, or all from `top` downwards."""
-    from cfagg.arrays.source import open_source, refuse_unreadable
+    from cfagg.arrays.opening import open_any
+    from cfagg.arrays.source import refuse_unreadable
     from cfagg.cf.unpackable import check_packing
     from cfagg.labelled.data_store import AggregationStore
     from cfagg.storage.access import Access
 
-    source = open_source(path)
+    source = open_any(path)
     access = Access(path, allow)
     if groups is None:
         groups = [g.path for g in source.group(top).walk()]

@@ -15,7 +15,9 @@ import xarray as xr
 from xarray.backends.common import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 from xarray.backends.zarr import ZarrArrayWrapper, ZarrStore
+from xarray.core import indexing
 
+from cfagg.arrays.chunked import ZarrReader
 from cfagg.cf.unpackable import check_packing, real_packing
 from cfagg.conventions import limits
 from cfagg.errors import CfaggError, FragmentReadError, LimitError, SourceError
@@ -24,16 +26,17 @@ from cfagg.formats.metadata.zarr import read_node
 from cfagg.formats.zarr.checked_store import CheckedStore
 from cfagg.formats.zarr.documents import node_folder, read_document
 from cfagg.formats.zarr.metadata import open_array
-from cfagg.formats.zarr.plain import PlainStore, plain_array
+from cfagg.formats.zarr.plain import PlainStore
 from cfagg.formats.zarr.settings import unequal_chunks
-from cfagg.formats.zarr.zipped import CheckedZip, zipped_array
+from cfagg.formats.zarr.zipped import CheckedZip
+from cfagg.labelled.lazy import LazyArray
 from cfagg.storage.tree import listed
 
 __all__ = ["ZarrEntrypoint"]
 
 
 class _Store(ZarrStore):
-    """xarray's view of a group, whose values come from `plain_array`."""
+    """xarray's view of a group, whose values are read chunk by chunk where they are decoded here."""
 
     #: Whether values are going to be unpacked.
     unpack: bool = False
@@ -45,14 +48,14 @@ class _Store(ZarrStore):
             variable.attrs = real_packing(variable.attrs, variable.dtype)
         wrapper: Any = getattr(variable._data, "array", None)
         store = self.zarr_group.store
-        if type(wrapper) is ZarrArrayWrapper:
+        if type(wrapper) is ZarrArrayWrapper and isinstance(store, CheckedStore | CheckedZip):
             array: Any = wrapper._array
-            if isinstance(store, CheckedStore):
-                plain = plain_array(store.path, array.path, array.metadata.zarr_format, store.allow)
-                wrapper._array = plain if plain.store.array(array.path) is not None else _Array(plain)
-            elif isinstance(store, CheckedZip):
-                plain = zipped_array(store, array.path, array.metadata.zarr_format)
-                wrapper._array = _Array(array) if plain is None else plain
+            found = store.decoded(array.path)
+            if found is None:
+                wrapper._array = _Array(array)
+            else:
+                lazy: Any = indexing.LazilyIndexedArray(LazyArray(ZarrReader(found), wrapper.dtype))
+                variable._data = lazy
         return variable
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cfagg.arrays import fragments
-from cfagg.arrays.reader import Reader
+from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.source import open_source
 from cfagg.errors import (
     AccessError,
@@ -27,7 +27,7 @@ from tests import nca_files
 
 def open_reader(path, name="tas", allow=(), **options):
     group, found = open_source(path).find(name)
-    return Reader(found, Access(path, allow), group=group.path, **options)
+    return AggregationReader(found, Access(path, allow), group=group.path, **options)
 
 
 def whole(reader):
@@ -94,7 +94,7 @@ def test_a_partition_that_names_no_variable_is_refused(tmp_path):
     group, found = open_source(path).find("tas")
     nameless = dataclasses.replace(found, partitions=dataclasses.replace(found.partitions, address=np.array([-1])))
     with pytest.raises(FragmentNotFoundError, match=r"partition \(0,\): the partition names no variable of .*a\.nc"):
-        fragments.Fragments(nameless, Access(path), Reader, group.path).open(0)
+        fragments.Fragments(nameless, Access(path), AggregationReader, group.path).open(0)
 
 
 def test_what_has_an_attribute_of_an_aggregation_and_is_none_is_refused(tmp_path):
@@ -366,7 +366,7 @@ def test_a_packing_of_pp_is_refused_by_name(tmp_path):
     layouts = [dataclasses.replace(one, packing=1) for one in found.partitions.layouts]
     packed = dataclasses.replace(found, partitions=dataclasses.replace(found.partitions, layouts=tuple(layouts)))
     with pytest.raises(UnsupportedError, match=r"partition \(0,\): the PP packing 1 of 'a\.nc'"):
-        whole(Reader(packed, Access(path), group=group.path))
+        whole(AggregationReader(packed, Access(path), group=group.path))
 
 
 def test_a_sub_array_is_opened_by_its_number_or_by_a_path_that_is_known_already(tmp_path):
@@ -374,6 +374,6 @@ def test_a_sub_array_is_opened_by_its_number_or_by_a_path_that_is_known_already(
         nca_files.fragment(tmp_path / name, "tas", values(3) + k, ["t"])
     path = refer(tmp_path, {"file": "a.nc", "ncvar": "tas"})
     group, found = open_source(path).find("tas")
-    opened = fragments.Fragments(found, Access(path), Reader, group.path)
+    opened = fragments.Fragments(found, Access(path), AggregationReader, group.path)
     assert opened.open(0).read([slice(0, 3, 1)]).tolist() == [0, 1, 2]
     assert opened.open(0, str(tmp_path / "b.nc")).read([slice(0, 3, 1)]).tolist() == [1, 2, 3]

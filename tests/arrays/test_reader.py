@@ -14,8 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cfagg.arrays.reader import Reader, plain_reader
+from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.source import open_source
+from cfagg.arrays.stored import NetcdfReader
 from cfagg.errors import (
     ConformError,
     FragmentMismatchError,
@@ -35,7 +36,7 @@ from tests.effort import examples
 def open_reader(path, name="tas", **options):
     group, found = open_source(path).find(name)
     allow = options.pop("allow", ())
-    return Reader(found, Access(path, allow), group=group.path, **options)
+    return AggregationReader(found, Access(path, allow), group=group.path, **options)
 
 
 def whole(reader):
@@ -95,21 +96,21 @@ def test_every_kind_of_selection_equals_numpy(agg, master, selection):
 
 
 @pytest.mark.parametrize("selection", SELECTIONS, ids=range(len(SELECTIONS)))
-def test_read_into_fills_a_strided_view_and_nothing_around_it(agg, master, selection):
+def test_reading_into_an_output_fills_a_strided_view_and_nothing_around_it(agg, master, selection):
     expected = outer(master, selection)
     room = np.full([2 * n + 2 for n in expected.shape], -1, "f4")
     view = room[(..., *(slice(1, 1 + 2 * n, 2) for n in expected.shape))]
-    open_reader(agg).read_into(view, selection)
+    open_reader(agg).read(selection, view)
     np.testing.assert_array_equal(view, expected)
     assert (room == -1).sum() == room.size - expected.size + (expected == -1).sum()
 
 
-def test_read_into_refuses_an_output_of_another_shape_or_type(agg):
+def test_reading_into_an_output_refuses_an_output_of_another_shape_or_type(agg):
     reader = open_reader(agg)
     with pytest.raises(SelectionError, match=r"shape \(10, 6, 8\)"):
-        reader.read_into(np.empty((10, 6, 7), "f4"), [slice(None)] * 3)
+        reader.read([slice(None)] * 3, np.empty((10, 6, 7), "f4"))
     with pytest.raises(SelectionError, match="float32"):
-        reader.read_into(np.empty((10, 6, 8), "f8"), [slice(None)] * 3)
+        reader.read([slice(None)] * 3, np.empty((10, 6, 8), "f8"))
 
 
 def test_a_scalar_master_is_read(tmp_path):
@@ -407,13 +408,13 @@ def test_a_large_partition_is_read_in_blocks_that_never_fill_the_memory(tmp_path
     content = nca_files.array(["t", "y", "x"], [[0, 11], [0, 13], [0, 17]], describe)
     path = nca_files.aggregation(tmp_path / "agg.nca", "tas", "f4", {"t": 11, "y": 13, "x": 17}, content)
     reader = open_reader(path, workers=3)
-    apply = cfagg.arrays.reader.conform.apply
+    apply = cfagg.arrays.aggregated.conform.apply
 
     def measured(recipe, block, view, *, where):
         largest.append(block.nbytes)
         apply(recipe, block, view, where=where)
 
-    monkeypatch.setattr(cfagg.arrays.reader.conform, "apply", measured)
+    monkeypatch.setattr(cfagg.arrays.aggregated.conform, "apply", measured)
     np.testing.assert_array_equal(whole(reader), master)
     np.testing.assert_array_equal(
         reader.read([slice(None, None, -2), np.array([12, 0, 0, 5]), slice(16, 2, -3)]),
@@ -531,11 +532,11 @@ def test_a_plain_variable_is_read_undecoded(tmp_path):
         fill_value=np.int16(-9),
         group="g",
     )
-    reader = plain_reader(tmp_path / "a.nc", "/g", "t")
+    reader = NetcdfReader(tmp_path / "a.nc", "/g", "t")
     assert reader.read([slice(None, None, -1)]).tolist() == [3, -9, 1]
     assert pickle.loads(pickle.dumps(reader)).read([1]) == -9
     out = np.zeros(2, "i2")
-    reader.read_into(out, [np.array([2, 0])])
+    reader.read([np.array([2, 0])], out)
     assert out.tolist() == [3, 1]
 
 
@@ -544,19 +545,19 @@ def test_a_plain_variable_of_strings_is_read(tmp_path):
         ds.createDimension("x", 3)
         ds.createVariable("s", str, ("x",))[:] = np.array(["a", "", "øæ"], object)
         ds.createVariable("one", str, ())[...] = "alone"
-    assert plain_reader(tmp_path / "a.nc", "/", "s").read([slice(None, None, 2)]).tolist() == ["a", "øæ"]
-    assert plain_reader(tmp_path / "a.nc", "/", "one").read([]).item() == "alone"
+    assert NetcdfReader(tmp_path / "a.nc", "/", "s").read([slice(None, None, 2)]).tolist() == ["a", "øæ"]
+    assert NetcdfReader(tmp_path / "a.nc", "/", "one").read([]).item() == "alone"
 
 
 def test_a_plain_variable_that_is_not_there_names_those_that_are(tmp_path):
     nca_files.fragment(tmp_path / "a.nc", "t", values(3), ["x"])
     with pytest.raises(SourceError, match=r"no variable 'u'.*t"):
-        plain_reader(tmp_path / "a.nc", "/", "u")
+        NetcdfReader(tmp_path / "a.nc", "/", "u")
 
 
 def test_an_empty_unlimited_dimension_gives_no_values(tmp_path):
     nca_files.fragment(tmp_path / "a.nc", "t", values(0), ["x"], unlimited=["x"])
-    assert plain_reader(tmp_path / "a.nc", "/", "t").read([slice(None)]).shape == (0,)
+    assert NetcdfReader(tmp_path / "a.nc", "/", "t").read([slice(None)]).shape == (0,)
 
 
 def test_a_header_that_claims_more_than_memory_holds_is_a_limit(tmp_path):
@@ -569,9 +570,9 @@ def test_a_header_that_claims_more_than_memory_holds_is_a_limit(tmp_path):
     path.write_bytes(data)
     program = (
         "import resource, cfagg\n"
-        "from cfagg.arrays.reader import plain_reader\n"
+        "from cfagg.arrays.stored import NetcdfReader\n"
         "resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))\n"
-        f"try: plain_reader({str(path)!r}, '/', 'v').read([slice(None)])\n"
+        f"try: NetcdfReader({str(path)!r}, '/', 'v').read([slice(None)])\n"
         "except cfagg.CfaggError as error: print(type(error).__name__)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -10,7 +10,7 @@ import h5py
 import netCDF4
 import numpy as np
 
-from cfagg.arrays.reader import Reader
+from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.source import open_source
 from cfagg.formats.values import find
 from cfagg.formats.values.pool import close_files, set_open_files
@@ -51,8 +51,8 @@ def _write(folder: pathlib.Path, count: int, shape: tuple[int, int], steps: int,
     return nca_files.aggregation(folder / "agg.nca", "tas", "f4", sizes, content, {"units": "K"})
 
 
-def _reader(path: pathlib.Path) -> Reader:
-    return Reader(open_source(path).root.variables["tas"], Access(path))
+def _reader(path: pathlib.Path) -> AggregationReader:
+    return AggregationReader(open_source(path).root.variables["tas"], Access(path))
 
 
 def _cold() -> None:
@@ -112,9 +112,9 @@ def _whole(folder: pathlib.Path, small: bool) -> list[Row]:
         reader = _reader(path)
         room = np.empty((count, *shape), "f4")
 
-        def ours(reader: Reader = reader, room: np.ndarray = room) -> None:
+        def ours(reader: AggregationReader = reader, room: np.ndarray = room) -> None:
             _cold()
-            reader.read_into(room, [slice(None)] * 3)
+            reader.read([slice(None)] * 3, room)
 
         def loop(files: list[pathlib.Path] = files, room: np.ndarray = room) -> None:
             for i, file in enumerate(files):

@@ -1,7 +1,8 @@
-"""Formats that other packages bring: found by their entry points, used by `check` and `show`."""
+"""Formats that other packages bring: found by their entry points, read as any other."""
 
 from __future__ import annotations
 
+import pickle
 import re
 import shutil
 import sys
@@ -10,12 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import zarr
 
 import cfagg
+from cfagg.arrays.opening import open_reader
 from cfagg.checking.opening import open_dataset
 from cfagg.cli.main import main
 from cfagg.demo import sample
-from cfagg.errors import SourceError
+from cfagg.errors import FragmentMismatchError, SourceError
 from cfagg.formats import plugins
 from tests import nca_files
 
@@ -73,11 +76,51 @@ def test_what_is_damaged_is_told_in_the_words_of_the_plug_in(
         function("a.toy")
 
 
-@pytest.mark.parametrize("function", [cfagg.read, lambda name: cfagg.convert(name, "out.zarr")])
-def test_other_functions_refuse_the_file(install: Install, function: Callable[[str], object]) -> None:
+def test_a_file_of_a_plug_in_is_read_lazily_with_its_attributes(install: Install) -> None:
     install(EXAMPLE)
-    Path("a.toy").write_text("TOY1\nlat degrees_north 1\n")
-    with pytest.raises(SourceError, match="is not a netCDF file: it starts with b'TOY1"):
+    Path("a.toy").write_text("TOY1\nlat degrees_north 1 3 2\nlon degrees_east 0.5 -7\n")
+    dataset = cfagg.read("a.toy")
+    assert dict(dataset.sizes) == {"lat": 3, "lon": 2}
+    assert dataset.lon.attrs == {"units": "degrees_east"}
+    assert dataset.lat[::-2].values.tolist() == [2, 1]
+    assert cfagg.read("a.toy", variables=["lon"], chunks={}).lon.values.tolist() == [0.5, -7]
+
+
+def test_a_file_of_a_plug_in_is_converted(install: Install) -> None:
+    install(EXAMPLE)
+    Path("a.toy").write_text("TOY1\nlat degrees_north 1 3 2\n")
+    assert cfagg.convert("a.toy", "out.zarr", verify=True).variables == ("lat",)
+    found = zarr.open_group("out.zarr", mode="r")["lat"]
+    assert found[...].tolist() == [1, 3, 2]
+    assert found.attrs["units"] == "degrees_north"
+
+
+def test_what_reads_a_file_of_a_plug_in_opens_it_again_where_it_was_sent(install: Install) -> None:
+    install(EXAMPLE)
+    Path("a.toy").write_text("TOY1\nlat degrees_north 1 3 2\n")
+    sent = pickle.dumps(open_reader("a.toy", "lat"))
+    assert pickle.loads(sent).read([slice(1, None)]).tolist() == [3, 2]
+    Path("a.toy").write_text("TOY1\nlat degrees_north 1 3\n")
+    with pytest.raises(FragmentMismatchError, match=r"a\.toy, variable 'lat': the file was changed; open it again"):
+        pickle.loads(sent).read([slice(1, None)])
+
+
+@pytest.mark.parametrize("function", [cfagg.read, lambda name: cfagg.convert(name, "out.zarr")])
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ("lambda s: values[:1]", r"\(1,\) values were read, expected \(3,\)"),
+        ("lambda s: values[s].astype('i4')", "its values are int32, and its description says float64"),
+        ("None", "its format does not give its values"),
+        ("lambda s: 1 / 0", "plug-in 'toy' failed: ZeroDivisionError"),
+    ],
+)
+def test_values_that_are_not_those_that_were_described_are_refused(
+    install: Install, function: Callable[[str], object], values: str, told: str
+) -> None:
+    install(EXAMPLE.replace("read=values.__getitem__", f"read={values}"))
+    Path("a.toy").write_text("TOY1\nlat degrees_north 1 3 2\n")
+    with pytest.raises(SourceError, match=told):
         function("a.toy")
     assert not Path("out.zarr").exists()
 

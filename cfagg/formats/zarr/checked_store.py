@@ -15,9 +15,10 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.storage import LocalStore
 
 from cfagg.conventions import limits
-from cfagg.errors import FragmentReadError, LimitError, UnsupportedError
+from cfagg.errors import ConventionError, FragmentReadError, LimitError, SourceError, UnsupportedError
 from cfagg.formats.codecs import check_chunk
 from cfagg.formats.zarr.documents import MAX_DOCUMENT, parse
+from cfagg.formats.zarr.metadata import ZarrArray, open_array
 from cfagg.storage.files import Context, close_read
 from cfagg.storage.tree import listed, open_file, prefixes, read_file
 
@@ -33,6 +34,8 @@ _CODE = frozenset({"pickle", "numcodecs.pickle"})
 _ORDERED, _PLAIN = re.compile(rb'("dtype"\s*:\s*")[<>](S\d+")'), rb"\1|\2"
 
 _CONTEXT = Context()
+
+_NAMES = ("dimension_names", "_ARRAY_DIMENSIONS")
 
 
 def refuse_code(found: Any, where: str) -> None:
@@ -80,6 +83,19 @@ class CheckedStore(LocalStore):
     def with_read_only(self, read_only: bool = False) -> CheckedStore:  # noqa: ARG002
         """Return the store itself: it is never written."""
         return self
+
+    def decoded(self, path: str) -> ZarrArray | None:
+        """Return an array whose chunks are decoded here, `None` where they are not; damaged metadata are refused."""
+        try:
+            found = open_array(self.path, path, allow=self.allow)
+        except (UnsupportedError, ConventionError):
+            return None
+        except SourceError as error:
+            # Names of dimensions are nothing that chunks depend on.
+            if not error.problems or not all(p.where.endswith(_NAMES) for p in error.problems):
+                raise
+            return None
+        return None if found.decoder is None else found
 
     def part(self, key: str, byte_range: ByteRequest | None) -> Any:
         """Return the bytes under a key, or a part of them, `None` where there are none."""

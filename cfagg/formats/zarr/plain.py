@@ -19,7 +19,6 @@ from zarr.abc.store import ByteRequest
 
 from cfagg.errors import (
     CfaggError,
-    ConventionError,
     SourceError,
     SourceNotFoundError,
     UnsupportedError,
@@ -32,9 +31,6 @@ from cfagg.formats.zarr.settings import unequal_chunks
 __all__ = ["PlainStore", "described", "plain_array"]
 
 
-_NAMES = ("dimension_names", "_ARRAY_DIMENSIONS")
-
-
 class PlainStore(CheckedStore):
     """A store whose arrays are not compressed to those who read it; others are as they are."""
 
@@ -45,16 +41,7 @@ class PlainStore(CheckedStore):
     def array(self, path: str) -> ZarrArray | None:
         """Return an array whose chunks are decoded here, `None` where they are not."""
         if path not in self._arrays:
-            try:
-                found = open_array(self.path, path, allow=self.allow)
-                self._arrays[path] = found if found.decoder is not None else None
-            except (UnsupportedError, ConventionError):
-                self._arrays[path] = None
-            except SourceError as error:
-                # Names of dimensions are nothing that chunks depend on.
-                if not error.problems or not all(p.where.endswith(_NAMES) for p in error.problems):
-                    raise
-                self._arrays[path] = None
+            self._arrays[path] = self.decoded(path)
         return self._arrays[path]
 
     def part(self, key: str, byte_range: ByteRequest | None) -> Any:

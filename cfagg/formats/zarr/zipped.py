@@ -12,23 +12,19 @@ import zipfile
 import zlib
 from typing import Any
 
-import zarr
 from zarr.abc.store import ByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.storage import ZipStore
 
 from cfagg.conventions import limits
-from cfagg.errors import CfaggError, ConventionError, FragmentReadError, SourceError, UnsupportedError
+from cfagg.errors import ConventionError, FragmentReadError, UnsupportedError
 from cfagg.formats.codecs import check_chunk
 from cfagg.formats.zarr.checked_store import METADATA, cut, refuse_code
-from cfagg.formats.zarr.chunks import stored_chunk
 from cfagg.formats.zarr.documents import MAX_DOCUMENT, parse
 from cfagg.formats.zarr.metadata import ZarrArray, array_of
-from cfagg.formats.zarr.plain import described
-from cfagg.formats.zarr.settings import unequal_chunks
 from cfagg.storage.files import close_read
 
-__all__ = ["CheckedZip", "zipped_array"]
+__all__ = ["CheckedZip"]
 
 _PIECE = 1 << 20
 
@@ -94,6 +90,14 @@ class CheckedZip(ZipStore):
             refuse_code(parse(found, f"{self.path}/{key}"), f"{self.path}/{key}")
         return found
 
+    def decoded(self, path: str) -> ZarrArray | None:
+        """Return an array whose chunks are decoded here, `None` where they are not; damaged metadata are refused."""
+        try:
+            found = array_of(str(self.path), path, self.data, _Members(self))
+        except (UnsupportedError, ConventionError):
+            return None
+        return None if found.decoder is None else found
+
     def part(self, key: str, byte_range: ByteRequest | None) -> Any:
         """Return the bytes under a key, or a part of them, `None` where there are none."""
         found = self.data(key)
@@ -105,66 +109,28 @@ class CheckedZip(ZipStore):
         return None if found is None else prototype.buffer.from_bytes(found)
 
 
-class _PlainZip(CheckedZip):
-    """A Zip file one array of which is not compressed to those who read it."""
+class _Members:
+    """Opens members by their path behind that of the Zip file; the last one is kept for its next chunk."""
 
-    def __init__(self, path: str, array: ZarrArray) -> None:
-        super().__init__(path)
-        self._array = array
+    def __init__(self, store: CheckedZip) -> None:
+        self._store = store
+        self._kept: list[tuple[str, int]] = []
 
-    def part(self, key: str, byte_range: ByteRequest | None) -> Any:
-        """Return what zarr-python is given under a key."""
-        array = self._array
-        home, _, name = key.rpartition("/")
-        if home != array.path or name == ".zattrs":
-            return super().part(key, byte_range)
-        if name in METADATA:
-            return super().part(key, byte_range) if self.data(key) is None else cut(described(array), byte_range)
-        chunk = stored_chunk(array, [int(n) for n in name.split(".")] if array.ndim else ())
-        return None if chunk is None else cut(memoryview(chunk), byte_range)
+    def __reduce__(self) -> tuple[type[_Members], tuple[CheckedZip]]:
+        return _Members, (self._store,)
 
+    def __del__(self) -> None:
+        for _, fd in self._kept:
+            close_read(fd)
 
-def zipped_array(store: CheckedZip, path: str, zarr_format: int | None) -> Any:
-    """Return an array of a Zip file for reading by zarr-python, its chunks decoded here; `None` where they are not.
-
-    Raises
-    ------
-    SourceError
-        Its metadata are damaged.
-    """
-    try:
-        array = array_of(str(store.path), path, store.data, _opens(store))
-    except (UnsupportedError, ConventionError):
-        return None
-    if array.decoder is None:
-        return None
-    form: Any = zarr_format
-    try:
-        with unequal_chunks():
-            return zarr.open_array(_PlainZip(str(store.path), array), path=path, mode="r", zarr_format=form)
-    except CfaggError:
-        raise
-    except Exception as error:  # as many kinds as there are ways to damage metadata
-        raise SourceError(
-            f"{store.path}: array {path!r} has metadata that break the Zarr specification; write it again"
-        ) from error
-
-
-def _opens(store: CheckedZip) -> Any:
-    """Return what opens a member by its path behind that of the Zip file; the last one is kept for its next chunk."""
-    begin = len(str(store.path)) + 1
-    kept: list[tuple[str, int]] = []
-
-    def opens(path: str) -> tuple[int, os.stat_result] | None:
-        with store._lock:
-            if not kept or kept[0][0] != path:
-                found = store.member(path[begin:])
+    def __call__(self, path: str) -> tuple[int, os.stat_result] | None:
+        with self._store._lock:
+            if not self._kept or self._kept[0][0] != path:
+                found = self._store.member(path[len(str(self._store.path)) + 1 :])
                 if found is None:
                     return None
-                while kept:
-                    close_read(kept.pop()[1])
-                kept.append((path, found[0]))
-            fd = os.dup(kept[0][1])
+                while self._kept:
+                    close_read(self._kept.pop()[1])
+                self._kept.append((path, found[0]))
+            fd = os.dup(self._kept[0][1])
         return fd, os.fstat(fd)
-
-    return opens

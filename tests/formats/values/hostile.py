@@ -220,7 +220,8 @@ def attempts(home, name):
     import xarray
 
     import cfagg
-    from cfagg.arrays.reader import Reader, plain_reader
+    from cfagg.arrays.aggregated import AggregationReader
+    from cfagg.arrays.stored import NetcdfReader
     from cfagg.checking.opening import open_dataset
     from cfagg.cli.main import main
     from cfagg.observations.sources.netcdf import read_netcdf
@@ -262,8 +263,8 @@ def attempts(home, name):
 
     for variable, group in (("x", "/"), ("x", "/g"), ("/x", "/g"), ("time", "/"), ("_nc4_non_coord_x", "/")):
         yield (
-            f"plain_reader {group} {variable}",
-            lambda v=variable, g=group: plain_reader(path, g, v).read([slice(None)]),
+            f"reader {group} {variable}",
+            lambda v=variable, g=group: NetcdfReader(path, g, v).read([slice(None)]),
         )
     yield "read", lambda: whole(cfagg.read(path))
     yield "read group", lambda: whole(cfagg.read(path, group="g"))
@@ -279,7 +280,7 @@ def attempts(home, name):
         yield f"{short} read", lambda s=source: whole(cfagg.read(s))
         yield (
             f"{short} reader",
-            lambda s=source: Reader(cfagg.open_aggregation(s, "tas"), cfagg.storage.access.Access(s)).read(
+            lambda s=source: AggregationReader(cfagg.open_aggregation(s, "tas"), cfagg.storage.access.Access(s)).read(
                 [slice(None)]
             ),
         )

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import cfagg
-from cfagg.arrays.reader import Reader, plain_reader
+from cfagg.arrays.aggregated import AggregationReader
+from cfagg.arrays.stored import NetcdfReader
 from cfagg.errors import AccessError, CfaggError
 from cfagg.formats.values import hdf5, hdf5_header, hdf5_links, locate, netcdf, read
 from cfagg.storage import files
@@ -63,12 +64,12 @@ def test_the_variable_that_leads_out_of_its_file_is_refused_for_that_reason(home
     with pytest.raises(
         AccessError, match=r"its values from another file \((external storage|an external link|a virtual)"
     ):
-        plain_reader(home / f"{name}.nc", group, variable)
+        NetcdfReader(home / f"{name}.nc", group, variable)
 
 
 @pytest.mark.parametrize("name", HARMLESS)
 def test_harmless_variables_beside_those_that_lead_out_of_a_file_are_read(home, name):
-    assert plain_reader(home / f"{name}.nc", "/", "x").read([slice(None)]).tolist() == [0, 1, 2, 3]
+    assert NetcdfReader(home / f"{name}.nc", "/", "x").read([slice(None)]).tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("block", [0, 512])
@@ -128,9 +129,9 @@ def test_types_that_only_the_library_reads_pass_the_gate(tmp_path):
         ds.createGroup("g").createVariable("v", ragged, ("x",))[0] = np.arange(3, dtype="i4")
         ds.createVariable("s", str, ("x",))[:] = np.array(["a", "", "ccc"], object)
     path = tmp_path / "a.nc"
-    assert plain_reader(path, "/", "e").read([slice(None)]).tolist() == [0, 1, 0]
-    assert plain_reader(path, "/g", "v").read([slice(0, 1)])[0].tolist() == [0, 1, 2]
-    assert plain_reader(path, "/", "s").read([slice(None)]).tolist() == ["a", "", "ccc"]
+    assert NetcdfReader(path, "/", "e").read([slice(None)]).tolist() == [0, 1, 0]
+    assert NetcdfReader(path, "/g", "v").read([slice(0, 1)])[0].tolist() == [0, 1, 2]
+    assert NetcdfReader(path, "/", "s").read([slice(None)]).tolist() == ["a", "", "ccc"]
 
 
 def test_links_within_a_file_are_followed(tmp_path):
@@ -141,7 +142,7 @@ def test_links_within_a_file_are_followed(tmp_path):
         file["folder"] = h5py.SoftLink("g/deep")
         file["hard"] = file["g/deep/x"]
     for name in ("soft", "chain", "folder/x", "hard"):
-        assert plain_reader(tmp_path / "a.nc", "/", name).read([slice(None)]).tolist() == [0, 1, 2, 3]
+        assert NetcdfReader(tmp_path / "a.nc", "/", name).read([slice(None)]).tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -182,11 +183,11 @@ def test_a_partition_that_becomes_a_link_between_check_and_opening_is_refused(tm
         return opened(name, context)
 
     monkeypatch.setattr(files, "_open", swaps)
-    reader = Reader(cfagg.open_aggregation(path, "tas"), Access(path))
+    reader = AggregationReader(cfagg.open_aggregation(path, "tas"), Access(path))
     with pytest.raises(AccessError, match=r"partition \(0,\): .*secret\.nc and lies outside"):
         reader.read([slice(None)])
     assert part.is_symlink()
-    allowed = Reader(cfagg.open_aggregation(path, "tas"), Access(path, [secret.parent]))
+    allowed = AggregationReader(cfagg.open_aggregation(path, "tas"), Access(path, [secret.parent]))
     assert allowed.read([slice(None)]).tolist() == hostile.SECRET.tolist()
 
 
@@ -202,7 +203,7 @@ def test_a_folder_that_becomes_a_link_between_check_and_opening_is_refused(tmp_p
         return opened(name, context)
 
     monkeypatch.setattr(files, "_open", swaps)
-    reader = Reader(cfagg.open_aggregation(path, "tas"), Access(path))
+    reader = AggregationReader(cfagg.open_aggregation(path, "tas"), Access(path))
     with pytest.raises(AccessError, match=r"secret\.nc and lies outside"):
         reader.read([slice(None)])
 
@@ -240,7 +241,7 @@ while os.getppid() == {os.getpid()}:
 """
     with subprocess.Popen([sys.executable, "-c", code]) as swapper:
         try:
-            reader = Reader(cfagg.open_aggregation(path, "tas"), Access(path))
+            reader = AggregationReader(cfagg.open_aggregation(path, "tas"), Access(path))
             right = refused = 0
             # On a busy machine the other process may come late.
             end = time.monotonic() + 60
@@ -267,7 +268,7 @@ def test_the_check_of_the_gate_is_what_refuses(tmp_path, monkeypatch):
     names = ("storage_block_512", "storage_block_4096", "virtual", "virtual_block")
     hostile.build(tmp_path, names)
     for name in names:
-        found = plain_reader(tmp_path / "home" / f"{name}.nc", "/", "x").read([slice(None)])
+        found = NetcdfReader(tmp_path / "home" / f"{name}.nc", "/", "x").read([slice(None)])
         assert found.tolist() == hostile.SECRET.tolist()
 
 
@@ -326,7 +327,7 @@ def test_a_polyglot_of_classic_netcdf_and_hdf5_is_what_its_first_bytes_say(tmp_p
     data[: len(head)] = head
     (tmp_path / "a.nc").write_bytes(data)
     assert len(head) <= 1024
-    assert plain_reader(tmp_path / "a.nc", "/", "x").read([slice(None)]).tolist() == [0, 1, 2, 3]
+    assert NetcdfReader(tmp_path / "a.nc", "/", "x").read([slice(None)]).tolist() == [0, 1, 2, 3]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert cfagg.read(tmp_path / "a.nc").x.values.tolist() == [0, 1, 2, 3]

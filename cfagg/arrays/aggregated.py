@@ -1,0 +1,224 @@
+"""Reading an aggregated array: each partition's sub-array is read from its file and conformed into its place.
+
+A partition's part and direction are composed with the selection (`cfagg.arrays.subarray`), values come from
+`cfagg.formats.values`, and `cfagg.cf.conform` makes of them what the aggregation declares.  Large partitions are read
+in blocks, so that memory is bounded whatever a partition's size.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.arrays.blocks import Work, constant, split
+from cfagg.arrays.fragments import Fragment, Fragments, Place
+from cfagg.arrays.plan import Plan
+from cfagg.arrays.reader import Reader
+from cfagg.arrays.subarray import Indices, compose
+from cfagg.cf import conform
+from cfagg.cf.header import Header
+from cfagg.conventions import part
+from cfagg.errors import CfaggError, ConformError, FragmentMismatchError, FragmentNotFoundError, OptionError
+from cfagg.model import Aggregation
+from cfagg.storage.files import absent
+
+if TYPE_CHECKING:
+    from cfagg.storage.access import Access
+
+__all__ = ["AggregationReader"]
+
+#: Recipes remembered by one reader; partitions usually share a handful.
+_RECIPES = 256
+
+
+class AggregationReader(Reader):
+    """Reads an aggregated array.
+
+    Parameters
+    ----------
+    aggregation : Aggregation
+        What to read.
+    access : Access
+        Which files may be read.
+    missing : {"error", "fill"}
+        What to do about a partition whose file is not there: raise, or read missing values.
+    workers : int, optional
+        As `Reader.workers`.
+    group : str
+        Group of the aggregation variable in its file.
+    chain : tuple of (str, str)
+        The aggregations that led here, outermost first.
+    """
+
+    def __init__(
+        self,
+        aggregation: Aggregation,
+        access: Access,
+        *,
+        missing: Literal["error", "fill"] = "error",
+        workers: int | None = None,
+        group: str = "/",
+        chain: tuple[Place, ...] = (),
+    ) -> None:
+        if missing not in ("error", "fill"):
+            raise OptionError(f"missing={missing!r}: expected 'error' or 'fill'")
+        self.aggregation = aggregation
+        self.access = access
+        self.missing = missing
+        self.workers = workers
+        self.dims, self.shape, self.dtype = aggregation.dims, aggregation.shape, aggregation.dtype
+        self.attributes = aggregation.attributes
+        self.grid = aggregation.grid
+        self.encoding = {}
+        self.label = f"file {access.parent}, variable {aggregation.name!r}"
+        self._fragments = Fragments(aggregation, access, AggregationReader, group, chain)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._recipes: OrderedDict[Any, conform.Recipe] = OrderedDict()
+        self._last: tuple[int, Header, conform.Recipe] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_recipes", "_last")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._begin()
+
+    def __repr__(self) -> str:
+        return f"<AggregationReader of {self.aggregation!r}>"
+
+    def header(self, i: int) -> Header:
+        """Return what the file of partition `i` (flat, C order) says about its sub-array."""
+        return self._fragments.open(i).header
+
+    def recipe(self, i: int) -> conform.Recipe:
+        """Return how partition `i` (flat, C order) is conformed."""
+        return self._recipe(i, self._fragments.open(i))
+
+    def _recipe(self, i: int, fragment: Fragment) -> conform.Recipe:
+        code = int(self.aggregation.partitions.layout[i])
+        header = fragment.header
+        last = self._last
+        if last is not None and last[0] == code and _is_alike(last[1], header):
+            return last[2]
+        key = (code, header.dims, header.shape, header.dtype, _frozen(header.attributes))
+        with self._lock:
+            found = self._recipes.get(key)
+        if found is None:
+            layout = self.aggregation.partitions.layouts[code]
+            found = conform.recipe(self.aggregation, layout, header, where=fragment.place)
+            with self._lock:
+                self._recipes[key] = found
+                while len(self._recipes) > _RECIPES:
+                    self._recipes.popitem(last=False)
+        self._last = (code, header, found)
+        return found
+
+    def _blocks(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Work]:
+        for k in range(len(made)):
+            i = int(made.cell[k])
+            target = made.target(k)
+            if not self.aggregation.partitions.present[i]:
+                if self.missing == "error":
+                    raise FragmentNotFoundError(
+                        f"{self._fragments.where(i)}: the partition is declared missing; pass missing='fill' to read "
+                        "missing values there"
+                    )
+                yield self._absent(i, out, target)
+                continue
+            path = self._fragments.path(i)
+            if self.missing == "fill" and absent(path):
+                yield self._absent(i, out, target)
+                continue
+            fragment = self._fragments.open(i, path)
+            recipe = self._recipe(i, fragment)
+            indices, feeds = self._compose(i, fragment, recipe, made.source(k))
+            put = partial(_conform, recipe, fragment.place)
+            yield from split(indices, feeds, target, fragment, out, put)
+
+    def _absent(self, i: int, out: npt.NDArray[Any], target: Sequence[Any]) -> Work:
+        """Return the work of writing missing values."""
+        fill = conform.master_fill(self.aggregation)
+        if fill is None:
+            if self.dtype.kind != "f":
+                raise ConformError(
+                    f"{self._fragments.where(i)}: its file is missing and {self.dtype} has no missing value; "
+                    "declare _FillValue on the aggregation variable"
+                )
+            fill = np.nan
+        return constant(out, target, fill)
+
+    def _compose(
+        self, i: int, fragment: Fragment, recipe: conform.Recipe, source: Sequence[Any]
+    ) -> tuple[list[Indices], list[tuple[int, bool]]]:
+        """Return the indices to read along every sub-array axis, and the master axis and direction that each feeds."""
+        header = fragment.header
+        parts = self._part(i, fragment)
+        extent = self.grid.extent(self._fragments.index(i))
+        indices: list[Indices] = list(parts)
+        feeds = [(-1, False)] * len(indices)
+        for d, (k, flip) in enumerate(zip(recipe.axes, recipe.flips, strict=True)):
+            n = extent[d][1] - extent[d][0]
+            have = 1 if k < 0 else len(parts[k])
+            if have != n:
+                raise FragmentMismatchError(
+                    f"{fragment.where}: the sub-array {header.variable!r} of {header.file} has shape {header.shape} "
+                    f"and gives {have} elements along {self.aggregation.dims[d]!r}, expected {n}; correct the "
+                    "'location', the 'part' or the file"
+                )
+            if k >= 0:
+                indices[k] = compose(parts[k], source[d], flip)
+                feeds[k] = (d, flip)
+        return indices, feeds
+
+    def _part(self, i: int, fragment: Fragment) -> list[Indices]:
+        """Return the indices along every axis of the sub-array that are the partition's data array."""
+        header = fragment.header
+        text = self.aggregation.partitions.part_text(i)
+        whole: list[Indices] = [range(n) for n in header.shape]
+        if text is None:
+            return whole
+        layout = self.aggregation.partitions.layout_of(i)
+        if len(layout.dims) == len(header.dims):
+            shape = header.shape
+        else:
+            sizes = dict(zip(header.dims, header.shape, strict=True))
+            shape = tuple(sizes.get(d, 1) for d in layout.dims)
+        try:
+            chosen = part.parse(text, shape)
+        except CfaggError as error:
+            raise type(error)(f"{fragment.where}: {error.message}", error.problems) from error
+        if len(layout.dims) == len(header.dims):
+            return list(chosen)
+        by_name = dict(zip(layout.dims, chosen, strict=True))
+        return [by_name.get(d, w) for d, w in zip(header.dims, whole, strict=True)]
+
+
+def _conform(recipe: conform.Recipe, where: str, block: npt.NDArray[Any], view: npt.NDArray[Any]) -> None:
+    conform.apply(recipe, block, view, where=where)
+
+
+def _is_alike(one: Header, other: Header) -> bool:
+    """Return whether two headers are seen at once to say the same; files of one series share their attributes."""
+    return (
+        one.attributes is other.attributes
+        and one.dims == other.dims
+        and one.shape == other.shape
+        and one.dtype == other.dtype
+    )
+
+
+def _frozen(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return attributes as a hashable key."""
+    return tuple(
+        (k, v if isinstance(v, str) else (np.asarray(v).dtype.str, np.asarray(v).tobytes()))
+        for k, v in attributes.items()
+    )

@@ -1,0 +1,56 @@
+"""Reading Zarr arrays chunk by chunk, without zarr-python."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy.typing as npt
+
+from cfagg.arrays.blocks import Work, constant, copy, place
+from cfagg.arrays.plan import Plan
+from cfagg.arrays.reader import Reader
+from cfagg.formats.zarr.chunks import read_box
+from cfagg.formats.zarr.metadata import ZarrArray
+
+__all__ = ["ZarrReader"]
+
+
+class ZarrReader(Reader):
+    """An array of a Zarr store; elements of chunks that are not stored are the array's fill value."""
+
+    def __init__(self, array: ZarrArray, *, workers: int | None = None) -> None:
+        self.array = array
+        self.dims, self.shape, self.dtype, self.attributes = array.dims, array.shape, array.dtype, array.attributes
+        self.grid, self.fill, self.encoding = array.grid, array.fill_value, {}
+        self.workers = workers
+        self.label = f"{array.store}: array {array.path!r}"
+        self._token = uuid.uuid4().hex
+
+    def __repr__(self) -> str:
+        return f"<ZarrReader of {self.array.path!r} {self.shape} {self.dtype}>"
+
+    def __dask_tokenize__(self) -> tuple[str, str, str]:
+        # Two readers are never one to dask, which could take results of one for the other's after it was written.
+        return self.array.store, self.array.path, self._token
+
+    def _blocks(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Work]:
+        return (partial(self._read, made, k, out) for k in range(len(made)))
+
+    def _read(self, made: Plan, k: int, out: npt.NDArray[Any]) -> None:
+        """Read what cell `k` of a plan takes of one chunk."""
+        index = [int(axis.cell[row]) for axis, row in zip(made.axes, made.rows(k), strict=True)]
+        source, target = made.source(k), made.target(k)
+        box = tuple(s if isinstance(s, slice) else slice(int(s[0]), int(s[-1]) + 1) for s in source)
+        block = read_box(self.array, index, tuple(slice(s.start, s.stop) for s in box))
+        if block is None:
+            constant(out, target, self.fill)()
+            return
+        for d, s in enumerate(source):
+            if not isinstance(s, slice):
+                block = block.take(s - s[0], axis=d)
+            elif s.step not in (None, 1):
+                block = block[(slice(None),) * d + (slice(None, None, s.step),)]
+        place(out, target, partial(copy, block))

@@ -1,0 +1,51 @@
+"""What a description of a file, made without the netCDF library, is as a source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cfagg.arrays.source import Group, Variable
+from cfagg.conventions import nca
+from cfagg.errors import UnreadableAggregationError
+from cfagg.model import dataset as model
+
+__all__ = ["group_of"]
+
+
+def group_of(
+    found: model.Group,
+    where: str,
+    variable: Callable[[model.Variable], Variable],
+    attributes: Callable[[model.Group], dict[str, Any]],
+) -> Group:
+    """Return one group and those below; an aggregation is listed as one that cannot be read."""
+    variables: dict[str, Any] = {}
+    unreadable: dict[str, UnreadableAggregationError] = {}
+    for name, one in found.variables.items():
+        made = variable(one)
+        mark = _mark_of(made)
+        if mark is None:
+            variables[name] = made
+            continue
+        message = (
+            f"{where}: variable {name!r} is an aggregation that cannot be read: its attribute {mark!r} marks one, and "
+            "aggregations are read from netCDF files only"
+        )
+        unreadable[name] = UnreadableAggregationError(message, (), [f"{found.path.rstrip('/')}/{name}".lstrip("/")])
+    return Group(
+        path=found.path,
+        dimensions={name: d.size for name, d in found.dimensions.items()},
+        unlimited=frozenset(name for name, d in found.dimensions.items() if d.unlimited),
+        attributes=attributes(found),
+        variables=variables,
+        groups={name: group_of(g, where, variable, attributes) for name, g in found.groups.items()},
+        unreadable=unreadable,
+    )
+
+
+def _mark_of(variable: Variable) -> str | None:
+    """Return the attribute that marks a variable as an aggregation."""
+    if "nca_array" in variable.attributes or "nca_dimensions" in variable.attributes:
+        return "nca_array"
+    return None if variable.dims else nca.foreign_mark(variable.attributes)

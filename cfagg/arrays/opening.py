@@ -1,0 +1,74 @@
+"""From a path to what is in it, and from a variable to what reads it, whatever the format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Literal
+
+from cfagg.arrays.aggregated import AggregationReader
+from cfagg.arrays.foreign_source import ForeignSource, open_foreign_source
+from cfagg.arrays.reader import Reader
+from cfagg.arrays.source import Source, open_source
+from cfagg.arrays.stored import NetcdfReader
+from cfagg.arrays.zarr_source import ZarrSource, open_zarr_source
+from cfagg.errors.arguments import a_path
+from cfagg.formats.opening import a_name
+from cfagg.model import Aggregation
+from cfagg.storage.access import Access
+
+__all__ = ["open_any", "open_reader"]
+
+
+def open_any(path: str | os.PathLike[str], allow: Sequence[str | os.PathLike[str]] = ()) -> Source:
+    """Return the metadata of a netCDF file, of a Zarr store in a directory, or of a file in a format of a plug-in.
+
+    Links in a store may lead to `allow`.  A `SourceError` says what something else is, or what is damaged.
+    """
+    name = a_name(a_path(path))
+    if os.path.isdir(name):  # noqa: PTH112
+        return open_zarr_source(name, allow)
+    return open_foreign_source(name) or open_source(name)
+
+
+def open_reader(
+    source: Source | str | os.PathLike[str],
+    variable: str,
+    access: Access | None = None,
+    *,
+    missing: Literal["error", "fill"] = "error",
+    workers: int | None = None,
+    aggregation: Aggregation | None = None,
+) -> Reader:
+    """Return what reads a variable, by its name or path.
+
+    Parameters
+    ----------
+    source : Source or path
+        Where it is.
+    variable : str
+        Its name or path.
+    access : Access, optional
+        Which files an aggregation may read; by default those beside it.
+    missing : {"error", "fill"}
+        What to do about partitions whose files are missing.
+    workers : int, optional
+        As `Reader.workers`.
+    aggregation : Aggregation, optional
+        What to read it as, in place of what the file says.
+
+    Raises
+    ------
+    SourceError, AccessError
+        If there is no such file or variable, or its values may not be read.
+    """
+    if not isinstance(source, Source):
+        source = open_any(source)
+    group, found = source.find(variable)
+    if isinstance(found, Aggregation):
+        return AggregationReader(
+            aggregation or found, access or Access(source.path), missing=missing, workers=workers, group=group.path
+        )
+    if isinstance(source, ZarrSource | ForeignSource):
+        return source.reader(group.path, found, workers)
+    return NetcdfReader(source.path, group.path, found.name, workers=workers)

@@ -1,0 +1,160 @@
+"""Reading variables whose values stand in their own file, stored values as they are: no masking, no scaling."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.arrays.blocks import Work, copy, split
+from cfagg.arrays.fragments import Fragment
+from cfagg.arrays.plan import Plan
+from cfagg.arrays.reader import Reader, whole
+from cfagg.arrays.subarray import compose
+from cfagg.cf.header import Header
+from cfagg.errors import AccessError, FragmentMismatchError, SourceError, UnsupportedError
+from cfagg.formats.values import locate, read, scan
+from cfagg.model import Grid
+from cfagg.storage.files import CONTEXT_SOURCE
+
+__all__ = ["NetcdfReader", "RefusedReader", "SlabReader"]
+
+
+class _Stored(Reader):
+    """A variable that is read by hyperslabs."""
+
+    def _describe(self, header: Header) -> None:
+        self.dims, self.shape, self.dtype = header.dims, header.shape, header.dtype
+        self.attributes = header.attributes
+
+    @property
+    def cells(self) -> Grid:
+        """The whole: whoever reads hyperslabs knows best where its chunks are."""
+        return whole(self.shape)
+
+    @abstractmethod
+    def _fragment(self) -> Fragment:
+        """Return the variable as it is stored now."""
+
+    def _blocks(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Work]:
+        if not len(made):
+            return
+        fragment = self._fragment()
+        found = fragment.header
+        if found.shape != self.shape or found.dtype != self.dtype:
+            raise FragmentMismatchError(
+                f"{self.label}: it was {self.dtype} of shape {self.shape} and now is {found.dtype} of shape "
+                f"{found.shape}; open the file again"
+            )
+        indices = [compose(range(n), s, False) for n, s in zip(self.shape, made.source(0), strict=True)]
+        feeds = [(d, False) for d in range(len(indices))]
+        yield from split(indices, feeds, made.target(0), fragment, out, copy)
+
+
+class NetcdfReader(_Stored):
+    """A variable of a netCDF file, in the group at a path.
+
+    Raises
+    ------
+    SourceError
+        If there is no such file or variable.
+    AccessError
+        If its values stand in another file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], group: str, variable: str, *, workers: int | None = None) -> None:
+        self.path = os.path.abspath(path)  # noqa: PTH100
+        self.group = group
+        self.variable = variable
+        self.workers = workers
+        self.label = f"file {self.path}, variable {variable!r}"
+        located = locate(self.path, variable, CONTEXT_SOURCE, group)
+        self._describe(located.header)
+        self.chunks, self.encoding = located.chunks, located.encoding
+        self.grid = whole(self.shape)
+
+    def __repr__(self) -> str:
+        return f"<NetcdfReader of {self.variable!r} {self.shape} {self.dtype}>"
+
+    def _fragment(self) -> Fragment:
+        located = locate(self.path, self.variable, CONTEXT_SOURCE, self.group)
+        return Fragment(
+            located.header,
+            located.chunks,
+            lambda slices: read(located, slices, CONTEXT_SOURCE),
+            self.label,
+            lambda slices: scan(located, slices, CONTEXT_SOURCE),
+        )
+
+
+class SlabReader(_Stored):
+    """A variable whose values a library or a plug-in reads, of numbers or texts.
+
+    Parameters
+    ----------
+    header : Header
+        What it is.
+    slab : callable
+        Returns the values of one slice per dimension.
+    label : str
+        What messages call it.
+    chunks : tuple of int, optional
+        Shape of its chunks, where they are of one shape.
+    grid : Grid, optional
+        What is stored apart.
+    fill : scalar, optional
+        What elements are that are not stored.
+    """
+
+    def __init__(
+        self,
+        header: Header,
+        slab: Callable[[tuple[slice, ...]], Any],
+        label: str,
+        *,
+        chunks: tuple[int, ...] | None = None,
+        grid: Grid | None = None,
+        fill: Any = None,
+        workers: int | None = None,
+    ) -> None:
+        self._describe(header)
+        self._header, self._slab = header, slab
+        self.label, self.fill, self.workers, self.encoding = label, fill, workers, {}
+        self.chunks = chunks
+        self.grid = whole(self.shape) if grid is None else grid
+
+    def __repr__(self) -> str:
+        return f"<SlabReader of {self._header.variable!r} {self.shape} {self.dtype}>"
+
+    def _fragment(self) -> Fragment:
+        return Fragment(self._header, self.chunks, lambda slices: self._read(tuple(slices)), self.label)
+
+    def _read(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
+        values = np.asarray(self._slab(slices))
+        if values.dtype.kind == "O" and not all(isinstance(v, str) for v in values.flat):
+            raise UnsupportedError(f"{self.label} holds objects other than strings; choose other variables")
+        expected = tuple(len(range(s.start, s.stop, s.step or 1)) for s in slices)
+        if values.shape != expected:
+            raise SourceError(f"{self.label}: {values.shape} values were read, expected {expected}; it was changed")
+        return values
+
+
+class RefusedReader(Reader):
+    """An ordinary variable whose values may not be read: asking for any raises why."""
+
+    def __init__(self, dims: tuple[str, ...], shape: tuple[int, ...], dtype: np.dtype[Any], error: AccessError) -> None:
+        self.dims, self.shape, self.dtype, self.attributes, self.encoding = dims, shape, dtype, {}, {}
+        self.error = error
+        self.workers, self.label = 1, error.message
+        self.grid = whole(shape)
+
+    def read(self, selection: Any, out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:  # noqa: ARG002
+        """Raise why it may not be read."""
+        raise AccessError(self.error.message)
+
+    def _blocks(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Work]:  # noqa: ARG002
+        raise AccessError(self.error.message)

@@ -1,0 +1,54 @@
+"""An array that xarray indexes, and a reader reads."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from xarray.backends.common import BackendArray
+from xarray.core import indexing
+
+from cfagg.arrays.reader import Reader
+
+__all__ = ["LazyArray"]
+
+#: Reading point by point is slower than reading a box of up to so many times the points, or so many elements, at once.
+_MANY, _FEW = 4, 2**20
+
+
+class LazyArray(BackendArray):
+    """An array over a reader, for `xarray.core.indexing.LazilyIndexedArray`; it may be pickled as the reader may.
+
+    Basic and outer indexing are read as they are.  Vectorized indexing is split by xarray into an outer read of what is
+    needed and an indexing of that in memory, unless that would read many times what is asked for.
+    """
+
+    __slots__ = ("dtype", "reader", "shape")
+
+    def __init__(self, reader: Reader, dtype: np.dtype[Any] | None = None) -> None:
+        self.reader = reader
+        self.shape = reader.shape
+        self.dtype = reader.dtype if dtype is None else dtype
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> npt.NDArray[Any]:
+        """Read what an indexer of xarray selects."""
+        if isinstance(key, indexing.VectorizedIndexer) and _is_scattered(key.tuple):
+            found = self.reader.points(key.tuple)
+        else:
+            found = indexing.explicit_indexing_adapter(
+                key, self.shape, indexing.IndexingSupport.OUTER, self.reader.read
+            )
+        return found if found.dtype == self.dtype else found.astype(self.dtype)
+
+    def __repr__(self) -> str:
+        return f"<LazyArray of {self.reader!r}>"
+
+
+def _is_scattered(key: tuple[Any, ...]) -> bool:
+    """Return whether the box that holds all points of a vectorized key is much larger than they are."""
+    if not key or not all(isinstance(k, np.ndarray) for k in key):
+        return False
+    box = math.prod(len(np.unique(k)) for k in key)
+    return box > max(_FEW, _MANY * math.prod(np.broadcast_shapes(*(k.shape for k in key))))
