@@ -8,14 +8,11 @@ from typing import Any
 
 from cfagg.accumulation.adopting import adopt as adopt_copy
 from cfagg.accumulation.adopting import renew
-from cfagg.accumulation.assembling import existing_group
-from cfagg.accumulation.building import build, finish_dead, working
-from cfagg.accumulation.exchange import Workshop
+from cfagg.accumulation.building import Workshop, build, finish_dead, working
 from cfagg.accumulation.group import group_path
 from cfagg.accumulation.mapping import threads_that_fit
 from cfagg.accumulation.opening import open_group
-from cfagg.accumulation.orders import Order
-from cfagg.accumulation.planning import plan_build
+from cfagg.accumulation.planning import Order, existing_group, plan_build
 from cfagg.accumulation.report import Report, report_of
 from cfagg.errors import UnsupportedError
 from cfagg.errors.arguments import a_path

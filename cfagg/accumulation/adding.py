@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.arrays import WeightField, read_stored
 from cfagg.accumulation.contract import contract_pair, contract_raw, contract_stored
-from cfagg.accumulation.group import Group
-from cfagg.accumulation.mask import within_limit
+from cfagg.accumulation.group import Group, WeightField
+from cfagg.accumulation.integrity import read_stored
 from cfagg.accumulation.parts import Local, Part, Pick, locate
 from cfagg.accumulation.planner import Plan, Reading
+from cfagg.accumulation.source import within_limit
 from cfagg.formats.zarr import ZarrArray, read_box
 from cfagg.kernels.cumulative.mask import Mask, native_block, native_type
 from cfagg.kernels.cumulative.plain import add_exactly

@@ -15,17 +15,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.building import consolidate, put_attributes
-from cfagg.accumulation.documents import codec_of, read_documents
-from cfagg.accumulation.exchange import Workshop
+from cfagg.accumulation.building import Workshop, consolidate, put_attributes
+from cfagg.accumulation.description import Neighbour, differences_of, neighbours_of, table_of
 from cfagg.accumulation.group import Group, Looks, adopt_command, stale
 from cfagg.accumulation.integrity import BUILD, sealed
 from cfagg.accumulation.layout import ArraySpec
 from cfagg.accumulation.opening import open_group
-from cfagg.accumulation.related import Neighbour, differences_of, neighbours_of, table_of
 from cfagg.accumulation.report import Report
-from cfagg.accumulation.settling import settled, write_back
-from cfagg.accumulation.writing import Target
+from cfagg.accumulation.source import settled, write_back
+from cfagg.accumulation.writing import Target, codec_of, read_documents
 from cfagg.errors import CfaggError, NotAccumulatedError, Problem, StaleError, TargetError
 from cfagg.formats.zarr import ZarrArray, compare, object_checksum, stamps
 from cfagg.formats.zarr.documents import read_group

@@ -14,7 +14,7 @@ from cfagg.kernels.cumulative.mask import Mask
 from cfagg.kernels.cumulative.plain import add_exactly, double_sum
 from cfagg.kernels.ranges import box_sums, sum_over
 
-__all__ = ["contract_pair", "contract_raw", "contract_stored", "multiply_exactly"]
+__all__ = ["contract_pair", "contract_raw", "contract_stored", "folds_of", "multiply_exactly", "place_of", "taken"]
 
 Array = npt.NDArray[Any]
 Axes = tuple[int, ...]
@@ -214,3 +214,33 @@ def _by_rows(block: Array, mask: Mask | None, weights: Array | None, integer: bo
         return values * weights, valid, np.where(valid, weights, 0.0)
 
     return rows
+
+
+def folds_of(term: Sequence[Local]) -> tuple[int, ...]:
+    """Return the axes that a term reduces."""
+    return tuple(a for a, local in enumerate(term) if local.take is None)
+
+
+def place_of(term: Sequence[Local]) -> Any:
+    """Return the index of a term's results."""
+    place = [local.target for local in term]
+    if sum(not isinstance(p, slice) for p in place) > 1:
+        return np.ix_(*(np.arange(p.start, p.stop) if isinstance(p, slice) else p for p in place))
+    return tuple(place)
+
+
+def taken(block: Array, term: Sequence[Local]) -> Array:
+    """Return a block with single positions taken, where a term keeps these."""
+    for axis, local in enumerate(term):
+        if local.take is not None and not isinstance(local.take, slice):
+            block = block[_at(block.ndim, axis, local.take)]
+    return block
+
+
+def _by_target(local: Local) -> tuple[Array, Array, Array]:
+    """Return segments in the order of their groups, how often each counts, and where groups begin."""
+    entries = np.array(local.entries, np.int64).reshape(-1, 3)
+    entries = entries[np.argsort(entries[:, 1], kind="stable")]
+    segment, target, coefficient = entries.T
+    begin = np.flatnonzero(np.concatenate([[True], target[1:] != target[:-1]]))
+    return segment, coefficient, begin

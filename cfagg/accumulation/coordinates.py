@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.mask import _number
+from cfagg.accumulation.source import _number
 from cfagg.errors import CfaggError, ConformError, SourceError
 from cfagg.formats.zarr import full_chunk, open_array
 from cfagg.formats.zarr.documents import is_group, node_folder

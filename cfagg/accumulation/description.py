@@ -1,25 +1,218 @@
-"""Whether an array is still described as when its accumulation was built: dimensions, shape, chunks, type, meaning."""
+"""Whether an array, and those on which answers depend besides, are still described as when it was accumulated."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from cfagg.accumulation.mask import read_meaning
-from cfagg.accumulation.related import encoding_of
+from cfagg.accumulation.integrity import canonical
+from cfagg.accumulation.source import coordinate_along, read_meaning, role_of, settled, write_back
+from cfagg.accumulation.weights import corners_of
 from cfagg.conventions import limits
 from cfagg.conventions.accumulation import Extra
 from cfagg.conventions.accumulation_model import Table
-from cfagg.conventions.accumulation_record import MaskRecord, Packing
+from cfagg.conventions.accumulation_record import MaskRecord, Packing, Related
 from cfagg.conventions.findings import shorten
-from cfagg.errors import ConformError, Problem, UnsupportedError
-from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.errors import CfaggError, ConformError, Problem, StaleError, UnsupportedError
+from cfagg.formats.zarr import compare, object_checksum, stamps
+from cfagg.formats.zarr.metadata import ZarrArray, current_signature, open_array
 from cfagg.model import Grid, Regular
 
-__all__ = ["Differences", "differences", "differences_since", "names_none"]
+__all__ = [
+    "Differences",
+    "Neighbour",
+    "description_of",
+    "differences",
+    "differences_of",
+    "differences_since",
+    "encoding_of",
+    "find_neighbours",
+    "label_of",
+    "names_none",
+    "neighbours_of",
+    "table_of",
+]
+
+Int64 = npt.NDArray[np.int64]
+
+#: Attributes of a coordinate, or of weights, that change what its values mean.
+_DECISIVE = (
+    "units", "calendar", "standard_name", "bounds", "_FillValue", "missing_value", "scale_factor", "add_offset",
+    "_Unsigned", "dtype", "valid_min", "valid_max", "valid_range",
+)  # fmt: skip
+
+#: Parts of metadata that are looked at otherwise, or do not matter.
+_IDLE = ("attributes", "consolidated_metadata", "dimension_names", "node_type", "storage_transformers")
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbour:
+    """A related array as it is in the store."""
+
+    path: str
+    use: str
+    #: None where there is none, so that something else is used in its place; `failure` says why.
+    array: ZarrArray | None
+    #: Of its objects at one moment, shape (objects, 4); none where they were not asked for.
+    stamps: Int64
+    failure: str = ""
+
+    @property
+    def record(self) -> Related:
+        """What a group keeps of it, besides the stamps."""
+        if self.array is None:
+            return Related(self.path, self.use, Table(), 0)
+        return Related(self.path, self.use, description_of(self.array), self.array.objects.size)
+
+    def current(self, source: ZarrArray) -> Neighbour:
+        """Return it as it is now; the same where its metadata are."""
+        if self.array is None:
+            return self if _opened(source, self.path) is None else _neighbour(source, self.path, self.use, look=False)
+        if current_signature(self.array) == self.array.signature:
+            return self
+        return _neighbour(source, self.path, self.use, look=False)
+
+    def unchanged(self, source: ZarrArray) -> None:
+        """Refuse what was written since its stamps were taken."""
+        now = self.current(source)
+        if now is not self or (self.array is not None and compare(self.stamps, stamps(self.array))):
+            raise StaleError(f"{source.store}: {self.path!r} was written while the array was accumulated; run again")
+
+
+def encoding_of(array: ZarrArray, weights: str | None) -> Table[str, str]:
+    """Return what of an array's metadata decides which values its stored bytes are; its grid apart."""
+    document = array.document
+    names = ("zarr_format", "data_type", "dtype", "fill_value", "codecs", "compressor", "filters", "order")
+    out = {name: canonical(document[name]) for name in names if name in document}
+    out["chunk_keys"] = canonical([array.prefix, array.separator])
+    if weights == "area":
+        out["cell_measures"] = canonical(array.attributes.get("cell_measures"))
+    return Table(out)
+
+
+def description_of(array: ZarrArray) -> Table[str, str]:
+    """Return what of the metadata of a related array decides its values and their meaning."""
+    out = {name: canonical(value) for name, value in array.document.items() if name not in _IDLE}
+    out["dims"] = canonical(list(array.dims))
+    out |= {name: canonical(array.attributes[name]) for name in _DECISIVE if name in array.attributes}
+    return Table(out)
+
+
+def find_neighbours(source: ZarrArray, weights: Any) -> tuple[Neighbour, ...]:
+    """Return the related arrays of an array that is going to be accumulated, with their stamps."""
+    # To be called before any of them is read, so that what is written meanwhile is found (`Neighbour.unchanged`).
+    uses = dict.fromkeys(_coordinates(source), "coordinate")
+    if isinstance(weights, str):
+        for path in _areas(source) if weights == "area" else _variable(source, weights):
+            uses[path] = "weights"
+    measured = weights == "area" if isinstance(weights, str) else False
+    return tuple(
+        _neighbour(source, path, use, look=True)
+        for path, use in uses.items()
+        if _opened(source, path) is not None or (measured and path in _measures(source))
+    )
+
+
+def neighbours_of(source: ZarrArray, related: Sequence[Related]) -> tuple[Neighbour, ...]:
+    """Return the related arrays that an accumulation names, as they are now, without stamps."""
+    return tuple(_neighbour(source, r.path, r.use, look=False) for r in related)
+
+
+def table_of(neighbours: Sequence[Neighbour]) -> Int64:
+    """Return stamps and checksums of all objects of related arrays, one row each."""
+    rows = [np.column_stack([n.stamps, _checksums(n.array)]) for n in neighbours if n.array is not None]
+    return np.concatenate([np.empty((0, 5), np.int64), *rows])
+
+
+def _checksums(array: ZarrArray) -> Int64:
+    write_back(array)
+    found = (object_checksum(array, held) for held in np.ndindex(array.objects.matrix_shape))
+    return np.array([0 if f is None else f[1] for f in found], np.int64)
+
+
+def differences_of(neighbour: Neighbour, then: Related) -> list[Problem]:
+    """Return what is described in another way than when the accumulation was built."""
+    where = label_of(then)
+    if neighbour.array is None:
+        return [Problem(where, f"no longer there, or damaged: {neighbour.failure}")] if then.description else []
+    if not then.description:
+        return [Problem(where, "made since; weights would be taken from it")]
+    now = neighbour.record
+    names = dict.fromkeys([*then.description, *now.description])
+    return [
+        Problem(where, f"{name} was {then.description.get(name, 'absent')}, now {now.description.get(name, 'absent')}")
+        for name in names
+        if then.description.get(name) != now.description.get(name)
+    ]
+
+
+def label_of(related: Related) -> str:
+    """Return what a related array is, in words."""
+    return f"{'coordinate' if related.use == 'coordinate' else 'weights from'} {related.path!r}"
+
+
+def _neighbour(source: ZarrArray, path: str, use: str, *, look: bool) -> Neighbour:
+    none = np.empty((0, 4), np.int64)
+    try:
+        array = open_array(source.store, path, any_type=True, allow=source.allow)
+    except CfaggError as error:
+        return Neighbour(path, use, None, none, str(error))
+    return Neighbour(path, use, array, settled(array) if look else none)
+
+
+def _opened(source: ZarrArray, path: str) -> ZarrArray | None:
+    """Return an array of any type; `None` where there is none that can be understood."""
+    try:
+        return open_array(source.store, path, any_type=True, allow=source.allow)
+    except CfaggError:
+        return None
+
+
+def _beside(source: ZarrArray, name: str) -> str:
+    parent = source.path.rpartition("/")[0]
+    return f"{parent}/{name}" if parent else name
+
+
+def _coordinates(source: ZarrArray) -> list[str]:
+    """Return paths where coordinates of an array may be: those of its dimensions, and those that it names."""
+    named = source.attributes.get("coordinates")
+    names = dict.fromkeys([*source.dims, *(named.split() if isinstance(named, str) else [])])
+    return [_beside(source, name) for name in names if name != source.name]
+
+
+def _variable(source: ZarrArray, name: str) -> list[str]:
+    paths = dict.fromkeys([_beside(source, name), name])
+    return [path for path in paths if _opened(source, path) is not None][:1]
+
+
+def _measures(source: ZarrArray) -> list[str]:
+    """Return the path of the variable that is said to hold the areas of cells, there or not."""
+    measures: Mapping[str, str] = dict(
+        re.findall(r"(\w+)\s*:\s*(\S+)", str(source.attributes.get("cell_measures", "")))
+    )
+    return [_beside(source, measures["area"])] if "area" in measures else []
+
+
+def _areas(source: ZarrArray) -> list[str]:
+    """Return what areas of cells may be made from: the variable that holds them, else coordinates and their bounds."""
+    found = _measures(source)
+    if found and _opened(source, found[0]) is not None:
+        return found
+    for d in source.dims:
+        coordinate = _opened(source, _beside(source, d))
+        if coordinate is None or role_of(coordinate) is None:
+            continue
+        found.append(coordinate.path)
+        bounds = coordinate.attributes.get("bounds")
+        if isinstance(bounds, str) and _opened(source, _beside(source, bounds)) is not None:
+            found.append(_beside(source, bounds))
+    corners = corners_of(source) if coordinate_along(source, "latitude") is None else None
+    return found if corners is None else corners.paths
 
 
 @dataclass(frozen=True)

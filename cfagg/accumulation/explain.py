@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from cfagg.accumulation.adding import chunks
-from cfagg.accumulation.arrays import takes_parts
 from cfagg.accumulation.group import Group
+from cfagg.accumulation.integrity import takes_parts
 from cfagg.accumulation.parts import Local, Pick, extent
 from cfagg.accumulation.planner import Plan, Quantity, Reading, Term
 from cfagg.accumulation.proof import Proof
+from cfagg.accumulation.ranges import fold
 from cfagg.accumulation.request import Request
-from cfagg.accumulation.split import fold
 from cfagg.accumulation.sums import plan_sums
 from cfagg.display.sizes import size_text
 from cfagg.errors import SelectionError

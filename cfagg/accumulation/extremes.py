@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.adding import cells_of, chunks, cut, hull, in_order, threads_for
-from cfagg.accumulation.arrays import Level
-from cfagg.accumulation.cover import Nodes, bounds_of, cover, needs
-from cfagg.accumulation.group import Group
-from cfagg.accumulation.lattice import extremes_of, place_of, taken
-from cfagg.accumulation.nodes import node_blocks
+from cfagg.accumulation.contract import _by_target, folds_of, place_of, taken
+from cfagg.accumulation.group import Group, Level
+from cfagg.accumulation.integrity import read_region
+from cfagg.accumulation.nodes import Nodes, bounds_of, cover, needs, node_blocks
 from cfagg.accumulation.parts import Local
 from cfagg.accumulation.request import Request
-from cfagg.accumulation.writing import read_region
 from cfagg.kernels.cumulative.mask import Mask, native_type
 
-__all__ = ["extremes"]
+__all__ = ["extremes", "extremes_of"]
 
 Array = npt.NDArray[Any]
 Float = npt.NDArray[np.float64]
@@ -125,3 +123,24 @@ def _bounds(group: Group, level: Level, kind: str, indices: list[tuple[int, ...]
     if not group.complete:
         found[read_region(level.arrays["count"], box)[place] == 0] = np.inf if kind == "min" else -np.inf
     return found
+
+
+def extremes_of(values: Array, term: Sequence[Local], ufunc: np.ufunc) -> Array:
+    """Return the smallest or largest values of each group of what a term takes, single positions taken."""
+    single = tuple(a for a in folds_of(term) if len(term[a].entries) == 1)
+    cut = [slice(None)] * values.ndim
+    for a in single:
+        cut[a] = slice(term[a].starts[0], term[a].stops[0])
+    if single:
+        values = ufunc.reduce(values[tuple(cut)], axis=single, keepdims=True)
+    for axis in folds_of(term):
+        if axis in single:
+            continue
+        local = term[axis]
+        within = np.concatenate([np.arange(a, b) for a, b in zip(local.starts, local.stops, strict=True)])
+        starts = np.cumsum([0, *(b - a for a, b in zip(local.starts, local.stops, strict=True))])[:-1]
+        whole = len(within) == values.shape[axis]
+        parts = ufunc.reduceat(values if whole else np.take(values, within, axis), starts, axis)
+        segment, _, begin = _by_target(local)
+        values = ufunc.reduceat(np.take(parts, segment, axis), begin, axis)
+    return values

@@ -22,15 +22,22 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.accumulation.arrays import CellWeights, WeightField
 from cfagg.accumulation.description import names_none
-from cfagg.accumulation.foreign_arrays import Samples, StoredSums, newest, read_stored_sums
-from cfagg.accumulation.foreign_check import check_sums, holds, lacks_any
-from cfagg.accumulation.foreign_deltas import has_deltas, stored_type
-from cfagg.accumulation.foreign_terms import Terms
-from cfagg.accumulation.foreign_weights import GivenWeights, UnknownWeights, find_coordinate, find_latitude
-from cfagg.accumulation.group import Group, command
-from cfagg.accumulation.mask import Meaning, read_meaning
+from cfagg.accumulation.foreign_arrays import (
+    GivenWeights,
+    Samples,
+    StoredSums,
+    UnknownWeights,
+    find_coordinate,
+    find_latitude,
+    has_deltas,
+    newest,
+    read_stored_sums,
+    stored_type,
+)
+from cfagg.accumulation.foreign_check import Terms, check_sums, holds, lacks_any
+from cfagg.accumulation.group import CellWeights, Group, WeightField, command
+from cfagg.accumulation.source import Meaning, read_meaning
 from cfagg.accumulation.weights import find_weights
 from cfagg.conventions import limits
 from cfagg.conventions.accumulation import Combinations, parse_group

@@ -1,22 +1,228 @@
-"""Arrays of an accumulation that another program wrote: those that are whole, and where their samples may be."""
+"""Arrays of an accumulation that another program wrote: those that are whole, their samples, and missing weights.
+
+NASA's generator of accumulations writes some arrays through the filter ``accumulation_delta_filter``, as differences
+along the accumulated dimension.  No Zarr library knows it, and its own decoder needs the shape of a chunk, which a
+filter of Zarr v2 is not told.  The metadata of the array have it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from math import prod
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.arrays import SumArrays, find
-from cfagg.accumulation.foreign_deltas import undo_deltas
+from cfagg.accumulation.group import SumArrays, WeightField
+from cfagg.accumulation.integrity import find
+from cfagg.cf.roles import place_of
 from cfagg.conventions.accumulation import Names, parse_array, sample_positions
 from cfagg.conventions.accumulation_model import Dims
-from cfagg.errors import ConventionError, Problem, UnsupportedError
-from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.conventions.findings import shorten
+from cfagg.errors import ConventionError, FragmentReadError, Problem, SourceError, UnsupportedError
+from cfagg.formats.zarr.codecs import DamagedError, Decoder, decoder
+from cfagg.formats.zarr.metadata import ZarrArray, open_array
+from cfagg.formats.zarr.numeric import Step
 from cfagg.formats.zarr.stamps import stamps
+from cfagg.model import Regular
 
-__all__ = ["Samples", "StoredSums", "newest", "read_stored_sums"]
+__all__ = [
+    "FILTER",
+    "CosineArray",
+    "DeltaArray",
+    "GivenWeights",
+    "Samples",
+    "StoredSums",
+    "UnknownWeights",
+    "elements",
+    "find_coordinate",
+    "find_latitude",
+    "has_deltas",
+    "missing_weights",
+    "newest",
+    "read_stored_sums",
+    "stored_type",
+    "undo_deltas",
+]
+
+#: The filter's name in ``.zarray``.
+FILTER = "accumulation_delta_filter"
+
+
+@dataclass(frozen=True, eq=False)
+class DeltaArray(ZarrArray):
+    """An array of sums that is stored as differences and read as sums, in float64 or int64."""
+
+    @cached_property
+    def decoder(self) -> Decoder | None:
+        """How chunks are decoded: the other codecs undone, then the differences added up."""
+        first, *others = self.document["filters"]
+        stored = np.dtype(self.document["dtype"])
+        inner = _others(self.document, others, stored)
+        if inner is None:  # `undo_deltas` has made sure that there is one
+            return None
+        axis = _axis(first)
+        shape = tuple(self.document["chunks"])
+
+        def add_up(raw: Any, fewest: int, most: int) -> Any:  # noqa: ARG001
+            deltas = elements(raw, stored, prod(shape)).reshape(shape)
+            # In more digits than stored: adding up does not round once more.
+            return np.cumsum(deltas, axis=axis, dtype=self.dtype).view(np.uint8).reshape(-1)
+
+        nbytes = prod(shape) * stored.itemsize
+        return Decoder((*inner.steps, Step(add_up, lambda sizes: (nbytes, nbytes))), swap=False)  # noqa: ARG005
+
+
+def elements(raw: Any, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
+    """Return decoded bytes as so many elements, or raise `DamagedError`."""
+    found = memoryview(raw).nbytes
+    if found != count * dtype.itemsize:
+        raise DamagedError(f"it decodes to {found:,} bytes, expected {count * dtype.itemsize:,}")
+    return np.frombuffer(raw, dtype)
+
+
+def has_deltas(array: ZarrArray) -> bool:
+    """Return whether an array is stored through the filter."""
+    filters = array.document.get("filters")
+    return array.zarr_format == 2 and any(isinstance(f, dict) and f.get("id") == FILTER for f in filters or ())
+
+
+def stored_type(array: ZarrArray) -> np.dtype[Any]:
+    """Return the type in which the elements of an array are stored, also where they are read in another."""
+    return np.dtype(array.document["dtype"]) if isinstance(array, DeltaArray) else array.dtype
+
+
+def undo_deltas(array: ZarrArray) -> ZarrArray:
+    """Return an array that reads as sums where it is stored as their differences, any other as it is."""
+    if not has_deltas(array):
+        return array
+    first, *others = array.document["filters"]
+    where = f"{array.store}: array {array.path!r}"
+    if not isinstance(first, dict) or first.get("id") != FILTER or array.dtype.kind not in "iuf":
+        raise UnsupportedError(f"{where}: the filter {FILTER} is read where it is the first one, and of numbers")
+    axis = _axis(first)
+    if axis is None or axis >= array.ndim:
+        raise UnsupportedError(f"{where}: the filter {FILTER} does not say its axis; found {shorten(first)}")
+    if _others(array.document, others, array.dtype) is None:
+        raise UnsupportedError(f"{where}: takes a codec beside {FILTER} that is not read")
+    wide = replace(array, dtype=np.dtype("f8" if array.dtype.kind == "f" else "i8"))
+    return DeltaArray(**{f.name: getattr(wide, f.name) for f in fields(wide)})
+
+
+def _others(document: Mapping[str, Any], filters: list[Any], dtype: np.dtype[Any]) -> Decoder | None:
+    """Return how the other codecs are undone, `None` where one of them is not done here."""
+    found = decoder({**document, "filters": filters}, 2, dtype)
+    return None if found is None or found.order is not None else found
+
+
+def _axis(filter_: dict[str, Any]) -> int | None:
+    """Return the axis of the stored array along which it holds differences: the first one that is accumulated."""
+    order, accumulated = filter_.get("accumulation_dim_order_idx"), filter_.get("accumulation_dimension")
+    if not isinstance(order, list) or not isinstance(accumulated, list):
+        return None
+    return next((axis for axis, d in enumerate(order) if type(d) is int and d in accumulated), None)
+
+
+@dataclass(frozen=True, eq=False)
+class CosineArray(ZarrArray):
+    """An array of latitudes, in `degrees` of native byte order, that reads as their cosines, in float64."""
+
+    degrees: np.dtype[Any]
+
+    @cached_property
+    def decoder(self) -> Decoder | None:
+        """How chunks are decoded: all codecs undone, then the cosine taken."""
+        inner = decoder(self.document, self.zarr_format, self.degrees)
+        if inner is None:  # `find_latitude` has made sure that there is one
+            return None
+        stored = self.degrees.newbyteorder() if inner.swap else self.degrees
+        count = prod(axis.chunk for axis in self.grid.axes if isinstance(axis, Regular))
+
+        def cosine(raw: Any, fewest: int, most: int) -> Any:  # noqa: ARG001
+            return np.cos(np.deg2rad(elements(raw, stored, count).astype(np.float64))).view(np.uint8)
+
+        nbytes = count * stored.itemsize
+        return Decoder((*inner.steps, Step(cosine, lambda sizes: (nbytes, nbytes))), swap=False)  # noqa: ARG005
+
+
+@dataclass(frozen=True, eq=False)
+class GivenWeights:
+    """Weights that a user gave, in memory."""
+
+    values: npt.NDArray[np.float64]
+    axes: tuple[int, ...]
+    known: ClassVar[bool] = True
+    many: ClassVar[bool] = False
+
+    @property
+    def array(self) -> npt.NDArray[np.float64]:
+        """The weights."""
+        return self.values
+
+
+@dataclass(frozen=True, eq=False)
+class UnknownWeights:
+    """Weights of which only the sums are there."""
+
+    where: str
+    axes: tuple[int, ...]
+    known: ClassVar[bool] = False
+    many: ClassVar[bool] = False
+
+    @property
+    def array(self) -> npt.NDArray[np.float64]:
+        """Nothing: refused."""
+        raise missing_weights(self.where, "this statistic needs the weights of single cells")
+
+
+def missing_weights(where: str, why: str) -> UnsupportedError:
+    """Return the error for what takes weights that are not known."""
+    return UnsupportedError(
+        f"{where}: {why}, and its accumulation, which was not written by cfagg, holds only their sums; give them "
+        "with weights="
+    )
+
+
+def find_coordinate(source: ZarrArray, name: str) -> ZarrArray | None:
+    """Return the array beside the source that has the name of a dimension, `None` where there is none of numbers."""
+    parent, slash, _ = source.path.rpartition("/")
+    try:
+        return open_array(source.store, f"{parent}{slash}{name}", allow=source.allow)
+    except (SourceError, UnsupportedError, ConventionError):
+        return None
+
+
+def find_latitude(source: ZarrArray) -> WeightField | None:
+    """Return the cosine of the latitude along one of the dimensions, `None` where no latitude is found."""
+    for axis, (name, length) in enumerate(zip(source.dims, source.shape, strict=True)):
+        coordinate = find_coordinate(source, name)
+        if coordinate is None or coordinate.shape != (length,) or not _is_latitude(name, coordinate):
+            continue
+        wide = replace(coordinate, dtype=np.dtype("f8"))
+        weights = WeightField(
+            CosineArray(**{f.name: getattr(wide, f.name) for f in fields(wide)}, degrees=coordinate.dtype), (axis,)
+        )
+        try:
+            found = weights.array
+        except FragmentReadError:
+            continue
+        # A pole may be a little below 0 by rounding; a longitude is far below.
+        if np.isfinite(found).all() and (found >= -1e-7).all():
+            return weights
+    return None
+
+
+def _is_latitude(name: str, coordinate: ZarrArray) -> bool:
+    """Return whether a coordinate is one, by its name or attributes, and can be read as it is stored."""
+    attributes = coordinate.attributes
+    named = name.lower() in ("lat", "latitude") or place_of(attributes) == "latitude"
+    plain = coordinate.dtype.kind in "iuf" and "scale_factor" not in attributes
+    whole = coordinate.objects is coordinate.grid and all(isinstance(a, Regular) for a in coordinate.grid.axes)
+    return named and plain and whole and coordinate.decoder is not None
+
 
 Samples = tuple[npt.NDArray[np.int64] | None, ...]
 

@@ -16,11 +16,9 @@ from datetime import UTC, datetime
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.description import Differences, differences, differences_since
+from cfagg.accumulation.description import Differences, differences, differences_of, differences_since, label_of
 from cfagg.accumulation.group import Group, object_counts, stale
-from cfagg.accumulation.related import differences_of, label_of
-from cfagg.accumulation.request import Request
-from cfagg.accumulation.touching import touched
+from cfagg.accumulation.request import Request, touched
 from cfagg.errors import (
     ConventionError,
     FragmentReadError,

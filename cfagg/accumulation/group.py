@@ -13,20 +13,13 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.arrays import (
-    CellWeights,
-    Level,
-    Outliers,
-    SumArrays,
-    read_whole,
-)
-from cfagg.accumulation.description import Differences, differences
-from cfagg.accumulation.related import Neighbour
+from cfagg.accumulation.description import Differences, Neighbour, differences
+from cfagg.accumulation.integrity import read_whole
 from cfagg.conventions.accumulation import (
     Extra,
     group_name,
@@ -40,7 +33,22 @@ from cfagg.errors import (
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.model import Regular
 
-__all__ = ["Group", "Looks", "Mask", "adopt_command", "command", "group_path", "object_counts", "stale"]
+__all__ = [
+    "MANY_WEIGHTS",
+    "CellWeights",
+    "Group",
+    "Level",
+    "Looks",
+    "Mask",
+    "Outliers",
+    "SumArrays",
+    "WeightField",
+    "adopt_command",
+    "command",
+    "group_path",
+    "object_counts",
+    "stale",
+]
 
 Dims = tuple[str, ...]
 #: Which raw values count as missing.
@@ -48,6 +56,99 @@ Mask = MaskRecord
 type Allowed = Iterable[str | os.PathLike[str]]
 #: Sample positions per axis of the source, `None` along axes that are not accumulated.
 Samples = tuple[npt.NDArray[np.int64] | None, ...]
+
+
+#: Weights with more cells than this are not held in memory, nor summed cell by cell where their sums are stored.
+MANY_WEIGHTS = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class SumArrays:
+    """The cumulative sums of one combination of dimensions; `axes` has the source's axis of each of their axes."""
+
+    data: ZarrArray
+    #: Sums of the weights of valid cells, or their counts where there are no weights.
+    weights: ZarrArray | None
+    #: What is to be added to `data` and `weights`: their low parts, double-double only.
+    low: ZarrArray | None
+    weights_low: ZarrArray | None
+    #: Counts of valid cells, where there are weights and something is missing.
+    counts: ZarrArray | None
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Statistics of one combination at one level of its pyramid, whose cells are ``8**level`` chunks of the source."""
+
+    level: int
+    #: By ``count``, ``min``, ``max``, ``sum``, ``m2`` and ``weights``, as far as they are stored.
+    arrays: Mapping[str, ZarrArray]
+    axes: tuple[int, ...]
+
+
+class CellWeights(Protocol):
+    """The weights of the cells, which may span fewer dimensions than the source."""
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """Axis of the source of each axis of the weights, ascending."""
+
+    @property
+    def known(self) -> bool:
+        """Whether the weight of a single cell can be told."""
+
+    @property
+    def many(self) -> bool:
+        """Whether they are too many to be held in memory."""
+
+    @property
+    def array(self) -> npt.NDArray[np.float64]:
+        """The weights; read-only."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightField:
+    """Weights that are kept in the store."""
+
+    stored: ZarrArray
+    axes: tuple[int, ...]
+    known: ClassVar[bool] = True
+
+    @property
+    def many(self) -> bool:
+        """Whether they are too many to be held in memory."""
+        return self.stored.size > MANY_WEIGHTS
+
+    @cached_property
+    def array(self) -> npt.NDArray[np.float64]:
+        """The weights, read when they are first asked for; read-only."""
+        return read_whole(self.stored)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"stored": self.stored, "axes": self.axes}
+
+
+@dataclass(frozen=True, eq=False)
+class Outliers:
+    """Cells that are kept out of the sums: those of larger magnitude than `limit`."""
+
+    limit: float
+    #: Where positions and values are kept.
+    stored: tuple[ZarrArray, ZarrArray]
+
+    @cached_property
+    def positions(self) -> npt.NDArray[np.int64]:
+        """Positions in the source, of shape (cells, dimensions), read when they are first asked for."""
+        return read_whole(self.stored[0])
+
+    @cached_property
+    def values(self) -> npt.NDArray[Any]:
+        """The stored values, read when they are first asked for."""
+        return read_whole(self.stored[1])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"limit": self.limit, "stored": self.stored}
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,13 +1,13 @@
-"""By what the arrays of a group are known to be undamaged and of one build: checksums of metadata and chunks.
+"""Arrays of a group as they are stored: read, and known to be undamaged and of one build by checksums.
 
-Every array repeats the name of its build.  The group's attributes hold a CRC-32C of each array's metadata and of
+Every array repeats the name of its build.  The attributes of the group hold a CRC-32C of each metadata document and of
 themselves; one array holds those of all stored chunks.  A chunk is compared when it is read.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -16,12 +16,30 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.conventions.accumulation_record import Checks
-from cfagg.errors import FragmentReadError, Problem
+from cfagg.errors import ConventionError, FragmentReadError, Problem, SourceError, UnsupportedError
 from cfagg.formats.zarr.checksums import crc32c
-from cfagg.formats.zarr.chunks import read_chunk
-from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.formats.zarr.chunks import partial, read_box, read_chunk
+from cfagg.formats.zarr.metadata import ZarrArray, open_array
 
-__all__ = ["BUILD", "Stored", "canonical", "checked", "document_crc", "is_sealed", "read_checked", "sealed"]
+__all__ = [
+    "BUILD",
+    "CheckedArray",
+    "canonical",
+    "checked",
+    "document_crc",
+    "find",
+    "is_sealed",
+    "read_checked",
+    "read_region",
+    "read_stored",
+    "read_whole",
+    "sealed",
+    "takes_parts",
+    "touched",
+]
+
+Axes = tuple[int, ...]
+Box = tuple[tuple[int, int], ...]
 
 #: Attribute of every array that names its build.
 BUILD = "cfagg_build"
@@ -37,7 +55,7 @@ _IDLE = ("attributes", "consolidated_metadata", "dimension_names")
 class _Book:
     """The checksums of the chunks of all arrays of a group, read when the first is needed."""
 
-    array: Stored
+    array: CheckedArray
 
     @cached_property
     def table(self) -> npt.NDArray[np.uint32]:
@@ -49,7 +67,7 @@ class _Book:
 
 
 @dataclass(frozen=True, eq=False)
-class Stored(ZarrArray):
+class CheckedArray(ZarrArray):
     """An array of a group, with what its chunks are known by."""
 
     #: CRC-32C of its chunks in C order, where `book` has none.
@@ -69,7 +87,7 @@ class Stored(ZarrArray):
             raise _damaged(self, tuple(index), "has no checksum") from None
 
 
-def read_checked(array: Stored, index: tuple[int, ...]) -> npt.NDArray[Any]:
+def read_checked(array: CheckedArray, index: tuple[int, ...]) -> npt.NDArray[Any]:
     """Return a chunk whose stored bytes are those that were written."""
 
     def compare(stored: Any) -> None:
@@ -89,7 +107,7 @@ def _damaged(array: ZarrArray, index: tuple[int, ...], problem: str) -> Fragment
     )
 
 
-def checked(array: ZarrArray, checks: Checks, book: ZarrArray | None, problems: list[Problem]) -> Stored:
+def checked(array: ZarrArray, checks: Checks, book: ZarrArray | None, problems: list[Problem]) -> CheckedArray:
     """Return an array with what its chunks are known by, and note where it is not the one that was written."""
     name = array.name
     values = {f.name: getattr(array, f.name) for f in fields(ZarrArray)}
@@ -98,15 +116,15 @@ def checked(array: ZarrArray, checks: Checks, book: ZarrArray | None, problems: 
         problems.append(Problem(name, f"of build {build!r}, and the group of build {checks.build!r}"))
     own, place = checks.own.get(name), checks.places.get(name)
     if own is not None:
-        expected, count, out = own[0] if own else -1, len(own) - 1, Stored(**values, own=own[1:])
-    elif place is not None and isinstance(book, Stored):
+        expected, count, out = own[0] if own else -1, len(own) - 1, CheckedArray(**values, own=own[1:])
+    elif place is not None and isinstance(book, CheckedArray):
         first, count, expected = place
-        out = Stored(**values, book=_Book(book), first=first)
+        out = CheckedArray(**values, book=_Book(book), first=first)
         if first + count > book.size:
             problems.append(Problem(name, f"checksums {first} to {first + count} of {book.size}"))
     else:
         problems.append(Problem(name, "the group keeps no checksums of it"))
-        return Stored(**values)
+        return CheckedArray(**values)
     if count != array.grid.size:
         problems.append(Problem(name, f"checksums of {count} chunks, and it has {array.grid.size}"))
     if document_crc(array.document, array.attributes, array.dims) != expected:
@@ -149,3 +167,60 @@ def canonical(value: Any) -> str:
 
 def _crc(value: Any) -> int:
     return crc32c(canonical(value).encode())
+
+
+def read_stored(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...] | None = None) -> npt.NDArray[Any]:
+    """Return a chunk of an array of the group or a box of it; of cfagg's own, the checksum of the whole is compared."""
+    if isinstance(array, CheckedArray):
+        whole = read_checked(array, tuple(index))
+        return whole if box is None else whole[box]
+    chunk = read_chunk(array, index) if box is None else read_box(array, index, box)
+    if chunk is None:
+        raise FragmentReadError(
+            f"{array.store}: the accumulation is damaged: {array.path!r} has no chunk {tuple(map(int, index))} "
+            f"({array.folder}/{array.key(array.object_of(index))}); rebuild it with cfagg accumulate --overwrite"
+        )
+    return chunk
+
+
+def takes_parts(array: ZarrArray) -> bool:
+    """Return whether reading a box of a chunk reads no more than the bytes that the box needs."""
+    return partial(array) and not isinstance(array, CheckedArray)
+
+
+def read_whole(array: ZarrArray) -> npt.NDArray[Any]:
+    """Return all elements of an array of the group; read-only."""
+    out = np.empty(array.shape, array.dtype)
+    for index in np.ndindex(array.grid.matrix_shape):
+        out[tuple(slice(a, b) for a, b in array.grid.extent(index))] = read_stored(array, index)
+    out.flags.writeable = False
+    return out
+
+
+def read_region(array: ZarrArray, box: Box) -> npt.NDArray[Any]:
+    """Return a box, given by start and stop per dimension, of an array of a group."""
+    out = np.empty([b - a for a, b in box], array.dtype)
+    for index in touched(array.grid.axes, box):
+        extent = array.grid.extent(index)
+        inner = tuple(slice(max(a, s) - s, min(b, e) - s) for (a, b), (s, e) in zip(box, extent, strict=True))
+        outer = tuple(slice(max(a, s) - a, min(b, e) - a) for (a, b), (s, e) in zip(box, extent, strict=True))
+        out[outer] = read_stored(array, index, inner)
+    return out
+
+
+def touched(axes: Any, box: Box) -> Iterator[Axes]:
+    """Yield the indices of the chunks of a regular grid that a box touches."""
+    if any(b <= a for a, b in box):
+        return
+    ranges = [range(a // axis.chunk, -(-b // axis.chunk)) for axis, (a, b) in zip(axes, box, strict=True)]
+    for place in np.ndindex(*map(len, ranges)):
+        yield tuple(r[i] for r, i in zip(ranges, place, strict=True))
+
+
+def find(source: ZarrArray, path: str, name: str, problems: list[Problem]) -> ZarrArray | None:
+    """Return an array of a group, or note why it cannot be opened."""
+    try:
+        return open_array(source.store, f"{path}/{name}", allow=source.allow)
+    except (SourceError, UnsupportedError, ConventionError) as error:
+        problems.append(Problem(name, str(error)))
+        return None

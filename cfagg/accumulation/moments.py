@@ -1,12 +1,10 @@
-"""Weights, means and centred sums of squares over any ranges: what variances follow from.
-
-Differences of sums of squares would lose all digits where the spread is small beside the mean.  Parts are merged by
-their means instead (Chan, Golub, LeVeque, 1983), from statistics of chunks and from cells.
-"""
+"""A term applied to one chunk for what does not follow from sums: extremes, and means with centred squares."""
 
 from __future__ import annotations
 
+import itertools
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,19 +12,93 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.adding import cells_of, chunks, cut, hull, in_order, threads_for, weights_of
-from cfagg.accumulation.cover import Cover, cover, needs
+from cfagg.accumulation.contract import _by_target, folds_of, place_of, taken
 from cfagg.accumulation.group import Group
-from cfagg.accumulation.lattice import Moments, folds_of, joined, merged, place_of, segments_of, taken
-from cfagg.accumulation.nodes import node_blocks
+from cfagg.accumulation.nodes import Cover, cover, needs, node_blocks
 from cfagg.accumulation.parts import Local
 from cfagg.accumulation.request import Request
 from cfagg.kernels.cumulative import partial_sums
 from cfagg.kernels.cumulative.mask import Mask, native_type
 from cfagg.kernels.statistics import Statistics
 
-__all__ = ["moments"]
+__all__ = ["Moments", "joined", "merged", "moments", "segments_of"]
 
 Array = npt.NDArray[Any]
+Float = npt.NDArray[np.float64]
+#: Weights (counts where there are none), means, and sums of squared distances from the means times weights.
+Moments = tuple[Float, Float, Float]
+
+
+def segments_of(term: Sequence[Local], limit: int) -> list[tuple[tuple[slice, ...], tuple[int, ...]]] | None:
+    """Return every product of segments, and its number along each reduced axis; `None` for more than `limit`."""
+    folds = folds_of(term)
+    number = 1
+    for a in folds:
+        number *= len(term[a].starts)
+    if number > limit:
+        return None
+    out = []
+    for index in itertools.product(*(range(len(term[a].starts)) for a in folds)):
+        cut = [slice(None)] * len(term)
+        for a, k in zip(folds, index, strict=True):
+            cut[a] = slice(term[a].starts[k], term[a].stops[k])
+        out.append((tuple(cut), index))
+    return out
+
+
+def merged(parts: Moments, term: Sequence[Local], axes: Sequence[int]) -> Moments:
+    """Return the moments of groups of elements, which are moments themselves, along some axes."""
+    for axis in axes:
+        local = term[axis]
+        element, target, coefficient, begin = _elements(local)
+        weight, mean, m2 = parts
+        if len(element) != weight.shape[axis] or (element[1:] != element[:-1] + 1).any():
+            weight, mean, m2 = (np.take(p, element, axis) for p in parts)
+        if (coefficient != 1).any():
+            factor = coefficient.reshape([-1 if a == axis else 1 for a in range(weight.ndim)])
+            weight, m2 = weight * factor, m2 * factor
+        total = np.add.reduceat(weight, begin, axis)
+        centre = _ratio(np.add.reduceat(weight * mean, begin, axis), total)
+        shift = mean - np.take(centre, target, axis)
+        # Rounding of the centre is taken out of it: what is left of the mean distance is small.
+        rest = _ratio(np.add.reduceat(weight * shift, begin, axis), total)
+        squares = np.add.reduceat(m2 + weight * np.square(shift), begin, axis) - total * np.square(rest)
+        parts = total, centre + rest, np.maximum(squares, 0.0)
+    return parts
+
+
+def joined(a: Moments, b: Moments) -> Moments:
+    """Return the moments of two samples together, element by element."""
+    total = a[0] + b[0]
+    share = _ratio(b[0], total)
+    distance = np.where(a[0] != 0, b[1] - a[1], 0.0)
+    mean = np.where(a[0] != 0, a[1] + distance * share, b[1])
+    return total, mean, a[2] + b[2] + np.square(distance) * a[0] * share
+
+
+def _at(ndim: int, axis: int, index: Any) -> tuple[Any, ...]:
+    return tuple(index if a == axis else slice(None) for a in range(ndim))
+
+
+def _elements(local: Local) -> tuple[Array, Array, Array, Array]:
+    """Return elements in the order of their groups: place, group, how often each counts, and where groups begin."""
+    segment, coefficient, begin = _by_target(local)
+    starts, stops = np.array(local.starts), np.array(local.stops)
+    lengths = (stops - starts)[segment]
+    offset = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    element = np.repeat(starts[segment], lengths) + np.arange(lengths.sum()) - offset
+    number = np.zeros(len(segment), np.int64)
+    number[begin] = 1
+    target = np.repeat(np.cumsum(number) - 1, lengths)
+    return element, target, np.repeat(coefficient, lengths), (np.cumsum(lengths) - lengths)[begin]
+
+
+def _ratio(total: Array, weight: Array) -> Float:
+    """Return quotients, 0 where the divisor is 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(weight != 0, total / weight, 0.0)
+
+
 Terms = list[tuple[Local, ...]]
 
 #: Up to so many boxes of a chunk are reduced one by one, more of them element by element.

@@ -1,33 +1,47 @@
-"""Opening the accumulation of an array, by cfagg or by another program."""
+"""Opening the accumulation of an array, of cfagg or another program: arrays are compared with the attributes."""
 
 from __future__ import annotations
 
 import os
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from cfagg.accumulation.arrays import (
+from cfagg.accumulation.description import neighbours_of
+from cfagg.accumulation.group import (
+    Allowed,
     CellWeights,
-    check_boundaries,
-    find_checksums,
-    find_stamps,
-    read_outliers,
-    read_statistics,
-    read_sums,
-    read_weights,
+    Group,
+    Level,
+    Outliers,
+    SumArrays,
+    WeightField,
+    command,
+    group_path,
+    stale,
 )
-from cfagg.accumulation.group import Allowed, Group, command, group_path, stale
-from cfagg.accumulation.integrity import is_sealed
-from cfagg.accumulation.related import neighbours_of
-from cfagg.conventions.accumulation import is_accumulation, parse_extra, parse_group, sample_positions
+from cfagg.accumulation.integrity import CheckedArray, checked, find, is_sealed, read_whole
+from cfagg.accumulation.layout import raw_dims
+from cfagg.conventions.accumulation import (
+    Combinations,
+    Extra,
+    is_accumulation,
+    parse_array,
+    parse_extra,
+    parse_group,
+    sample_positions,
+)
 from cfagg.conventions.accumulation_model import Table
 from cfagg.errors import (
     CfaggError,
     ConventionError,
+    FragmentReadError,
     NotAccumulatedError,
     OptionError,
     Problem,
@@ -38,6 +52,227 @@ from cfagg.formats.zarr.documents import Document, node_folder, read_group
 from cfagg.formats.zarr.metadata import ZarrArray, open_array
 
 __all__ = ["open_group"]
+
+Dims = tuple[str, ...]
+
+_INT, _REAL = np.dtype("i8"), np.dtype("f8")
+
+#: Bytes that weights may take which a user gives.
+_MEMORY = 2**28
+
+#: How often a group is opened anew that is exchanged while it is read.
+_ATTEMPTS = 4
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Opens the arrays that one group of cfagg's own names, and notes what is wrong with them."""
+
+    source: ZarrArray
+    path: str
+    extra: Extra
+    problems: list[Problem] = field(default_factory=list)
+
+    @cached_property
+    def positions(self) -> dict[str, npt.NDArray[np.int64]]:
+        """Sample positions by accumulated dimension."""
+        grid, dims = self.extra.source.grid, self.extra.source.dims
+        return {
+            d: sample_positions(grid.axes[i], grid.shape[i], self.extra.stride[d])
+            for i, d in ((dims.index(d), d) for d in self.extra.stride)
+        }
+
+    def along(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """Return the sizes of all dimensions, these in place of the source's."""
+        return {d: sizes.get(d, n) for d, n in zip(self.extra.source.dims, self.extra.source.shape, strict=True)}
+
+    def axes(self, dims: Dims) -> tuple[int, ...]:
+        """Return the source's axes of these dimensions."""
+        return tuple(self.extra.source.dims.index(d) for d in dims)
+
+    def note(self, where: str, message: str) -> None:
+        """Keep a problem."""
+        self.problems.append(Problem(where, message))
+
+    def find(self, name: str) -> CheckedArray | None:
+        """Return an array whose chunks are known by checksums in the book."""
+        array = find(self.source, self.path, name, self.problems)
+        return None if array is None else checked(array, self.extra.checks, self.book, self.problems)
+
+    @cached_property
+    def book(self) -> ZarrArray | None:
+        """The array of checksums."""
+        count = sum(number for _, number, _ in self.extra.checks.places.values())
+        return self._own(self.extra.checks.array, np.dtype("u4"), (count,), or_more=True)
+
+    def stamps(self) -> ZarrArray | None:
+        """Return the array of stamps."""
+        rows = self.extra.source.objects + sum(r.objects for r in self.extra.related)
+        return self._own(self.extra.stamps, _INT, (rows, 5))
+
+    def _own(
+        self, name: str, dtype: np.dtype[Any], shape: tuple[int, ...], *, or_more: bool = False
+    ) -> ZarrArray | None:
+        """Return an array whose checksums are in the attributes of the group."""
+        array = find(self.source, self.path, name, self.problems)
+        if array is None:
+            return None
+        fits = array.shape == shape or (or_more and array.ndim == 1 and array.shape >= shape)
+        if array.dtype != dtype or not fits:
+            self.note(name, f"{dtype.name} of shape {shape} expected, found {array.dtype.name} of {array.shape}")
+            return None
+        if name not in self.extra.checks.own:
+            self.note(name, "the group keeps no checksums of it")
+            return None
+        return checked(array, self.extra.checks, None, self.problems)
+
+    def open(
+        self,
+        name: str,
+        dtypes: Sequence[np.dtype[Any]],
+        sizes: Mapping[str, int],
+        order: Dims | None = None,
+        counted: tuple[Dims, str] | None = None,
+    ) -> ZarrArray | None:
+        """Return an array with these dimensions, in this order if one is given, else in any."""
+        # `counted` are dimensions along which it has a name of its own for what it counts, and that name's last part.
+        before = len(self.problems)
+        found = self.find(name)
+        if found is None:
+            return None
+        array: ZarrArray = found
+        if counted is not None:
+            array = replace(array, dims=raw_dims(array.dims, self.extra.source.dims, self.axes(counted[0]), counted[1]))
+        if array.dtype not in dtypes:
+            expected = " or ".join(dict.fromkeys(t.name for t in dtypes))
+            self.note(name, f"type {expected} expected, found {array.dtype.name}")
+        if set(array.dims) != set(sizes):
+            self.note(name, f"dimensions {list(sizes)} expected, found {list(array.dims)}")
+        elif order is not None and array.dims != order:
+            self.note(name, f"dimensions {list(order)} expected in this order, found {list(array.dims)}")
+        elif array.shape != (expected_shape := tuple(sizes[d] for d in array.dims)):
+            self.note(name, f"shape {expected_shape} expected, found {array.shape}")
+        return array if len(self.problems) == before else None
+
+    def check_stride(self, array: ZarrArray, combination: Dims) -> None:
+        """Note attributes of an array of sums that disagree with the group."""
+        try:
+            parsed = parse_array(
+                {**array.attributes, "_ARRAY_DIMENSIONS": list(array.dims)},
+                ndim=array.ndim,
+                dims=self.extra.source.dims,
+                combination=combination,
+                source=array.name,
+            )
+        except ConventionError as error:
+            self.problems.extend(Problem(f"{array.name}.{p.where}", p.message) for p in error.problems)
+            return
+        for d, n in zip(parsed.dims, parsed.stride, strict=True):
+            if n != (expected := self.extra.stride[d] if d in combination else 0):
+                self.note(array.name, f"stride {n} along {d!r}, but the group says {expected}")
+
+    def sums(self, combinations: Combinations) -> dict[Dims, SumArrays]:
+        """Return the arrays of every combination."""
+        extra = self.extra
+        weighted = extra.weights is not None
+        value = [_INT] if extra.sums == "int64" else [_REAL]
+        weight = [_REAL] if weighted else [_INT]
+        out = {}
+        for combination, names in combinations.items():
+            sizes = self.along({d: len(self.positions[d]) for d in combination})
+            # `parse_extra` has checked that both are named.
+            data_name = str(names.weighted if weighted else names.unweighted)
+            data = self.open(data_name, value, sizes)
+            order = None if data is None else data.dims
+            weights = self.open(str(names.weights), weight, sizes, order)
+            for array in (data, weights):
+                if array is not None:
+                    self.check_stride(array, combination)
+            low, weights_low, counts = (
+                None if name is None else self.open(name, [dtype], sizes, order)
+                for name, dtype in (
+                    (extra.low.get(data_name), _REAL),
+                    (extra.low.get(str(names.weights)), _REAL),
+                    (extra.counts.get(combination), _INT),
+                )
+            )
+            if weighted and (extra.missing or extra.nonfinite or extra.outliers) and combination not in extra.counts:
+                self.note(data_name, "values are missing, and the group names no counts for these sums")
+            if data is not None:
+                out[combination] = SumArrays(data, weights, low, weights_low, counts, self.axes(data.dims))
+        return out
+
+    def statistics(self) -> dict[Dims, tuple[Level, ...]]:
+        """Return the levels of the statistics by combination."""
+        source = self.extra.source
+        chunks = dict(zip(source.dims, source.grid.matrix_shape, strict=True))
+        raw = np.dtype(source.dtype)
+        values = [raw, np.dtype(raw.str.replace("i", "u"))] if self.extra.mask.unsigned else [raw]
+        values = [np.dtype("u1")] if raw.kind == "b" else values
+        kinds = {
+            "count": [_INT], "min": values, "max": values, "sum": [_INT, _REAL], "m2": [_REAL], "weights": [_REAL],
+        }  # fmt: skip
+        out: dict[Dims, list[Level]] = {}
+        for entry in self.extra.statistics:
+            combination = tuple(d for d in source.dims if d in entry.dims)
+            sizes = self.along({d: -(-chunks[d] // 8**entry.level) for d in combination})
+            order: Dims | None = None
+            arrays = {}
+            for kind, name in entry.arrays.items():
+                word = f"chunks_level{entry.level}" if entry.level else "chunks"
+                array = self.open(name, kinds[kind], sizes, order, (combination, word))
+                if array is not None:
+                    arrays[kind], order = array, array.dims
+            out.setdefault(combination, []).append(Level(entry.level, Table(arrays), self.axes(order or ())))
+        return {c: tuple(sorted(levels, key=lambda level: level.level)) for c, levels in out.items()}
+
+    def weights(self) -> WeightField | None:
+        """Return the weights."""
+        if self.extra.weights is None:
+            return None
+        dims = tuple(d for d in self.extra.source.dims if d in self.extra.weights.dims)
+        sizes = self.along({})
+        stored = self.open(self.extra.weights.array, [_REAL], {d: sizes[d] for d in dims}, dims)
+        return None if stored is None else WeightField(stored, self.axes(dims))
+
+    def outliers(self) -> Outliers | None:
+        """Return the cells that are kept out of the sums."""
+        record, source = self.extra.outliers, self.extra.source
+        if record is None:
+            return None
+        positions, values = (find(self.source, self.path, n, self.problems) for n in (record.positions, record.values))
+        if positions is None or values is None:
+            return None
+        positions, values = (
+            checked(array, self.extra.checks, self.book, self.problems) for array in (positions, values)
+        )
+        ndim, raw = len(source.shape), np.dtype(source.dtype)
+        if positions.dtype != _INT or positions.ndim != 2 or positions.shape[1] != ndim:
+            found = f"{positions.dtype.name} of {positions.shape}"
+            self.note(record.positions, f"int64 of shape (cells, {ndim}) expected, found {found}")
+        elif values.shape != positions.shape[:1] or values.dtype.itemsize != raw.itemsize:
+            found = f"{values.dtype.name} of {values.shape}"
+            self.note(record.values, f"{raw.name} of shape {positions.shape[:1]} expected, found {found}")
+        else:
+            return Outliers(record.limit, (positions, values))
+        return None
+
+    def check_boundaries(self) -> None:
+        """Note stored boundaries that are not those of the chunks and strides that the group names."""
+        for d, name in self.extra.boundaries.items():
+            positions, array = self.positions[d], self.find(name)
+            if array is None:
+                continue
+            if array.shape != positions.shape or array.dtype.kind not in "iu":
+                self.note(name, f"{len(positions)} integers expected, found shape {array.shape}")
+                continue
+            try:
+                stored = read_whole(array)
+            except FragmentReadError as error:
+                self.note(name, str(error))
+                continue
+            if not np.array_equal(stored, positions):
+                self.note(name, f"not the boundaries of every {self.extra.stride[d]} chunks along {d!r}")
 
 
 def open_group(
@@ -58,14 +293,6 @@ def open_group(
             raise stale(group, group.differences.problems)
         return group
     raise _not_accumulated(source)
-
-
-#: Bytes that weights may take which a user gives.
-_MEMORY = 2**28
-
-
-#: How often a group is opened anew that is exchanged while it is read.
-_ATTEMPTS = 4
 
 
 def _find(source: ZarrArray) -> Document:
@@ -109,19 +336,18 @@ def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int,
     dims = parse_extra(attributes["cfagg"], source=where).source.dims
     combinations = parse_group(attributes, dims, source=where)
     extra = parse_extra(attributes["cfagg"], combinations=combinations, source=where)
-    grid = extra.source.grid
-    axis = {d: i for i, d in enumerate(dims)}
-    positions = {d: sample_positions(grid.axes[axis[d]], grid.shape[axis[d]], n) for d, n in extra.stride.items()}
-    problems: list[Problem] = []
-    book = find_checksums(source, path, extra, problems)
-    sums = read_sums(source, path, combinations, extra, positions, book, problems)
-    statistics = read_statistics(source, path, extra, book, problems)
-    weights = read_weights(source, path, extra, book, problems)
-    outliers = read_outliers(source, path, extra, book, problems)
-    stamps = find_stamps(source, path, extra, problems)
-    check_boundaries(source, path, extra, positions, book, problems)
-    if problems:
-        raise ConventionError(damaged, problems)
+    reader = _Reader(source, path, extra)
+    _ = reader.book  # what is wrong with it is told first
+    sums, statistics, weights, outliers = (
+        reader.sums(combinations),
+        reader.statistics(),
+        reader.weights(),
+        reader.outliers(),
+    )
+    stamps = reader.stamps()
+    reader.check_boundaries()
+    if reader.problems:
+        raise ConventionError(damaged, reader.problems)
     if given is not None:
         _check_given(source, weights, given)
     packing = extra.packing
@@ -133,7 +359,7 @@ def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int,
         source=source,
         dims=dims,
         sums=Table(sums),
-        samples=Table({c: tuple(positions[d] if d in c else None for d in dims) for c in sums}),
+        samples=Table({c: tuple(reader.positions[d] if d in c else None for d in dims) for c in sums}),
         statistics=Table(statistics),
         scale=1.0 if packing is None else float(packing.scale_factor),
         offset=0.0 if packing is None else float(packing.add_offset),

@@ -11,16 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.journal import record_type
-from cfagg.accumulation.mask import Meaning, within_limit
-from cfagg.accumulation.scratch import Field
-from cfagg.accumulation.window import Window
+from cfagg.accumulation.scratch import Field, Window
+from cfagg.accumulation.source import Meaning, within_limit
 from cfagg.errors import CfaggError, LimitError, StaleError
 from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr import checksum, object_checksum, read_chunk
 from cfagg.kernels.cumulative.mask import Mask, native_block, native_type
 
-__all__ = ["ChunkSums", "Recipe", "Without", "compute", "compute_without"]
+__all__ = ["ChunkSums", "Recipe", "Without", "compute", "compute_without", "record_type"]
 
 Axes = tuple[int, ...]
 
@@ -326,3 +324,24 @@ def _changed(recipe: Recipe, index: tuple[int, ...]) -> CfaggError:
         "begun (written since, or not seen by a Dask worker); run again with resume=True (--resume) when it is not "
         "being written"
     )
+
+
+_HEAD = [
+    ("number", "<i8"),
+    # Stamp of the stored object that the chunk was read from, and its checksum for the first chunk of each object.
+    ("size", "<i8"),
+    ("time", "<i8"),
+    ("changed", "<i8"),
+    ("inode", "<i8"),
+    ("checksum", "<i8"),
+    ("missing", "<i8"),
+    ("nonfinite", "<i8"),
+    # CRC-32 of the partial sums, and of the record.
+    ("pieces", "<u4"),
+    ("check", "<u4"),
+]
+
+
+def record_type(cells: list[tuple[str, str]]) -> np.dtype[Any]:
+    """Return the type of a record that ends with `cells`, sums and statistics over the whole chunk."""
+    return np.dtype([*_HEAD, *cells])

@@ -16,12 +16,10 @@ from typing import Literal
 
 import numpy as np
 
-from cfagg.accumulation.arrays import SumArrays
-from cfagg.accumulation.costs import reading_cost
-from cfagg.accumulation.group import Group
-from cfagg.accumulation.parts import Extent, Part, Pick, extent
+from cfagg.accumulation.group import Group, SumArrays
+from cfagg.accumulation.parts import Extent, Part, Pick, extent, reading_cost
+from cfagg.accumulation.ranges import fold, split
 from cfagg.accumulation.request import Request
-from cfagg.accumulation.split import fold, split
 from cfagg.formats.zarr import ZarrArray
 
 __all__ = ["Plan", "Quantity", "Reading", "Term", "make_plan", "weights_are_known"]
@@ -99,7 +97,7 @@ def make_plan(group: Group, request: Request, wanted: Sequence[Quantity], *, sto
     planner = _Planner(group, request, left, stored=stored)
     cost, leaves = planner.best(tuple("" if a in request.reduced else "kept" for a in range(len(group.dims))))
     if np.isinf(cost):
-        from cfagg.accumulation.foreign_weights import missing_weights
+        from cfagg.accumulation.foreign_arrays import missing_weights
 
         raise missing_weights(f"{group.store}: {group.variable!r}", _unaligned(group, request))
     return Plan(request, planner.readings(leaves), left, tuple(analytic), cost)

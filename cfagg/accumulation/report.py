@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.accumulation.group import group_path
-from cfagg.accumulation.orders import Plan
+from cfagg.accumulation.planning import Plan
 from cfagg.display.sizes import size_text
 from cfagg.formats.zarr import stamps
 

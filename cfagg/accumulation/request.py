@@ -1,18 +1,20 @@
-"""What is asked of an accumulation: which dimensions are reduced over which ranges, and what is kept of the others."""
+"""What is asked of an accumulation, and on which stored objects the answer depends."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.runs import Runs
+from cfagg.accumulation.ranges import Runs
 from cfagg.errors import SelectionError
+from cfagg.formats.zarr import ZarrArray
+from cfagg.model import Regular
 
-__all__ = ["Request"]
+__all__ = ["Request", "touched"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -83,3 +85,44 @@ def _positions(chosen: slice | Int64, length: int, axis: int) -> Int64:
     if at.size and not -length <= at.min() <= at.max() < length:
         raise SelectionError(f"axis {axis} has length {length}; positions {at.min()}..{at.max()} lie outside")
     return np.where(at < 0, at + length, at)
+
+
+def touched(source: ZarrArray, request: Request, read: Iterable[tuple[int, ...]]) -> Int64:
+    """Return the numbers of the objects that an answer depends on, ascending."""
+    along = []
+    for a, (axis, length) in enumerate(zip(source.objects.axes, source.shape, strict=True)):
+        runs = request.reduced.get(a)
+        if runs is not None:
+            some = runs.stop > runs.start
+            starts, stops = runs.start[some], runs.stop[some]
+        else:
+            starts = np.asarray(request.kept[a], np.int64)
+            stops = starts + 1
+        along.append(_held(axis, length, starts, stops))
+    shape = source.objects.matrix_shape
+    found = np.zeros(1, np.int64)
+    for n, held in zip(shape, along, strict=True):
+        found = (found[:, None] * n + held).reshape(-1)
+    more = {source.object_of(index) for index in read}
+    if more:
+        extra = np.array([np.ravel_multi_index(held, shape) if held else 0 for held in more], np.int64)
+        found = np.union1d(found, extra)
+    return found
+
+
+def _held(axis: Regular | Int64, length: int, starts: Int64, stops: Int64) -> Int64:
+    """Return the objects along one dimension that hold cells of some ranges, each once."""
+    count = axis.count if isinstance(axis, Regular) else len(axis) - 1
+    if not len(starts) or not length:
+        return np.empty(0, np.int64)
+    if isinstance(axis, Regular):
+        first, last = starts // axis.chunk, (stops - 1) // axis.chunk
+    else:
+        first = np.searchsorted(axis, starts, side="right") - 1
+        last = np.searchsorted(axis, stops - 1, side="right") - 1
+    if len(first) == 1:
+        return np.arange(int(first[0]), int(last[0]) + 1, dtype=np.int64)
+    change = np.zeros(count + 1, np.int64)
+    np.add.at(change, first, 1)
+    np.add.at(change, last + 1, -1)
+    return np.flatnonzero(np.cumsum(change))

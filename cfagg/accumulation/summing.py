@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.accumulation.integrity import read_region
 from cfagg.accumulation.layout import ArraySpec, Layout, SumSpecs
 from cfagg.accumulation.outliers import Repaired
 from cfagg.accumulation.partials import Recipe
 from cfagg.accumulation.scratch import Field, Scratch
-from cfagg.accumulation.writing import Kept, Target, read_region
+from cfagg.accumulation.writing import Kept, Target
 from cfagg.errors import LimitError
 from cfagg.formats.zarr import ZarrArray
 from cfagg.kernels.cumulative import cumulate

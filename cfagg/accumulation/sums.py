@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.adding import add_up
-from cfagg.accumulation.amending import add_outliers, read_instead
 from cfagg.accumulation.contract import contract_raw
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.parts import Pick, locate
 from cfagg.accumulation.planner import Plan, Quantity, make_plan
-from cfagg.accumulation.proof import Proof
+from cfagg.accumulation.proof import Proof, add_outliers, read_instead
+from cfagg.accumulation.ranges import fold
 from cfagg.accumulation.request import Request
-from cfagg.accumulation.split import fold
 from cfagg.errors import StaleError
 from cfagg.model import Regular
 

@@ -17,8 +17,9 @@ from cfagg.errors import CfaggError, NotAccumulatedError, SelectionError, StaleA
 from cfagg.errors.arguments import dimensions
 
 if TYPE_CHECKING:
-    from cfagg.accumulation.accumulated import Accumulated, Statistics
+    from cfagg.accumulation.accumulated import Accumulated
     from cfagg.accumulation.labels import Dims
+    from cfagg.accumulation.statistics import Statistics
 
 __all__ = ["CfaggAccessor", "How", "Reductions"]
 
@@ -255,7 +256,7 @@ class Reductions:
         options: dict[str, Any],
     ) -> xr.DataArray:
         """Return what xarray computes from all values."""
-        from cfagg.accumulation.result import attributes
+        from cfagg.accumulation.query import attributes
 
         array: Any = self._array if self._key is None else self._array.groupby(self._key)
         result: xr.DataArray = getattr(array, statistic)(dim, keep_attrs=False, **options)

@@ -19,10 +19,10 @@ import numpy as np
 import zarr
 
 from cfagg.accumulation import accumulating, freshness
-from cfagg.accumulation.arrays import read_whole
+from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.opening import open_group
+from cfagg.accumulation.ranges import Runs
 from cfagg.accumulation.request import Request
-from cfagg.accumulation.runs import Runs
 from cfagg.accumulation.sums import sums
 from cfagg.errors import CfaggError, NotAccumulatedError, StaleError
 

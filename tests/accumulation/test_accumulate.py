@@ -12,7 +12,7 @@ import zarr
 import cfagg
 from cfagg.accumulation import freshness
 from cfagg.accumulation.accumulating import accumulate
-from cfagg.accumulation.arrays import read_whole
+from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.opening import open_group
 from cfagg.errors import (
     ConformError,
@@ -266,11 +266,11 @@ def test_an_array_without_elements(tmp_path):
 
 
 def test_small_blocks_of_sums_add_up_to_the_same(store, tmp_path, monkeypatch):
-    from cfagg.accumulation import levels, summing
+    from cfagg.accumulation import finish, summing
 
     expected = comparing.expect(tmp_path / "e.zarr", field(), DIMS, CHUNKS, [*PAIRS, DIMS], statistics=[*PAIRS, DIMS])
     monkeypatch.setattr(summing, "_BLOCK", 3)
-    monkeypatch.setattr(levels, "_BLOCK", 3)
+    monkeypatch.setattr(finish, "_BLOCK", 3)
     accumulate(store, "tas", [*PAIRS, DIMS], statistics=("min", "max", "std"))
     comparing.assert_same(store, expected, "tas", scale=300 * field().size)
 

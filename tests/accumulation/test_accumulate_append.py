@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cfagg.accumulation import freshness, layout, partials
 from cfagg.accumulation.accumulating import accumulate
-from cfagg.accumulation.arrays import read_whole
+from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.opening import open_group
 from cfagg.errors import ConventionError, NotAccumulatedError, SelectionError, StaleError
 from tests.accumulation import comparing, reference

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import zarr
 
-from cfagg.accumulation import building, freshness, partials, settling
+from cfagg.accumulation import building, freshness, partials, source
 from cfagg.accumulation.accumulating import accumulate
-from cfagg.accumulation.arrays import read_whole
+from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.opening import open_group
 from cfagg.errors import NotAccumulatedError, StaleError, TargetError, TargetExistsError
 from cfagg.formats.zarr import open_array
@@ -233,7 +233,7 @@ def test_an_array_that_is_written_meanwhile_is_refused(store, moment, monkeypatc
 
 def test_a_chunk_that_vanishes_before_it_is_read_is_no_fill_value(store, monkeypatch):
     time.sleep(0.05)
-    real = settling.stamps
+    real = source.stamps
 
     def seen(array):
         found = real(array)
@@ -241,7 +241,7 @@ def test_a_chunk_that_vanishes_before_it_is_read_is_no_fill_value(store, monkeyp
             (store / "tas" / "c" / "3" / "0" / "0").unlink(missing_ok=True)
         return found
 
-    monkeypatch.setattr(settling, "stamps", seen)
+    monkeypatch.setattr(source, "stamps", seen)
     with pytest.raises(StaleError, match=r"chunk \(3, 0, 0\) is not the one"):
         accumulate(store, "tas", workers=1)
 
@@ -250,17 +250,17 @@ def test_a_chunk_written_a_moment_ago_is_waited_for(store):
     path = store / "tas" / "c" / "0" / "0" / "0"
     path.write_bytes(path.read_bytes())
     written = path.stat().st_mtime_ns
-    found = settling.settled(open_array(store, "tas"))
+    found = source.settled(open_array(store, "tas"))
     assert found[0, 1] == written
-    assert time.time_ns() - written >= settling._TICK * 1e9
+    assert time.time_ns() - written >= source._TICK * 1e9
 
 
 def test_an_array_that_is_written_all_the_time_is_refused(store, monkeypatch):
     # It was written within this time, however long one waits.
-    monkeypatch.setattr(settling, "_TICK", 3600)
+    monkeypatch.setattr(source, "_TICK", 3600)
     monkeypatch.setattr(time, "sleep", lambda _: None)
     with pytest.raises(StaleError, match="array 'tas' is being written; run again when it is not"):
-        settling.settled(open_array(store, "tas"))
+        source.settled(open_array(store, "tas"))
 
 
 def test_two_builders_do_not_work_on_the_same_array(store):

@@ -7,9 +7,9 @@ import zarr
 
 import cfagg
 from cfagg.accumulation.accumulating import accumulate
-from cfagg.accumulation.arrays import read_whole
-from cfagg.accumulation.horizontal import horizontal_dims
+from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.opening import open_group
+from cfagg.accumulation.source import horizontal_dims
 from cfagg.accumulation.weights import find_weights
 from cfagg.errors import ConformError, LimitError, SourceError, StaleError
 from cfagg.formats.zarr import open_array

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cfagg
-from cfagg.accumulation.cell_areas import polygon_areas
-from cfagg.accumulation.weights import find_weights
+from cfagg.accumulation.weights import find_weights, polygon_areas
 from cfagg.errors import ConformError, LimitError, SourceError, StaleError
 from cfagg.formats.zarr import open_array
 from tests.accumulation.test_accumulate_weights import put

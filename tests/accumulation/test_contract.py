@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from cfagg.accumulation import contract
 from cfagg.accumulation.contract import contract_pair, contract_raw, contract_stored, multiply_exactly
 from cfagg.accumulation.parts import Pick, locate
-from cfagg.accumulation.runs import Runs
-from cfagg.accumulation.split import fold, split
+from cfagg.accumulation.ranges import Runs, fold, split
 from cfagg.kernels.cumulative.mask import Mask
 from cfagg.model import Regular
 from tests import strategies as s

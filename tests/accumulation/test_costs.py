@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 import zarr
 
-from cfagg.accumulation import costs
+from cfagg.accumulation import parts as module
 from cfagg.accumulation.adding import in_order
-from cfagg.accumulation.costs import reading_cost
-from cfagg.accumulation.parts import extent, locate
-from cfagg.accumulation.runs import Runs
-from cfagg.accumulation.split import fold
+from cfagg.accumulation.parts import extent, locate, reading_cost
+from cfagg.accumulation.ranges import Runs, fold
 from cfagg.formats.zarr import open_array, read_box
 
 SHAPE, CHUNKS = (32, 40, 50), (16, 40, 25)
@@ -43,7 +41,7 @@ def test_the_cost_of_a_box_follows_the_bytes_and_reads_that_it_takes(tmp_path, b
     nbytes, reads = (c - b - (b - a) for a, b, c in zip(empty, before, after, strict=True))
     found = reading_cost(array, [extent(p, axis, n) for p, axis, n in zip(parts, array.grid.axes, SHAPE, strict=True)])
     chunks = np.prod([len(each) for each in located])
-    expected = chunks * costs._CHUNK + reads * costs._READ + nbytes * costs._PLAIN
+    expected = chunks * module._CHUNK + reads * module._READ + nbytes * module._PLAIN
     assert found == pytest.approx(expected, rel=0.01)
 
 

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.accumulation.cover import aligned, bounds_of, cover, explain_cover, needs
+from cfagg.accumulation.nodes import aligned, bounds_of, cover, explain_cover, needs
+from cfagg.accumulation.ranges import Runs
 from cfagg.accumulation.request import Request
-from cfagg.accumulation.runs import Runs
 from tests import strategies as s
 from tests.accumulation.test_sums import write
 from tests.effort import examples

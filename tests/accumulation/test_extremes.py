@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.accumulation import extremes as module
-from cfagg.accumulation.cover import explain_cover
 from cfagg.accumulation.extremes import extremes
+from cfagg.accumulation.nodes import explain_cover
+from cfagg.accumulation.ranges import Runs
 from cfagg.accumulation.request import Request
-from cfagg.accumulation.runs import Runs
 from cfagg.errors import FragmentReadError, SelectionError
 from tests import strategies as s
 from tests.accumulation.reference import valid_cells
@@ -68,7 +68,7 @@ def long(store, raw=None, statistics=(), **options):
 @pytest.mark.parametrize("statistics", [(), (("time",),), (("x",),)])
 @pytest.mark.parametrize("few", [0, 10**9])
 def test_every_way_through_the_pyramid_gives_the_same(tmp_path, monkeypatch, which, statistics, few):
-    monkeypatch.setattr("cfagg.accumulation.cover._FEW", few)
+    monkeypatch.setattr("cfagg.accumulation.nodes._FEW", few)
     raw, group = long(tmp_path, statistics=statistics)
     runs = Runs([1, 100, 450], [5, 407, 600], [0, 1, 0], groups=2)
     for request in (Request({0: runs}, {1: slice(None)}), Request({0: runs, 1: Runs([0], [3], [0])})):
@@ -76,7 +76,7 @@ def test_every_way_through_the_pyramid_gives_the_same(tmp_path, monkeypatch, whi
 
 
 def test_a_long_range_is_read_from_the_pyramid(tmp_path, monkeypatch):
-    monkeypatch.setattr("cfagg.accumulation.cover._FEW", 0)
+    monkeypatch.setattr("cfagg.accumulation.nodes._FEW", 0)
     _, group = long(tmp_path, statistics=[("time",)])
     explained = explain_cover(
         group, Request({0: Runs([1], [599], [0])}, {1: slice(None)}).resolve((600, 4)), "max"

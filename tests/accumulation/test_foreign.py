@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from cfagg.accumulation import foreign
 from cfagg.accumulation.accumulated import open_accumulated
 from cfagg.accumulation.accumulating import accumulate
-from cfagg.accumulation.foreign_deltas import has_deltas, undo_deltas
+from cfagg.accumulation.foreign_arrays import has_deltas, undo_deltas
 from cfagg.accumulation.freshness import check
 from cfagg.accumulation.opening import open_group
+from cfagg.accumulation.ranges import Runs
 from cfagg.accumulation.request import Request
-from cfagg.accumulation.runs import Runs
 from cfagg.accumulation.sums import sums
 from cfagg.conventions.accumulation_record import MaskRecord
 from cfagg.errors import (

@@ -15,9 +15,8 @@ import zarr
 from cfagg.accumulation.accumulated import open_accumulated
 from cfagg.accumulation.freshness import changes, check, is_replaced
 from cfagg.accumulation.opening import open_group
-from cfagg.accumulation.request import Request
-from cfagg.accumulation.runs import Runs
-from cfagg.accumulation.touching import touched
+from cfagg.accumulation.ranges import Runs
+from cfagg.accumulation.request import Request, touched
 from cfagg.errors import StaleAccumulationWarning, StaleError
 from cfagg.formats.zarr import open_array
 from tests.accumulation.generated import generate

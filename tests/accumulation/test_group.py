@@ -17,9 +17,8 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.accumulation.arrays import read_stored, read_whole
 from cfagg.accumulation.group import command, group_path
-from cfagg.accumulation.integrity import sealed
+from cfagg.accumulation.integrity import read_stored, read_whole, sealed
 from cfagg.accumulation.opening import open_group
 from cfagg.errors import CfaggError, ConventionError, FragmentReadError, NotAccumulatedError, SourceError, StaleError
 from tests.accumulation.reference import seal, seal_attributes, valid_cells, write_group, write_source

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from cfagg.accumulation.integrity import Stored, checked, is_sealed, read_checked, sealed
+from cfagg.accumulation.integrity import CheckedArray, checked, is_sealed, read_checked, sealed
 from cfagg.accumulation.opening import open_group
 from cfagg.errors import FragmentReadError
 from cfagg.formats.zarr.metadata import open_array
@@ -72,10 +72,10 @@ def test_a_chunk_that_has_another_checksum_is_not_read(opened):
     array, checks, book = opened
     right = checked(array, checks, book, [])
     crc = right.crc((0, 0, 0))
-    values = {f.name: getattr(right, f.name) for f in dataclasses.fields(Stored)} | {"book": None}
-    read_checked(Stored(**values | {"own": (crc,) * array.grid.size}), (0, 0, 0))
+    values = {f.name: getattr(right, f.name) for f in dataclasses.fields(CheckedArray)} | {"book": None}
+    read_checked(CheckedArray(**values | {"own": (crc,) * array.grid.size}), (0, 0, 0))
     with pytest.raises(FragmentReadError, match="does not have the bytes that were written"):
-        read_checked(Stored(**values | {"own": (crc ^ 1,) * array.grid.size}), (0, 0, 0))
+        read_checked(CheckedArray(**values | {"own": (crc ^ 1,) * array.grid.size}), (0, 0, 0))
 
 
 def test_attributes_are_sealed_by_a_checksum_of_themselves():

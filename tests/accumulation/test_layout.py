@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cfagg.accumulation.documents import array_documents, chunk_key, codec_of
-from cfagg.accumulation.layout import ArraySpec
-from cfagg.accumulation.naming import own_dims, raw_dims
+from cfagg.accumulation.layout import ArraySpec, own_dims, raw_dims
+from cfagg.accumulation.writing import array_documents, chunk_key, codec_of
 
 
 def test_dimensions_of_another_length_have_names_of_their_own() -> None:

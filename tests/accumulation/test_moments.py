@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.accumulation.moments import moments
+from cfagg.accumulation.ranges import Runs
 from cfagg.accumulation.request import Request
-from cfagg.accumulation.runs import Runs
 from tests import strategies as s
 from tests.accumulation.reference import valid_cells
 from tests.accumulation.test_extremes import draw_statistics, long
@@ -58,7 +58,7 @@ def test_moments_are_those_of_the_whole_array(data, made):
 @pytest.mark.parametrize("statistics", [(), (("time",),)])
 @pytest.mark.parametrize("few", [0, 10**9])
 def test_every_way_through_the_pyramid_gives_the_same(tmp_path, monkeypatch, statistics, few):
-    monkeypatch.setattr("cfagg.accumulation.cover._FEW", few)
+    monkeypatch.setattr("cfagg.accumulation.nodes._FEW", few)
     raw, group = long(tmp_path, statistics=statistics)
     runs = Runs([1, 100, 450], [5, 407, 600], [0, 1, 0], groups=2)
     request = Request({0: runs}, {1: slice(None)})

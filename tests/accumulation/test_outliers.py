@@ -15,7 +15,7 @@ from distributed import Client, LocalCluster
 from cfagg.accumulation import layout, outliers
 from cfagg.accumulation.accumulated import open_accumulated
 from cfagg.accumulation.accumulating import accumulate
-from cfagg.accumulation.arrays import read_whole
+from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.opening import open_group
 from cfagg.conventions.accumulation import parse_group
 from cfagg.errors import CfaggError, LimitError

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cfagg.accumulation.parts import Pick, extent, locate
-from cfagg.accumulation.split import fold
+from cfagg.accumulation.ranges import fold
 from cfagg.model import Regular
 from tests import strategies as s
 from tests.oracles import memberships

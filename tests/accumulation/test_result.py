@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cf_units import Unit
 
-from cfagg.accumulation.result import attributes, squared
+from cfagg.accumulation.query import attributes, squared
 
 
 @pytest.mark.parametrize("units", ["K", "degC", "m s-1", "kg m-2", "%", "1", "W/m2", "degree_Celsius", "hPa"])

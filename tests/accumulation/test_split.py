@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cfagg.accumulation.runs import Runs
-from cfagg.accumulation.split import fold, split
+from cfagg.accumulation.ranges import Runs, fold, split
 from tests import strategies as s
 from tests.oracles import fold_memberships, memberships
 

@@ -17,11 +17,12 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.accumulation import adding, arrays
+from cfagg.accumulation import adding
+from cfagg.accumulation import group as group_module
 from cfagg.accumulation.explain import explain
 from cfagg.accumulation.opening import open_group
+from cfagg.accumulation.ranges import Runs
 from cfagg.accumulation.request import Request
-from cfagg.accumulation.runs import Runs
 from cfagg.accumulation.sums import counts, plan_sums, raw_sums, sums, sums_and_counts
 from cfagg.errors import FragmentReadError, SelectionError
 from tests import strategies as s
@@ -278,7 +279,7 @@ def test_weights_too_large_to_be_held_are_read_by_boxes(data, made):
     raw, dims, chunks, combinations, rules, options, compressors = made
     options = {**options, "weights": np.random.default_rng(0).random(raw.shape), "weight_dims": dims}
     with tempfile.TemporaryDirectory() as store, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrays, "MANY_WEIGHTS", 0)
+        patch.setattr(group_module, "MANY_WEIGHTS", 0)
         group = write(store, raw, dims, chunks, combinations, rules, options, compressors)
         request = data.draw(s.requests(raw.shape))
         found = sums(group, request)
@@ -302,7 +303,7 @@ def test_a_query_loads_neither_a_compiler_nor_array_libraries(tmp_path):
     assert sums(group, Request({0: Runs([2], [35], [0]), 1: Runs.whole(6)}))[1] == 33 * 6 - 1
     probe = (
         "import sys; from cfagg.accumulation.opening import open_group; from cfagg.accumulation.sums import sums; "
-        "from cfagg.accumulation.request import Request; from cfagg.accumulation.runs import Runs; "
+        "from cfagg.accumulation.request import Request; from cfagg.accumulation.ranges import Runs; "
         f"group = open_group({str(tmp_path)!r}, 'tas'); "
         "print(sums(group, Request({0: Runs([2], [35], [0]), 1: Runs.whole(6)}))[1]); "
         "print(*{'numba', 'zarr', 'xarray', 'dask', 'pandas'} & set(sys.modules))"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from cfagg.accumulation.mask import read_meaning
+from cfagg.accumulation.source import read_meaning
 from cfagg.cf.gather import gather
 from cfagg.cf.missing import Missing
 from cfagg.cf.packing import Packing, read_as

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 import zarr
 
-from cfagg.accumulation.horizontal import horizontal_dims
+from cfagg.accumulation.source import horizontal_dims
 from cfagg.accumulation.weights import find_weights
 from cfagg.arrays.identity import identity
 from cfagg.cf.roles import AXES_BY_NAME, LATITUDE_UNITS, LONGITUDE_UNITS, axis_of, place_of

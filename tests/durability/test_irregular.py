@@ -9,8 +9,8 @@ import signal
 import numpy as np
 import pytest
 
-from cfagg.accumulation import journal as accumulation_journal
-from cfagg.accumulation.documents import read_documents
+from cfagg.accumulation import mapping
+from cfagg.accumulation.writing import read_documents
 from cfagg.checking import explaining, fixing_zarr
 from cfagg.checking.changes import Change
 from cfagg.conversion.journal import Journal
@@ -45,11 +45,11 @@ READ = {
     "a journal of a conversion that is counted": (OSError, lambda p: unfinished(p)),
     "the identity of an accumulation": (
         OSError,
-        lambda p: accumulation_journal.Journal.resume(p.rename(p.with_name("identity")).parent, {}, 1, np.dtype("i4")),
+        lambda p: mapping.Journal.resume(p.rename(p.with_name("identity")).parent, {}, 1, np.dtype("i4")),
     ),
     "the identity of an accumulation that is compared": (
         OSError,
-        lambda p: accumulation_journal.Journal.belongs(p.rename(p.with_name("identity")).parent, {}, 1),
+        lambda p: mapping.Journal.belongs(p.rename(p.with_name("identity")).parent, {}, 1),
     ),
     "a record of a build of observations": (TargetError, read_record),
     "saved statistics": (SourceError, Accumulator.load),

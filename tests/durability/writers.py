@@ -17,8 +17,8 @@ import pandas as pd
 import zarr
 
 import cfagg
-from cfagg.accumulation.arrays import read_whole
 from cfagg.accumulation.freshness import check as check_fresh
+from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.opening import open_group
 from cfagg.cli import messages
 from cfagg.cli.main import main

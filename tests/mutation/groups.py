@@ -83,12 +83,11 @@ GROUPS: dict[str, Group] = {
         ["tests/formats/zarr", "tests/conversion/test_convert_zarr.py"],
     ),
     "accumulation": Group(
-        _in("accumulation", "adopting amending outliers proof related touching integrity freshness settling updating"),
+        _in("accumulation", "adopting description freshness integrity outliers planning proof request source"),
         ["tests/accumulation"],
     ),
     "foreign": Group(
-        _in("accumulation", "foreign foreign_arrays foreign_bounds foreign_check foreign_deltas foreign_terms")
-        + _in("accumulation", "foreign_weights layout freshness"),
+        _in("accumulation", "foreign foreign_arrays foreign_check layout freshness"),
         [
             f"tests/accumulation/test_{name}.py"
             for name in ("foreign", "foreign_weights", "interoperation", "freshness", "group")

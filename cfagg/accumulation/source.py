@@ -1,0 +1,281 @@
+"""The accumulated array and those beside it, as they are stored: what values mean, and whether they are being written.
+
+The same attributes count as in xarray: of Zarr v2 the fill value of the metadata, of v3 the attribute ``_FillValue``;
+``missing_value`` in both.  A valid range counts too, as CF says.  NaN and infinities never count as values.
+
+Sources: CF sections 2.5.1, 4.1, 4.2 and 8.1; NetCDF User's Guide, "Attribute Conventions".
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ctypes
+import math
+import os
+import struct
+import sys
+import time
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf.missing import Missing
+from cfagg.cf.packing import Packing, read_as
+from cfagg.cf.roles import Place, axis_of, place_of
+from cfagg.conventions import accumulation_record as record
+from cfagg.errors import ConformError, ConventionError, SourceError, StaleError, UnsupportedError
+from cfagg.formats.zarr import ZarrArray, compare, full_chunk, open_array, stamps
+from cfagg.formats.zarr.metadata import current_signature
+from cfagg.storage.files import close_read
+
+__all__ = [
+    "Meaning",
+    "beside",
+    "coordinate_along",
+    "horizontal_dims",
+    "read_meaning",
+    "read_values",
+    "role_of",
+    "settled",
+    "unchanged",
+    "within_limit",
+    "write_back",
+]
+
+_TYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "b1")
+_SPELT = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What stored values mean: as which type they are read, which are missing, and how they become real values."""
+
+    dtype: np.dtype[Any]
+    mask: record.MaskRecord
+    packing: record.Packing | None
+
+
+def read_meaning(array: ZarrArray) -> Meaning:
+    """Return what the stored values of an array mean, from its metadata and attributes."""
+    where = f"{array.store}: array {array.path!r}"
+    if array.dtype.str[1:] not in _TYPES:
+        raise UnsupportedError(
+            f"{where} has type {array.dtype.name}; sums are made of integers of 8 to 64 bits, of booleans and of "
+            "real numbers of 16, 32 or 64 bits: store it as one of these"
+        )
+    attributes = dict(array.attributes)
+    # Truth values are 0 and 1.
+    stored = np.dtype("u1") if array.dtype.kind == "b" else array.dtype
+    values = read_as(stored, attributes)
+    if values.kind == "i" and array.dtype.kind == "u":
+        raise UnsupportedError(
+            f"{where} stores signed numbers as {array.dtype.name} (_Unsigned = {attributes['_Unsigned']!r}); "
+            "store them in a signed type"
+        )
+    given = attributes.pop("_FillValue", None)
+    if array.zarr_format == 2 and array.fill_declared:
+        given = array.fill_value
+    if given is not None:
+        attributes["_FillValue"] = _number(given, array.dtype, f"{where}: attribute _FillValue")
+    if "missing_value" in attributes:
+        attributes["missing_value"] = [
+            _number(v, array.dtype, f"{where}: attribute missing_value") for v in _listed(attributes["missing_value"])
+        ]
+    for name in ("valid_min", "valid_max", "valid_range"):
+        if isinstance(attributes.get(name), str | list):
+            attributes[name] = [_SPELT.get(str(v), v) for v in _listed(attributes[name])]
+    packing = Packing.of(attributes, where=where)
+    missing = Missing.of(
+        attributes, stored, values, scale=packing.scale, offset=packing.offset, netcdf=False, where=where
+    )
+    fills = (_in_type(v, values) for v in missing.fills)
+    low, high = (None if v is None or math.isnan(v) or math.isinf(v) else v for v in (missing.low, missing.high))
+    return Meaning(
+        values,
+        record.MaskRecord(
+            tuple(dict.fromkeys(f for f in fills if f is not None)),
+            None if low is None else _bound(low, values, upper=False),
+            None if high is None else _bound(high, values, upper=True),
+            values != stored,
+        ),
+        record.Packing(packing.scale, packing.offset) if packing else None,
+    )
+
+
+def within_limit(mask: record.MaskRecord, limit: float) -> tuple[int | float, int | float]:
+    """Return the smallest and largest stored value that count where larger magnitudes are kept out of sums."""
+    low = -limit if mask.valid_min is None else max(mask.valid_min, -limit)
+    return low, limit if mask.valid_max is None else min(mask.valid_max, limit)
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list) else [value]
+
+
+def _number(value: Any, dtype: np.dtype[Any], where: str) -> Any:
+    """Return a fill value as a number; Zarr v3 keeps those of real type as the base64 text of a double's bytes."""
+    if not isinstance(value, str):
+        return int(value) if isinstance(value, bool | np.bool_) else value
+    if value in _SPELT:
+        return _SPELT[value]
+    if dtype.kind == "f":
+        try:
+            return struct.unpack("<d", base64.b64decode(value, validate=True))[0]
+        except (binascii.Error, struct.error, ValueError):
+            pass
+    raise ConformError(f"{where} = {value!r} is not a number; correct it in the store")
+
+
+def _in_type(value: float, dtype: np.dtype[Any]) -> int | float | None:
+    """Return a fill value as elements of this type equal it, `None` where none does or all such are missing anyway."""
+    if not math.isfinite(value):
+        return None
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            cast = float(dtype.type(value))
+        return cast if math.isfinite(cast) else None
+    info = np.iinfo(dtype)
+    return int(value) if value == int(value) and info.min <= value <= info.max else None
+
+
+def _bound(value: float, dtype: np.dtype[Any], *, upper: bool) -> int | float:
+    """Return a bound that admits the same elements of this type: whole among integers, and within 64 bits."""
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return float(dtype.type(value))
+    whole = math.floor(value) if upper else math.ceil(value)
+    info = np.iinfo(dtype)
+    return min(max(whole, int(info.min) - 1), int(info.max) + 1) if dtype.itemsize < 8 else whole
+
+
+def horizontal_dims(array: ZarrArray) -> tuple[str, ...]:
+    """Return the pair of horizontal dimensions in the array's order; nothing where there is none, or no telling."""
+    roles: dict[str, list[str]] = {"Y": [], "X": []}
+    for d in array.dims:
+        coordinate = beside(array, d)
+        role = None if coordinate is None or coordinate.dims != (d,) else role_of(coordinate)
+        if role is not None:
+            roles[role].append(d)
+    if len(roles["Y"]) != 1 or len(roles["X"]) != 1:
+        return _curvilinear_dims(array)
+    return tuple(d for d in array.dims if d in (*roles["Y"], *roles["X"]))
+
+
+def _curvilinear_dims(array: ZarrArray) -> tuple[str, ...]:
+    """Return the two dimensions that auxiliary latitudes and longitudes share, nothing where there are none."""
+    named = array.attributes.get("coordinates")
+    dims: dict[Place, set[tuple[str, ...]]] = {"latitude": set(), "longitude": set()}
+    for name in named.split() if isinstance(named, str) else ():
+        found = beside(array, name)
+        place = None if found is None else place_of(found.attributes)
+        if found is not None and place is not None:
+            dims[place].add(tuple(d for d in array.dims if d in found.dims) if len(found.dims) == 2 else ())
+    if dims["latitude"] != dims["longitude"] or len(dims["latitude"]) != 1:
+        return ()
+    (pair,) = dims["latitude"]
+    return pair if len(pair) == 2 else ()
+
+
+def role_of(coordinate: ZarrArray) -> str | None:
+    """Return ``"Y"`` or ``"X"`` for a horizontal coordinate, else None."""
+    axis = axis_of(coordinate.attributes)
+    return axis if axis in ("X", "Y") else None
+
+
+def coordinate_along(array: ZarrArray, place: Place) -> ZarrArray | None:
+    """Return the true latitude or longitude along one of the dimensions, not that of a rotated or projected grid."""
+    for d in array.dims:
+        found = beside(array, d)
+        if found is not None and found.dims == (d,) and place_of(found.attributes) == place:
+            return found
+    return None
+
+
+def beside(array: ZarrArray, name: str) -> ZarrArray | None:
+    """Return another array of the same group, None where there is none that holds numbers."""
+    parent = array.path.rpartition("/")[0]
+    try:
+        return open_array(array.store, f"{parent}/{name}" if parent else name, allow=array.allow)
+    except (SourceError, UnsupportedError, ConventionError):
+        return None
+
+
+def read_values(array: ZarrArray) -> npt.NDArray[np.float64]:
+    """Return all elements of an array as real values, NaN where they are missing."""
+    from cfagg.kernels.cumulative.mask import Mask
+
+    meaning = read_meaning(array)
+    mask, packing = meaning.mask, meaning.packing
+    out = np.empty(array.shape)
+    for index in np.ndindex(array.grid.matrix_shape):
+        raw: npt.NDArray[Any] = full_chunk(array, index).view(meaning.dtype)
+        values = raw.astype(np.float64)
+        if packing is not None:
+            values = values * packing.scale_factor + packing.add_offset
+        valid = Mask.of(meaning.dtype, mask.fills, mask.valid_min, mask.valid_max).valid(raw)
+        place: Any = (*(slice(a, b) for a, b in array.grid.extent(index)), ...)
+        out[place] = np.where(valid, values, np.nan)
+    return out
+
+
+#: A file may be written twice within one tick of the system's clock and look the same; seconds until that is over.
+_TICK, _COARSE_TICK = 0.02, 2.1
+
+
+def settled(array: ZarrArray) -> npt.NDArray[np.int64]:
+    """Return the stamps of all objects once none of them may be written again within the same tick of the clock."""
+    for _ in range(100):
+        now = time.time_ns()
+        found = stamps(array)
+        # Modification times may be set to anything, and some systems tell no other.
+        times = found[found[:, 0] >= 0, 1:3]
+        tick = _TICK if not times.size or (times % 10**9).any() else _COARSE_TICK
+        age = int(np.abs(now - times).min(initial=2**62)) / 1e9
+        if age >= tick:
+            return found
+        time.sleep(tick - age + 0.001)
+    raise StaleError(f"{array.store}: array {array.path!r} is being written; run again when it is not")
+
+
+def write_back(array: ZarrArray) -> None:
+    """Let the system begin to write what was stored in the objects through memory maps, before they are read."""
+    # A page of a map that was written, and not yet written out, can be written again without any trace in the times of
+    # its file.  Once its writing out has begun the next store into it sets these times, and is found.  File systems in
+    # memory write nothing out, and set no times for maps.
+    begin = _sync_file_range()
+    if begin is None:
+        return
+    for index in np.ndindex(array.objects.matrix_shape):
+        try:
+            file = os.open(f"{array.folder}/{array.key(index)}", os.O_RDONLY | os.O_NONBLOCK)
+        except OSError:
+            # Not there, or not readable, which reading it will tell.
+            continue
+        # What a file system cannot do it says by an error, which changes nothing.
+        begin(file, ctypes.c_int64(0), ctypes.c_int64(0), 2)
+        close_read(file)
+
+
+@cache
+def _sync_file_range() -> Any:
+    """Return Linux's function that begins to write out pages of a file, `None` elsewhere."""
+    return getattr(ctypes.CDLL(None), "sync_file_range", None) if sys.platform == "linux" else None
+
+
+def unchanged(array: ZarrArray, seen: npt.NDArray[np.int64]) -> None:
+    """Refuse an array that was written since its stamps were taken."""
+    where = f"{array.store}: array {array.path!r}"
+    remedy = "run again with resume=True (--resume) when it is not being written"
+    if current_signature(array) != array.signature:
+        raise StaleError(f"the metadata of {where} were written while it was accumulated; {remedy}")
+    changed = compare(seen, stamps(array))
+    if changed:
+        first = np.unravel_index(changed[0], array.objects.matrix_shape)
+        raise StaleError(
+            f"{where}: {len(changed):,} of its stored chunks were written while it was accumulated, the first being "
+            f"{tuple(map(int, first))}; {remedy}"
+        )
