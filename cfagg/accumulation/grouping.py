@@ -88,7 +88,7 @@ def grouping_of(labels: Labels, key: str | xr.DataArray) -> Grouping:
 def time_coordinate(labels: Labels) -> tuple[str, str]:
     """Return the one dimension that has dates, and the name of the coordinate that holds them."""
     # A dimension without dates of its own, such as the step of a forecast, may have them in an auxiliary coordinate.
-    from cfagg.display.kinds import date_coordinate
+    from cfagg.cf.dimension_kinds import date_coordinate
 
     found = [(d, str(name)) for d in labels.dims if (name := date_coordinate(labels.coords, d)) is not None]
     if len(found) != 1:

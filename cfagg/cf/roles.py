@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from cfagg.cf.kinds_of_units import is_reference_time
+from cfagg.cf.kinds_of_units import is_pressure, is_reference_time
 
 __all__ = [
     "AXES_BY_NAME",
+    "COMMON_NAMES",
     "LATITUDE_UNITS",
     "LEVEL_UNITS",
     "LONGITUDE_UNITS",
@@ -38,6 +39,14 @@ LONGITUDE_UNITS = frozenset({"degrees_east", "degree_east", "degree_E", "degrees
 _PLACES: Mapping[str, Place] = {
     **{u.lower(): "latitude" for u in LATITUDE_UNITS},
     **{u.lower(): "longitude" for u in LONGITUDE_UNITS},
+}
+
+#: What dimensions without attributes are commonly called, in small letters; CF takes nothing from names.
+COMMON_NAMES = {
+    **dict.fromkeys(("time", "t"), "time"),
+    **dict.fromkeys(("lat", "latitude"), "latitude"),
+    **dict.fromkeys(("lon", "long", "longitude"), "longitude"),
+    **dict.fromkeys(("plev", "lev", "level", "height", "depth", "altitude", "pressure", "z"), "vertical"),
 }
 
 #: Units of COARDS that UDUNITS does not know, for vertical coordinates without a unit.
@@ -127,17 +136,24 @@ def axis_by_units(attributes: Mapping[Any, Any]) -> Axis | None:
     return "Z" if _word(attributes, "positive").lower() in ("up", "down") else None
 
 
-def axis_of(attributes: Mapping[Any, Any]) -> Axis | None:
+def axis_of(attributes: Mapping[Any, Any], ndim: int | None = 1) -> Axis | None:
     """Return the axis of a coordinate: ``axis``, else what units and ``positive`` tell, else the standard name.
 
-    >>> axis_of({"axis": "y"}), axis_of({"standard_name": "grid_longitude", "units": "degrees"})
-    ('Y', 'X')
+    Pressures without a standard name are vertical coordinates along one dimension at most; with `ndim` `None`, for what
+    may be data, no pressure is.
+
+    >>> axis_of({"standard_name": "grid_longitude"}), axis_of({"axis": "y"}), axis_of({"units": "hPa"})
+    ('X', 'Y', 'Z')
     """
-    letter = _word(attributes, "axis").upper()
+    axis, units = attributes.get("axis"), attributes.get("units")
+    letter = axis.strip().upper() if isinstance(axis, str) else ""
     if letter in ("X", "Y", "Z", "T"):
         return letter  # type: ignore[return-value]
     name = _word(attributes, "standard_name")
-    return axis_by_units(attributes) or AXES_BY_NAME.get(name) or ("Z" if name in PRESSURES else None)
+    found = axis_by_units(attributes) or AXES_BY_NAME.get(name)
+    if found or ndim is None or not (name in PRESSURES or (not name and ndim <= 1)):
+        return found
+    return "Z" if (is_pressure(units) if isinstance(units, str) else name) else None
 
 
 def _word(attributes: Mapping[Any, Any], name: str) -> str:

@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
     """Compute; the result goes to stdout, and to files where asked for."""
     _check(args)
     from cfagg.accumulation.accumulated import open_accumulated
-    from cfagg.display.kinds import date_coordinate
+    from cfagg.cf.dimension_kinds import date_coordinate
 
     acc = open_accumulated(
         args.store,
@@ -134,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
         # Dates may stand in an auxiliary coordinate, after which the library groups.
         asked_of = acc.groupby(f"{date_coordinate(acc.coords, _time(array, kinds))}.{args.group}")
     result = getattr(asked_of, args.statistic)(over, isel=isel, explain=args.explain, **options)
-    asked = _asked(args, acc, array, over, isel)
+    asked = _asked(args, acc, array, kinds, over, isel)
     if args.explain:
         from cfagg.display.escape import printable
         from cfagg.display.statistic import plan_json
@@ -167,7 +167,7 @@ def _template(acc: Accumulated) -> tuple[DataArray, dict[str, str]]:
     import numpy as np
     import xarray as xr
 
-    from cfagg.display.kinds import dated, kinds
+    from cfagg.cf.dimension_kinds import dated, kinds
 
     nothing = np.broadcast_to(np.int8(0), acc.shape)
     array = dated(xr.DataArray(nothing, coords=acc.coords.coords, dims=acc.dims, name=acc.name))
@@ -196,7 +196,12 @@ def _time(array: DataArray, kinds: dict[str, str]) -> str:
 
 
 def _asked(
-    args: argparse.Namespace, acc: Accumulated, array: DataArray, over: tuple[str, ...], isel: dict[str, Any]
+    args: argparse.Namespace,
+    acc: Accumulated,
+    array: DataArray,
+    kinds: dict[str, str],
+    over: tuple[str, ...],
+    isel: dict[str, Any],
 ) -> Query:
     from cfagg.display.statistic import Query, selected
 
@@ -213,7 +218,7 @@ def _asked(
         over=over,
         group=args.group,
         selected={
-            str(d): selected(array, d, isel.get(str(d), slice(None))) for d in array.dims if d in over or d in isel
+            d: selected(array, d, kind, isel.get(d, slice(None))) for d, kind in kinds.items() if d in over or d in isel
         },
         weights=named,
     )
@@ -241,16 +246,18 @@ def _give(args: argparse.Namespace, result: DataArray, asked: Query) -> int:
         with output.aside(args.output) as name:
             output.write_netcdf(result, name)
     if args.plot is not None:
+        from cfagg.cf.dimension_kinds import dated, grid, kinds
         from cfagg.display import field
 
+        shown = dated(result)
         subtitle = " · ".join(f"{d} {part}" for d, part in asked.selected.items())
         title = f"{field.label(result, units=False)}, {asked.title}"
         with output.aside(args.plot) as name:
-            field.save(result, name, title=title, subtitle=subtitle)
+            field.save(shown, name, kinds(shown), grid(shown), title=title, subtitle=subtitle)
     if args.json:
         print(statistic.as_json(result, asked))
     else:
-        from cfagg.display.kinds import dated
+        from cfagg.cf.dimension_kinds import dated
 
         for line in statistic.text_lines(dated(result), asked, rows=args.rows):
             print(line)

@@ -149,7 +149,7 @@ def dimension(asked: str, kinds: Mapping[str, str], variable: str) -> str:
     asked : str
         What the user wrote: ``lat``.
     kinds : mapping of str to str
-        What every dimension of the variable stands for, as `cfagg.display.kinds.kinds` tells.
+        What every dimension of the variable stands for, as `cfagg.cf.dimension_kinds.kinds` tells.
     variable : str
         Name of the variable, for messages.
 
@@ -346,7 +346,7 @@ def _run(at: Any) -> Any:
 
 def _extent(array: DataArray, dim: str) -> str:
     """Return the range of a coordinate in words."""
-    from cfagg.display.kinds import label_text
+    from cfagg.display.labels import label_text
 
     if dim not in array.coords or not array.sizes[dim]:
         return ""

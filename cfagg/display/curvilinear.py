@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.display.kinds import place_of_coordinate
-
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from matplotlib.axes import Axes
     from xarray import DataArray
 
-__all__ = ["Places", "draw", "grid_dims", "places"]
+__all__ = ["Grid", "Places", "draw", "places"]
 
 type Floats = npt.NDArray[np.float64]
+
+#: Latitudes and longitudes along the same two dimensions.
+type Grid = tuple[DataArray, DataArray]
 
 #: Degrees without any cell beyond which a map is not taken to go round the Earth.
 _GAP = 15.0
@@ -58,38 +57,11 @@ class Places:
         return float(self.latitudes.max())
 
 
-def grid_dims(array: DataArray) -> tuple[Hashable, ...]:
-    """Return the two dimensions of an array's latitudes and longitudes; none where these have one dimension each.
-
-    Examples
-    --------
-    >>> import xarray
-    >>> lat = (("y", "x"), np.zeros((2, 3)), {"units": "degrees_north"})
-    >>> lon = (("y", "x"), np.zeros((2, 3)), {"units": "degrees_east"})
-    >>> grid_dims(xarray.DataArray(np.zeros((2, 3)), coords={"lat": lat, "lon": lon}, dims=("y", "x")))
-    ('y', 'x')
-    """
-    found = _coordinates(array)
-    return () if found is None else found[0].dims
-
-
-def places(array: DataArray) -> Places | None:
-    """Return where the cells of an array with two dimensions are, by its coordinates of two dimensions.
-
-    Parameters
-    ----------
-    array : xarray.DataArray
-        With two dimensions.
-
-    Returns
-    -------
-    Places or None
-        `None` where there are no latitudes and longitudes along both dimensions, or hardly any is known.
-    """
-    found = _coordinates(array)
-    if found is None or set(found[0].dims) != set(array.dims) or min(array.shape) < 2:
+def places(array: DataArray, grid: Grid | None) -> Places | None:
+    """Return where the cells of an array with two dimensions are, `None` where hardly any place is known."""
+    if grid is None or set(grid[0].dims) != set(array.dims) or min(array.shape) < 2:
         return None
-    lat, lon = (np.asarray(c.transpose(*array.dims).values, "f8") for c in found)
+    lat, lon = (np.asarray(c.transpose(*array.dims).values, "f8") for c in grid)
     lat = np.where((np.abs(lat) <= 90) & np.isfinite(lon), lat, np.nan)
     if np.isfinite(lat).sum() < 4:
         return None
@@ -138,19 +110,6 @@ def draw(axes: Axes, found: Places, values: Any, colours: dict[str, Any]) -> Any
     axes.set_xlim(found.west, found.east)
     axes.set_ylim(found.south, found.north)
     return mesh
-
-
-def _coordinates(array: DataArray) -> tuple[DataArray, DataArray] | None:
-    """Return latitudes and longitudes of two dimensions."""
-    by_place: dict[str, DataArray] = {}
-    for name, coordinate in array.coords.items():
-        if coordinate.ndim == 2 and coordinate.dtype.kind in "iuf":
-            place = place_of_coordinate(str(name), coordinate)
-            if place is not None:
-                by_place.setdefault(place, coordinate)
-    if len(by_place) < 2 or by_place["latitude"].dims != by_place["longitude"].dims:
-        return None
-    return by_place["latitude"], by_place["longitude"]
 
 
 def _vectors(lat: Floats, lon: Floats) -> Floats:

@@ -9,13 +9,16 @@ import numpy as np
 
 from cfagg.display import field_sections, picture
 from cfagg.display.field_axes import INK, MUTED, direct, label, positions, scale, soften
-from cfagg.display.kinds import dated, kinds
 from cfagg.errors import UnsupportedError
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from xarray import DataArray
+
+    from cfagg.display.curvilinear import Grid
 
 __all__ = ["PANELS", "label", "save"]
 
@@ -26,7 +29,15 @@ _LINE, _GRID = "#1f6feb", "#d8dee4"
 _SEASONS = ("DJF", "MAM", "JJA", "SON")
 
 
-def save(array: DataArray, path: str | Path, *, title: str = "", subtitle: str = "") -> None:
+def save(
+    array: DataArray,
+    path: str | Path,
+    kinds: Mapping[Hashable, str],
+    grid: Grid | None = None,
+    *,
+    title: str = "",
+    subtitle: str = "",
+) -> None:
     """Draw an array with one, two or three dimensions.
 
     A line along time, months, seasons or any other dimension; a profile along height; a map over latitude and longitude
@@ -39,6 +50,10 @@ def save(array: DataArray, path: str | Path, *, title: str = "", subtitle: str =
         Numbers; missing values are NaN.
     path : str or path-like
         File to write, replaced if it exists; the end of its name tells the kind: .png, .svg or .pdf.
+    kinds : mapping
+        What each dimension stands for: time, latitude, longitude, vertical, month, season or other.
+    grid : tuple of two xarray.DataArray, optional
+        Latitudes and longitudes along two dimensions.
     title, subtitle : str
         Written above; by default the array's name.
 
@@ -51,31 +66,32 @@ def save(array: DataArray, path: str | Path, *, title: str = "", subtitle: str =
     Examples
     --------
     >>> import xarray
-    >>> save(xarray.DataArray(280.5, name="tas"), "tas.png")
+    >>> save(xarray.DataArray(280.5, name="tas"), "tas.png", {})
     Traceback (most recent call last):
     cfagg.errors.UnsupportedError: a picture of 'tas' cannot be drawn: it is a single value
     """
     picture.kind(path)
-    _check(array)
-    array = _in_order(dated(array))
+    _check(array, kinds, grid)
+    array = _in_order(array, kinds)
     head = title or label(array, units=False)
     if array.ndim > 1:
-        parts = field_sections.panels(array)
-        width, height = field_sections.room(parts[0][1], len(parts))
+        parts = field_sections.panels(array, kinds, grid)
+        width, height = field_sections.room(parts[0][1], len(parts), kinds, grid)
         with picture.figure(path, width, height) as figure:
-            field_sections.draw(figure, parts, label(array))
+            field_sections.draw(figure, parts, label(array), kinds, grid)
             _heading(figure, head, subtitle)
         return
-    upright = "vertical" in kinds(array).values()
+    kind = kinds[array.dims[0]]
+    upright = kind == "vertical"
     width, height = (5.6, 5.8) if upright else (8.0, 4.2)
     left, bottom, right, top = 0.85, 0.65, 0.3, 0.75
     with picture.figure(path, width, height) as figure:
         box = (left / width, bottom / height, 1 - (left + right) / width, 1 - (top + bottom) / height)
-        _line(figure.add_axes(box), array, upright=upright)
+        _line(figure.add_axes(box), array, kind)
         _heading(figure, head, subtitle)
 
 
-def _check(array: DataArray) -> None:
+def _check(array: DataArray, kinds: Mapping[Hashable, str], grid: Grid | None) -> None:
     name = repr(str(array.name)) if array.name is not None else "this array"
     wrong = ""
     if array.ndim == 0:
@@ -88,7 +104,7 @@ def _check(array: DataArray) -> None:
     elif array.dtype.kind not in "iufb":
         wrong = f"its values are not numbers but {array.dtype}"
     elif array.ndim == 3:
-        along = field_sections.panel_dim(array)
+        along = field_sections.panel_dim(array, kinds, grid)
         if array.sizes[along] > PANELS:
             wrong = (
                 f"it would have {array.sizes[along]} panels, one per {along}, and at most {PANELS} are drawn; select "
@@ -98,10 +114,10 @@ def _check(array: DataArray) -> None:
         raise UnsupportedError(f"a picture of {name} cannot be drawn: {wrong}")
 
 
-def _in_order(array: DataArray) -> DataArray:
+def _in_order(array: DataArray, kinds: Mapping[Hashable, str]) -> DataArray:
     """Return an array with seasons in the order of the year; grouping sorts their names."""
-    for dim, kind in kinds(array).items():
-        if kind == "season":
+    for dim in array.dims:
+        if kinds[dim] == "season":
             names = [str(v) for v in array.coords[dim].values]
             array = array.isel({dim: sorted(range(len(names)), key=lambda i: _SEASONS.index(names[i]))})
     return array
@@ -116,10 +132,9 @@ def _heading(figure: Figure, title: str, subtitle: str) -> None:
         figure.text(left, below, subtitle, size=9, color=MUTED, va="top", ha="left", parse_math=False)
 
 
-def _line(axes: Axes, array: DataArray, *, upright: bool) -> None:
+def _line(axes: Axes, array: DataArray, kind: str) -> None:
     """Draw values along their one dimension; a profile stands upright."""
-    dim = array.dims[0]
-    kind = kinds(array)[dim]
+    dim, upright = array.dims[0], kind == "vertical"
     where, values = positions(array, dim, kind), np.asarray(array.values, "f8")
     finite = np.isfinite(values)
     # Few points are seen as points, and so are those with no neighbour to draw a line to.

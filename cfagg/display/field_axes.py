@@ -81,7 +81,7 @@ def positions(array: DataArray, dim: Hashable, kind: str) -> npt.NDArray[np.floa
     dim : hashable
         One of its dimensions.
     kind : str
-        As of `cfagg.display.kinds.kind_of`.
+        What the dimension stands for.
 
     Returns
     -------
@@ -215,7 +215,7 @@ def scale(axes: Axes, which: Literal["x", "y"], array: DataArray, dim: Hashable,
     dim : hashable
         The dimension along the axis.
     kind : str
-        As of `cfagg.display.kinds.kind_of`.
+        What the dimension stands for.
     wide : bool
         Whether there is room for months by three letters, and nothing beside the axis.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from cfagg.display.field_axes import (
     scale,
     soften,
 )
-from cfagg.display.kinds import kinds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,62 +39,39 @@ _GAP = (0.2, 0.4)
 _RANK = {"vertical": 0, "latitude": 1, "other": 2, "time": 3, "month": 4, "season": 4, "longitude": 5}
 
 
-def panel_dim(array: DataArray) -> Hashable:
+def panel_dim(array: DataArray, kinds: Mapping[Hashable, str], grid: curvilinear.Grid | None) -> Hashable:
     """Return the dimension of three that makes the panels: months or seasons, else the shortest that is not of a map.
 
-    Parameters
-    ----------
-    array : xarray.DataArray
-        With three dimensions.
-
-    Returns
-    -------
-    hashable
-        One of them.
-
-    Examples
-    --------
     >>> import xarray
-    >>> panel_dim(xarray.DataArray(np.zeros((2, 9, 3)), dims=("lat", "time", "lon")))
+    >>> kinds = {"lat": "latitude", "time": "time", "lon": "longitude"}
+    >>> panel_dim(xarray.DataArray(np.zeros((2, 9, 3)), dims=("lat", "time", "lon")), kinds, None)
     'time'
     """
-    found = kinds(array)
-    on_map = {d for d in array.dims if found[d] in ("latitude", "longitude")}.union(curvilinear.grid_dims(array))
+    on_map = {d for d in array.dims if kinds[d] in ("latitude", "longitude")}.union(grid[0].dims if grid else ())
     rest = [d for d in array.dims if d not in on_map] or list(array.dims)
-    return min(rest, key=lambda d: (found[d] not in ("month", "season"), array.sizes[d]))
+    return min(rest, key=lambda d: (kinds[d] not in ("month", "season"), array.sizes[d]))
 
 
-def panels(array: DataArray) -> list[tuple[str, DataArray]]:
-    """Return what each panel shows.
-
-    Parameters
-    ----------
-    array : xarray.DataArray
-        With two or three dimensions.
-
-    Returns
-    -------
-    list of (str, xarray.DataArray)
-        The text above, and an array with two dimensions, the upright one first.
-    """
+def panels(
+    array: DataArray, kinds: Mapping[Hashable, str], grid: curvilinear.Grid | None
+) -> list[tuple[str, DataArray]]:
+    """Return the text above each panel, and its array with two dimensions, the upright one first."""
+    parts = [("", array)]
     if array.ndim == 3:
-        along = panel_dim(array)
-        parts = [(_value(array, along, i), array.isel({along: i})) for i in range(array.sizes[along])]
-    else:
-        parts = [("", array)]
-    found = kinds(parts[0][1])
+        along = panel_dim(array, kinds, grid)
+        parts = [(_value(array, along, kinds[along], i), array.isel({along: i})) for i in range(array.sizes[along])]
     first, second = parts[0][1].dims
     # Time and longitude stand along the foot; where there are both, or neither, height and latitude decide.
-    swap = _RANK[found[first]] > _RANK[found[second]]
+    swap = _RANK[kinds[first]] > _RANK[kinds[second]]
     return [(text, part.transpose(second, first) if swap else part) for text, part in parts]
 
 
-def _value(array: DataArray, dim: Hashable, index: int) -> str:
+def _value(array: DataArray, dim: Hashable, kind: str, index: int) -> str:
     """Return one value of a coordinate as text."""
     if dim not in array.coords:
         return f"{dim} {index}"
     coordinate = array.coords[dim]
-    value, kind = coordinate.values[index], kinds(array)[dim]
+    value = coordinate.values[index]
     if kind == "month":
         return MONTHS[int(value) - 1]
     if kind == "season":
@@ -106,28 +82,18 @@ def _value(array: DataArray, dim: Hashable, index: int) -> str:
     return f"{dim} {value:g} {units}".strip() if isinstance(value, np.number) else f"{dim} {value}"
 
 
-def room(array: DataArray, count: int) -> tuple[float, float]:
-    """Return the size of a picture.
-
-    Parameters
-    ----------
-    array : xarray.DataArray
-        One panel, the upright dimension first.
-    count : int
-        Number of panels.
-
-    Returns
-    -------
-    tuple of float
-        Width and height in inches.
-    """
+def room(
+    array: DataArray, count: int, kinds: Mapping[Hashable, str], grid: curvilinear.Grid | None
+) -> tuple[float, float]:
+    """Return width and height, in inches, of a picture of panels such as this, the upright dimension first."""
     columns, rows = _arrangement(count)
     ratio = 0.55
-    found = curvilinear.places(array)
+    found = curvilinear.places(array, grid)
     if found is not None:
         ratio = min(max((found.north - found.south) / (found.east - found.west), 0.3), 1.4)
-    elif _is_map(array):
-        tall, wide = (abs(e[-1] - e[0]) for e in (edges(positions(array, d, k), k) for d, k in kinds(array).items()))
+    elif _is_map(array, kinds):
+        both = (edges(positions(array, d, kinds[d]), kinds[d]) for d in array.dims)
+        tall, wide = (abs(e[-1] - e[0]) for e in both)
         # Degrees are as long upwards as across, unless that would make a ribbon or a tower.
         ratio = min(max(tall / wide if wide else 1.0, 0.3), 1.4)
     panel = min(6.6, 5.2 / ratio) if columns == 1 else min(10.4 / columns, 9.0 / rows / ratio)
@@ -135,18 +101,14 @@ def room(array: DataArray, count: int) -> tuple[float, float]:
     return width, rows * (panel * ratio + _GAP[1]) + _TOP + _BOTTOM
 
 
-def draw(figure: Figure, parts: list[tuple[str, DataArray]], measure: str) -> None:
-    """Draw panels with one scale of colours.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        Of the size that `room` says.
-    parts : list of (str, xarray.DataArray)
-        From `panels`.
-    measure : str
-        What the colours mean.
-    """
+def draw(
+    figure: Figure,
+    parts: list[tuple[str, DataArray]],
+    measure: str,
+    kinds: Mapping[Hashable, str],
+    grid: curvilinear.Grid | None,
+) -> None:
+    """Draw panels on a figure as large as `room` says, with one scale of colours, which mean `measure`."""
     columns, rows = _arrangement(len(parts))
     width, height = figure.get_size_inches()
     top = _TOP + (0.2 if len(parts) > 1 else 0)
@@ -159,7 +121,7 @@ def draw(figure: Figure, parts: list[tuple[str, DataArray]], measure: str) -> No
         row, column = divmod(number, columns)
         x, y = _LEFT + column * (wide + _GAP[0]), height - top - tall - row * (tall + _GAP[1])
         axes = figure.add_axes((x / width, y / height, wide / width, tall / height))
-        mesh = _section(axes, part, colours, narrow=columns > 1)
+        mesh = _section(axes, part, colours, kinds, grid, narrow=columns > 1)
         if text:
             axes.set_title(text, size=9, color=INK, pad=3, parse_math=False)
         last = number + columns >= len(parts)
@@ -186,8 +148,8 @@ def _arrangement(count: int) -> tuple[int, int]:
     return columns, math.ceil(count / columns)
 
 
-def _is_map(array: DataArray) -> bool:
-    return sorted(kinds(array).values()) == ["latitude", "longitude"]
+def _is_map(array: DataArray, kinds: Mapping[Hashable, str]) -> bool:
+    return sorted(kinds[d] for d in array.dims) == ["latitude", "longitude"]
 
 
 def _colours(values: npt.NDArray[np.float64]) -> dict[str, Any]:
@@ -205,11 +167,20 @@ def _colours(values: npt.NDArray[np.float64]) -> dict[str, Any]:
     return {"cmap": mpl.colormaps["viridis"], "vmin": low, "vmax": high}
 
 
-def _section(axes: Axes, array: DataArray, colours: dict[str, Any], *, narrow: bool) -> Any:
+def _section(
+    axes: Axes,
+    array: DataArray,
+    colours: dict[str, Any],
+    kinds: Mapping[Hashable, str],
+    grid: curvilinear.Grid | None,
+    *,
+    narrow: bool,
+) -> Any:
     """Draw one array with two dimensions, the first one upright."""
-    (up, up_kind), (across, across_kind) = kinds(array).items()
+    up, across = array.dims
+    up_kind, across_kind = kinds[up], kinds[across]
     values = np.ma.masked_invalid(np.asarray(array.values, "f8"))
-    found = curvilinear.places(array)
+    found = curvilinear.places(array, grid)
     if found is not None:
         axes.set_facecolor(_HOLE)
         mesh = curvilinear.draw(axes, found, values, colours)
@@ -228,7 +199,7 @@ def _section(axes: Axes, array: DataArray, colours: dict[str, Any], *, narrow: b
         direct(axes, array, up)
     scale(axes, "x", array, across, across_kind, wide=not narrow)
     scale(axes, "y", array, up, up_kind, wide=True)
-    _finish(axes, values, on_map=_is_map(array))
+    _finish(axes, values, on_map=_is_map(array, kinds))
     return mesh
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from cfagg.display.as_json import dump, encode
 from cfagg.display.escape import printable
 from cfagg.display.field_axes import degrees, label
-from cfagg.display.kinds import is_date, kind_of, label_text
+from cfagg.display.labels import is_date, label_text
 
 if TYPE_CHECKING:
     from xarray import DataArray
@@ -45,7 +45,7 @@ class Selected:
     units : str
         Units of the labels, empty for dates.
     kind : str
-        What the dimension stands for, as of `cfagg.display.kinds.kind_of`; ``"positions"`` without a coordinate.
+        What the dimension stands for, such as ``"time"``; ``"positions"`` without a coordinate.
     """
 
     first: Any
@@ -111,7 +111,7 @@ class Query:
         return f"{text}, by {self.group}" if self.group else text
 
 
-def selected(array: DataArray, dim: Hashable, chosen: Any) -> Selected:
+def selected(array: DataArray, dim: Hashable, kind: str, chosen: Any) -> Selected:
     """Return what positions along one dimension are.
 
     Parameters
@@ -120,6 +120,8 @@ def selected(array: DataArray, dim: Hashable, chosen: Any) -> Selected:
         Has the dimension and its coordinate; its values are not looked at.
     dim : hashable
         The dimension.
+    kind : str
+        What it stands for.
     chosen : int, slice or int array
         Positions, at least one.
 
@@ -127,7 +129,7 @@ def selected(array: DataArray, dim: Hashable, chosen: Any) -> Selected:
     --------
     >>> import xarray
     >>> array = xarray.DataArray(np.zeros(9), coords={"lat": np.arange(9.0) * 10}, dims="lat")
-    >>> str(selected(array, "lat", slice(3, 7)))
+    >>> str(selected(array, "lat", "latitude", slice(3, 7)))
     '30°N to 60°N'
     """
     at = np.atleast_1d(np.arange(array.sizes[dim])[chosen])
@@ -135,7 +137,6 @@ def selected(array: DataArray, dim: Hashable, chosen: Any) -> Selected:
         return Selected(int(at[0]), int(at[-1]), at.size, array.sizes[dim], "", "positions")
     coordinate = array.coords[dim]
     first, last = coordinate.values[at[0]], coordinate.values[at[-1]]
-    kind = kind_of(array, dim)
     dates = kind == "time" and coordinate.dtype.kind in "MO"
     units = "" if dates else str(coordinate.attrs.get("units", ""))
     return Selected(first, last, at.size, array.sizes[dim], units, kind)

@@ -10,9 +10,9 @@ import zarr
 from cfagg.accumulation.source import horizontal_dims
 from cfagg.accumulation.weights import find_weights
 from cfagg.arrays.identity import identity
+from cfagg.cf.dimension_kinds import kind_of
 from cfagg.cf.roles import AXES_BY_NAME, LATITUDE_UNITS, LONGITUDE_UNITS, axis_of, place_of
 from cfagg.checking.axes import is_latitude, is_longitude
-from cfagg.display.kinds import kind_of
 from cfagg.errors import SourceError
 from cfagg.formats.zarr import open_array
 from cfagg.model.dataset import Group, Variable
@@ -47,12 +47,31 @@ def test_every_spelling_of_cf_is_known_in_any_case(units, place):
 def test_every_job_answers_alike(attributes):
     place = place_of(attributes)
     v = Variable("v", Group(), (), np.dtype("f8"), "float", attributes)
-    assert (is_latitude(None, v), is_longitude(None, v)) == (place == "latitude", place == "longitude")
+    assert (is_latitude(v), is_longitude(v)) == (place == "latitude", place == "longitude")
     array = xr.DataArray([1.0, 2.0], coords={"u": ("u", [5.0, 6.0], attributes)}, dims="u")
     shown = kind_of(array, "u")
     assert (shown if shown in ("latitude", "longitude") else None) == place or attributes.get("units") == "m"
     known = axis_of(attributes)
     assert identity(attributes) == (known or attributes.get("standard_name"))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "vertical"),
+    [
+        ({"units": "hPa"}, True),
+        ({"units": "millibars"}, True),
+        ({"units": "hPa", "standard_name": "air_pressure"}, True),
+        ({"units": "sigma_level"}, True),
+        ({"units": "hPa", "standard_name": "surface_air_pressure"}, False),
+        ({"units": "m"}, False),
+    ],
+)
+def test_pressures_are_vertical_in_every_job(attributes, vertical):
+    assert (axis_of(attributes) == "Z") == vertical
+    assert (identity(attributes) == "Z") == vertical
+    array = xr.DataArray([1.0, 2.0], coords={"u": ("u", [5.0, 6.0], attributes)}, dims="u")
+    assert (kind_of(array, "u") == "vertical") == vertical
+    assert axis_of(attributes, ndim=None) == axis_of({"units": attributes["units"]}, ndim=None)
 
 
 @pytest.mark.parametrize(("name", "units"), [("grid_latitude", "degrees"), ("grid_longitude", "degree_east")])

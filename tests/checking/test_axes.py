@@ -50,6 +50,6 @@ def test_names_of_variables_tell_nothing(name: str) -> None:
 def test_all_spellings_of_latitudes_and_longitudes_are_told_apart() -> None:
     for units in LATITUDE_UNITS | LONGITUDE_UNITS:
         dataset = parse_cdl(f'netcdf a {{ variables: float x ; x:units = "{units}" ; }}')
-        c, v = Context(dataset), dataset.variables[0]
-        assert is_latitude(c, v) == (units in LATITUDE_UNITS)
-        assert is_longitude(c, v) == (units in LONGITUDE_UNITS)
+        v = dataset.variables[0]
+        assert is_latitude(v) == (units in LATITUDE_UNITS)
+        assert is_longitude(v) == (units in LONGITUDE_UNITS)

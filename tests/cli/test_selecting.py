@@ -9,8 +9,8 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cfagg.cf.dimension_kinds import kinds
 from cfagg.cli import selecting
-from cfagg.display.kinds import kinds
 from cfagg.errors import SelectionError
 from tests.effort import examples
 

@@ -7,8 +7,9 @@ import xarray as xr
 from matplotlib.collections import PolyCollection, QuadMesh
 from matplotlib.figure import Figure
 
-from cfagg.display import field, field_sections
-from cfagg.display.curvilinear import draw, grid_dims, places
+from cfagg.cf.dimension_kinds import grid, kinds
+from cfagg.display import curvilinear, field, field_sections
+from cfagg.display.curvilinear import draw
 
 COLOURS = {"cmap": mpl.colormaps["viridis"], "vmin": 0.0, "vmax": 1.0}
 
@@ -19,6 +20,10 @@ def array(lat, lon, **attrs):
         "lon": (("y", "x"), np.asarray(lon, "f8"), {"units": "degrees_east", **attrs}),
     }
     return xr.DataArray(np.linspace(0, 1, np.size(lat)).reshape(np.shape(lat)), coords=coords, dims=("y", "x"))
+
+
+def places(array):
+    return curvilinear.places(array, grid(array))
 
 
 def regular(lat, lon):
@@ -83,11 +88,12 @@ def test_what_is_no_degrees_of_the_earth_is_no_map(attrs):
 
 
 def test_maps_of_several_times_have_a_panel_for_each_time(tmp_path):
-    grid = array(*np.meshgrid(np.arange(3.0), np.arange(2.0), indexing="ij"))
-    several = xr.concat([grid] * 4, "time").assign_coords(
+    one = array(*np.meshgrid(np.arange(3.0), np.arange(2.0), indexing="ij"))
+    several = xr.concat([one] * 4, "time").assign_coords(
         time=np.arange("2000-01", "2000-05", dtype="M8[M]").astype("M8[ns]")
     )
-    assert grid_dims(several) == ("y", "x")
-    assert field_sections.panel_dim(several) == "time"
-    field.save(several, tmp_path / "p.png")
+    places = grid(several)
+    assert places[0].dims == ("y", "x")
+    assert field_sections.panel_dim(several, kinds(several), places) == "time"
+    field.save(several, tmp_path / "p.png", kinds(several), places)
     assert (tmp_path / "p.png").stat().st_size > 5_000

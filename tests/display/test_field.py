@@ -9,12 +9,17 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from cfagg.cf.dimension_kinds import dated, grid, kinds
 from cfagg.display import date_axis, field, field_axes, field_sections, picture
-from cfagg.display.kinds import kind_of, kinds
 from cfagg.errors import UnsupportedError
 
 LAT = xr.Variable("lat", np.arange(-85.0, 90, 10), {"units": "degrees_north"})
 LON = xr.Variable("lon", np.arange(5.0, 360, 10), {"units": "degrees_east"})
+
+
+def save(array, path, **texts):
+    shown = dated(array)
+    field.save(shown, path, kinds(shown), grid(shown), **texts)
 
 
 def world(**attrs):
@@ -50,12 +55,12 @@ def texts(figure):
 
 @pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
 def test_the_name_tells_the_kind(tmp_path, kind, start):
-    field.save(world(), tmp_path / f"p.{kind.upper()}")
+    save(world(), tmp_path / f"p.{kind.upper()}")
     assert (tmp_path / f"p.{kind.upper()}").read_bytes().startswith(start)
 
 
 def test_a_map_has_degrees_on_its_axes_and_units_on_its_colours(tmp_path, drawn):
-    field.save(world().T, tmp_path / "p.png", title="temperature, mean over time", subtitle="1990 to 1999")
+    save(world().T, tmp_path / "p.png", title="temperature, mean over time", subtitle="1990 to 1999")
     found = texts(drawn[0])
     assert {"temperature, mean over time", "1990 to 1999", "temperature (K)"} <= set(found)
     assert {"60°N", "30°S", "0°", "60°E", "120°W", "180°"} <= set(found)
@@ -67,7 +72,7 @@ def test_a_map_has_degrees_on_its_axes_and_units_on_its_colours(tmp_path, drawn)
 def test_a_map_puts_values_where_they_belong(tmp_path):
     array = world().copy(data=np.full((LAT.size, LON.size), 1.0))
     array[-1, 0] = 2.0  # the upper left corner, although latitudes rise
-    field.save(array, tmp_path / "p.png")
+    save(array, tmp_path / "p.png")
     pixels = (mpl_image.imread(tmp_path / "p.png")[..., :3] * 255).round().astype(int)
     yellow = np.argwhere((np.abs(pixels - (253, 231, 37)) < 3).all(-1))
     inside = yellow[yellow[:, 1] < 0.8 * pixels.shape[1]]  # what is further right is the bar of colours
@@ -77,25 +82,25 @@ def test_a_map_puts_values_where_they_belong(tmp_path):
 
 
 def test_missing_values_are_grey(tmp_path):
-    field.save(world().where(LAT > 0), tmp_path / "p.png")
+    save(world().where(LAT > 0), tmp_path / "p.png")
     pixels = (mpl_image.imread(tmp_path / "p.png")[..., :3] * 255).round().astype(int)
     assert (pixels == (230, 232, 235)).all(-1).mean() > 0.2
 
 
 def test_values_on_both_sides_of_zero_have_two_sided_colours(tmp_path, drawn):
-    field.save(world() - 280.5, tmp_path / "p.png")
+    save(world() - 280.5, tmp_path / "p.png")
     mesh = drawn[0].axes[0].collections[0]
     assert mesh.norm.vmin == -mesh.norm.vmax
 
 
 def test_nothing_but_missing_values_is_said_so(tmp_path, drawn):
-    field.save(world() * np.nan, tmp_path / "p.png")
-    field.save(world().isel(lat=0) * np.nan, tmp_path / "q.png")
+    save(world() * np.nan, tmp_path / "p.png")
+    save(world().isel(lat=0) * np.nan, tmp_path / "q.png")
     assert all("no values" in [t.get_text() for t in f.axes[0].texts] for f in drawn)
 
 
 def test_constant_values_can_be_drawn(tmp_path, drawn):
-    field.save(world() * 0 + 5, tmp_path / "p.png")
+    save(world() * 0 + 5, tmp_path / "p.png")
     assert drawn[0].axes[0].collections[0].norm.vmin < 5 < drawn[0].axes[0].collections[0].norm.vmax
 
 
@@ -103,7 +108,7 @@ def test_constant_values_can_be_drawn(tmp_path, drawn):
 def test_a_series_has_dates_on_its_axis(tmp_path, drawn, use_cftime):
     time = xr.date_range("1950-01-01", periods=1200, freq="MS", use_cftime=use_cftime)
     series = xr.DataArray(np.arange(1200.0), dims="time", coords={"time": time}, attrs={"units": "mm"}, name="pr")
-    field.save(series, tmp_path / "p.png")
+    save(series, tmp_path / "p.png")
     assert {"1960", "2000", "2040", "pr (mm)"} <= set(texts(drawn[0]))
 
 
@@ -114,7 +119,7 @@ def test_a_series_has_dates_on_its_axis(tmp_path, drawn, use_cftime):
 )
 def test_short_series_have_months_days_and_hours(tmp_path, drawn, periods, freq, expected, calendar):
     time = xr.date_range("2001-01-01", periods=periods, freq=freq, calendar=calendar, use_cftime=calendar != "standard")
-    field.save(xr.DataArray(np.arange(1.0 * periods), dims="time", coords={"time": time}), tmp_path / "p.png")
+    save(xr.DataArray(np.arange(1.0 * periods), dims="time", coords={"time": time}), tmp_path / "p.png")
     assert expected in texts(drawn[0])
 
 
@@ -129,26 +134,26 @@ def test_dates_of_all_calendars_become_days():
 def test_a_value_between_gaps_is_a_point(tmp_path, drawn):
     values = np.arange(100.0)
     values[10:20] = values[21:30] = np.nan
-    field.save(xr.DataArray(values, dims="time"), tmp_path / "p.png")
+    save(xr.DataArray(values, dims="time"), tmp_path / "p.png")
     points = drawn[0].axes[0].lines[1].get_xydata()
     assert points.tolist() == [[20.0, 20.0]]
 
 
 def test_seasons_stand_in_the_order_of_the_year(tmp_path, drawn):
     seasons = xr.DataArray([1.0, 3, 2, 4], dims="season", coords={"season": ["DJF", "JJA", "MAM", "SON"]})
-    field.save(seasons, tmp_path / "p.png")
+    save(seasons, tmp_path / "p.png")
     assert drawn[0].axes[0].lines[0].get_ydata().tolist() == [1, 2, 3, 4]
     assert [t.get_text() for t in drawn[0].axes[0].get_xticklabels()] == ["DJF", "MAM", "JJA", "SON"]
 
 
 def test_months_have_names(tmp_path, drawn):
-    field.save(xr.DataArray(np.arange(12.0), dims="month", coords={"month": range(1, 13)}), tmp_path / "p.png")
+    save(xr.DataArray(np.arange(12.0), dims="month", coords={"month": range(1, 13)}), tmp_path / "p.png")
     assert {"Jan", "Dec"} <= set(texts(drawn[0]))
 
 
 def test_a_profile_stands_upright_with_pressure_growing_downwards(tmp_path, drawn):
     plev = xr.Variable("plev", [1000.0, 500, 100, 10], {"units": "hPa"})
-    field.save(xr.DataArray([1.0, 2, 3, 4], dims="plev", coords={"plev": plev}, name="ta"), tmp_path / "p.png")
+    save(xr.DataArray([1.0, 2, 3, 4], dims="plev", coords={"plev": plev}, name="ta"), tmp_path / "p.png")
     axes = drawn[0].axes[0]
     low, high = axes.get_ylim()
     assert low > high
@@ -160,7 +165,7 @@ def test_a_profile_stands_upright_with_pressure_growing_downwards(tmp_path, draw
 def test_heights_grow_upwards_and_depths_downwards(tmp_path, drawn):
     for positive in ("up", "down"):
         z = xr.Variable("z", [0.0, 10, 20], {"units": "m", "positive": positive})
-        field.save(xr.DataArray([1.0, 2, 3], dims="z", coords={"z": z}), tmp_path / "p.png")
+        save(xr.DataArray([1.0, 2, 3], dims="z", coords={"z": z}), tmp_path / "p.png")
     limits = [f.axes[0].get_ylim() for f in drawn]
     assert limits[0][0] < limits[0][1]
     assert limits[1][0] > limits[1][1]
@@ -178,13 +183,14 @@ def test_heights_grow_upwards_and_depths_downwards(tmp_path, drawn):
     ],
 )
 def test_sections_put_height_and_latitude_upright(dims, upright, along):
-    [(text, part)] = field_sections.panels(xr.DataArray(np.zeros((2, 3)), dims=dims))
+    array = xr.DataArray(np.zeros((2, 3)), dims=dims)
+    [(text, part)] = field_sections.panels(array, kinds(array), None)
     assert (text, part.dims) == ("", (upright, along))
 
 
 def test_three_dimensions_are_panels_with_one_scale(tmp_path, drawn):
     months = xr.DataArray(np.arange(12.0), dims="month", coords={"month": range(1, 13)})
-    field.save(world() + months, tmp_path / "p.png")
+    save(world() + months, tmp_path / "p.png")
     *panels, bar = drawn[0].axes
     assert [a.get_title() for a in panels[:2]] == ["January", "February"]
     assert len(panels) == 12
@@ -196,19 +202,19 @@ def test_strange_names_are_drawn_as_they_are(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         array = xr.DataArray([1.0, 2], dims="$x^{", name="$y_{", attrs={"units": "日本\x1b"})
-        field.save(array.assign_coords({"$x^{": ["$a^{", "b"]}), tmp_path / "p.png", title="$x^{2", subtitle="$")
+        save(array.assign_coords({"$x^{": ["$a^{", "b"]}), tmp_path / "p.png", title="$x^{2", subtitle="$")
     assert (tmp_path / "p.png").stat().st_size > 1000
 
 
 def test_a_coordinate_that_goes_to_and_fro_counts_values(tmp_path, drawn):
     array = xr.DataArray(np.zeros((2, 3)), dims=("x", "y"), coords={"x": [1.0, 2.0], "y": [3.0, 1.0, 2.0]})
-    field.save(array, tmp_path / "p.png")
+    save(array, tmp_path / "p.png")
     assert drawn[0].axes[0].get_xlabel() == "index along y"
 
 
 def test_one_cell_can_be_drawn(tmp_path):
-    field.save(world().isel(lat=[3], lon=[4]), tmp_path / "p.png")
-    field.save(world().isel(lat=3, lon=[4]), tmp_path / "q.png")
+    save(world().isel(lat=[3], lon=[4]), tmp_path / "p.png")
+    save(world().isel(lat=3, lon=[4]), tmp_path / "q.png")
     assert (tmp_path / "q.png").exists()
 
 
@@ -224,52 +230,22 @@ def test_one_cell_can_be_drawn(tmp_path):
 )
 def test_what_cannot_be_drawn_is_refused(tmp_path, array, why):
     with pytest.raises(UnsupportedError, match=why):
-        field.save(array, tmp_path / "p.png")
+        save(array, tmp_path / "p.png")
     assert not list(tmp_path.iterdir())
 
 
 def test_another_kind_is_refused(tmp_path):
     with pytest.raises(UnsupportedError, match=r"\.png, \.svg or \.pdf"):
-        field.save(world(), tmp_path / "p.txt")
+        save(world(), tmp_path / "p.txt")
 
 
 def test_a_style_of_the_user_does_not_change_the_picture(tmp_path):
     import matplotlib as mpl
 
-    field.save(world(), tmp_path / "a.png")
+    save(world(), tmp_path / "a.png")
     with mpl.rc_context({"font.size": 40, "figure.dpi": 30, "savefig.bbox": "tight", "axes.grid": True}):
-        field.save(world(), tmp_path / "b.png")
+        save(world(), tmp_path / "b.png")
     assert np.array_equal(mpl_image.imread(tmp_path / "a.png"), mpl_image.imread(tmp_path / "b.png"))
-
-
-@pytest.mark.parametrize(
-    ("coordinate", "expected"),
-    [
-        (("x", [1.0], {"units": "degreesN"}), "latitude"),
-        (("x", [1.0], {"standard_name": "longitude"}), "longitude"),
-        (("x", [1.0], {"axis": "Y", "units": "m"}), "other"),
-        (("x", [1.0], {"axis": "Z"}), "vertical"),
-        (("x", [1.0], {"positive": "down"}), "vertical"),
-        (("x", np.array(["2000-01-01"], "M8[ns]")), "time"),
-        (("x", [cftime.datetime(1, 1, 1, calendar="noleap")]), "time"),
-        (("x", ["a"]), "other"),
-        (("x", [1.0]), "other"),
-    ],
-)
-def test_kinds_come_from_the_coordinate(coordinate, expected):
-    assert kind_of(xr.DataArray([1.0], dims="x", coords={"x": coordinate}), "x") == expected
-
-
-def test_what_is_not_in_degrees_is_no_latitude_or_longitude():
-    for units, expected in (("radians", "other"), ("m", "other"), ("degrees", "longitude"), ("", "longitude")):
-        array = xr.DataArray([1.0], dims="lon", coords={"lon": ("lon", [1.0], {"units": units})})
-        assert kind_of(array, "lon") == expected
-
-
-def test_kinds_come_from_names_where_there_is_no_more(tmp_path):
-    array = xr.DataArray(np.zeros((1, 1, 1, 1, 1)), dims=("t", "Lat", "LONGITUDE", "lev", "run"))
-    assert list(kinds(array).values()) == ["time", "latitude", "longitude", "vertical", "other"]
-    assert kind_of(xr.DataArray([1.0], dims="month", coords={"month": [13]}), "month") == "other"
 
 
 def test_cells_of_latitude_end_at_the_poles():
@@ -312,6 +288,6 @@ def test_longitudes_of_more_than_a_turn_are_drawn_by_their_index():
 def test_dates_in_an_auxiliary_coordinate_label_the_axis(tmp_path, drawn):
     times = np.arange("2000-01", "2001-01", dtype="M8[M]").astype("M8[ns]")
     array = xr.DataArray(np.arange(12.0), coords={"valid_time": ("step", times)}, dims="step", name="tas")
-    field.save(array, tmp_path / "p.png")
+    save(array, tmp_path / "p.png")
     assert not [t for t in texts(drawn[0]) if "index" in t]
     assert any("2000" in t for t in texts(drawn[0]))

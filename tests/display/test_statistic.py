@@ -27,9 +27,9 @@ def test_selections_are_written_in_degrees_dates_or_units():
     assert str(Selected(-180.0, 177.0, 4, 9, "degrees_east", "longitude")) == "180° to 177°E"
     assert str(Selected(500.0, 500.0, 1, 9, "hPa", "vertical")) == "500 hPa"
     days = xr.DataArray(np.zeros(3), coords={"time": xr.date_range("2000-01-01", periods=3, freq="12h")}, dims="time")
-    assert str(selected(days, "time", slice(0, 2))) == "2000-01-01 to 2000-01-01T12:00:00"
-    assert str(selected(xr.DataArray(np.zeros(3), dims="x"), "x", 1)) == "position 1"
-    assert str(selected(xr.DataArray(np.zeros(3), dims="x"), "x", np.array([2, 0]))) == "positions 2 to 0"
+    assert str(selected(days, "time", "time", slice(0, 2))) == "2000-01-01 to 2000-01-01T12:00:00"
+    assert str(selected(xr.DataArray(np.zeros(3), dims="x"), "x", "other", 1)) == "position 1"
+    assert str(selected(xr.DataArray(np.zeros(3), dims="x"), "x", "other", np.array([2, 0]))) == "positions 2 to 0"
 
 
 def test_whole_numbers_are_written_in_all_digits():

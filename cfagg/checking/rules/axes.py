@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from cfagg.cf.attribute_types import faulty_text
 from cfagg.cf.kinds_of_units import is_pressure, is_reference_time, is_time, known
-from cfagg.checking.axes import axis_of, deduced_axis, is_latitude, is_longitude, name_of
+from cfagg.cf.roles import axis_by_units
+from cfagg.checking.axes import axis_of, is_latitude, is_longitude, name_of
 from cfagg.checking.context import Context
 from cfagg.checking.times import TIME_NAMES
 from cfagg.findings.finding import Edit, Hit, Severity
@@ -56,7 +57,8 @@ def unreferenced(c: Context) -> dict[Dimension, list[Variable]]:
         if len(v.dimensions) != 1 or v.is_coordinate or not v.is_numeric or c.references_to(v):
             continue
         time = name_of(v) == "time" and is_reference_time(v.text("units") or "1")
-        if is_latitude(c, v) or is_longitude(c, v) or time or (_axis(v) is not None and deduced_axis(v) == _axis(v)):
+        axis = _axis(v)
+        if is_latitude(v) or is_longitude(v) or time or (axis is not None and axis_by_units(v.attributes) == axis):
             found.setdefault(v.dimensions[0], []).append(v)
     return found
 
@@ -88,7 +90,7 @@ def axis_is_for_coordinates(c: Context) -> Iterator[Hit]:
     for v in c.with_attribute("axis"):
         if v not in allowed and v not in c.once(_misnamed):
             # Examples of Appendix H have such heights of stations that no coordinates attribute names.
-            severity: Severity | None = "warning" if sampled and deduced_axis(v) == _axis(v) else None
+            severity: Severity | None = "warning" if sampled and axis_by_units(v.attributes) == _axis(v) else None
             yield Hit(
                 v,
                 "axis",
@@ -118,7 +120,7 @@ def axis_agrees_with_units_and_positive(c: Context) -> Iterator[Hit]:
         if axis is None or v not in allowed:
             continue
         units = (v.text("units") or "").strip()
-        deduced = deduced_axis(v)
+        deduced = axis_by_units(v.attributes)
         if deduced is None and units and v.is_coordinate and is_pressure(units):
             deduced = "Z"
         if deduced is not None:

@@ -92,7 +92,7 @@ def bounds_are_ordered_as_the_coordinate(c: Context) -> Iterator[Hit]:
                 None,
                 f"{v.path!r} {'rises' if rising else 'falls'}, and {int(wrong.sum())} of its cells have bounds the "
                 f"other way, first cell {at}: {edges[at, 0]:.9g}, {edges[at, 1]:.9g}; swap them"
-                + (" or add 360 degrees" if is_longitude(c, v) else ""),
+                + (" or add 360 degrees" if is_longitude(v) else ""),
                 None if v.is_coordinate else "warning",
             )
 
@@ -135,7 +135,7 @@ def _paired(v: Variable, b: Variable) -> Iterator[tuple[int, Floats, Floats]]:
 def _outside(c: Context, v: Variable, b: Variable, points: Floats, edges: Floats) -> npt.NDArray[np.bool_]:
     """Return which points are outside their cells, as far as one coordinate alone can tell."""
     away = edges - points[..., None]
-    if is_longitude(c, v):
+    if is_longitude(v):
         away = (away + 180.0) % 360.0 - 180.0
         # An edge half a turn away is on both sides.
         half = np.abs(away) >= 180.0 - 1e-6
@@ -146,10 +146,10 @@ def _outside(c: Context, v: Variable, b: Variable, points: Floats, edges: Floats
     high = np.where(np.isnan(away), -np.inf, np.where(half, 180.0, away)).max(axis=-1)
     slack = _slack(v, b, points, edges)
     if edges.shape[-1] > 2 and axis_of(c, v) in ("X", "Y", None):
-        slack = slack + _bulge(low, high, edges, is_latitude(c, v))
+        slack = slack + _bulge(low, high, edges, is_latitude(v))
     missing: Any = np.isnan(points) | everything_missing
     outside: npt.NDArray[np.bool_] = ((low > slack) | (high < -slack)) & ~missing
-    if is_longitude(c, v) and edges.shape[-1] == 2:
+    if is_longitude(v) and edges.shape[-1] == 2:
         # A cell of more than half a turn: its edges tell which way round it goes only if they are written in order.
         width = edges[..., 1] - edges[..., 0]
         outside = np.where(width >= 180.0, ~_within_turns(points, edges) & ~missing, outside & (width > -180.0))

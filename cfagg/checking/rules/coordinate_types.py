@@ -65,12 +65,12 @@ def horizontal_grids_are_located(c: Context) -> Iterator[Hit]:
             axis = axis_of(c, coordinate) if coordinate is not None else None
             if coordinate is not None and axis in ("X", "Y"):
                 found[axis] = coordinate
-        if len(found) < 2 or any(is_latitude(c, x) or is_longitude(c, x) for x in found.values()):
+        if len(found) < 2 or any(is_latitude(x) or is_longitude(x) for x in found.values()):
             continue
         if c.references_to(v, "ancillary_variables", "cell_measures"):
             continue  # the data that they belong to are located
         named = [r.target for r in c.references_of(v, "coordinates") if r.target is not None]
-        if not (any(is_latitude(c, x) for x in named) and any(is_longitude(c, x) for x in named)):
+        if not (any(is_latitude(x) for x in named) and any(is_longitude(x) for x in named)):
             yield Hit(
                 v,
                 "grid_mapping",

@@ -188,4 +188,4 @@ def multidimensional_coordinates_have_other_names(c: Context) -> Iterator[Hit]:
 
 
 def _is_meant_as_coordinate(c: Context, v: Variable) -> bool:
-    return v in c.roles.auxiliary or is_latitude(c, v) or is_longitude(c, v) or "axis" in v.attributes
+    return v in c.roles.auxiliary or is_latitude(v) or is_longitude(v) or "axis" in v.attributes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cfagg.checking.axes import Axis, axis_of
+from cfagg.cf.roles import Axis
+from cfagg.checking.axes import axis_of
 from cfagg.checking.context import Context
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule

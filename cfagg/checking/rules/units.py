@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from cfagg.cf.kinds_of_units import convertible, is_dimensionless, is_logarithmic, known, meaning, split_reference
-from cfagg.checking.axes import level_units
+from cfagg.cf.roles import LEVEL_UNITS
 from cfagg.checking.canonical import expected_units, is_cell
 from cfagg.checking.context import Context
 from cfagg.checking.rules.calendars import invalid_references
@@ -104,7 +104,7 @@ def units_are_known(c: Context) -> Iterator[Hit]:
 def _unknown(c: Context, v: Variable, units: str) -> str | None:
     """Return what is wrong with units as a text, `None` if nothing is."""
     text = units.strip()
-    if known(text) or text in level_units or _FRACTIONS.fullmatch(text):
+    if known(text) or text in LEVEL_UNITS or _FRACTIONS.fullmatch(text):
         return None
     reference = split_reference(text)
     if reference is not None and not known(reference[0]):
@@ -180,7 +180,7 @@ def units_fit_the_standard_name(c: Context) -> Iterator[Hit]:
         if not units or not expected or is_cell(c, v):
             continue
         units = units.strip()
-        if units in level_units:
+        if units in LEVEL_UNITS:
             if not is_dimensionless(expected):
                 yield Hit(v, "units", f"units {units!r} cannot be converted to {expected!r}{_why(v, expected)}")
             continue
@@ -224,7 +224,7 @@ def levels_have_no_units(c: Context) -> Iterator[Hit]:
     """The units ``level``, ``layer`` and ``sigma_level`` are not used any more."""
     for v in c.with_attribute("units"):
         text = (v.text("units") or "").strip()
-        if text in level_units:
+        if text in LEVEL_UNITS:
             yield Hit(
                 v,
                 "units",
