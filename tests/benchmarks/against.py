@@ -1,4 +1,4 @@
-"""Compare the benchmarks of this checkout with those of another: ``python -m tests.benchmarks.against PATH [name ...]``.
+"""Compare the benchmarks with those of another checkout: ``python -m tests.benchmarks.against PATH [name ...]``.
 
 Each benchmark runs in turn here and there, in processes of its own, so that a machine that becomes slower slows both.
 The other checkout needs its own ``.venv``.  The status is 1 where a row takes more than a tenth longer than there.
@@ -36,7 +36,7 @@ def figures(checkout: Path, name: str, small: bool) -> dict[str, float]:
         print(f"{name} fails in {checkout}: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
         return {}
     rows = json.loads(done.stdout.splitlines()[-1])
-    return {job: ours if unit in ("s", "ms", "us", "MB") else 1 / ours for job, unit, ours in rows if ours}
+    return {job: 1 / ours if "/s" in unit else ours for job, unit, ours in rows if ours}
 
 
 def main() -> int:
