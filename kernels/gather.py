@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import types
-from numba.core.cgutils import ir
 
-from cfagg.kernels.jit import intrinsic, jit
+from cfagg.kernels.jit import jit
+from cfagg.kernels.registers import SQUARE, transpose_square
 
 __all__ = ["can_gather", "gather"]
 
@@ -35,65 +34,8 @@ _TILE = 64
 _DIRECT = 512
 """Shortest row that is converted without the buffer: each row ends with a few elements that are converted singly."""
 
-_SQUARE = 8
-"""Side of the squares that are transposed in registers."""
 
 Loops = tuple[list[int], list[int], list[int], int, int]
-
-
-@intrinsic(lambda value: value.byteswap())
-def _swap(_typing, value):
-    """Reverse the bytes of an unsigned integer."""
-
-    def codegen(_context, builder, _signature, args):
-        return args[0] if value.bitwidth == 8 else builder.bswap(args[0])
-
-    return (value(value), codegen) if isinstance(value, types.Integer) else None
-
-
-def _transpose_plain(source, start, step, target, to, width):
-    for k in range(_SQUARE):
-        for j in range(_SQUARE):
-            target[to + k * width + j] = source[start + j * step + k]
-
-
-@intrinsic(_transpose_plain)
-def _transpose_square(_typing, source, _start, _step, target, _to, _width):
-    """Transpose a square of `_SQUARE` rows and columns within vector registers.
-
-    Row k of the source begins at ``source[start + k * step]``, row k of the target at ``target[to + k * width]``; both
-    are contiguous and of one type.  The caller keeps within bounds: these accesses are not checked.
-    """
-
-    def codegen(context, builder, signature, args):
-        array = signature.args[0]
-        vector = ir.VectorType(context.get_data_type(array.dtype), _SQUARE)
-
-        def pointers(kind, value, at, by):
-            data = context.make_array(kind)(context, builder, value).data
-            for _ in range(_SQUARE):
-                yield builder.bitcast(builder.gep(data, [at]), vector.as_pointer())
-                at = builder.add(at, by)
-
-        rows = []
-        for pointer in pointers(array, args[0], args[1], args[2]):
-            rows.append(builder.load(pointer))
-            rows[-1].align = array.dtype.bitwidth // 8
-        half = _SQUARE // 2
-        lanes = ir.VectorType(ir.IntType(32), _SQUARE)
-        first, second = ([lane for k in range(b, b + half) for lane in (k, k + _SQUARE)] for b in (0, half))
-        for _ in range(_SQUARE.bit_length() - 1):  # one perfect shuffle of all elements for each bit of an index
-            rows = [
-                builder.shuffle_vector(rows[k], rows[k + half], ir.Constant(lanes, which))
-                for k in range(half)
-                for which in (first, second)
-            ]
-        for row, pointer in zip(rows, pointers(signature.args[3], args[3], args[4], args[5]), strict=True):
-            builder.store(row, pointer).align = array.dtype.bitwidth // 8
-        return context.get_dummy_value()
-
-    intp = types.intp
-    return types.void(source, intp, intp, target, intp, intp), codegen
 
 
 @jit
@@ -101,15 +43,15 @@ def _fill_tile(raw, start, s_row, s_column, stage, height, width):
     """Copy a tile whose rows lie along the source's columns into the rows of `stage`."""
     tall, wide = 0, 0
     if s_row in (1, -1):
-        tall, wide = height - height % _SQUARE, width - width % _SQUARE
-        for j in range(0, wide, _SQUARE):
-            for i in range(0, tall, _SQUARE):
+        tall, wide = height - height % SQUARE, width - width % SQUARE
+        for j in range(0, wide, SQUARE):
+            for i in range(0, tall, SQUARE):
                 at = start + j * s_column
                 if s_row == 1:
-                    _transpose_square(raw, at + i, s_column, stage, i * width + j, width)
+                    transpose_square(raw, at + i, s_column, stage, i * width + j, width)
                 else:
-                    last = i + _SQUARE - 1
-                    _transpose_square(raw, at - last, s_column, stage, last * width + j, -width)
+                    last = i + SQUARE - 1
+                    transpose_square(raw, at - last, s_column, stage, last * width + j, -width)
     for j in range(width):
         for i in range(tall if j < wide else 0, height):
             stage[np.uintp(i * width + j)] = raw[np.uintp(start + j * s_column + i * s_row)]
@@ -251,7 +193,7 @@ def _run(
                                 part[j] = raw[np.uintp(at + j * s_column)]
                 if swap:
                     for j in range(h * w):
-                        stage[j] = _swap(stage[j])
+                        stage[j] = swap(stage[j])
                 size = h * w
                 line = source[a : a + size] if direct else values[:size]
                 through = not direct and not (unit and (h == 1 or (joined and w == columns)))

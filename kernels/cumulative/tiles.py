@@ -14,9 +14,9 @@ from numba.core.cgutils import ir
 
 from cfagg.kernels.jit import intrinsic, jit
 
-__all__ = ["LANES", "add", "double_total", "is_clean", "load_masked", "load_total", "pass_tiles", "total_of"]
+__all__ = ["PAIRS", "add", "double_total", "is_clean", "load_masked", "load_total", "pass_tiles", "total_of"]
 
-LANES = 16
+PAIRS = 16
 """Independent pairs of numbers in which a row is summed exactly, so that the sums do not wait for each other."""
 
 
@@ -50,25 +50,25 @@ def total_of(values, start, size):
 
 
 @jit
-def double_total(values, start, size, lanes):
-    """Return the sum of ``values[start:start + size]`` as high and low part, working in `lanes`, float64[2, LANES]."""
-    for k in range(LANES):
-        lanes[0, k] = 0.0
-        lanes[1, k] = 0.0
-    for j in range(0, size, LANES):
-        for k in range(min(LANES, size - j)):
+def double_total(values, start, size, pairs):
+    """Return the sum of ``values[start:start + size]`` as high and low part, working in `pairs`, float64[2, PAIRS]."""
+    for k in range(PAIRS):
+        pairs[0, k] = 0.0
+        pairs[1, k] = 0.0
+    for j in range(0, size, PAIRS):
+        for k in range(min(PAIRS, size - j)):
             x = values[np.uintp(start + j + k)]
-            a = lanes[0, k]
+            a = pairs[0, k]
             s = a + x
             b = s - a
-            lanes[1, k] += (a - (s - b)) + (x - b)
-            lanes[0, k] = s
+            pairs[1, k] += (a - (s - b)) + (x - b)
+            pairs[0, k] = s
     high, low = 0.0, 0.0
-    for k in range(LANES):
-        x = lanes[0, k]
+    for k in range(PAIRS):
+        x = pairs[0, k]
         s = high + x
         b = s - high
-        low += (high - (s - b)) + (x - b) + lanes[1, k]
+        low += (high - (s - b)) + (x - b) + pairs[1, k]
         high = s
     return high, low
 
@@ -231,7 +231,7 @@ def pass_tiles(
     excluded = np.empty(tall * wide, np.int64)
     weight = None if weights is None else np.empty(tall * wide)
     products = values if weights is None else np.empty(tall * wide)
-    sums, lanes, part = np.empty(tall, total.dtype), np.empty((2, LANES)), np.empty(2)
+    sums, pairs, part = np.empty(tall, total.dtype), np.empty((2, PAIRS)), np.empty(2)
     missing, infinite, done, zero = 0, 0, 0, 0
     suspect = False
     for first in range(0, tiles, run):
@@ -282,7 +282,7 @@ def pass_tiles(
                     for i in range(h):
                         to = np.uintp(rows + row + i)
                         if low is not None:
-                            part[0], part[1] = double_total(products, i * w, w, lanes)
+                            part[0], part[1] = double_total(products, i * w, w, pairs)
                             add(total, low, rows + row + i, part, zero, 1)
                             low[to] += part[1]
                         elif weight is not None:
