@@ -193,7 +193,7 @@ def _run(
                                 part[j] = raw[np.uintp(at + j * s_column)]
                 if swap:
                     for j in range(h * w):
-                        stage[j] = swap(stage[j])
+                        stage[j] = reverse_bytes(stage[j])
                 size = h * w
                 line = source[a : a + size] if direct else values[:size]
                 through = not direct and not (unit and (h == 1 or (joined and w == columns)))

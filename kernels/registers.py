@@ -7,14 +7,14 @@ from numba.core.cgutils import ir
 
 from cfagg.kernels.jit import intrinsic
 
-__all__ = ["SQUARE", "swap", "transpose_square"]
+__all__ = ["SQUARE", "reverse_bytes", "transpose_square"]
 
 SQUARE = 8
 """Side of the squares that are transposed in registers."""
 
 
 @intrinsic(lambda value: value.byteswap())
-def swap(_typing, value):
+def reverse_bytes(_typing, value):
     """Reverse the bytes of an unsigned integer."""
 
     def codegen(_context, builder, _signature, args):
@@ -52,11 +52,11 @@ def transpose_square(_typing, source, _start, _step, target, _to, _width):
             rows.append(builder.load(pointer))
             rows[-1].align = array.dtype.bitwidth // 8
         half = SQUARE // 2
-        lanes = ir.VectorType(ir.IntType(32), SQUARE)
-        first, second = ([lane for k in range(b, b + half) for lane in (k, k + SQUARE)] for b in (0, half))
+        kind = ir.VectorType(ir.IntType(32), SQUARE)
+        first, second = ([n for k in range(b, b + half) for n in (k, k + SQUARE)] for b in (0, half))
         for _ in range(SQUARE.bit_length() - 1):  # one perfect shuffle of all elements for each bit of an index
             rows = [
-                builder.shuffle_vector(rows[k], rows[k + half], ir.Constant(lanes, which))
+                builder.shuffle_vector(rows[k], rows[k + half], ir.Constant(kind, which))
                 for k in range(half)
                 for which in (first, second)
             ]
