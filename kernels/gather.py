@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.kernels.jit import jit
-from cfagg.kernels.registers import SQUARE, transpose_square
+from cfagg.kernels.registers import SQUARE, reverse_bytes, transpose_square
 
 __all__ = ["can_gather", "gather"]
 
