@@ -12,8 +12,9 @@ import xarray as xr
 
 import cfagg
 from cfagg.demo import sample
+from tests.observations.small_stores import hourly
 
-HEAVY = {"cfunits", "dask", "h5py", "matplotlib", "netCDF4", "numba", "pandas", "rich", "xarray", "zarr"}
+HEAVY = {"cfunits", "dask", "h5py", "matplotlib", "netCDF4", "numba", "pandas", "pydantic", "rich", "xarray", "zarr"}
 
 PROBE = """
 import sys
@@ -70,6 +71,14 @@ def test_check_of_a_small_file_loads_numpy_and_nothing_that_writes_or_reads_valu
 def test_convert_of_a_small_file_loads_neither_xarray_nor_dask_nor_numba(tmp_path: Path) -> None:
     modules = loaded(command("convert", sample("figure1.nca"), tmp_path / "figure1.zarr"))
     assert not modules & {"dask", "matplotlib", "numba", "pandas", "xarray"}
+
+
+def test_windows_of_a_store_of_observations_load_no_models_of_recipes(tmp_path: Path) -> None:
+    path, _ = hourly(tmp_path / "a.zarr", days=1, per_day=24)
+    modules = loaded(f"import cfagg; cfagg.open_observations({str(path)!r}, frequency='6h', window='(-3,3]')[1].shape")
+    assert "pydantic" not in modules
+    assert "pydantic" not in loaded("import cfagg")
+    assert "pydantic" in loaded("import cfagg.observations.recipe")
 
 
 @pytest.fixture(scope="module")

@@ -171,7 +171,7 @@ def build(
 
 def _notes(recipe: Recipe, chosen: tuple[int, int], table: RowTable) -> tuple[str, ...]:
     """Return what a user should know who did not ask for it."""
-    if not recipe.statistics.published or chosen == (0, table.rows):
+    if not recipe.published_statistics or chosen == (0, table.rows):
         return ()
     end = iso(table.epoch(chosen[1] - 1))
     note = (
@@ -335,7 +335,7 @@ def _chosen(recipe: Recipe) -> Choice:
         return Choice("records", wanted.records)
     if wanted.period is not None:
         return Choice("period", wanted.period)
-    if wanted.published:
+    if recipe.published_statistics:
         return Choice("published")
     if wanted.start is None and wanted.end is None:
         return Choice()

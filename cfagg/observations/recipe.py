@@ -20,9 +20,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import Field, PlainValidator, ValidationInfo, field_validator, model_validator
 
 from cfagg.errors import CfaggError, ConventionError, Problem
 from cfagg.errors.arguments import a_path
@@ -30,25 +31,14 @@ from cfagg.observations.frames import check_rows
 from cfagg.observations.periods import Part, Period
 from cfagg.observations.recipe_file import plain, read_yaml
 from cfagg.observations.recipe_input import InputReader
-from cfagg.observations.recipe_sections import (
-    Build,
-    Output,
-    Statistics,
-    read_build,
-    read_dates,
-    read_output,
-    read_statistics,
-)
-from cfagg.observations.settings import Settings
+from cfagg.observations.recipe_sections import NO_VARIABLES, Build, Output, Statistics, period_of
+from cfagg.observations.settings import Section, parse, refused
 from cfagg.observations.steps import Step, failed, prepare
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Recipe", "load_recipe"]
-
-#: The step of dates where a recipe gives none.
-FREQUENCY = timedelta(hours=1)
 
 #: Keys that describe a store and are kept with it.
 _WORDS = ("name", "description", "licence", "license", "attribution", "purpose", "dataset_status", "version")
@@ -90,6 +80,11 @@ class Recipe:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _from_mapping, self._given
+
+    @property
+    def published_statistics(self) -> bool:
+        """Whether statistics are of the first part of the period, as in the published software without the section."""
+        return self.document.get("statistics") is None and self.output.format == "zarr2"
 
     def parts(self) -> list[Part]:
         """Return the ranges of dates that are read one by one, sorted; the ends are not included.
@@ -219,53 +214,64 @@ def load_recipe(recipe: str | Path | Mapping[str, Any] | Recipe) -> Recipe:
     return _from_mapping(found, path)
 
 
+def _period(values: Any) -> Period:
+    return period_of(values)
+
+
+def _default(values: dict[str, Any], section: str, key: str, value: Any) -> None:
+    """Set a key of a section that does not say anything else."""
+    given = values.get(section, {})
+    if isinstance(given, Mapping) and given.get(key) is None:
+        values[section] = {**given, key: value}
+
+
+class _Document(Section):
+    """A whole recipe; the recipe's directory comes as context."""
+
+    ignored: ClassVar[tuple[str, ...]] = (*_WORDS, *_SHELVES, "additions")
+
+    dates: Annotated[Period, PlainValidator(_period)]
+    input: Any = Field(None, validate_default=True)
+    output: Output = Field({}, validate_default=True)
+    build: Build = Build()
+    statistics: Statistics = Statistics()
+    base_dates: Annotated[Any, refused("is not for observations")] = None
+    steps: Annotated[Any, refused("is not for observations")] = None
+    data_sources: Annotated[Any, refused("is not understood; use join")] = None
+    env: Annotated[Any, refused(NO_VARIABLES)] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _older(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Put settings into the section in which recipes have them now: ``group_by`` and ``tendencies``."""
+        dates, build = values.get("dates"), values.get("build")
+        if isinstance(dates, Mapping) and "group_by" in dates:
+            values["dates"] = {k: v for k, v in dates.items() if k != "group_by"}
+            _default(values, "build", "group_by", dates["group_by"])
+        if isinstance(build, Mapping) and build.get("additions") is not None:
+            _default(values, "statistics", "tendencies", build["additions"])
+        return values
+
+    @field_validator("input")
+    @classmethod
+    def _steps(cls, values: Any, info: ValidationInfo) -> Step:
+        problems: list[Problem] = []
+        step = InputReader(info.data.get("dates"), (info.context or {}).get("directory"), problems).read(
+            values, "input"
+        )
+        if problems or step is None:
+            raise ConventionError("input is not understood", problems)
+        return step
+
+
 def _from_mapping(given: Mapping[str, Any], path: Path | None) -> Recipe:
     document = plain(given, f"recipe {path}" if path else "recipe")
-    settings = Settings(given)
-    problems = settings.problems
-    for key in ("base_dates", "steps", "data_sources"):
-        if settings.take(key):
-            settings.wrong(key, "is not for observations" if key != "data_sources" else "is not understood; use join")
-    if settings.take("env"):
-        settings.wrong("env", "is not set by cfagg; set the variables before it starts")
-    description = {key: str(value) for key in _WORDS if (value := settings.take(key)) is not None}
+    problems: list[Problem] = []
+    found = parse(_Document, given, "", problems, directory=path.parent if path else None)
+    if found is None:
+        raise ConventionError(f"recipe {path} is not valid" if path else "recipe is not valid", problems)
+    description = {key: str(given[key]) for key in _WORDS if given.get(key) is not None}
     if "license" in description:
         description.setdefault("licence", description.pop("license"))
-    sections = {key: settings.take(key) for key in ("dates", "input", "output", "build", "statistics", "additions")}
-    settings.unknown(_SHELVES)
-
-    dates, group_by = sections["dates"], None
-    if isinstance(dates, Mapping):
-        dates = dict(dates)
-        group_by = dates.pop("group_by", None)
-    period = None
-    if dates is None:
-        settings.wrong("dates", "is missing")
-    else:
-        period = read_dates(dates, "dates", FREQUENCY, problems)
-    reader = InputReader(period, path.parent if path else None, problems)
-    step = reader.read(sections["input"], "input")
-    output = read_output(sections["output"], "output", problems)
-    build = read_build(sections["build"], "build", problems, group_by)
-    additions = sections["build"].get("additions") if isinstance(sections["build"], Mapping) else None
-    statistics = read_statistics(
-        sections["statistics"], "statistics", problems, additions, published=output.format == "zarr2"
-    )
-    _check_groups(build, problems)
-    if problems or period is None or step is None:
-        raise ConventionError(f"recipe {path} is not valid" if path else "recipe is not valid", problems)
-    return Recipe(period, step, output, build, statistics, description, document, (given, path))
-
-
-def _check_groups(build: Build, problems: list[Problem]) -> None:
-    """Try the word for groups on two dates."""
-    day = datetime(2000, 1, 1)
-    try:
-        Period(day, day, FREQUENCY).parts(build.group_by)
-    except ValueError:
-        problems.append(
-            Problem(
-                "build.group_by",
-                f"{build.group_by!r} is not daily, weekly, monthly, yearly, all, a number of dates or a duration",
-            )
-        )
+    sections = found.output, found.build, found.statistics
+    return Recipe(found.dates, found.input, *sections, description, document, (given, path))

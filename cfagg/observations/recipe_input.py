@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from cfagg.errors import CfaggError, ConventionError, Problem
+from cfagg.observations.config import Config
 from cfagg.observations.periods import Period
-from cfagg.observations.recipe_sections import read_dates
+from cfagg.observations.recipe_sections import period_of
 from cfagg.observations.registry import find, not_known, plain_name
-from cfagg.observations.settings import Config
+from cfagg.observations.settings import problems_of
 from cfagg.observations.steps import Concat, Filtered, Join, Read, Step
 
 __all__ = ["InputReader"]
@@ -79,15 +82,22 @@ class InputReader:
             if not isinstance(values, Mapping) or "dates" not in values:
                 self._wrong(place, "has no dates; give start and end")
                 continue
-            found = None
-            if self.period is not None:
-                found = read_dates(values["dates"], f"{place}.dates", self.period.frequency, self.problems)
-                if found is not None and found.missing:
-                    self._wrong(f"{place}.dates.missing", "is only understood in the recipe's own dates")
+            found = None if self.period is None else self._dates(values["dates"], f"{place}.dates", self.period)
             step = self.read({k: v for k, v in values.items() if k != "dates"}, place, depth + 1)
             if found is not None and step is not None:
                 steps.append((found.start, found.stop, step))
         return Concat(steps)
+
+    def _dates(self, values: Any, where: str, period: Period) -> Period | None:
+        """Return the dates of a part of a concat."""
+        try:
+            found = period_of({} if values is None else values, period.frequency)
+        except ValidationError as error:
+            self.problems += problems_of(error, where)
+            return None
+        if found.missing:
+            self._wrong(f"{where}.missing", "is only understood in the recipe's own dates")
+        return found
 
     def _made(self, kind: Any, name: str, config: Any, where: str) -> Any:
         """Return a source or filter made with its settings."""

@@ -1,4 +1,4 @@
-"""The sections of a recipe but its input: dates, output, build and statistics, each checked key by key.
+"""The sections of a recipe but its input, as models: dates, output, build and statistics.
 
 Keys of the published recipes that say how that software works inside (its buffers, its naming of GRIB fields) are
 accepted and have no effect; keys that would change what is stored are honoured or refused.
@@ -8,162 +8,113 @@ Source: the recipes of anemoi-datasets; "Support irregular observations datasets
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from cfagg.errors import ConventionError, Problem
-from cfagg.observations.periods import Part, Period, as_date
-from cfagg.observations.settings import Settings
+from pydantic import BeforeValidator, Field, PlainValidator, ValidationError, field_validator, model_validator
 
-__all__ = ["Build", "Output", "Statistics", "read_build", "read_dates", "read_output", "read_statistics"]
+from cfagg.errors import ConventionError
+from cfagg.observations.periods import Part, Period, as_date, as_duration
+from cfagg.observations.settings import (
+    Count,
+    Date,
+    Duration,
+    End,
+    Flag,
+    Number,
+    Place,
+    Section,
+    listed,
+    places_of,
+    refused,
+    says,
+    wrong,
+)
+
+__all__ = ["FREQUENCY", "NO_VARIABLES", "Build", "Output", "Statistics", "period_of"]
+
+#: The step of dates where a recipe gives none.
+FREQUENCY = timedelta(hours=1)
 
 #: Missing dates, ranges unfolded.
 _MOST_MISSING = 1_000_000
 
+#: Why a recipe sets no variables of the environment.
+NO_VARIABLES = "is not set by cfagg; set the variables before it starts"
 
-@dataclass(frozen=True, slots=True)
-class Output:
-    """How a store is laid out.
-
-    Parameters
-    ----------
-    format : str
-        ``zarr2``, the layout of the published software, or ``cfagg``.
-    date_indexing : str
-        ``bisect`` or ``btree``.
-    rows_per_chunk : int, optional
-        Rows of a chunk of the data.
-    bytes_per_chunk : int
-        Bytes of a chunk where `rows_per_chunk` is not given.
-    sanitise : bool
-        Whether paths are left out of the recipe that is kept in the store.
-    """
-
-    format: str = "zarr2"
-    date_indexing: str = "bisect"
-    rows_per_chunk: int | None = None
-    bytes_per_chunk: int = 64 * 2**20
-    sanitise: bool = True
+_NOT_HERE = refused("is not for observations; give start, end and frequency", even_empty=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Build:
-    """How a store is built.
+class _Gap(Section):
+    """A range of missing dates, both ends included."""
 
-    Parameters
-    ----------
-    group_by : int, str or None
-        How the dates are cut into parts (see `cfagg.observations.periods.Period.parts`).
-    max_workers : int, optional
-        Processes or threads at most.
-    allow_nans : bool or tuple of str
-        Whether values may be missing, or the columns in which they may; true where the recipe does not say.
-    """
-
-    group_by: Any = "monthly"
-    max_workers: int | None = None
-    allow_nans: bool | tuple[str, ...] = True
+    start: Date
+    end: End
+    frequency: Duration | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """Which records the statistics are of.
-
-    Parameters
-    ----------
-    start, end : datetime, optional
-        Only records of these dates, both included.
-    records : Fraction, optional
-        Only this share of the records, the first ones.
-    period : Fraction, optional
-        Only records of this share of the period, its first.
-    tendencies : tuple of timedelta
-        Time steps of the tendencies; none if empty.
-    grid : float
-        Size in degrees of the cells on which tendencies are computed.
-    published : bool
-        Only the first part of the period, as the published software chooses it where a recipe says nothing.
-    """
-
-    start: datetime | None = None
-    end: datetime | None = None
-    records: Fraction | None = None
-    period: Fraction | None = None
-    tendencies: tuple[timedelta, ...] = ()
-    grid: float = 1.0
-    published: bool = False
+def _missing(value: Any) -> list[datetime | _Gap]:
+    found: list[datetime | _Gap] = []
+    problems: list[tuple[Place, Any]] = []
+    for i, item in enumerate(value if isinstance(value, list | tuple) else [value]):
+        try:
+            found.append(_Gap.model_validate(item) if isinstance(item, dict) else as_date(item))
+        except ValidationError as error:
+            problems += [((i, *place), said) for place, said in places_of(error)]
+        except (ValueError, OverflowError) as error:
+            problems.append(((i,), error))
+    if problems:
+        raise wrong(*problems)
+    return found
 
 
-def read_dates(values: Any, where: str, frequency: timedelta, problems: list[Problem]) -> Period | None:
-    """Return the period of a section ``dates``; `None` and problems if it is not understood.
-
-    Parameters
-    ----------
-    values : mapping
-        ``start``, ``end``, ``frequency``, ``missing``.
-    frequency : timedelta
-        The step where none is given.
-    """
-    settings = Settings(values, where)
-    problems_at_first = len(problems)
-    for key in ("values", "hindcasts", "steps", "years"):
-        if key in settings:
-            settings.take(key)
-            settings.wrong(key, "is not for observations; give start, end and frequency")
-    start, end = (_date(settings, key, required=True) for key in ("start", "end"))
-    step = settings.duration("frequency", frequency) or frequency
-    missing = settings.take("missing", [])
-    found = None
-    if start is not None and end is not None:
-        if end < start:
-            settings.wrong("end", f"{end.isoformat()} is before the start, {start.isoformat()}")
-        else:
-            found = _period(settings, start, end, step, missing)
-    settings.unknown()
-    problems += settings.problems
-    return found if len(problems) == problems_at_first else None
+class _Dates(Section):
+    values: Annotated[Any, _NOT_HERE] = None
+    hindcasts: Annotated[Any, _NOT_HERE] = None
+    steps: Annotated[Any, _NOT_HERE] = None
+    years: Annotated[Any, _NOT_HERE] = None
+    start: Date
+    end: End
+    frequency: Duration | None = None
+    missing: Annotated[list[datetime | _Gap], PlainValidator(_missing)] = Field(default_factory=list)
 
 
-def _period(settings: Settings, start: datetime, end: datetime, step: timedelta, missing: Any) -> Period | None:
+def period_of(values: Any, frequency: timedelta = FREQUENCY) -> Period:
+    """Return the dates of a section ``dates``, in steps of `frequency` where it gives none; else ValidationError."""
+    dates = _Dates.model_validate(values)
+    start, end, step = dates.start, dates.end, dates.frequency or frequency
+    if end < start:
+        raise wrong((("end",), f"{end.isoformat()} is before the start, {start.isoformat()}"))
     last = start + (end - start) // step * step
     try:
         last + step
     except OverflowError:
-        settings.wrong("end", f"{end.isoformat()} is too late for a frequency of {step}")
-        return None
-    return Period(start, last, step, _gaps(settings, start, last, step, missing))
+        raise wrong((("end",), f"{end.isoformat()} is too late for a frequency of {step}")) from None
+    return Period(start, last, step, _gaps(dates.missing, start, last, step))
 
 
-def _gaps(settings: Settings, start: datetime, last: datetime, step: timedelta, missing: Any) -> tuple[Part, ...]:
+def _gaps(missing: list[datetime | _Gap], start: datetime, last: datetime, step: timedelta) -> tuple[Part, ...]:
     """Return the ranges that missing dates leave out, sorted and joined."""
     dates: set[datetime] = set()
-    for i, item in enumerate(missing if isinstance(missing, list | tuple) else [missing]):
-        key = f"missing[{i}]"
-        if not isinstance(item, dict):
-            found = [_as_date(settings, key, item)]
-        else:
-            inner = Settings(item, f"{settings.where}.{key}")
-            ends = [_date(inner, name, required=True) for name in ("start", "end")]
-            every = inner.duration("frequency", step) or step
-            inner.unknown()
-            settings.problems += inner.problems
-            first, final = ends
-            if first is None or final is None:
-                continue
-            count = (final - first) // every + 1
+    problems: list[tuple[Place, Any]] = []
+    for i, item in enumerate(missing):
+        if isinstance(item, _Gap):
+            every = item.frequency or step
+            count = (item.end - item.start) // every + 1
             if count > _MOST_MISSING:
-                settings.wrong(key, f"has {count} dates, more than {_MOST_MISSING}")
+                problems.append((("missing", i), f"has {count} dates, more than {_MOST_MISSING}"))
                 continue
-            found = [first + n * every for n in range(count)]
-        for day in found:
-            if day is not None and (day - start) % step:
-                settings.wrong(key, f"{day.isoformat()} is not one of the dates, start plus a multiple of {step}")
-                break
-            if day is not None and start <= day <= last:
-                dates.add(day)
+            found = [item.start + n * every for n in range(count)]
+        else:
+            found = [item]
+        off = next((day for day in found if (day - start) % step), None)
+        if off is not None:
+            said = f"{off.isoformat()} is not one of the dates, start plus a multiple of {step}"
+            problems.append((("missing", i), said))
+        dates.update(day for day in found if start <= day <= last)
+    if problems:
+        raise wrong(*problems)
     gaps: list[Part] = []
     for day in sorted(dates):
         if gaps and gaps[-1][1] == day:
@@ -173,164 +124,82 @@ def _gaps(settings: Settings, start: datetime, last: datetime, step: timedelta, 
     return tuple(gaps)
 
 
-def _date(settings: Settings, key: str, *, required: bool = False) -> datetime | None:
-    value = settings.take(key)
-    if value is None:
-        if required:
-            settings.wrong(key, "is missing")
-        return None
-    return _as_date(settings, key, value)
-
-
-def _as_date(settings: Settings, key: str, value: Any) -> datetime | None:
-    try:
-        return as_date(value, end=key == "end")
-    except (ValueError, OverflowError) as error:
-        settings.wrong(key, str(error))
-        return None
-
-
-def read_output(values: Any, where: str, problems: list[Problem]) -> Output:
-    """Return what a section ``output`` says."""
-    settings = Settings(values, where)
-    layout, form = settings.take("layout"), settings.take("format", "zarr2")
-    if form == "tabular":  # the key's older meaning
-        layout, form = layout or form, "zarr2"
-    if layout is None:
-        settings.wrong("layout", "is missing; observations need layout: tabular")
-    elif layout != "tabular":
-        settings.wrong("layout", f"{layout!r} is not for observations, expected tabular")
+def _written(form: Any) -> Any:
     if form == "zarr3":
-        settings.wrong("format", "'zarr3' is not written; give zarr2, which the published software reads, or cfagg")
-    elif form not in ("zarr2", "cfagg"):
-        settings.wrong("format", f"{form!r} is not one of zarr2, cfagg")
-    dtype = settings.take("dtype", "float32")
-    if dtype != "float32":
-        settings.wrong("dtype", f"{dtype!r} cannot be stored: observations are float32")
-    found = Output(
-        format=str(form),
-        date_indexing=settings.one_of("date_indexing", ("bisect", "btree"), "bisect"),
-        rows_per_chunk=settings.count("rows_per_chunk"),
-        bytes_per_chunk=settings.count("bytes_per_chunk", 64 * 2**20) or 64 * 2**20,
-        sanitise=settings.flag("sanitise", True),
-    )
-    _chunking(settings)
-    if settings.take("auto_rows_per_chunk"):
-        settings.wrong("auto_rows_per_chunk", "is not supported; give rows_per_chunk, or leave both out")
-    settings.unknown(("remapping", "order_by"))
-    problems += settings.problems
-    return found
+        raise ValueError("'zarr3' is not written; give zarr2, which the published software reads, or cfagg")
+    return form
 
 
-def _chunking(settings: Settings) -> None:
-    if settings.take("chunking") is not None:
-        settings.wrong("chunking", "is not for observations; give rows_per_chunk")
+class Output(Section):
+    """How a store is laid out.
 
-
-#: Keys of the published software that say how it works inside.
-_INSIDE = (  # noqa: SIM905
-    "use_grib_paramid variable_naming remapping max_fragment_size validate_date_ranges delete_files "
-    "write_zarr_buffer_size chunk_windows chunk_alignment_offset chunk_compression_ratio fs_read_min_bytes "
-    "fs_read_max_bytes fs_read_latency_seconds fs_read_bandwidth_bytes_per_s"
-).split()
-
-
-def read_build(values: Any, where: str, problems: list[Problem], group_by: Any = None) -> Build:
-    """Return what a section ``build`` says; `group_by` is that of the section ``dates``, its older place."""
-    settings = Settings(values, where)
-    group = settings.take("group_by", group_by if group_by is not None else "monthly")
-    if group in ("all", "none"):
-        group = None
-    allow: Any = settings.take("allow_nans", True)
-    if not isinstance(allow, bool):
-        allow = settings.names("allow_nans") or ()
-    if settings.take("env"):
-        settings.wrong("env", "is not set by cfagg; set the variables before it starts")
-    settings.take("additions")  # read with the statistics
-    found = Build(group, settings.count("max_workers"), allow)
-    settings.unknown(_INSIDE)
-    problems += settings.problems
-    return found
-
-
-def read_statistics(
-    values: Any, where: str, problems: list[Problem], additions: Any = None, *, published: bool = False
-) -> Statistics:
-    """Return what a section ``statistics`` says.
-
-    Parameters
-    ----------
-    values : mapping
-        ``start`` and ``end`` (the published keys), or one of ``records: 80%`` and ``period: 80%``;
-        ``tendencies`` (true, or a list of durations) with ``grid``, the size of its cells in degrees.
-    additions : bool, optional
-        The older place of ``tendencies``.
-    published : bool
-        Whether a recipe without the section is taken as the published software takes it.
+    `format` is ``zarr2``, the layout of the published software, or ``cfagg``; `bytes_per_chunk` counts where
+    `rows_per_chunk` is not given; `sanitise` leaves paths out of the recipe that is kept in the store.
     """
-    published = published and values is None
-    settings = Settings(values, where)
-    start, end = _date(settings, "start"), _date(settings, "end")
-    if end is not None:
-        end = _to_its_end(settings.take("end"), end)
-    records, period = _share(settings, "records"), _share(settings, "period")
-    chosen = [k for k, v in (("start", start or end), ("records", records), ("period", period)) if v is not None]
-    if len(chosen) > 1:
-        settings.wrong(chosen[1], f"excludes {chosen[0]}; give one of them")
-    if start is not None and end is not None and end < start:
-        settings.wrong("end", f"{end.isoformat()} is before the start, {start.isoformat()}")
-    steps = settings.take("tendencies", additions)
-    grid = settings.number("grid", 1.0) or 0.0
-    if not 0 < grid <= 180:
-        settings.wrong("grid", f"{grid:g} is not a size of cells, expected degrees above 0 and up to 180")
-    durations = _durations(settings, steps)
-    if durations and not settings.problems:
-        settings.problems += _tendency_problems(durations, grid, settings.where)
-    found = Statistics(start, end, records, period, durations, grid, published=published)
-    settings.unknown(("allow_nans",))
-    problems += settings.problems
-    return found
+
+    ignored: ClassVar[tuple[str, ...]] = ("remapping", "order_by")
+
+    layout: Any = Field(None, validate_default=True)
+    format: Annotated[Literal["zarr2", "cfagg"], BeforeValidator(_written)] = "zarr2"
+    dtype: Annotated[Literal["float32"], says("cannot be stored: observations are float32")] = "float32"
+    date_indexing: Literal["bisect", "btree"] = "bisect"
+    rows_per_chunk: Count | None = None
+    bytes_per_chunk: Count = 64 * 2**20
+    sanitise: Flag = True
+    chunking: Annotated[Any, refused("is not for observations; give rows_per_chunk", even_empty=True)] = None
+    auto_rows_per_chunk: Annotated[Any, refused("is not supported; give rows_per_chunk, or leave both out")] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _older(cls, values: dict[str, Any]) -> dict[str, Any]:
+        if values.get("format") != "tabular":  # the key's older meaning
+            return values
+        return {"layout": "tabular", **{k: v for k, v in values.items() if k != "format"}}
+
+    @field_validator("layout")
+    @classmethod
+    def _tabular(cls, layout: Any) -> Any:
+        if layout is None:
+            raise ValueError("is missing; observations need layout: tabular")
+        if layout != "tabular":
+            raise ValueError(f"{layout!r} is not for observations, expected tabular")
+        return layout
 
 
-def _to_its_end(given: Any, end: datetime) -> datetime:
-    """Return the last second of an end that is a day without a time; observations of that day count."""
-    text = str(given).strip()
-    a_day = len(text) in (8, 10) and text[-1:].isdigit()
-    return end + timedelta(days=1, seconds=-1) if a_day and end.time() == time() else end
+def _allowed(value: Any) -> bool | tuple[str, ...]:
+    return value if isinstance(value, bool) else listed(value, "names")
 
 
-def _tendency_problems(steps: tuple[timedelta, ...], grid: float, where: str) -> tuple[Problem, ...]:
-    """Return why tendencies could not be computed, before anything is read."""
-    from cfagg.observations.tendencies import parse_tendencies
-
+def _group(value: Any) -> Any:
+    """Return what cuts the dates into parts, tried on one date."""
+    day = datetime(2000, 1, 1)
     try:
-        parse_tendencies({"grid": grid, "steps": list(steps)}, f"{where}.tendencies")
-    except ConventionError as error:
-        return error.problems
-    return ()
+        Period(day, day, FREQUENCY).parts(None if value in ("all", "none") else value)
+    except ValueError:
+        raise ValueError(
+            f"{value!r} is not daily, weekly, monthly, yearly, all, a number of dates or a duration"
+        ) from None
+    return None if value in ("all", "none") else value
 
 
-def _durations(settings: Settings, steps: Any) -> tuple[timedelta, ...]:
-    if steps is None or steps is False:
-        return ()
-    if steps is True:
-        return (timedelta(days=1),)
-    items: Iterable[Any] = steps if isinstance(steps, list | tuple) else [steps]
-    found = []
-    for i, item in enumerate(items):
-        inner = Settings({"step": item})
-        step = inner.duration("step")
-        if step is not None:
-            found.append(step)
-        elif inner.problems:
-            settings.wrong(f"tendencies[{i}]", inner.problems[0].message)
-    return tuple(dict.fromkeys(found))
+class Build(Section):
+    """How a store is built: `group_by` cuts the dates into parts, and `allow_nans` may name columns."""
+
+    ignored: ClassVar[tuple[str, ...]] = (
+        "additions", "use_grib_paramid", "variable_naming", "remapping", "max_fragment_size", "validate_date_ranges",
+        "delete_files", "write_zarr_buffer_size", "chunk_windows", "chunk_alignment_offset", "chunk_compression_ratio",
+        "fs_read_min_bytes", "fs_read_max_bytes", "fs_read_latency_seconds", "fs_read_bandwidth_bytes_per_s",
+    )  # fmt: skip
+
+    group_by: Annotated[Any, PlainValidator(_group)] = "monthly"
+    max_workers: Count | None = None
+    allow_nans: Annotated[bool | tuple[str, ...], PlainValidator(_allowed)] = True
+    env: Annotated[Any, refused(NO_VARIABLES)] = None
 
 
-def _share(settings: Settings, key: str) -> Fraction | None:
+def _share(value: Any) -> Fraction | None:
     """Return a share such as ``80%``, ``80`` (percent) or ``0.8``."""
-    value = settings.take(key)
-    if value is None or value == "all":
+    if value == "all":
         return None
     try:
         percent = isinstance(value, str) and value.strip().endswith("%")
@@ -339,6 +208,73 @@ def _share(settings: Settings, key: str) -> Fraction | None:
     except (ValueError, ZeroDivisionError):
         share = Fraction(0)
     if not 0 < share <= 1:
-        settings.wrong(key, f"{value!r} is not a share, expected for instance 80%")
-        return None
+        raise ValueError(f"{value!r} is not a share, expected for instance 80%")
     return share
+
+
+def _whole_day(value: Any) -> datetime:
+    """Return an end; of a day without a time its last second, because the observations of that day count."""
+    text = str(value).strip()
+    end = as_date(value, end=True)
+    a_day = len(text) in (8, 10) and text[-1:].isdigit()
+    return end + timedelta(days=1, seconds=-1) if a_day and end.time() == time() else end
+
+
+def _steps(value: Any) -> tuple[timedelta, ...]:
+    if isinstance(value, bool):
+        return (timedelta(days=1),) if value else ()
+    found: list[timedelta] = []
+    problems: list[tuple[Place, Any]] = []
+    for i, item in enumerate(value if isinstance(value, list | tuple) else [value]):
+        try:
+            found += [] if item is None else [as_duration(item)]
+        except ValueError as error:
+            problems.append(((i,), error))
+    if problems:
+        raise wrong(*problems)
+    return tuple(dict.fromkeys(found))
+
+
+class Statistics(Section):
+    """Which records the statistics are of.
+
+    Those from `start` to `end`, both included, or the first share of the records or of the period.  `tendencies` are
+    the steps of time of tendencies, computed on cells of `grid` degrees.
+    """
+
+    ignored: ClassVar[tuple[str, ...]] = ("allow_nans",)
+
+    start: Date | None = None
+    end: Annotated[datetime, PlainValidator(_whole_day)] | None = None
+    records: Annotated[Fraction | None, PlainValidator(_share)] = None
+    period: Annotated[Fraction | None, PlainValidator(_share)] = None
+    tendencies: Annotated[tuple[timedelta, ...], PlainValidator(_steps)] = ()
+    grid: Number = 1.0
+
+    @field_validator("grid")
+    @classmethod
+    def _size(cls, grid: float) -> float:
+        if not 0 < grid <= 180:
+            raise ValueError(f"{grid:g} is not a size of cells, expected degrees above 0 and up to 180")
+        return grid
+
+    @model_validator(mode="after")
+    def _one_choice(self) -> Self:
+        """See that one choice is made, and that the tendencies can be computed, before anything is read."""
+        from cfagg.observations.tendencies import parse_tendencies
+
+        choices = {"start": self.start or self.end, "records": self.records, "period": self.period}
+        chosen = [key for key, value in choices.items() if value is not None]
+        problems: list[tuple[Place, Any]] = []
+        if len(chosen) > 1:
+            problems.append(((chosen[1],), f"excludes {chosen[0]}; give one of them"))
+        if self.start is not None and self.end is not None and self.end < self.start:
+            problems.append((("end",), f"{self.end.isoformat()} is before the start, {self.start.isoformat()}"))
+        if self.tendencies and not problems:
+            try:
+                parse_tendencies({"grid": self.grid, "steps": list(self.tendencies)}, "statistics.tendencies")
+            except ConventionError as error:
+                problems.append((("tendencies",), error))
+        if problems:
+            raise wrong(*problems)
+        return self

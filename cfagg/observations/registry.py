@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from typing import Any, Literal
 
 from cfagg.errors import ConventionError, UnsupportedError
-from cfagg.observations.settings import closest
+from cfagg.observations.config import closest
 
 __all__ = ["find", "known", "plain_name", "register_filter", "register_source"]
 

@@ -1,246 +1,253 @@
-"""What a recipe says to one source, filter or section, read key by key with every problem kept.
+"""What a recipe says, as typed models: pydantic finds every problem, and each is named with its place in the recipe.
 
-Nothing raises at the first mistake: a `Settings` collects what is wrong with each key, and `Settings.finish` raises it
-all at once, with the path of each key in the recipe.
+Imported only where a recipe is read, because loading pydantic takes longer than opening a store.
 """
 
 from __future__ import annotations
 
-import difflib
-import math
 import os
-from collections.abc import Iterable, Mapping
-from datetime import timedelta
-from pathlib import Path
-from typing import Any
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Annotated, Any, ClassVar, Self
 
-from cfagg.errors import ConventionError, Problem
-from cfagg.observations.periods import as_duration
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    TypeAdapter,
+    ValidationError,
+    WrapValidator,
+    model_validator,
+)
+from pydantic.functional_validators import ModelWrapValidatorHandler
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
-__all__ = ["Config", "Settings", "closest"]
+from cfagg.errors import CfaggError, ConventionError, Problem
+from cfagg.observations.config import closest
+from cfagg.observations.periods import as_date, as_duration
 
+__all__ = [
+    "ByName", "Count", "Date", "Duration", "End", "Flag", "Names", "Number", "Path", "Paths", "Place", "Section",
+    "Text", "Whole",
+    "columns_of", "function", "listed", "parse", "places_of", "problems_of", "refused", "says", "settings_of",
+    "wrong",
+]  # fmt: skip
 
-class Config(dict[str, Any]):
-    """The configuration of a source or filter: a plain mapping that knows where it stands.
-
-    Parameters
-    ----------
-    values : mapping
-        Keys and values as in the recipe.
-    where : str
-        The place in the recipe, such as ``input.pipe[0].csv``.
-    directory : Path, optional
-        The recipe's own directory, against which relative paths are tried first.
-    """
-
-    def __init__(self, values: Mapping[str, Any] | None = None, where: str = "", directory: Path | None = None) -> None:
-        super().__init__(values or {})
-        self.where = where
-        self.directory = directory
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Config, (dict(self), self.where, self.directory)
-
-    def path(self, text: str) -> str:
-        """Return a path of the recipe as an absolute one: beside the recipe, else in the working directory.
-
-        Addresses with a scheme, such as ``https://``, are returned as they are.
-        """
-        if "://" in text and not text.startswith("file://"):
-            return text
-        # Unlike that of pathlib this one leaves the homes of unknown users as they are.
-        path = Path(os.path.expanduser(text.removeprefix("file://")))  # noqa: PTH111
-        if path.is_absolute():
-            return str(path)
-        if self.directory is not None:
-            beside = self.directory / path
-            try:
-                if any(c in text for c in "*?[") and any(self.directory.glob(str(path))):
-                    return str(beside)
-            except (OSError, ValueError, NotImplementedError):  # a name that no file can have
-                return str(beside)
-            if os.path.exists(beside):  # noqa: PTH110  (Path raises for names that are too long)
-                return str(beside)
-        return str(Path.cwd() / path)
+type Place = tuple[int | str, ...]
 
 
-def closest(word: str, known: Iterable[str]) -> str:
-    """Return a hint at the known word that is most like another one.
+class Section(BaseModel):
+    """A mapping of a recipe: a key without a value counts as absent, and a key that is no field is refused."""
 
-    Examples
-    --------
-    >>> closest("frequncy", ["start", "frequency"])
-    '; did you mean frequency?'
-    """
-    near = difflib.get_close_matches(str(word), list(known), 1)
-    return f"; did you mean {near[0]}?" if near else ""
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
+    #: Keys that are accepted and have no effect.
+    ignored: ClassVar[tuple[str, ...]] = ()
 
-class Settings:
-    """The keys of a mapping, taken one by one.
-
-    Parameters
-    ----------
-    values : mapping
-        What the recipe says.
-    where : str, optional
-        The place in the recipe; a `Config` knows its own.
-
-    Examples
-    --------
-    >>> settings = Settings({"path": "a.csv", "rows": -1}, "input.csv")
-    >>> settings.text("path"), settings.count("rows", 10)
-    ('a.csv', 10)
-    >>> [str(p) for p in settings.problems]
-    ['input.csv.rows: -1 is not a whole number of at least 1']
-    """
-
-    def __init__(self, values: object, where: str = "") -> None:
-        self.where = where or getattr(values, "where", "")
-        self.problems: list[Problem] = []
-        self._taken: set[str] = set()
-        self._values: Mapping[Any, Any] = {}
-        if isinstance(values, Mapping):
-            self._values = values
-            for key in values:
-                if not isinstance(key, str):
-                    self.problems.append(Problem(self.where, f"the key {key!r} is not text"))
-        elif values is not None:
-            self.problems.append(Problem(self.where, f"{values!r} is not a mapping of keys to values"))
-
-    def __contains__(self, key: str) -> bool:
-        return self._values.get(key) is not None
-
-    def take(self, key: str, default: Any = None) -> Any:
-        """Return a value as it is; a key without a value counts as absent."""
-        self._taken.add(key)
-        value = self._values.get(key)
-        return default if value is None else value
-
-    def wrong(self, key: str, message: str) -> None:
-        """Keep a problem with a key."""
-        self.problems.append(Problem(f"{self.where}.{key}" if self.where else key, message))
-
-    def text(self, key: str, default: str | None = None, *, required: bool = False) -> str:
-        """Return text; numbers and dates of YAML are not text."""
-        value = self.take(key, default)
-        if isinstance(value, str) and value:
-            return value
-        if value is None and not required:
-            return ""
-        self.wrong(key, "is missing" if value is None else f"{value!r} is not text")
-        return default or ""
-
-    def one_of(self, key: str, known: Iterable[str], default: str) -> str:
-        """Return one of a few words."""
-        value, words = self.take(key, default), list(known)
-        if value in words:
-            return str(value)
-        self.wrong(key, f"{value!r} is not one of {', '.join(words)}{closest(str(value), words)}")
-        return default
-
-    def flag(self, key: str, default: bool) -> bool:
-        """Return true or false."""
-        value = self.take(key, default)
-        if isinstance(value, bool):
-            return value
-        self.wrong(key, f"{value!r} is neither true nor false")
-        return default
-
-    def count(self, key: str, default: int | None = None, *, least: int = 1) -> int | None:
-        """Return a whole number of at least `least`."""
-        value = self.take(key, default)
-        if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= least):
-            return value
-        self.wrong(key, f"{value!r} is not a whole number of at least {least}")
-        return default
-
-    def number(self, key: str, default: float | None = None) -> float | None:
-        """Return a finite number."""
-        value = self.take(key, default)
-        if value is None or self.is_number(value):
-            return None if value is None else float(value)
-        self.wrong(key, f"{value!r} is not a finite number")
-        return default
-
-    def duration(self, key: str, default: timedelta | None = None) -> timedelta | None:
-        """Return a positive duration."""
-        value = self.take(key)
-        if value is None:
-            return default
+    @model_validator(mode="wrap")
+    @classmethod
+    def _checked(cls, values: Any, check: ModelWrapValidatorHandler[Self]) -> Self:
+        if isinstance(values, cls):
+            return values
+        if not isinstance(values, Mapping):
+            raise ValueError(f"{values!r} is not a mapping of keys to values")  # noqa: TRY004
+        fields = {field.alias or name for name, field in cls.model_fields.items()}
+        hidden = {n for n, f in cls.model_fields.items() if any(isinstance(m, _Refusal) for m in f.metadata)}
+        known = sorted(fields.union(cls.ignored) - hidden)
+        strange: list[tuple[Place, str]] = []
+        for key in values:
+            if not isinstance(key, str):
+                strange.append(((), f"the key {key!r} is not text"))
+            elif key not in fields and key not in cls.ignored:
+                hint = f"(known: {', '.join(known)}){closest(key, known)}"
+                strange.append(((key,), f"is not known here {hint}"))
         try:
-            return as_duration(value)
-        except ValueError as error:
-            self.wrong(key, str(error))
-            return default
+            found = check({k: v for k, v in values.items() if k in fields and v is not None})
+        except ValidationError as error:
+            raise wrong(*places_of(error), *strange) from None
+        if strange:
+            raise wrong(*strange)
+        return found
 
-    def names(self, key: str) -> tuple[str, ...] | None:
-        """Return a list of different names; a single name counts as a list of one."""
-        return self._listed(key, self.take(key), "names")
 
-    def paths(self, key: str) -> tuple[str, ...] | None:
-        """Return a list of different paths as text; a single one, text or path-like, counts as a list of one."""
-        value = self.take(key)
-        if isinstance(value, os.PathLike):
-            value = os.fspath(value)
-        elif isinstance(value, list | tuple):
-            value = [os.fspath(v) if isinstance(v, os.PathLike) else v for v in value]
-        return self._listed(key, value, "paths")
+def wrong(*problems: tuple[Place, Any]) -> ValidationError:
+    """Return the error that names several problems at their places within a section; for validators of sections."""
+    details = [
+        InitErrorDetails(type=PydanticCustomError("recipe", "{said}", {"said": said}), loc=place, input=None)
+        for place, said in problems
+    ]
+    return ValidationError.from_exception_data("recipe", details)
 
-    def path(self, key: str) -> str:
-        """Return one path as text, text or path-like."""
-        value = self._values.get(key)
-        if isinstance(value, os.PathLike):
-            self._taken.add(key)
-            return os.fsdecode(value)
-        return self.text(key, required=True)
 
-    def _listed(self, key: str, value: Any, what: str) -> tuple[str, ...] | None:
-        if value is None:
-            return None
-        found = [value] if isinstance(value, str) else value
-        if not isinstance(found, list | tuple) or not all(isinstance(v, str) and v for v in found):
-            self.wrong(key, f"{value!r} is not a list of {what}")
-            return None
-        twice = sorted({v for v in found if list(found).count(v) > 1})
-        if twice:
-            self.wrong(key, f"{', '.join(twice)} occurs more than once")
-        return tuple(found)
+def places_of(error: ValidationError) -> list[tuple[Place, Any]]:
+    """Return the places of problems, and what is said of each: text, or an error with problems of its own."""
+    found: list[tuple[Place, Any]] = []
+    for detail in error.errors(include_url=False):
+        context = detail.get("ctx", {})
+        match detail["type"]:
+            case "missing":
+                said: Any = "is missing"
+            case "recipe":
+                said = context["said"]
+            case "value_error":
+                said = context["error"]
+            case "literal_error":
+                words = re.findall("'([^']*)'", context["expected"])
+                said = f"{detail['input']!r} is not one of {', '.join(words)}{closest(str(detail['input']), words)}"
+            case _:
+                said = f"{detail['input']!r}: {detail['msg']}"
+        found.append((detail["loc"], said))
+    return found
 
-    def mapping(self, key: str) -> dict[str, Any]:
-        """Return a mapping from names to anything."""
-        value = self.take(key, {})
-        if isinstance(value, Mapping) and all(isinstance(k, str) for k in value):
-            return dict(value)
-        self.wrong(key, f"{value!r} is not a mapping of names")
-        return {}
 
-    def rest(self) -> dict[str, Any]:
-        """Return all keys that were not taken yet."""
-        left = {str(k): v for k, v in self._values.items() if k not in self._taken}
-        self._taken.update(left)
-        return left
+def problems_of(error: ValidationError, where: str = "") -> list[Problem]:
+    """Return what is wrong with a section that stands somewhere in a recipe."""
+    problems: list[Problem] = []
+    for place, said in places_of(error):
+        parts = [where, *(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)]
+        if isinstance(said, CfaggError) and said.problems:
+            problems += said.problems
+        else:
+            problems.append(Problem("".join(parts).removeprefix("."), getattr(said, "message", str(said))))
+    return problems
 
-    def finish(self, known: Iterable[str] = ()) -> None:
-        """Raise all problems, with those keys that nothing asked for.
 
-        Raises
-        ------
-        ConventionError
-            There is at least one problem; all are listed.
-        """
-        self.unknown(known)
-        if self.problems:
-            raise ConventionError(f"{self.where or 'recipe'}: cannot be used as written", self.problems)
+def parse[T: Section](model: type[T], values: Any, where: str, problems: list[Problem], **context: Any) -> T | None:
+    """Return a section of a recipe; `None` and problems if it is not understood."""
+    try:
+        return model.model_validate({} if values is None else values, context=context)
+    except ValidationError as error:
+        problems += problems_of(error, where)
+        return None
 
-    def unknown(self, known: Iterable[str] = ()) -> None:
-        """Keep a problem for each key that nothing asked for."""
-        names = sorted(self._taken | set(known))
-        for key in self._values:
-            if isinstance(key, str) and key not in self._taken and key not in known:
-                self.wrong(key, f"is not known here (known: {', '.join(names)}){closest(key, names)}")
 
-    @staticmethod
-    def is_number(value: object) -> bool:
-        """Return whether a value is a finite number of Python or YAML."""
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def settings_of[T: Section](model: type[T], config: Mapping[str, Any]) -> T:
+    """Return the settings of a source or filter; ConventionError with every problem if they are not understood."""
+    problems: list[Problem] = []
+    found = parse(model, config, getattr(config, "where", ""), problems)
+    if found is None:
+        raise ConventionError(f"{getattr(config, 'where', '') or 'recipe'}: cannot be used as written", problems)
+    return found
+
+
+def columns_of(kind: Any, config: Mapping[Any, Any], *, places: str = "") -> dict[str, Any]:
+    """Return the settings of a filter that has one for each column; `places` says why date and place have none."""
+    where = getattr(config, "where", "")
+    problems = [Problem(where, f"the key {key!r} is not text") for key in config if not isinstance(key, str)]
+    found: dict[str, Any] = {}
+    try:
+        found = TypeAdapter(dict[Any, kind]).validate_python({k: v for k, v in config.items() if isinstance(k, str)})
+    except ValidationError as error:
+        problems += problems_of(error, where)
+    if not config:
+        problems.append(Problem(where, "has no columns"))
+    if places:
+        taken = [name for name in ("date", "latitude", "longitude") if name in config]
+        problems += [Problem(f"{where}.{name}".lstrip("."), places) for name in taken]
+    if problems:
+        raise ConventionError(f"{where or 'recipe'}: cannot be used as written", problems)
+    return found
+
+
+def says(message: str) -> WrapValidator:
+    """Return the words for a value that is not of a type; they follow the value."""
+
+    def check(value: Any, handler: Callable[[Any], Any]) -> Any:
+        try:
+            return handler(value)
+        except ValidationError:
+            raise ValueError(f"{value!r} {message}") from None
+
+    return WrapValidator(check)
+
+
+class _Refusal(PlainValidator):
+    """What refuses a key, which is not named among those that are known."""
+
+
+def refused(why: str, *, even_empty: bool = False) -> PlainValidator:
+    """Return what refuses a key with a reason; one that says nothing, such as ``false``, only if `even_empty`."""
+
+    def check(value: Any) -> Any:
+        if value or even_empty:
+            raise ValueError(why)
+        return value
+
+    return _Refusal(check)
+
+
+def function(remedy: str) -> PlainValidator:
+    """Return what refuses anything but a function."""
+
+    def check(value: Any) -> Any:
+        if not callable(value):
+            raise ValueError(f"{value!r} is not a function; {remedy}")  # noqa: TRY004
+        return value
+
+    return PlainValidator(check)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str) and value:
+        return value
+    raise ValueError(f"{value!r} is not text")
+
+
+def _path(value: Any) -> str:
+    return os.fsdecode(value) if isinstance(value, os.PathLike) else _text(value)
+
+
+def listed(value: Any, what: str) -> tuple[str, ...]:
+    """Return different names; a single name counts as a list of one."""
+    found = [value] if isinstance(value, str) else value
+    if not isinstance(found, list | tuple) or not all(isinstance(v, str) and v for v in found):
+        raise ValueError(f"{value!r} is not a list of {what}")
+    twice = sorted({v for v in found if found.count(v) > 1})
+    if twice:
+        raise ValueError(f"{', '.join(twice)} occurs more than once")
+    return tuple(found)
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    return listed(value, "names")
+
+
+def _paths(value: Any) -> tuple[str, ...]:
+    several: Iterable[Any] = value if isinstance(value, list | tuple) else [value]
+    found = [os.fsdecode(v) if isinstance(v, os.PathLike) else v for v in several]
+    return listed(found if isinstance(value, list | tuple | str | os.PathLike) else value, "paths")
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    if isinstance(value, Mapping) and all(isinstance(k, str) for k in value):
+        return dict(value)
+    raise ValueError(f"{value!r} is not a mapping of names")
+
+
+def _date(value: Any, *, end: bool = False) -> datetime:
+    try:
+        return as_date(value, end=end)
+    except OverflowError as error:
+        raise ValueError(str(error)) from None
+
+
+def _end(value: Any) -> datetime:
+    return _date(value, end=True)
+
+
+Text = Annotated[str, PlainValidator(_text)]
+Path = Annotated[str, PlainValidator(_path)]
+Names = Annotated[tuple[str, ...], PlainValidator(_names)]
+Paths = Annotated[tuple[str, ...], PlainValidator(_paths)]
+ByName = Annotated[dict[str, Any], PlainValidator(_mapping)]
+Date = Annotated[datetime, PlainValidator(_date)]
+#: A date that ends a range: a year or a month is meant to its last second.
+End = Annotated[datetime, PlainValidator(_end)]
+Duration = Annotated[timedelta, PlainValidator(as_duration)]
+Flag = Annotated[bool, Field(strict=True), says("is neither true nor false")]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False), says("is not a finite number")]
+Count = Annotated[int, Field(strict=True, ge=1), says("is not a whole number of at least 1")]
+#: A count that may be 0.
+Whole = Annotated[int, Field(strict=True, ge=0), says("is not a whole number of at least 0")]

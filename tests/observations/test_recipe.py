@@ -120,7 +120,6 @@ def test_all_problems_are_named_with_their_places() -> None:
     )
     places = [p.split(":")[0] for p in found]
     assert places == [
-        "statistcs",
         "dates.end",
         "dates.frequncy",
         "input.pipe[0].csv.path",
@@ -131,13 +130,19 @@ def test_all_problems_are_named_with_their_places() -> None:
         "output.layout",
         "output.dtype",
         "output.chunking",
+        "build.group_by",
         "build.max_workers",
         "statistics.records",
         "statistics.grid",
-        "build.group_by",
+        "statistcs",
     ]
-    assert "did you mean statistics?" in found[0]
-    assert "did you mean frequency?" in found[2]
+    assert "did you mean frequency?" in found[1]
+    assert "did you mean statistics?" in found[-1]
+
+
+def test_keys_that_are_always_refused_are_not_named_among_those_that_are_known() -> None:
+    (found,) = problems(dates={**DATES, "valuse": [1]})
+    assert found == "dates.valuse: is not known here (known: end, frequency, missing, start)"
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from cfagg.observations.settings import Settings
+from cfagg.observations.settings import Flag, Section, function, settings_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["CallableFilter"]
+
+
+class _Function(Section):
+    function: Annotated[Any, function("give one from Python")]
+    whole: Flag = False
 
 
 class CallableFilter:
@@ -30,12 +35,8 @@ class CallableFilter:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        settings = Settings(config)
-        self.function = settings.take("function")
-        self.whole = settings.flag("whole", False)
-        if not callable(self.function):
-            settings.wrong("function", f"{self.function!r} is not a function; give one from Python")
-        settings.finish()
+        settings = settings_of(_Function, config)
+        self.function, self.whole = settings.function, settings.whole
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return what the function returns."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
+from pydantic import PlainValidator, model_validator
 
-from cfagg.observations.filters.columns import need
+from cfagg.observations.filters.columns import Columns, need
 from cfagg.observations.frames import COMPULSORY
 from cfagg.observations.periods import as_date
-from cfagg.observations.settings import Settings
+from cfagg.observations.settings import Names, Number, Section, Text, columns_of, settings_of, wrong
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +29,15 @@ _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
     "<=": operator.le,
 }
+
+
+#: Why dates and places have no mask.
+_PLACES = "cannot be made missing; leave rows out with the filters area or drop_nans"
+
+
+class _Test(Section):
+    operator: Literal["gt", "lt", "eq", "ne", "ge", "le", ">", "<", "==", "!=", ">=", "<="] = "=="
+    value: Number
 
 
 class Mask:
@@ -47,24 +57,27 @@ class Mask:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        settings = Settings(config)
-        self.tests: dict[str, tuple[str, float]] = {}
-        for name, test in settings.rest().items():
-            inner = Settings(test, f"{settings.where}.{name}".strip("."))
-            word = inner.one_of("operator", _COMPARE, "==")
-            value = inner.number("value")
-            if value is None and not inner.problems:
-                inner.wrong("value", "is missing")
-            inner.unknown()
-            settings.problems += inner.problems
-            self.tests[name] = (word, value or 0.0)
-        _no_places(settings, self.tests)
-        settings.finish()
+        tests = columns_of(_Test, config, places=_PLACES)
+        self.tests = {name: (test.operator, test.value) for name, test in tests.items()}
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the frame with NaN for these values."""
         need(frame, self.tests)
         return frame.assign(**{n: frame[n].mask(_COMPARE[w](frame[n], v)) for n, (w, v) in self.tests.items()})
+
+
+class _Chosen(Section):
+    columns: Names = ()
+    column_prefix: Text = ""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if bool(self.columns) == bool(self.column_prefix):
+            raise wrong((("columns",), "or column_prefix is needed, one of them"))
+        places = [name for name in COMPULSORY if name in (self.columns or [self.column_prefix])]
+        if places:
+            raise wrong(*(((name,), _PLACES) for name in places))
+        return self
 
 
 class MaskInfs:
@@ -85,13 +98,8 @@ class MaskInfs:
     short = "columns"
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        settings = Settings(config)
-        self.columns = settings.names("columns") or ()
-        self.prefix = settings.text("column_prefix")
-        if bool(self.columns) == bool(self.prefix) and not settings.problems:
-            settings.wrong("columns", "or column_prefix is needed, one of them")
-        _no_places(settings, dict.fromkeys(self.columns or [self.prefix]))
-        settings.finish()
+        chosen = settings_of(_Chosen, config)
+        self.columns, self.prefix = chosen.columns, chosen.column_prefix
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the frame with NaN for infinite values."""
@@ -118,29 +126,17 @@ class ExcludeDates:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        settings = Settings(config)
-        self.days: dict[str, list[tuple[datetime, datetime]]] = {}
-        for name, pairs in settings.rest().items():
-            single = isinstance(pairs, list | tuple) and len(pairs) == 2 and not isinstance(pairs[0], list | tuple)
-            self.days[name] = []
-            for pair in [pairs] if single else pairs if isinstance(pairs, list | tuple) else [None]:
-                found = _days(pair)
-                if found is None:
-                    settings.wrong(name, f"{pair!r} is not a pair of a first and a last day")
-                else:
-                    self.days[name].append(found)
-        _no_places(settings, self.days)
-        settings.finish()
+        self.days = columns_of(Annotated[Any, PlainValidator(_periods)], config, places=_PLACES)
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the frame with NaN on these days."""
         need(frame, ["date", *self.days])
-        dates = frame["date"].to_numpy()
+        dates = frame["date"].to_numpy().astype("M8[us]")  # nanoseconds end in 2262
         columns = {}
         for name, pairs in self.days.items():
             gone = np.zeros(len(frame), bool)
-            for first, stop in pairs:
-                gone |= (dates >= np.datetime64(first)) & (dates < np.datetime64(stop))
+            for first, last in pairs:
+                gone |= (dates >= np.datetime64(first)) & (dates < np.datetime64(last) + np.timedelta64(1, "D"))
             columns[name] = frame[name].mask(gone)
         return frame.assign(**columns)
 
@@ -164,11 +160,7 @@ class SortBy:
     whole = True
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        settings = Settings(config)
-        self.columns = settings.names("columns") or ()
-        if not self.columns and not settings.problems:
-            settings.wrong("columns", "has no names")
-        settings.finish()
+        self.columns = settings_of(Columns, config).columns
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the rows sorted; equal ones stay in their order."""
@@ -176,27 +168,26 @@ class SortBy:
         return frame.sort_values(list(self.columns), kind="stable")
 
 
-def _no_places(settings: Settings, columns: Mapping[str, Any]) -> None:
-    if not columns and not settings.problems:
-        settings.wrong("", "has no columns")
-    for name in COMPULSORY:
-        if name in columns:
-            settings.wrong(name, "cannot be made missing; leave rows out with the filters area or drop_nans")
+def _periods(pairs: Any) -> list[tuple[datetime, datetime]]:
+    """Return one or several pairs of days as the starts of the first day and of the last."""
+    single = isinstance(pairs, list | tuple) and len(pairs) == 2 and not isinstance(pairs[0], list | tuple)
+    found = []
+    for pair in [pairs] if single else pairs if isinstance(pairs, list | tuple) else [pairs]:
+        days = [_day(v) for v in pair] if isinstance(pair, list | tuple) and len(pair) == 2 else [None, None]
+        first, last = days
+        if first is None or last is None or last < first:
+            raise ValueError(f"{pair!r} is not a pair of a first and a last day")
+        found.append((first, last))
+    return found
 
 
-def _days(pair: Any) -> tuple[datetime, datetime] | None:
-    """Return the start of the first day and the end of the last."""
-    if not isinstance(pair, list | tuple) or len(pair) != 2:
+def _day(value: Any) -> datetime | None:
+    """Return the start of a day; `None` for anything else, also for a time of day."""
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(text, str | date) or (isinstance(text, str) and len(text) < 8):
         return None
-    ends = []
-    for day in pair:
-        text = str(day) if isinstance(day, int) and not isinstance(day, bool) else day
-        if not isinstance(text, str | date) or (isinstance(text, str) and len(text) < 8):
-            return None
-        try:
-            ends.append(as_date(text))
-        except ValueError:
-            return None
-    if any((end - datetime(end.year, end.month, end.day)) for end in ends):
-        return None  # a day has no time
-    return (ends[0], ends[1] + timedelta(days=1)) if ends[0] <= ends[1] else None
+    try:
+        found = as_date(text)
+    except ValueError:
+        return None
+    return found if found == datetime(found.year, found.month, found.day) else None

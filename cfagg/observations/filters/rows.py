@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
+from pydantic import PlainValidator, TypeAdapter, field_validator, model_validator
 
 from cfagg.observations.filters.columns import need
-from cfagg.observations.settings import Settings
+from cfagg.observations.settings import Names, Number, Section, Text, refused, settings_of, wrong
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Area", "DropDuplicates", "DropNans"]
+
+
+def _box(value: Any) -> tuple[float, float, float, float]:
+    """Return north, west, south and east."""
+    try:
+        north, west, south, east = TypeAdapter(tuple[Number, Number, Number, Number]).validate_python(value)
+    except ValueError:
+        raise ValueError(f"{value!r} is not a list of north, west, south and east") from None
+    if not -90 <= south <= north <= 90:
+        raise ValueError(f"south, {value[2]}, and north, {value[0]}, are not in order between -90 and 90")
+    return north, west, south, east
+
+
+class _Area(Section):
+    area: Annotated[tuple[float, float, float, float], PlainValidator(_box)]
 
 
 class Area:
@@ -37,17 +53,9 @@ class Area:
     short = "area"
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        settings = Settings(config)
-        box = settings.take("area")
-        if not isinstance(box, list | tuple) or len(box) != 4 or not all(Settings.is_number(v) for v in box):
-            settings.wrong("area", f"{box!r} is not a list of north, west, south and east")
-            box = (90, 0, -90, 360)
-        self.north, self.west, self.south, self.east = (float(v) for v in box)
-        if not -90 <= self.south <= self.north <= 90:
-            settings.wrong("area", f"south, {box[2]}, and north, {box[0]}, are not in order between -90 and 90")
+        self.north, self.west, self.south, self.east = settings_of(_Area, config).area
         width = self.east - self.west
         self.width = 360.0 if abs(width) >= 360 else width % 360
-        settings.finish()
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the rows in the box."""
@@ -55,6 +63,23 @@ class Area:
         east_of = (frame["longitude"].to_numpy(np.float64) - self.west) % 360.0
         inside = (latitude >= self.south) & (latitude <= self.north) & (east_of <= self.width)
         return frame[inside]
+
+
+_NO_PREFIX = refused("is not understood; give columns, with date among them", even_empty=True)
+
+
+class _Alike(Section):
+    columns: Names | None = None
+    column_prefix: Annotated[Any, refused("is not understood; give columns, with date among them", even_empty=True)] = (
+        None
+    )
+
+    @field_validator("columns")
+    @classmethod
+    def _dated(cls, columns: tuple[str, ...]) -> tuple[str, ...]:
+        if columns and "date" not in columns:
+            raise ValueError("must have date: rows of other dates may be in another part of the build")
+        return columns
 
 
 class DropDuplicates:
@@ -79,13 +104,7 @@ class DropDuplicates:
     short = "columns"
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        settings = Settings(config)
-        self.columns = settings.names("columns")
-        if settings.take("column_prefix") is not None:
-            settings.wrong("column_prefix", "is not understood; give columns, with date among them")
-        if self.columns and "date" not in self.columns:
-            settings.wrong("columns", "must have date: rows of other dates may be in another part of the build")
-        settings.finish()
+        self.columns = settings_of(_Alike, config).columns
         #: Rows that agree in a few columns only must be seen together for the first to be kept.
         self.whole = bool(self.columns)
 
@@ -93,6 +112,18 @@ class DropDuplicates:
         """Return the rows without later ones that agree with them."""
         need(frame, self.columns or ())
         return frame.drop_duplicates(subset=list(self.columns) if self.columns else None)
+
+
+class _Looked(Section):
+    columns: Names | None = None
+    column_prefix: Text = ""
+    how: Literal["any", "all"] = "any"
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if self.columns and self.column_prefix:
+            raise wrong((("column_prefix",), "excludes columns; give one of them"))
+        return self
 
 
 class DropNans:
@@ -114,13 +145,8 @@ class DropNans:
     short = "columns"
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        settings = Settings(config)
-        self.columns = settings.names("columns")
-        self.prefix = settings.text("column_prefix")
-        self.how = settings.one_of("how", ("any", "all"), "any")
-        if self.columns and self.prefix:
-            settings.wrong("column_prefix", "excludes columns; give one of them")
-        settings.finish()
+        looked = settings_of(_Looked, config)
+        self.columns, self.prefix, self.how = looked.columns, looked.column_prefix, looked.how
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the rows that have their values."""

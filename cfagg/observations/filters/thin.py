@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import model_validator
 
-from cfagg.observations.settings import Settings
+from cfagg.observations.settings import Duration, Number, Section, Whole, settings_of, wrong
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +20,30 @@ if TYPE_CHECKING:
 __all__ = ["Thin"]
 
 _EPOCH = datetime(1970, 1, 1)
+
+
+class _Thinned(Section):
+    fraction: Number | None = None
+    seed: Whole | None = None
+    grid: Number | None = None
+    every: Duration | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        problems = []
+        if (self.fraction is None) == (self.grid is None):
+            problems.append((("fraction",), "or grid is needed, one of them"))
+        if self.fraction is not None and not 0 < self.fraction <= 1:
+            problems.append((("fraction",), f"{self.fraction:g} is not a share, expected above 0 and up to 1"))
+        if self.grid is not None and not 0 < self.grid <= 180:
+            said = f"{self.grid:g} is not a size of cells, expected degrees above 0 and up to 180"
+            problems.append((("grid",), said))
+        for key, other in (("seed", "grid"), ("every", "fraction")):
+            if getattr(self, key) is not None and getattr(self, other) is not None:
+                problems.append(((key,), f"has no meaning with {other}"))
+        if problems:
+            raise wrong(*problems)
+        return self
 
 
 class Thin:
@@ -47,21 +72,9 @@ class Thin:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        settings = Settings(config)
-        self.fraction = settings.number("fraction")
-        self.seed = settings.count("seed", 0, least=0) or 0
-        self.grid = settings.number("grid")
-        self.every = settings.duration("every", timedelta(hours=1)) or timedelta(hours=1)
-        if (self.fraction is None) == (self.grid is None) and not settings.problems:
-            settings.wrong("fraction", "or grid is needed, one of them")
-        if self.fraction is not None and not 0 < self.fraction <= 1:
-            settings.wrong("fraction", f"{self.fraction:g} is not a share, expected above 0 and up to 1")
-        if self.grid is not None and not 0 < self.grid <= 180:
-            settings.wrong("grid", f"{self.grid:g} is not a size of cells, expected degrees above 0 and up to 180")
-        for key, other in (("seed", "grid"), ("every", "fraction")):
-            if key in settings and other in settings:
-                settings.wrong(key, f"has no meaning with {other}")
-        settings.finish()
+        settings = settings_of(_Thinned, config)
+        self.fraction, self.grid = settings.fraction, settings.grid
+        self.seed, self.every = settings.seed or 0, settings.every or timedelta(hours=1)
         self.whole = self.grid is not None
 
     def check(self, period: Period) -> list[str]:

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from cfagg.cf.units import linear
 from cfagg.errors import ConventionError, Problem, UnitsError
+from cfagg.observations.config import Config
 from cfagg.observations.filters.columns import need
 from cfagg.observations.frames import attributes_of
-from cfagg.observations.settings import Settings
+from cfagg.observations.settings import Section, Text, columns_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["ConvertUnits"]
+
+
+class _Change(Section):
+    old: Text | None = Field(None, alias="from")
+    new: Text = Field(alias="to")
+
+    @model_validator(mode="after")
+    def _converts(self) -> Self:
+        if self.old is not None:
+            linear(self.old, self.new)
+        return self
 
 
 class ConvertUnits:
@@ -41,22 +54,9 @@ class ConvertUnits:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        settings = Settings(config)
-        self.units: dict[str, tuple[str | None, str]] = {}
-        for name, value in settings.rest().items():
-            inner = Settings(value if isinstance(value, Mapping) else {"to": value}, f"{settings.where}.{name}")
-            old, new = inner.text("from") or None, inner.text("to", required=True)
-            inner.unknown()
-            settings.problems += inner.problems
-            if old is not None and new:
-                try:
-                    linear(old, new)
-                except UnitsError as error:
-                    settings.wrong(name, error.message)
-            self.units[name] = (old, new)
-        if not self.units and not settings.problems:
-            settings.wrong("", "has no columns")
-        settings.finish()
+        given = {name: value if isinstance(value, Mapping) else {"to": value} for name, value in config.items()}
+        changes = columns_of(_Change, Config(given, getattr(config, "where", "")))
+        self.units = {name: (change.old, change.new) for name, change in changes.items()}
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the frame with converted columns, computed in double precision."""

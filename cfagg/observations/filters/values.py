@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import PlainValidator, TypeAdapter
 
 from cfagg.observations.filters.columns import need
-from cfagg.observations.settings import Settings
+from cfagg.observations.settings import Number, columns_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,21 +70,18 @@ class MaskOutsideRange:
 
 
 def _limits(config: Mapping[str, Any]) -> dict[str, tuple[float | None, float | None]]:
-    settings = Settings(config)
-    found: dict[str, tuple[float | None, float | None]] = {}
-    for name, pair in settings.rest().items():
-        if not isinstance(pair, list | tuple) or len(pair) != 2:
-            settings.wrong(name, f"{pair!r} is not a pair of smallest and largest value")
-        elif not all(v is None or Settings.is_number(v) for v in pair):
-            settings.wrong(name, f"{pair!r} has limits that are neither numbers nor null")
-        elif None not in pair and pair[0] > pair[1]:
-            settings.wrong(name, f"the smallest value, {pair[0]}, is above the largest, {pair[1]}")
-        else:
-            found[name] = (pair[0], pair[1])
-    if not found and not settings.problems:
-        settings.wrong("", "has no columns")
-    for name in ("date", "latitude", "longitude"):
-        if name in found:
-            settings.wrong(name, "is not changed by this filter; choose rows with the filter area, or dates")
-    settings.finish()
-    return found
+    places = "is not changed by this filter; choose rows with the filter area, or dates"
+    return columns_of(Annotated[Any, PlainValidator(_pair)], config, places=places)
+
+
+def _pair(value: Any) -> tuple[float | None, float | None]:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise ValueError(f"{value!r} is not a pair of smallest and largest value")
+    try:
+        TypeAdapter(tuple[Number | None, Number | None]).validate_python(value)
+    except ValueError:
+        raise ValueError(f"{value!r} has limits that are neither numbers nor null") from None
+    low, high = value
+    if low is not None and high is not None and low > high:
+        raise ValueError(f"the smallest value, {low}, is above the largest, {high}")
+    return low, high

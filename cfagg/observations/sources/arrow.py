@@ -7,8 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cfagg.errors import SourceError
-from cfagg.observations.settings import Settings
-from cfagg.observations.sources.csv import paths_of
+from cfagg.observations.settings import settings_of
 from cfagg.observations.sources.spool import SpooledSource
 from cfagg.observations.sources.tables import Columns, Table
 
@@ -44,11 +43,8 @@ class ArrowSource(SpooledSource):
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        settings = Settings(config)
-        paths = paths_of(config, settings)
-        columns = Columns(settings)
-        settings.finish()
-        super().__init__("arrow", config, paths, partial(_blocks, columns))
+        columns = settings_of(Columns, config)
+        super().__init__("arrow", config, columns.path, partial(_blocks, columns))
 
 
 def _blocks(columns: Columns, paths: list[str]) -> Iterator[pd.DataFrame]:

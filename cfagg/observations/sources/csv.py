@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
 from cfagg.errors import Problem, SourceError
+from cfagg.observations.config import closest
 from cfagg.observations.frames import with_attributes
-from cfagg.observations.settings import Config, Settings, closest
+from cfagg.observations.settings import ByName, Names, Paths, Section, Text, Whole, settings_of, wrong
 from cfagg.observations.sources.spool import SpooledSource
 from cfagg.observations.sources.times import dates_of_numbers, dates_of_text
 
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-__all__ = ["CsvSource", "paths_of"]
+__all__ = ["CsvSource"]
 
 #: Bytes of text that are read and sorted together, and bytes from which the types of columns are seen.
 BLOCK, HEAD = 32 * 2**20, 2**20
@@ -32,14 +35,6 @@ BLOCK, HEAD = 32 * 2**20, 2**20
 _MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>", "#N/A", "-nan", "-NaN"]
 
 _COLUMN = re.compile(r"In CSV column #(\d+)")
-
-
-def paths_of(config: Mapping[str, Any], settings: Settings) -> list[str]:
-    """Return the setting ``path``, one or several, absolute."""
-    paths = settings.paths("path")
-    if paths is None and not settings.problems:
-        settings.wrong("path", "is missing")
-    return [config.path(p) if isinstance(config, Config) else p for p in paths or ()]
 
 
 class CsvSource(SpooledSource):
@@ -75,54 +70,76 @@ class CsvSource(SpooledSource):
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        settings = Settings(config)
-        paths = paths_of(config, settings)
-        table = _Table(settings)
-        settings.finish()
-        super().__init__("csv", config, paths, partial(_blocks, table))
+        table = settings_of(_Table, config)
+        super().__init__("csv", config, table.path, partial(_blocks, table))
 
 
-class _Table:
+def _dates(value: Any) -> tuple[str, ...]:
+    names = value.split(",") if isinstance(value, str) else value
+    listed = isinstance(names, list | tuple) and all(isinstance(n, str) for n in names)
+    if not listed or not 1 <= len(names) <= 2:
+        raise ValueError(f"{value!r} is neither one column nor two, a date and a time")
+    return tuple(n.strip() for n in names)
+
+
+def _sign(value: str) -> str:
+    if len(value) != 1 or not value.isascii():
+        raise ValueError(f"{value!r} is not one character")
+    return value
+
+
+def _encoding(value: str) -> str:
+    try:
+        codecs.lookup(value)
+    except (LookupError, ValueError):  # of a name with a NUL
+        raise ValueError(f"{value!r} is not known") from None
+    return value
+
+
+def _words(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, Iterable):
+        raise ValueError(f"{value!r} is not a list of words for missing values")  # noqa: TRY004
+    return [str(v) for v in value]
+
+
+class _Flavour(Section):
+    date: Annotated[tuple[str, ...], PlainValidator(_dates)] = ("date",)
+    latitude: Text = "latitude"
+    longitude: Text = "longitude"
+
+
+class _Table(Section):
     """How a table is written."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.columns = settings.names("columns")
-        flavour = Settings(settings.take("flavour"), f"{settings.where}.flavour".strip("."))
-        self.latitude = flavour.text("latitude", "latitude")
-        self.longitude = flavour.text("longitude", "longitude")
-        date = flavour.take("date", "date")
-        names = date.split(",") if isinstance(date, str) else date
-        listed = isinstance(names, list | tuple) and all(isinstance(n, str) for n in names)
-        if not listed or not 1 <= len(names) <= 2:
-            flavour.wrong("date", f"{date!r} is neither one column nor two, a date and a time")
-            names = ["date"]
-        self.dates = [n.strip() for n in names]
-        flavour.unknown()
-        settings.problems += flavour.problems
-        self.delimiter = settings.text("delimiter", ",")
-        self.decimal = settings.text("decimal", ".")
-        self.encoding = settings.text("encoding", "utf-8")
-        self.skip_rows = settings.count("skip_rows", 0, least=0) or 0
-        self.missing = [*_MISSING, *(str(v) for v in settings.take("missing", ()))]
-        self.date_format = settings.text("date_format") or None
-        self.date_units = settings.text("date_units") or None
-        self.attributes = settings.mapping("attributes")
-        for key, sign in (("delimiter", self.delimiter), ("decimal", self.decimal)):
-            if len(sign) != 1 or not sign.isascii():
-                settings.wrong(key, f"{sign!r} is not one character")
+    path: Paths
+    columns: Names | None = None
+    flavour: _Flavour = _Flavour()
+    delimiter: Annotated[Text, AfterValidator(_sign)] = ","
+    decimal: Annotated[Text, AfterValidator(_sign)] = "."
+    encoding: Annotated[Text, AfterValidator(_encoding)] = "utf-8"
+    skip_rows: Whole = 0
+    missing: Annotated[list[str], PlainValidator(_words)] = Field(default_factory=list)
+    date_format: Text | None = None
+    date_units: Text | None = None
+    attributes: ByName = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        problems = []
         if self.decimal == self.delimiter:
-            settings.wrong("decimal", f"{self.decimal!r} is also the delimiter")
-        try:
-            codecs.lookup(self.encoding)
-        except LookupError:
-            settings.wrong("encoding", f"{self.encoding!r} is not known")
-        if self.date_units and len(self.dates) > 1:
-            settings.wrong("date_units", "is only for dates in one column")
+            problems.append((("decimal",), f"{self.decimal!r} is also the delimiter"))
+        if self.date_units and len(self.flavour.date) > 1:
+            problems.append((("date_units",), "is only for dates in one column"))
+        if problems:
+            raise wrong(*problems)
+        return self
 
     @property
     def places(self) -> list[str]:
         """Columns of dates and places."""
-        return [*self.dates, self.latitude, self.longitude]
+        return [*self.flavour.date, self.flavour.latitude, self.flavour.longitude]
 
 
 def _blocks(table: _Table, paths: list[str]) -> Iterator[pd.DataFrame]:
@@ -181,7 +198,7 @@ def _open(table: _Table, path: str, text: set[str]) -> tuple[Any, list[str]]:
 
     parse = csv.ParseOptions(delimiter=table.delimiter, newlines_in_values=False)
     how: dict[str, Any] = {
-        "null_values": table.missing,
+        "null_values": [*_MISSING, *table.missing],
         "strings_can_be_null": True,
         "decimal_point": table.decimal,
     }
@@ -204,7 +221,7 @@ def _open(table: _Table, path: str, text: set[str]) -> tuple[Any, list[str]]:
     for name in wanted:
         kind = schema.field(name).type
         number = any(test(kind) for test in numeric) and name not in text
-        types[name] = pa.float64() if number and (name not in table.dates or table.date_units) else pa.string()
+        types[name] = pa.float64() if number and (name not in table.flavour.date or table.date_units) else pa.string()
     convert = csv.ConvertOptions(column_types=types, include_columns=wanted, **how)
     options = csv.ReadOptions(block_size=BLOCK, skip_rows=skip, encoding=encoding)
     return csv.open_csv(_stream(path), options, parse, convert), have
@@ -224,8 +241,8 @@ def _observations(table: _Table, frame: pd.DataFrame, path: str) -> pd.DataFrame
     """Return rows with the columns of observations first."""
     import pandas as pd
 
-    where = f"{path}, column {' and '.join(table.dates)}"
-    first = frame[table.dates[0]]
+    where = f"{path}, column {' and '.join(table.flavour.date)}"
+    first = frame[table.flavour.date[0]]
     if table.date_units:
         if first.dtype == object or isinstance(first.dtype, pd.StringDtype):
             raise SourceError(f"{where}: not all dates are numbers, as date_units says")
@@ -234,10 +251,10 @@ def _observations(table: _Table, frame: pd.DataFrame, path: str) -> pd.DataFrame
             raise SourceError(f"{where}, row {dates.index[dates.isna().argmax()]}: there is no date; correct the row")
     else:
         text = first.astype(object)
-        if len(table.dates) == 2:
-            text = text + " " + frame[table.dates[1]].astype(object).map(_clock)
+        if len(table.flavour.date) == 2:
+            text = text + " " + frame[table.flavour.date[1]].astype(object).map(_clock)
         dates = dates_of_text(text, table.date_format, where)
-    columns = {"date": dates, "latitude": frame[table.latitude], "longitude": frame[table.longitude]}
+    columns = {"date": dates, "latitude": frame[table.flavour.latitude], "longitude": frame[table.flavour.longitude]}
     others = [c for c in frame.columns if c not in table.places]
     clash = [c for c in others if c in columns]
     if clash:

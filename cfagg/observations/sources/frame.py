@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from cfagg.observations.settings import Settings
+from cfagg.observations.settings import Section, function, settings_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["CallableSource"]
+
+
+_REMEDY = "give one from Python, or make it a source by name with an entry point of the group cfagg.sources"
+
+
+class _Function(Section):
+    function: Annotated[Any, function(_REMEDY)]
 
 
 class CallableSource:
@@ -35,15 +42,7 @@ class CallableSource:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        settings = Settings(config)
-        self.function = settings.take("function")
-        if not callable(self.function):
-            settings.wrong(
-                "function",
-                f"{self.function!r} is not a function; give one from Python, or make it a source by name with an entry "
-                "point of the group cfagg.sources",
-            )
-        settings.finish()
+        self.function = settings_of(_Function, config).function
 
     def read(self, start: datetime, end: datetime) -> pd.DataFrame | Iterable[pd.DataFrame]:
         """Return what the function returns."""

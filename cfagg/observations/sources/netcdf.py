@@ -20,8 +20,7 @@ from cfagg.cf.units import linear
 from cfagg.errors import ConventionError, SourceError, UnitsError, UnknownConventionWarning
 from cfagg.formats.values import locate, netcdf, read
 from cfagg.observations.frames import with_attributes
-from cfagg.observations.settings import Settings
-from cfagg.observations.sources.csv import paths_of
+from cfagg.observations.settings import Names, Paths, Section, Text, settings_of
 from cfagg.observations.sources.geometry import Described, Geometry, find_geometry
 from cfagg.observations.sources.spool import SpooledSource
 from cfagg.observations.sources.stored import described, numbers_of
@@ -40,6 +39,18 @@ BLOCK = 1 << 18
 
 #: Observations of one dimension that another may count or index; they are held in memory.
 _MOST_INSTANCES = 1 << 27
+
+
+class _Flavour(Section):
+    date: Text | None = None
+    latitude: Text | None = None
+    longitude: Text | None = None
+
+
+class _Files(Section):
+    path: Paths
+    columns: Names | None = None
+    flavour: _Flavour = _Flavour()
 
 
 class NetcdfSource(SpooledSource):
@@ -72,15 +83,9 @@ class NetcdfSource(SpooledSource):
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        settings = Settings(config)
-        paths = paths_of(config, settings)
-        columns = settings.names("columns")
-        flavour = Settings(settings.take("flavour"), f"{settings.where}.flavour".strip("."))
-        names = {key: flavour.text(key) for key in ("date", "latitude", "longitude")}
-        flavour.unknown()
-        settings.problems += flavour.problems
-        settings.finish()
-        super().__init__("netcdf", config, paths, partial(_all, {k: v for k, v in names.items() if v}, columns))
+        files = settings_of(_Files, config)
+        flavour = files.flavour.model_dump(exclude_none=True)
+        super().__init__("netcdf", config, files.path, partial(_all, flavour, files.columns))
 
 
 def _all(flavour: dict[str, str], columns: tuple[str, ...] | None, paths: list[str]) -> Iterator[pd.DataFrame]:

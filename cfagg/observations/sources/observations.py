@@ -7,10 +7,12 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import Field
 
 from cfagg.errors import ConventionError, Problem
+from cfagg.observations.config import Config, closest
 from cfagg.observations.frames import with_attributes
-from cfagg.observations.settings import Config, Settings, closest
+from cfagg.observations.settings import ByName, Names, Path, Section, settings_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +23,12 @@ _EPOCH = datetime(1970, 1, 1)
 
 #: Rows that are read at once.
 BATCH = 1 << 18
+
+
+class _Store(Section):
+    path: Path
+    columns: Names | None = None
+    options: ByName = Field(default_factory=dict)
 
 
 class ObservationsSource:
@@ -34,12 +42,9 @@ class ObservationsSource:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        settings = Settings(config)
-        path = settings.path("path")
-        self.path = config.path(path) if isinstance(config, Config) else path
-        self.columns = settings.names("columns")
-        self.options = settings.mapping("options")
-        settings.finish()
+        settings = settings_of(_Store, config)
+        self.path = config.path(settings.path) if isinstance(config, Config) else settings.path
+        self.columns, self.options = settings.columns, settings.options
         self._store: Any = None
         self._index: Any = None
 

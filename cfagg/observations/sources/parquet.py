@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfagg.errors import SourceError
-from cfagg.observations.settings import Settings
-from cfagg.observations.sources.csv import paths_of
+from cfagg.observations.settings import settings_of
 from cfagg.observations.sources.spool import SpooledSource, expand
 from cfagg.observations.sources.tables import Columns, Table
 
@@ -56,12 +55,9 @@ class ParquetSource(SpooledSource):
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        settings = Settings(config)
-        paths = paths_of(config, settings)
-        self._columns = Columns(settings)
-        settings.finish()
+        self._columns = settings_of(Columns, config)
         self._files: list[_File] | None = None
-        super().__init__("parquet", config, paths, self._everything)
+        super().__init__("parquet", config, self._columns.path, self._everything)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_files": None}

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfagg.errors import CfaggError, SourceError, SourceNotFoundError, TargetError
+from cfagg.observations.config import Config
 from cfagg.observations.frames import attributes_of, with_attributes
 from cfagg.runtime.publishing import sync_tree
 
@@ -200,7 +201,7 @@ class SpooledSource:
     ) -> None:
         self._name = name
         self._config = json.dumps(dict(config), sort_keys=True, default=str)
-        self._paths = tuple(paths)
+        self._paths = tuple(config.path(p) if isinstance(config, Config) else p for p in paths)
         self._blocks = blocks
         self._spool: Spool | None = None
         self._temporary = False

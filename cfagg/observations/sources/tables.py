@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import Field
 
 from cfagg.errors import Problem, SourceError
+from cfagg.observations.config import closest
 from cfagg.observations.frames import with_attributes
-from cfagg.observations.settings import Settings, closest
+from cfagg.observations.settings import ByName, Names, Paths, Section, Text
 from cfagg.observations.sources.times import dates_of_numbers, dates_of_text
 
 if TYPE_CHECKING:
@@ -18,23 +20,27 @@ if TYPE_CHECKING:
 __all__ = ["Columns", "Table"]
 
 
-class Columns:
-    """The settings ``columns``, ``flavour``, ``date_units`` and ``attributes`` of a source.
+class Flavour(Section):
+    """Names of the columns of dates and places."""
 
-    Parameters
-    ----------
-    settings : Settings
-        What the recipe says; problems are kept there.
-    """
+    date: Text = "date"
+    latitude: Text = "latitude"
+    longitude: Text = "longitude"
 
-    def __init__(self, settings: Settings) -> None:
-        self.data = settings.names("columns")
-        flavour = Settings(settings.take("flavour"), f"{settings.where}.flavour".strip("."))
-        self.places = {key: flavour.text(key, key) for key in ("date", "latitude", "longitude")}
-        flavour.unknown()
-        settings.problems += flavour.problems
-        self.units = settings.text("date_units") or None
-        self.attributes = settings.mapping("attributes")
+
+class Columns(Section):
+    """The settings of a source of tables."""
+
+    path: Paths
+    columns: Names | None = None
+    flavour: Flavour = Flavour()
+    date_units: Text = ""
+    attributes: ByName = Field(default_factory=dict)
+
+    @property
+    def places(self) -> dict[str, str]:
+        """Names of the columns by what they hold."""
+        return dict(self.flavour)
 
 
 class Table:
@@ -61,7 +67,7 @@ class Table:
             have, places = list(schema.names), list(columns.places.values())
         except UnicodeDecodeError as error:
             raise SourceError(f"{path}: names of columns are not text ({error}); is the file damaged?") from error
-        data = [n for n in have if not n.startswith("__index_level_")] if columns.data is None else columns.data
+        data = [n for n in have if not n.startswith("__index_level_")] if columns.columns is None else columns.columns
         self.wanted = list(dict.fromkeys([*places, *data]))
         problems = [Problem(n, f"is missing{closest(n, have)}") for n in self.wanted if n not in have]
         problems += [Problem(n, "names two columns") for n in self.wanted if have.count(n) > 1]
@@ -105,9 +111,9 @@ class Table:
 
         where = f"{self.path}, column {self.columns.places['date']}"
         if pd.api.types.is_numeric_dtype(dates.dtype):
-            if self.columns.units is None:
+            if not self.columns.date_units:
                 raise SourceError(f"{where}: dates are numbers; give date_units, such as seconds since 1970-01-01")
-            dates = pd.Series(dates_of_numbers(dates.to_numpy(), self.columns.units, None, where), dates.index)
+            dates = pd.Series(dates_of_numbers(dates.to_numpy(), self.columns.date_units, None, where), dates.index)
         elif not pd.api.types.is_datetime64_any_dtype(dates.dtype):
             dates = dates_of_text(dates.astype(object), None, where)
         elif dates.dt.tz is not None:

@@ -49,6 +49,7 @@ def frame(n: int = 6) -> pd.DataFrame:
         ("mask", {"rain": {"value": 0, "operator": ">="}}, "rain", [-1, np.nan, np.nan, np.nan, np.nan, np.nan]),
         ("mask_infs", {"column_prefix": "t"}, "t", np.arange(6) + 270.0),
         ("exclude_dates", {"t": [20190101, 20200101]}, "t", [np.nan] * 6),
+        ("exclude_dates", {"t": [20200101, 99991231]}, "t", [np.nan] * 6),
         ("exclude_dates", {"t": [["2019-01-01", "2019-12-31"], [20200102, 20200103]]}, "t", np.arange(6) + 270.0),
         ("convert_units", {"t": {"from": "K", "to": "degC"}}, "t", np.arange(6) - 3.15),
         ("drop_nans", {"columns": ["rain"]}, "rain", [-1, 0.5, 0, 7, 100]),

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cfagg.errors import CfaggError, ConventionError, SourceError
-from cfagg.observations.settings import Config
+from cfagg.observations.config import Config
 from cfagg.observations.sources import csv as module
 from cfagg.observations.sources.csv import CsvSource
 from tests.effort import examples
@@ -94,6 +94,12 @@ def test_files_may_be_several_compressed_and_delimited_otherwise(tmp_path: Path)
     found = rows(CsvSource({"path": str(tmp_path / "*.gz"), **config}))
     assert found["t"].tolist()[2:] == [1.0, 2.0]
     assert found["t"].isna().tolist() == [True, True, False, False]
+
+
+def test_a_single_word_for_missing_values_is_not_taken_for_its_letters(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("time,lat,lon,t\n2020-01-01,9,0,-999\n2020-01-01,0,0,9\n")
+    found = rows(CsvSource({"path": str(tmp_path / "a.csv"), "missing": "-999", "flavour": FLAVOUR}))
+    assert (found["latitude"].tolist(), found["t"].isna().tolist()) == ([9.0, 0.0], [True, False])
 
 
 def test_decimal_commas_and_other_encodings_are_read(tmp_path: Path) -> None:
