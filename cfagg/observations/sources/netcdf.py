@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arrays.stored import NetcdfReader
 from cfagg.cf.units import linear
 from cfagg.errors import ConventionError, SourceError, UnitsError, UnknownConventionWarning
-from cfagg.formats.values import locate, netcdf, read
+from cfagg.formats.values import netcdf
 from cfagg.observations.frames import with_attributes
 from cfagg.observations.settings import Names, Paths, Section, Text, settings_of
 from cfagg.observations.sources.geometry import Described, Geometry, find_geometry
 from cfagg.observations.sources.spool import SpooledSource
 from cfagg.observations.sources.stored import described, numbers_of
 from cfagg.observations.sources.times import dates_of_numbers
-from cfagg.storage.files import CONTEXT_SOURCE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,16 +140,21 @@ def read_netcdf(
             stacklevel=2,
         )
     # Refused before the first block is given, not in the middle of a build.
-    for name in geometry.used():
-        locate(path, f"/{name}", CONTEXT_SOURCE)
-    yield from _Reader(path, geometry, variables).blocks()
+    readers = {name: NetcdfReader(path, "/", name, workers=1) for name in geometry.used()}
+    yield from _Reader(path, geometry, variables, readers).blocks()
 
 
 class _Reader:
     """Reads the observations of one file."""
 
-    def __init__(self, path: str, geometry: Geometry, variables: Mapping[str, Described]) -> None:
-        self.path, self.geometry, self.variables = path, geometry, variables
+    def __init__(
+        self,
+        path: str,
+        geometry: Geometry,
+        variables: Mapping[str, Described],
+        readers: Mapping[str, NetcdfReader],
+    ) -> None:
+        self.path, self.geometry, self.variables, self.readers = path, geometry, variables, readers
         self.small: dict[str, npt.NDArray[Any]] = {}
         self.edges: dict[str, Int64] = {}
         names: dict[str, str] = {}
@@ -336,8 +341,7 @@ class _Reader:
 
     def _stored(self, name: str, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
         """Return stored values of a variable of the root group."""
-        chosen = [slice(s.start, s.stop, 1) for s in slices]
-        return read(locate(self.path, f"/{name}", CONTEXT_SOURCE), chosen, CONTEXT_SOURCE)
+        return self.readers[name].read(slices)
 
     def _degrees(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return latitudes or longitudes in degrees, as real numbers."""
