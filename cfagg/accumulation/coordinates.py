@@ -206,13 +206,15 @@ def _coordinate(source: ZarrArray, dims: tuple[str, ...], name: str) -> xr.Varia
     """Return a coordinate as it is stored, `None` for no such array or one along other dimensions."""
     import xarray as xr
 
-    from cfagg.formats.zarr.plain import plain_array
+    from cfagg.formats.zarr.checked_store import CheckedStore
+    from cfagg.formats.zarr.fallback import open_by_zarr
 
     path = "/".join([*filter(None, [source.path.rpartition("/")[0]]), name])
     folder = node_folder(source.store, path)
     if not any(os.path.lexists(f"{folder}/{document}") for document in ("zarr.json", ".zarray")):
         return None
-    array: Any = plain_array(source.store, path, None, source.allow)
+    store = CheckedStore(source.store, allow=source.allow)
+    array = open_by_zarr(store, path, None)
     attrs = dict(array.attrs)
     own = attrs.pop("_ARRAY_DIMENSIONS", None) or getattr(array.metadata, "dimension_names", None)
     if own is None:
@@ -221,4 +223,5 @@ def _coordinate(source: ZarrArray, dims: tuple[str, ...], name: str) -> xr.Varia
     if len(own) != array.ndim or any(sizes.get(d) != n for d, n in zip(own, array.shape, strict=True)):
         return None
     # The fill value of a v2 array is often 0 and is not heeded: a coordinate has no missing values (CF section 2.5.1).
-    return xr.Variable(tuple(own), array[...], attrs)
+    decoded = store.decoded(path)
+    return xr.Variable(tuple(own), array[...] if decoded is None else _values(decoded), attrs)

@@ -122,10 +122,9 @@ def _stored(array: Any) -> Origin:
     from zarr.storage import LocalStore
 
     from cfagg.formats.zarr.checked_store import CheckedStore
-    from cfagg.formats.zarr.plain import PlainStore
 
     store = array.store
-    if type(store) not in (LocalStore, PlainStore, CheckedStore):
+    if type(store) not in (LocalStore, CheckedStore):
         raise UntracedError(f"its store is not a directory ({type(store).__name__})")
     return Origin(
         str(Path(store.root).absolute()),

@@ -1,7 +1,7 @@
 """Zarr stores of this machine as xarray shows them, read through checked files and decoded here.
 
-xarray and zarr-python make of the metadata what they always make; only the bytes come from `cfagg.formats.zarr.plain`,
-and what they raise for damaged metadata becomes an error of cfagg that names the field.
+xarray and zarr-python make of the metadata what they always make; values are read by `cfagg.arrays.chunked` where
+chunks are decoded here, and what is raised for damaged metadata becomes an error of cfagg that names the field.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from cfagg.formats.metadata.zarr import read_node
 from cfagg.formats.zarr.checked_store import CheckedStore
 from cfagg.formats.zarr.documents import node_folder, read_document
 from cfagg.formats.zarr.metadata import open_array
-from cfagg.formats.zarr.plain import PlainStore
 from cfagg.formats.zarr.settings import unequal_chunks
 from cfagg.formats.zarr.zipped import CheckedZip
 from cfagg.labelled.lazy import LazyArray
@@ -218,4 +217,4 @@ def _find_problem(store: CheckedStore, group: str) -> None:
             if found is None or found.content.get("node_type") != "group":
                 array = open_array(store.path, path, allow=store.allow)
                 _ = array.decoder
-                PlainStore(store.path, allow=store.allow).part(f"{path}/.zattrs", None)
+                store.part(f"{path}/.zattrs", None)

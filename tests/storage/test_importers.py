@@ -37,7 +37,6 @@ IMPORTERS = {
     },
     "zarr": {
         "cfagg/formats/zarr/checked_store.py",  # stores that are not directories
-        "cfagg/formats/zarr/plain.py",
         "cfagg/formats/zarr/zipped.py",  # members of bounded size
         "cfagg/formats/zarr/settings.py",  # a setting
         "cfagg/formats/zarr/fallback.py",

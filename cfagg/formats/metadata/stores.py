@@ -39,7 +39,7 @@ class Store(Protocol):
         """Yield the names of what may be groups and arrays in a group."""
 
     def array(self, path: str, format_: int) -> Any:
-        """Return an array, opened with zarr-python."""
+        """Return an array that is indexed by slices."""
 
 
 def joined(path: str, name: str) -> str:
@@ -96,10 +96,14 @@ class LocalStore:
         yield from (n for n in names if n.isprintable())
 
     def array(self, path: str, format_: int) -> Any:
-        """Return an array, opened with zarr-python."""
-        from cfagg.formats.zarr.plain import plain_array
+        """Return an array whose chunks are decoded here, or one opened with zarr-python."""
+        from cfagg.formats.zarr.checked_store import CheckedStore
+        from cfagg.formats.zarr.fallback import open_by_zarr
+        from cfagg.formats.zarr.slabs import DecodedArray
 
-        return plain_array(self.path, path, format_, self.allow)
+        store = CheckedStore(self.path, allow=self.allow)
+        found = store.decoded(path)
+        return open_by_zarr(store, path, format_) if found is None else DecodedArray(found)
 
 
 class MemoryStore:

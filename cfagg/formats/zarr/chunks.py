@@ -1,6 +1,6 @@
 """Reading chunks of Zarr arrays one at a time, from any thread, with little work beyond decoding them.
 
-What is not decoded here (transposed chunks, column-major chunks of Zarr v2, seldom codecs) is read through zarr-python.
+What is not decoded here (seldom codecs) is read through zarr-python.
 
 *chunk*: a block of an array that is stored and compressed as one, in Zarr and in HDF5.
 """
@@ -25,7 +25,7 @@ from cfagg.model import Regular
 from cfagg.storage.files import Context, close_read
 from cfagg.storage.tree import open_file
 
-__all__ = ["chunk_bytes", "full_chunk", "partial", "read_box", "read_chunk", "stored_chunk"]
+__all__ = ["chunk_bytes", "full_chunk", "partial", "read_box", "read_chunk"]
 
 Chunk = npt.NDArray[Any]
 
@@ -77,17 +77,6 @@ def read_chunk(array: ZarrArray, index: Sequence[int], seen: Callable[[Any], Non
         return None
     chunk = array.decoder.placed(_native(raw, array.dtype, array.decoder.swap), lengths)
     return chunk if valid == lengths else chunk[tuple(slice(0, n) for n in valid)]
-
-
-def stored_chunk(array: ZarrArray, index: Sequence[int]) -> npt.NDArray[np.uint8] | None:
-    """Return the bytes of a whole chunk in C order and the stored byte order, as `read_chunk`; it is decoded here."""
-    decoder = array.decoder
-    assert decoder is not None  # noqa: S101  (the caller has looked)
-    lengths, _ = _shapes(array, index)
-    raw = _decoded(array, index, lengths, decoder)
-    if raw is None or decoder.order is None:
-        return raw
-    return np.ascontiguousarray(decoder.placed(raw.view(array.dtype), lengths)).reshape(-1).view(np.uint8)
 
 
 def _decoded(

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import CfaggError, FragmentReadError
-from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.errors import CfaggError, FragmentReadError, SourceError, SourceNotFoundError, UnsupportedError
+from cfagg.formats.zarr.metadata import ZarrArray, open_array
 from cfagg.formats.zarr.settings import unequal_chunks
 
-__all__ = ["read_by_zarr"]
+__all__ = ["open_by_zarr", "read_by_zarr"]
 
 _opening = threading.Lock()
 
@@ -52,6 +52,33 @@ def read_by_zarr(array: ZarrArray, index: Sequence[int], ranges: Sequence[tuple[
             f"says {type(error).__name__}: {error}"
         ) from error
     return read if read.flags.writeable else read.copy()
+
+
+def open_by_zarr(store: Any, path: str, zarr_format: int | None) -> Any:
+    """Return an array of a `CheckedStore`, opened with zarr-python.
+
+    Raises
+    ------
+    SourceError
+        There is none, or its metadata are damaged.
+    """
+    import zarr
+
+    form: Any = zarr_format
+    where = f"{store.path}: array {path!r}"
+    try:
+        with unequal_chunks():
+            return zarr.open_array(store, path=path, mode="r", zarr_format=form)
+    except CfaggError:
+        raise
+    except FileNotFoundError as error:
+        raise SourceNotFoundError(f"{store.path} has no Zarr array {path!r}") from error
+    except Exception as error:  # as many kinds as there are ways to damage metadata
+        try:
+            open_array(store.path, path, allow=store.allow)
+        except UnsupportedError as ours:
+            raise SourceError(f"{where} has metadata that are not understood: {ours}") from error
+        raise SourceError(f"{where} has metadata that violate the Zarr specification; write it again") from error
 
 
 def _opened(array: ZarrArray) -> Any:

@@ -240,11 +240,10 @@ def test_a_conversion_does_not_load_zarr_python(tmp_path):
 
 
 def test_no_other_module_describes_arrays_and_groups():
-    """`plain` shows an array otherwise than it is stored, and writes nothing."""
     keys = re.compile(r'"(chunk_grid|compressor|node_type|zarr_consolidated_format|dimension_separator)": ')
     here = pathlib.Path(cfagg.__file__).parent
     folders = (here, here.parent / "kernels", here.parent / "conventions")
     texts = {path: path.read_text(encoding="utf-8") for folder in folders for path in folder.rglob("*.py")}
     lines = [(path.name, line) for path, text in texts.items() if keys.search(text) for line in text.splitlines()]
     found = {name for name, line in lines if keys.search(line) and ">>>" not in line}
-    assert found == {"creating.py", "consolidated.py", "plain.py"}
+    assert found == {"creating.py", "consolidated.py"}
