@@ -23,7 +23,7 @@ from cfagg.runtime.budget import parse_size, worker_count
 from cfagg.runtime.clusters import cluster_of
 from cfagg.storage.tree import prefixes
 
-__all__ = ["Report", "accumulate"]
+__all__ = ["accumulate"]
 
 #: Bytes of data in flight by default.
 DEFAULT_MEMORY = "256MiB"

@@ -21,11 +21,11 @@ import numpy.typing as npt
 
 from cfagg.accumulation.contract import contract_pair, contract_raw, contract_stored
 from cfagg.accumulation.group import Group, WeightField
-from cfagg.accumulation.integrity import read_stored
-from cfagg.accumulation.parts import Local, Part, Pick, locate
+from cfagg.accumulation.integrity import read_region, read_stored
+from cfagg.accumulation.parts import Local, Part, locate
 from cfagg.accumulation.planner import Plan, Reading
 from cfagg.accumulation.source import within_limit
-from cfagg.formats.zarr import ZarrArray, read_box
+from cfagg.formats.zarr import read_box
 from cfagg.kernels.cumulative.mask import Mask, native_block, native_type
 from cfagg.kernels.cumulative.plain import add_exactly
 
@@ -270,23 +270,11 @@ def weights_of(group: Group, index: Sequence[int], term: Sequence[Local]) -> Arr
         return None
     field = group.weights
     starts = [a for a, _ in group.source.grid.extent(index)]
-    box = tuple(slice(starts[a] + term[a].low, starts[a] + term[a].high) for a in field.axes)
+    box = tuple((starts[a] + term[a].low, starts[a] + term[a].high) for a in field.axes)
     shape = [t.high - t.low if a in field.axes else 1 for a, t in enumerate(term)]
-    values = _read_region(field.stored, box) if isinstance(field, WeightField) and field.many else field.array[box]
-    return values.reshape(shape)
-
-
-def _read_region(array: ZarrArray, box: tuple[slice, ...]) -> Array:
-    """Return a box of an array of the group that is too large to be held."""
-    out = np.empty([s.stop - s.start for s in box], array.dtype)
-    located = [
-        locate(Pick(np.arange(s.start, s.stop)), axis, n)
-        for s, axis, n in zip(box, array.grid.axes, array.shape, strict=True)
-    ]
-    for term in itertools.product(*located):
-        index = tuple(t.chunk for t in term)
-        out[tuple(t.target for t in term)] = read_stored(array, index, tuple(slice(t.low, t.high) for t in term))
-    return out
+    if isinstance(field, WeightField) and field.many:
+        return read_region(field.stored, box).reshape(shape)
+    return field.array[tuple(slice(*b) for b in box)].reshape(shape)
 
 
 def _from_sums(

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.source import _number
+from cfagg.accumulation.source import coordinate_names, number_of, path_beside, stored_chunks
 from cfagg.errors import CfaggError, ConformError, SourceError
-from cfagg.formats.zarr import full_chunk, open_array
+from cfagg.formats.zarr import open_array
 from cfagg.formats.zarr.documents import is_group, node_folder
 from cfagg.formats.zarr.settings import unequal_chunks
 
@@ -107,7 +107,6 @@ def _read_here(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray | None:
 def _arrays_beside(source: ZarrArray) -> dict[str, ZarrArray] | None:
     """Return every array of the group that holds an array; `None` where xarray would fail on one of them."""
     folder = source.folder.rpartition("/")[0]
-    parent = source.path.rpartition("/")[0]
     marker = "zarr.json" if source.zarr_format == 3 else ".zarray"
     out = {}
     with os.scandir(folder) as entries:
@@ -119,7 +118,7 @@ def _arrays_beside(source: ZarrArray) -> dict[str, ZarrArray] | None:
         if not os.path.lexists(f"{folder}/{name}/{marker}"):
             continue
         try:
-            array = open_array(source.store, f"{parent}/{name}" if parent else name, any_type=True, allow=source.allow)
+            array = open_array(source.store, path_beside(source, name), any_type=True, allow=source.allow)
         except SourceError:
             # A group, or an array that is damaged: xarray tells them apart.
             if is_group(f"{folder}/{name}"):
@@ -152,7 +151,7 @@ def _attributes(array: ZarrArray) -> dict[str, Any] | None:
     fill = out.get("_FillValue")
     if isinstance(fill, str):
         try:
-            out["_FillValue"] = array.dtype.type(_number(fill, array.dtype, array.path))
+            out["_FillValue"] = array.dtype.type(number_of(fill, array.dtype, array.path))
         except ConformError:
             return None
     return out
@@ -161,9 +160,8 @@ def _attributes(array: ZarrArray) -> dict[str, Any] | None:
 def _values(array: ZarrArray) -> npt.NDArray[Any]:
     """Return all elements of an array."""
     out = np.empty(array.shape, array.dtype)
-    for index in np.ndindex(array.grid.matrix_shape):
-        place: Any = (*(slice(a, b) for a, b in array.grid.extent(index)), ...)
-        out[place] = full_chunk(array, index)
+    for place, values in stored_chunks(array):
+        out[place] = values
     return out
 
 
@@ -179,8 +177,7 @@ def _alone(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray:
     """Return an array with its coordinates, read one by one: those of its dimensions and those that it names."""
     import xarray as xr
 
-    named = source.attributes.get("coordinates")
-    names = dict.fromkeys([*dims, *(named.split() if isinstance(named, str) else [])])
+    names = dict.fromkeys([*dims, *coordinate_names(source)])
     found = {}
     for name in names:
         try:
@@ -209,7 +206,7 @@ def _coordinate(source: ZarrArray, dims: tuple[str, ...], name: str) -> xr.Varia
     from cfagg.formats.zarr.checked_store import CheckedStore
     from cfagg.formats.zarr.fallback import open_by_zarr
 
-    path = "/".join([*filter(None, [source.path.rpartition("/")[0]]), name])
+    path = path_beside(source, name)
     folder = node_folder(source.store, path)
     if not any(os.path.lexists(f"{folder}/{document}") for document in ("zarr.json", ".zarray")):
         return None

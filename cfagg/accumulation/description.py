@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,7 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.integrity import canonical
-from cfagg.accumulation.source import coordinate_along, read_meaning, role_of, settled, write_back
+from cfagg.accumulation.source import (
+    area_measure,
+    coordinate_along,
+    coordinate_names,
+    opened,
+    path_beside,
+    read_meaning,
+    role_of,
+    settled,
+    write_back,
+)
 from cfagg.accumulation.weights import corners_of
 from cfagg.conventions import limits
 from cfagg.conventions.accumulation import Extra
@@ -26,7 +35,6 @@ from cfagg.model import Grid, Regular
 __all__ = [
     "Differences",
     "Neighbour",
-    "description_of",
     "differences",
     "differences_of",
     "differences_since",
@@ -72,7 +80,11 @@ class Neighbour:
     def current(self, source: ZarrArray) -> Neighbour:
         """Return it as it is now; the same where its metadata are."""
         if self.array is None:
-            return self if _opened(source, self.path) is None else _neighbour(source, self.path, self.use, look=False)
+            return (
+                self
+                if opened(source, self.path, any_type=True) is None
+                else _neighbour(source, self.path, self.use, look=False)
+            )
         if current_signature(self.array) == self.array.signature:
             return self
         return _neighbour(source, self.path, self.use, look=False)
@@ -114,7 +126,7 @@ def find_neighbours(source: ZarrArray, weights: Any) -> tuple[Neighbour, ...]:
     return tuple(
         _neighbour(source, path, use, look=True)
         for path, use in uses.items()
-        if _opened(source, path) is not None or (measured and path in _measures(source))
+        if opened(source, path, any_type=True) is not None or (measured and path in _measures(source))
     )
 
 
@@ -165,52 +177,36 @@ def _neighbour(source: ZarrArray, path: str, use: str, *, look: bool) -> Neighbo
     return Neighbour(path, use, array, settled(array) if look else none)
 
 
-def _opened(source: ZarrArray, path: str) -> ZarrArray | None:
-    """Return an array of any type; `None` where there is none that can be understood."""
-    try:
-        return open_array(source.store, path, any_type=True, allow=source.allow)
-    except CfaggError:
-        return None
-
-
-def _beside(source: ZarrArray, name: str) -> str:
-    parent = source.path.rpartition("/")[0]
-    return f"{parent}/{name}" if parent else name
-
-
 def _coordinates(source: ZarrArray) -> list[str]:
     """Return paths where coordinates of an array may be: those of its dimensions, and those that it names."""
-    named = source.attributes.get("coordinates")
-    names = dict.fromkeys([*source.dims, *(named.split() if isinstance(named, str) else [])])
-    return [_beside(source, name) for name in names if name != source.name]
+    names = dict.fromkeys([*source.dims, *coordinate_names(source)])
+    return [path_beside(source, name) for name in names if name != source.name]
 
 
 def _variable(source: ZarrArray, name: str) -> list[str]:
-    paths = dict.fromkeys([_beside(source, name), name])
-    return [path for path in paths if _opened(source, path) is not None][:1]
+    paths = dict.fromkeys([path_beside(source, name), name])
+    return [path for path in paths if opened(source, path, any_type=True) is not None][:1]
 
 
 def _measures(source: ZarrArray) -> list[str]:
     """Return the path of the variable that is said to hold the areas of cells, there or not."""
-    measures: Mapping[str, str] = dict(
-        re.findall(r"(\w+)\s*:\s*(\S+)", str(source.attributes.get("cell_measures", "")))
-    )
-    return [_beside(source, measures["area"])] if "area" in measures else []
+    measure = area_measure(source)
+    return [] if measure is None else [path_beside(source, measure)]
 
 
 def _areas(source: ZarrArray) -> list[str]:
     """Return what areas of cells may be made from: the variable that holds them, else coordinates and their bounds."""
     found = _measures(source)
-    if found and _opened(source, found[0]) is not None:
+    if found and opened(source, found[0], any_type=True) is not None:
         return found
     for d in source.dims:
-        coordinate = _opened(source, _beside(source, d))
+        coordinate = opened(source, path_beside(source, d), any_type=True)
         if coordinate is None or role_of(coordinate) is None:
             continue
         found.append(coordinate.path)
         bounds = coordinate.attributes.get("bounds")
-        if isinstance(bounds, str) and _opened(source, _beside(source, bounds)) is not None:
-            found.append(_beside(source, bounds))
+        if isinstance(bounds, str) and opened(source, path_beside(source, bounds), any_type=True) is not None:
+            found.append(path_beside(source, bounds))
     corners = corners_of(source) if coordinate_along(source, "latitude") is None else None
     return found if corners is None else corners.paths
 

@@ -38,7 +38,7 @@ from cfagg.formats.zarr import ZarrArray, open_array
 from cfagg.formats.zarr.creating import group_documents, write_documents
 from cfagg.kernels.statistics import FAN_OUT, Statistics, pyramid
 
-__all__ = ["LevelTask", "describe", "finish", "kept_missing", "level_tasks", "run_level"]
+__all__ = ["describe", "finish", "kept_missing"]
 
 Axes = tuple[int, ...]
 Box = tuple[tuple[int, int], ...]
@@ -323,7 +323,7 @@ def kept_missing(kept: Kept, layout: Layout) -> int:
     for a, n in enumerate(source.shape):
         cells *= n if a != kept.axis else 1
     counted = 0
-    for index in touched(counts.grid.axes, tuple(box)):
+    for index in touched(counts, tuple(box)):
         extent = counts.grid.extent(index)
         part = tuple((max(a, s), min(b, e)) for (a, b), (s, e) in zip(box, extent, strict=True))
         counted += int(read_region(counts, part).sum())

@@ -28,7 +28,6 @@ from cfagg.accumulation.foreign_arrays import (
     Samples,
     StoredSums,
     UnknownWeights,
-    find_coordinate,
     find_latitude,
     has_deltas,
     newest,
@@ -37,7 +36,7 @@ from cfagg.accumulation.foreign_arrays import (
 )
 from cfagg.accumulation.foreign_check import Terms, check_sums, holds, lacks_any
 from cfagg.accumulation.group import CellWeights, Group, WeightField, command
-from cfagg.accumulation.source import Meaning, read_meaning
+from cfagg.accumulation.source import Meaning, beside, read_meaning
 from cfagg.accumulation.weights import find_weights
 from cfagg.conventions import limits
 from cfagg.conventions.accumulation import Combinations, parse_group
@@ -140,7 +139,7 @@ def _with_dims(source: ZarrArray, attributes: Mapping[str, Any]) -> ZarrArray:
     if len(names) != source.ndim or set(names) & set(source.dims):
         return source
     for name, length in zip(names, source.shape, strict=True):
-        coordinate = find_coordinate(source, name)
+        coordinate = beside(source, name)
         if coordinate is not None and coordinate.shape != (length,):
             raise ConventionError(
                 f"{source.store}: {source.path!r} names no dimensions, and those of its accumulation, {list(names)}, "

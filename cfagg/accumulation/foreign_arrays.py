@@ -18,27 +18,23 @@ import numpy.typing as npt
 
 from cfagg.accumulation.group import SumArrays, WeightField
 from cfagg.accumulation.integrity import find
+from cfagg.accumulation.source import beside
 from cfagg.cf.roles import place_of
 from cfagg.conventions.accumulation import Names, parse_array, sample_positions
 from cfagg.conventions.accumulation_model import Dims
 from cfagg.conventions.findings import shorten
-from cfagg.errors import ConventionError, FragmentReadError, Problem, SourceError, UnsupportedError
+from cfagg.errors import ConventionError, FragmentReadError, Problem, UnsupportedError
 from cfagg.formats.zarr.codecs import DamagedError, Decoder, decoder
-from cfagg.formats.zarr.metadata import ZarrArray, open_array
+from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.formats.zarr.numeric import Step
 from cfagg.formats.zarr.stamps import stamps
 from cfagg.model import Regular
 
 __all__ = [
-    "FILTER",
-    "CosineArray",
-    "DeltaArray",
     "GivenWeights",
     "Samples",
     "StoredSums",
     "UnknownWeights",
-    "elements",
-    "find_coordinate",
     "find_latitude",
     "has_deltas",
     "missing_weights",
@@ -186,19 +182,10 @@ def missing_weights(where: str, why: str) -> UnsupportedError:
     )
 
 
-def find_coordinate(source: ZarrArray, name: str) -> ZarrArray | None:
-    """Return the array beside the source that has the name of a dimension, `None` where there is none of numbers."""
-    parent, slash, _ = source.path.rpartition("/")
-    try:
-        return open_array(source.store, f"{parent}{slash}{name}", allow=source.allow)
-    except (SourceError, UnsupportedError, ConventionError):
-        return None
-
-
 def find_latitude(source: ZarrArray) -> WeightField | None:
     """Return the cosine of the latitude along one of the dimensions, `None` where no latitude is found."""
     for axis, (name, length) in enumerate(zip(source.dims, source.shape, strict=True)):
-        coordinate = find_coordinate(source, name)
+        coordinate = beside(source, name)
         if coordinate is None or coordinate.shape != (length,) or not _is_latitude(name, coordinate):
             continue
         wide = replace(coordinate, dtype=np.dtype("f8"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -13,28 +13,14 @@ import numpy.typing as npt
 
 from cfagg.accumulation.foreign_arrays import stored_type
 from cfagg.accumulation.group import CellWeights, SumArrays
+from cfagg.accumulation.integrity import read_region
 from cfagg.conventions.accumulation_record import MaskRecord
 from cfagg.errors import FragmentReadError
 from cfagg.formats.zarr.chunks import read_box
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.kernels.cumulative.mask import Mask
 
-__all__ = [
-    "Bounds",
-    "Box",
-    "Difference",
-    "Mismatch",
-    "Terms",
-    "cell_sums",
-    "check_sums",
-    "difference",
-    "holds",
-    "lacks_any",
-    "place_name",
-    "read_region",
-    "rounding",
-    "valid_cells",
-]
+__all__ = ["Terms", "check_sums", "holds", "lacks_any"]
 
 Array = npt.NDArray[Any]
 Box = tuple[tuple[int, int], ...]
@@ -67,7 +53,7 @@ def valid_cells(values: Array, mask: MaskRecord) -> npt.NDArray[np.bool_]:
 
 def cell_sums(source: ZarrArray, terms: Terms, box: Box, axes: tuple[int, ...]) -> tuple[Array, Array, Array]:
     """Return sums of the values in a box along some axes, of their absolute values, and of their weights."""
-    values = read_region(source, box).view(terms.dtype)
+    values = read_region(source, box, read_box).view(terms.dtype)
     valid = valid_cells(values, terms.mask)
     weight = valid.astype(np.float64)
     if terms.weights is not None:
@@ -109,7 +95,7 @@ def rounding(array: ZarrArray) -> float:
 def _stored(array: ZarrArray, axes: Sequence[int], box: Box, index: dict[int, int]) -> Array:
     """Return stored sums at one sample and along the other axes of a box, axes in the order of the source."""
     ranges = tuple((index[d], index[d] + 1) if d in index else box[d] for d in axes)
-    return read_region(array, ranges).astype(np.float64).transpose(np.argsort(axes))
+    return read_region(array, ranges, read_box).astype(np.float64).transpose(np.argsort(axes))
 
 
 def place_name(source: ZarrArray, box: Box, index: dict[int, int], at: tuple[int, ...]) -> str:
@@ -118,33 +104,6 @@ def place_name(source: ZarrArray, box: Box, index: dict[int, int], at: tuple[int
         f"{d} {a}:{b}" if i in index else f"{d} {a + n}"
         for i, (d, (a, b), n) in enumerate(zip(source.dims, box, at, strict=True))
     )
-
-
-def read_region(array: ZarrArray, box: Sequence[tuple[int, int]]) -> Array:
-    """Return the elements of a box, absent chunks as fill values."""
-    out = np.full([b - a for a, b in box], array.fill_value, array.dtype)
-    for index, inner, outer in _pieces(array, box):
-        part = read_box(array, index, inner)
-        if part is not None:
-            out[outer] = part
-    return out
-
-
-def _pieces(
-    array: ZarrArray, box: Sequence[tuple[int, int]]
-) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...], tuple[slice, ...]]]:
-    """Yield the chunks that a box touches, the part of each that it takes, and where it goes."""
-    touched = []
-    for edges, length, (a, b) in zip(array.grid.edges, array.shape, box, strict=True):
-        along = []
-        for i in range(int(np.searchsorted(edges, a, side="right")) - 1, int(np.searchsorted(edges, b))):
-            start, stop = int(edges[i]), min(int(edges[i + 1]), length)
-            low, high = max(a, start), min(b, stop)
-            along.append((i, slice(low - start, high - start), slice(low - a, high - a)))
-        touched.append(along)
-    for place in np.ndindex(*map(len, touched)):
-        chosen = [along[k] for along, k in zip(touched, place, strict=True)]
-        yield tuple(c[0] for c in chosen), tuple(c[1] for c in chosen), tuple(c[2] for c in chosen)
 
 
 class Bounds:
@@ -212,7 +171,7 @@ class Bounds:
 
 def _extremes(source: ZarrArray, terms: Terms, box: Box, axes: tuple[int, ...]) -> tuple[Array, Array]:
     """Return the smallest and largest of the values in a box along some axes; 0 where there are none."""
-    values = read_region(source, box).view(terms.dtype)
+    values = read_region(source, box, read_box).view(terms.dtype)
     valid = valid_cells(values, terms.mask)
     some = valid.any(axis=axes, keepdims=True)
     real = values.astype(np.float64)
@@ -316,7 +275,7 @@ def _compare(source: ZarrArray, arrays: SumArrays, terms: Terms, box: Box, index
 def lacks_any(source: ZarrArray, dtype: np.dtype[Any], mask: MaskRecord) -> bool:
     """Return whether any cell is missing; reads all of the data."""
     for index in np.ndindex(source.grid.matrix_shape):
-        values = read_region(source, source.grid.extent(index)).view(dtype)
+        values = read_region(source, source.grid.extent(index), read_box).view(dtype)
         if not valid_cells(values, mask).all():
             return True
     return False
@@ -326,7 +285,7 @@ def holds(source: ZarrArray, dtype: np.dtype[Any], counted: MaskRecord, declared
     """Return whether any cell counts by one mask and is missing by another; reads all of the data."""
     for index in np.ndindex(source.grid.matrix_shape):
         box = source.grid.extent(index)
-        values = read_region(source, box).view(dtype)
+        values = read_region(source, box, read_box).view(dtype)
         if (valid_cells(values, counted) & ~valid_cells(values, declared)).any():
             return True
     return False

@@ -34,12 +34,10 @@ from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.model import Regular
 
 __all__ = [
-    "MANY_WEIGHTS",
     "CellWeights",
     "Group",
     "Level",
     "Looks",
-    "Mask",
     "Outliers",
     "SumArrays",
     "WeightField",

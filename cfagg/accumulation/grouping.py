@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cfagg.accumulation.labels import Dims, Labels
 
 
-__all__ = ["STATISTICS", "Grouping", "anomaly", "climatology", "grouping_of", "periods", "steps", "time_coordinate"]
+__all__ = ["Grouping", "anomaly", "climatology", "grouping_of", "periods", "steps", "time_coordinate"]
 
 Int64 = npt.NDArray[np.int64]
 

@@ -7,7 +7,7 @@ themselves; one array holds those of all stored chunks.  A chunk is compared whe
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,7 @@ from cfagg.errors import ConventionError, FragmentReadError, Problem, SourceErro
 from cfagg.formats.zarr.checksums import crc32c
 from cfagg.formats.zarr.chunks import partial, read_box, read_chunk
 from cfagg.formats.zarr.metadata import ZarrArray, open_array
+from cfagg.model import Regular
 
 __all__ = [
     "BUILD",
@@ -40,6 +41,8 @@ __all__ = [
 
 Axes = tuple[int, ...]
 Box = tuple[tuple[int, int], ...]
+#: From an array, the index of a chunk and a box within it to elements, None where the chunk is not stored.
+ReadBox = Callable[[ZarrArray, Axes, tuple[slice, ...]], npt.NDArray[Any] | None]
 
 #: Attribute of every array that names its build.
 BUILD = "cfagg_build"
@@ -197,22 +200,28 @@ def read_whole(array: ZarrArray) -> npt.NDArray[Any]:
     return out
 
 
-def read_region(array: ZarrArray, box: Box) -> npt.NDArray[Any]:
-    """Return a box, given by start and stop per dimension, of an array of a group."""
+def read_region(array: ZarrArray, box: Box, read: ReadBox = read_stored) -> npt.NDArray[Any]:
+    """Return a box, given by start and stop per dimension; where `read` gives no chunk, the array's fill value."""
     out = np.empty([b - a for a, b in box], array.dtype)
-    for index in touched(array.grid.axes, box):
+    for index in touched(array, box):
         extent = array.grid.extent(index)
         inner = tuple(slice(max(a, s) - s, min(b, e) - s) for (a, b), (s, e) in zip(box, extent, strict=True))
         outer = tuple(slice(max(a, s) - a, min(b, e) - a) for (a, b), (s, e) in zip(box, extent, strict=True))
-        out[outer] = read_stored(array, index, inner)
+        part = read(array, index, inner)
+        out[outer] = array.fill_value if part is None else part
     return out
 
 
-def touched(axes: Any, box: Box) -> Iterator[Axes]:
-    """Yield the indices of the chunks of a regular grid that a box touches."""
+def touched(array: ZarrArray, box: Box) -> Iterator[Axes]:
+    """Yield the indices of the chunks that a box touches."""
     if any(b <= a for a, b in box):
         return
-    ranges = [range(a // axis.chunk, -(-b // axis.chunk)) for axis, (a, b) in zip(axes, box, strict=True)]
+    ranges = []
+    for axis, (a, b) in zip(array.grid.axes, box, strict=True):
+        if isinstance(axis, Regular):
+            ranges.append(range(a // axis.chunk, -(-b // axis.chunk)))
+        else:
+            ranges.append(range(int(np.searchsorted(axis, a, side="right")) - 1, int(np.searchsorted(axis, b))))
     for place in np.ndindex(*map(len, ranges)):
         yield tuple(r[i] for r, i in zip(ranges, place, strict=True))
 

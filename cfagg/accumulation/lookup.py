@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cfagg.accumulation.accumulated import Accumulated
     from cfagg.accumulation.group import Group
 
-__all__ = ["UnusableError", "accumulated", "disagreement", "guarded"]
+__all__ = ["UnusableError", "accumulated", "guarded"]
 
 
 class UnusableError(Exception):

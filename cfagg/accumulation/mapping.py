@@ -25,7 +25,7 @@ from cfagg.errors import LimitError, TargetError
 from cfagg.formats.fastzlib import crc32
 from cfagg.runtime.publishing import read_own, write_synced
 
-__all__ = ["Journal", "Progress", "map_by_dask", "map_by_threads", "threads_that_fit"]
+__all__ = ["Journal", "map_by_dask", "map_by_threads", "threads_that_fit"]
 
 #: Name of the journal's own form; a change of it makes older journals useless.
 FORMAT = "cfagg accumulation 2"

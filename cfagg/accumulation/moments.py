@@ -21,7 +21,7 @@ from cfagg.kernels.cumulative import partial_sums
 from cfagg.kernels.cumulative.mask import Mask, native_type
 from cfagg.kernels.statistics import Statistics
 
-__all__ = ["Moments", "joined", "merged", "moments", "segments_of"]
+__all__ = ["joined", "merged", "moments", "segments_of"]
 
 Array = npt.NDArray[Any]
 Float = npt.NDArray[np.float64]

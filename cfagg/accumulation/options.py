@@ -11,7 +11,7 @@ from cfagg.conventions.accumulation_record import Extra
 from cfagg.errors import CfaggError, LimitError, Problem, SelectionError, UnsupportedError
 from cfagg.errors.arguments import names
 
-__all__ = ["CODECS", "STATISTICS", "Settings", "check_dims", "check_statistics", "check_stride", "sums_kind"]
+__all__ = ["Settings", "check_dims", "check_statistics", "check_stride", "sums_kind"]
 
 #: Codecs of the arrays of an accumulation.
 CODECS = ("blosc", "zstd", "gzip", "none")

@@ -23,7 +23,7 @@ from cfagg.accumulation.writing import Kept
 from cfagg.conventions.accumulation_record import MagnitudesRecord
 from cfagg.errors import LimitError
 
-__all__ = ["MOST", "Judgement", "Repaired", "judge"]
+__all__ = ["Judgement", "Repaired", "judge"]
 
 Axes = tuple[int, ...]
 Box = tuple[tuple[int, int], ...]

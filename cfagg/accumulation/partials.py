@@ -18,7 +18,7 @@ from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr import checksum, object_checksum, read_chunk
 from cfagg.kernels.cumulative.mask import Mask, native_block, native_type
 
-__all__ = ["ChunkSums", "Recipe", "Without", "compute", "compute_without", "record_type"]
+__all__ = ["ChunkSums", "Recipe", "compute", "compute_without"]
 
 Axes = tuple[int, ...]
 

@@ -22,7 +22,7 @@ from cfagg.accumulation.ranges import fold, split
 from cfagg.accumulation.request import Request
 from cfagg.formats.zarr import ZarrArray
 
-__all__ = ["Plan", "Quantity", "Reading", "Term", "make_plan", "weights_are_known"]
+__all__ = ["Plan", "Quantity", "Reading", "Term", "make_plan"]
 
 Quantity = Literal["data", "weights", "counts"]
 Dims = tuple[str, ...]

@@ -28,7 +28,7 @@ from cfagg.formats.zarr import ZarrArray, open_array
 from cfagg.formats.zarr.documents import node_folder
 from cfagg.model import Regular
 
-__all__ = ["Order", "Plan", "assemble", "existing_group", "find_kept", "plan_build", "plan_update", "weights_stay"]
+__all__ = ["Order", "Plan", "existing_group", "plan_build"]
 
 
 @dataclass(frozen=True, eq=False)

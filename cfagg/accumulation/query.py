@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cfagg.accumulation.grouping import Grouping
 
-__all__ = ["METHODS", "Query", "attributes", "labelled", "query", "squared"]
+__all__ = ["attributes", "labelled", "query", "squared"]
 
 Int64 = npt.NDArray[np.int64]
 

@@ -15,7 +15,7 @@ from cfagg.accumulation.planning import Plan
 from cfagg.display.sizes import size_text
 from cfagg.formats.zarr import stamps
 
-__all__ = ["ArrayReport", "Report", "report_of"]
+__all__ = ["Report", "report_of"]
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,11 @@ import binascii
 import ctypes
 import math
 import os
+import re
 import struct
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -27,7 +29,7 @@ from cfagg.cf.missing import Missing
 from cfagg.cf.packing import Packing, read_as
 from cfagg.cf.roles import Place, axis_of, place_of
 from cfagg.conventions import accumulation_record as record
-from cfagg.errors import ConformError, ConventionError, SourceError, StaleError, UnsupportedError
+from cfagg.errors import CfaggError, ConformError, ConventionError, SourceError, StaleError, UnsupportedError
 from cfagg.formats.zarr import ZarrArray, compare, full_chunk, open_array, stamps
 from cfagg.formats.zarr.metadata import current_signature
 from cfagg.storage.files import close_read
@@ -80,10 +82,10 @@ def read_meaning(array: ZarrArray) -> Meaning:
     if array.zarr_format == 2 and array.fill_declared:
         given = array.fill_value
     if given is not None:
-        attributes["_FillValue"] = _number(given, array.dtype, f"{where}: attribute _FillValue")
+        attributes["_FillValue"] = number_of(given, array.dtype, f"{where}: attribute _FillValue")
     if "missing_value" in attributes:
         attributes["missing_value"] = [
-            _number(v, array.dtype, f"{where}: attribute missing_value") for v in _listed(attributes["missing_value"])
+            number_of(v, array.dtype, f"{where}: attribute missing_value") for v in _listed(attributes["missing_value"])
         ]
     for name in ("valid_min", "valid_max", "valid_range"):
         if isinstance(attributes.get(name), str | list):
@@ -116,7 +118,7 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list) else [value]
 
 
-def _number(value: Any, dtype: np.dtype[Any], where: str) -> Any:
+def number_of(value: Any, dtype: np.dtype[Any], where: str) -> Any:
     """Return a fill value as a number; Zarr v3 keeps those of real type as the base64 text of a double's bytes."""
     if not isinstance(value, str):
         return int(value) if isinstance(value, bool | np.bool_) else value
@@ -167,9 +169,8 @@ def horizontal_dims(array: ZarrArray) -> tuple[str, ...]:
 
 def _curvilinear_dims(array: ZarrArray) -> tuple[str, ...]:
     """Return the two dimensions that auxiliary latitudes and longitudes share, nothing where there are none."""
-    named = array.attributes.get("coordinates")
     dims: dict[Place, set[tuple[str, ...]]] = {"latitude": set(), "longitude": set()}
-    for name in named.split() if isinstance(named, str) else ():
+    for name in coordinate_names(array):
         found = beside(array, name)
         place = None if found is None else place_of(found.attributes)
         if found is not None and place is not None:
@@ -197,11 +198,42 @@ def coordinate_along(array: ZarrArray, place: Place) -> ZarrArray | None:
 
 def beside(array: ZarrArray, name: str) -> ZarrArray | None:
     """Return another array of the same group, None where there is none that holds numbers."""
-    parent = array.path.rpartition("/")[0]
     try:
-        return open_array(array.store, f"{parent}/{name}" if parent else name, allow=array.allow)
+        return open_array(array.store, path_beside(array, name), allow=array.allow)
     except (SourceError, UnsupportedError, ConventionError):
         return None
+
+
+def opened(array: ZarrArray, path: str, *, any_type: bool = False) -> ZarrArray | None:
+    """Return an array by its path in the store, `None` where there is none that can be understood."""
+    try:
+        return open_array(array.store, path, any_type=any_type, allow=array.allow)
+    except CfaggError:
+        return None
+
+
+def path_beside(array: ZarrArray, name: str) -> str:
+    """Return the path of another array of the same group."""
+    parent, slash, _ = array.path.rpartition("/")
+    return f"{parent}{slash}{name}"
+
+
+def coordinate_names(array: ZarrArray) -> list[str]:
+    """Return the auxiliary coordinates that an array names."""
+    named = array.attributes.get("coordinates")
+    return named.split() if isinstance(named, str) else []
+
+
+def area_measure(array: ZarrArray) -> str | None:
+    """Return the name of the variable that is said to hold the areas of cells, there or not."""
+    measures = dict(re.findall(r"(\w+)\s*:\s*(\S+)", str(array.attributes.get("cell_measures", ""))))
+    return measures.get("area")
+
+
+def stored_chunks(array: ZarrArray) -> Iterator[tuple[Any, npt.NDArray[Any]]]:
+    """Yield every chunk of an array that is read whole: its place, and its elements as stored."""
+    for index in np.ndindex(array.grid.matrix_shape):
+        yield (*(slice(a, b) for a, b in array.grid.extent(index)), ...), full_chunk(array, index)
 
 
 def read_values(array: ZarrArray) -> npt.NDArray[np.float64]:
@@ -211,13 +243,12 @@ def read_values(array: ZarrArray) -> npt.NDArray[np.float64]:
     meaning = read_meaning(array)
     mask, packing = meaning.mask, meaning.packing
     out = np.empty(array.shape)
-    for index in np.ndindex(array.grid.matrix_shape):
-        raw: npt.NDArray[Any] = full_chunk(array, index).view(meaning.dtype)
+    for place, stored in stored_chunks(array):
+        raw = stored.view(meaning.dtype)
         values = raw.astype(np.float64)
         if packing is not None:
             values = values * packing.scale_factor + packing.add_offset
         valid = Mask.of(meaning.dtype, mask.fills, mask.valid_min, mask.valid_max).valid(raw)
-        place: Any = (*(slice(a, b) for a, b in array.grid.extent(index)), ...)
         out[place] = np.where(valid, values, np.nan)
     return out
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cfagg.accumulation.explain import Explanation
     from cfagg.accumulation.group import Group
 
-__all__ = ["Selection", "Statistics", "evaluate", "explained", "unweighted"]
+__all__ = ["Statistics"]
 
 #: Positions or labels by dimension.
 type Selection = Mapping[Any, Any] | None

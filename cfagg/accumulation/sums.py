@@ -20,7 +20,7 @@ from cfagg.accumulation.request import Request
 from cfagg.errors import StaleError
 from cfagg.model import Regular
 
-__all__ = ["Totals", "counts", "plan_sums", "raw_sums", "sums", "sums_and_counts"]
+__all__ = ["counts", "plan_sums", "raw_sums", "sums", "sums_and_counts"]
 
 Float = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]

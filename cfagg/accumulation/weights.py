@@ -9,19 +9,26 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.source import beside, coordinate_along, read_values
+from cfagg.accumulation.source import (
+    area_measure,
+    beside,
+    coordinate_along,
+    coordinate_names,
+    opened,
+    path_beside,
+    read_values,
+)
 from cfagg.cf.roles import place_of
-from cfagg.errors import CfaggError, ConformError, LimitError, SourceError
+from cfagg.errors import ConformError, LimitError, SourceError
 from cfagg.formats.zarr import ZarrArray, open_array
 
-__all__ = ["Corners", "Weights", "corners_of", "find_weights", "polygon_areas"]
+__all__ = ["Weights", "corners_of", "find_weights", "polygon_areas"]
 
 type Floats = npt.NDArray[np.float64]
 
@@ -63,9 +70,8 @@ class Corners:
 
 def corners_of(array: ZarrArray) -> Corners | None:
     """Return the corners of an array's cells, from bounds of both auxiliary coordinates, three or more a cell."""
-    named = array.attributes.get("coordinates")
     found: dict[str, tuple[ZarrArray, ZarrArray]] = {}
-    for name in named.split() if isinstance(named, str) else ():
+    for name in coordinate_names(array):
         coordinate = beside(array, name)
         place = None if coordinate is None else place_of(coordinate.attributes)
         if coordinate is None or place is None or not set(coordinate.dims) <= set(array.dims) or place in found:
@@ -265,11 +271,10 @@ class _Named:
 
 def _variable(array: ZarrArray, name: str, where: str, memory: int, kind: str = "variable") -> Weights:
     """Return weights that another array of the store holds."""
-    parent = array.path.rpartition("/")[0]
-    found = beside(array, name) or (beside_root(array, name) if parent else None)
+    found = beside(array, name) or (opened(array, name) if "/" in array.path else None)
     if found is None:
         # It says what is wrong with the name, or what there is.
-        found = open_array(array.store, f"{parent}/{name}" if parent else name, allow=array.allow)
+        found = open_array(array.store, path_beside(array, name), allow=array.allow)
     if math.prod(found.shape) * 8 > memory:
         raise LimitError(
             f"{where}: the weights {name!r} take {math.prod(found.shape) * 8:,} bytes, more than memory={memory:,}; "
@@ -279,19 +284,11 @@ def _variable(array: ZarrArray, name: str, where: str, memory: int, kind: str = 
     return Weights(kind, name, weights.values, weights.axes)
 
 
-def beside_root(array: ZarrArray, path: str) -> ZarrArray | None:
-    """Return an array by its path from the root of the store, None where there is none."""
-    try:
-        return open_array(array.store, path, allow=array.allow)
-    except CfaggError:
-        return None
-
-
 def _areas(array: ZarrArray, where: str, memory: int) -> Weights:
     """Return areas of cells."""
-    measures = dict(re.findall(r"(\w+)\s*:\s*(\S+)", str(array.attributes.get("cell_measures", ""))))
-    if "area" in measures and beside(array, measures["area"]) is not None:
-        return _variable(array, measures["area"], where, memory, "area")
+    measure = area_measure(array)
+    if measure is not None and beside(array, measure) is not None:
+        return _variable(array, measure, where, memory, "area")
     latitude = coordinate_along(array, "latitude")
     if latitude is None:
         corners = corners_of(array)
