@@ -122,7 +122,7 @@ EQUIVALENTS: dict[str, dict[tuple[str, str, str], str]] = {
         ): "speed",
         ("if at in self._indexed:", "at in self._indexed", "False"): "speed",
         ("self._indexed.add(at)", "self._indexed.add(at)", "pass"): "speed",
-        ("def __init__(self, data: Slices, *, heaps: bool = True) -> None:", "True", "False"): "speed",
+        ("def __init__(self, data: Bytes, *, heaps: bool = True) -> None:", "True", "False"): "speed",
     },
     "cfagg/formats/hdf5/slots.py": {
         (

@@ -49,20 +49,21 @@ GROUPS: dict[str, Group] = {
         ["tests/cf"],
     ),
     "links": Group(
-        _in("formats/values", "hdf5_links hdf5_memory hdf5_proof hdf5_file kinds pool hdf5_tree"),
+        _in("formats/values", "hdf5_links hdf5_proof hdf5_file kinds pool hdf5_tree"),
         [
             f"tests/formats/values/test_{name}.py"
-            for name in ("hdf5_file", "hdf5_links", "hdf5_memory", "hdf5_proof", "kinds", "pool", "hdf5_tree")
+            for name in ("hdf5_file", "hdf5_links", "hdf5_proof", "kinds", "pool", "hdf5_tree")
         ],
     ),
     "readers": Group(
-        _in("formats/values", "filters hdf5_bytes hdf5_chunks hdf5_header hdf5_heap")
+        _in("formats/values", "filters hdf5_chunks hdf5_header")
         + _in("formats/values", "located find netcdf hdf5 classic contiguous"),
         ["tests/formats/values", "tests/storage", "tests/formats", "tests/api/test_reading.py"],
     ),
     "codecs": Group(_in("formats", "codecs"), ["tests/formats/test_codecs.py"]),
     "formats": Group(
-        _in("formats", "classic") + _in("formats/hdf5", "indexes lookup3 objects old slots sound space types"),
+        _in("formats", "classic")
+        + _in("formats/hdf5", "bytes head heaps indexes lookup3 messages objects old slots sound space trees"),
         ["tests/formats", "tests/formats/values", "tests/storage", "tests/formats/metadata"],
     ),
     "storage": Group(

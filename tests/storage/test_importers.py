@@ -30,7 +30,7 @@ IMPORTERS = {
     },
     "numcodecs": {
         "cfagg/formats/codecs.py",  # decodes, within bounds
-        "cfagg/formats/values/hdf5_bytes.py",
+        "cfagg/formats/hdf5/lookup3.py",  # checksums
         "cfagg/formats/zarr/numeric.py",
         "cfagg/formats/zarr/written_codecs.py",  # writes, as all below
         "cfagg/conversion/run.py",

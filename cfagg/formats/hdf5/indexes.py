@@ -9,14 +9,15 @@ import struct
 from collections.abc import Sequence
 from math import prod
 
-from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, Space, records
+from cfagg.formats.hdf5.messages import CHUNKED, layout_of
+from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, Space
+from cfagg.formats.hdf5.trees import records
 
 __all__ = ["check_index"]
 
-#: The class of layouts in chunks, and of their indexes, by number, the first bytes and the bytes of settings.
-_CHUNKED = 2
+#: The first bytes of indexes, by their numbers; those of version 3 of the layout have none.
 _TREE, _OLD_TREE = b"BTHD\0", b"TREE\1"
-_INDEXES = {3: (b"FAHD\0", 1), 4: (b"EAHD\0", 5), 5: (_TREE, 6)}
+_MARKS = {0: _OLD_TREE, 3: b"FAHD\0", 4: b"EAHD\0", 5: _TREE}
 #: Where in them the place of their first block stands.
 _BLOCKS = {b"FAHD\0": 16, b"EAHD\0": 60}
 #: And how many entries they have.
@@ -29,41 +30,19 @@ _PLAIN, _FILTERED = 10, 11
 
 
 def check_index(space: Space, layout: bytes, shape: Sequence[int] | None) -> None:
-    """Look at the index of a dataset's chunks.
-
-    Parameters
-    ----------
-    space : Space
-        The file's bytes.
-    layout : bytes
-        The layout message of the dataset.
-    shape : sequence of int or None
-        Lengths of the dataset's dimensions, where they are known.
-
-    Raises
-    ------
-    BrokenError
-        If the index is damaged, or of another dataset.
-    """
-    version, class_ = layout[:2]
-    if class_ != _CHUNKED or version not in (3, 4, 5):
+    """Look at the index of a dataset's chunks, by its layout message and its shape where that is known."""
+    if layout[0] not in (3, 4, 5) or layout[1] != CHUNKED:
         return
-    if version == 3:
-        sizes, at = struct.unpack_from("<BQ", layout, 2)
-        mark, step, first = _OLD_TREE, 4, 11
-    else:
-        sizes, step, first = layout[3], layout[4], 5
-        end = first + step * sizes
-        known = _INDEXES.get(layout[end])
-        mark, skip = known or (b"", 0)
-        at = struct.unpack_from("<Q", layout, end + 1 + skip)[0] if known else UNDEFINED
-    if not sizes or not all(any(layout[first + step * i : first + step * (i + 1)]) for i in range(sizes)):
+    _, _, at, _, chunk, index, settings = layout_of(layout)
+    sizes = len(chunk)
+    if not sizes or not all(chunk):
         raise BrokenError
     # The last size is that of an element.
     if shape is not None and len(shape) + 1 != sizes:
         raise BrokenError
     if at == UNDEFINED:
         return
+    mark = _MARKS[index]
     if space.take(at, len(mark)) != mark:
         raise BrokenError
     if mark == _OLD_TREE:
@@ -72,7 +51,7 @@ def check_index(space: Space, layout: bytes, shape: Sequence[int] | None) -> Non
         head = space.take(at, 38)
         kind, size = struct.unpack_from("<B4xH", head, 5)
         # Bytes of a node, and how full it is when it is split or merged, stand in the layout too.
-        if head[6:10] + head[14:16] != layout[end + 1 : end + 1 + skip]:
+        if head[6:10] + head[14:16] != settings:
             raise BrokenError
         plain = 8 * sizes
         if (kind, size) != (_PLAIN, plain) and not (kind == _FILTERED and plain + 4 < size <= plain + 12):
@@ -81,7 +60,7 @@ def check_index(space: Space, layout: bytes, shape: Sequence[int] | None) -> Non
             pass
     else:
         # What the layout says of the index stands in it once more, in another order.
-        head, settings = space.take(at, _BLOCKS[mark] + 8), layout[end + 1 : end + 1 + skip]
+        head = space.take(at, _BLOCKS[mark] + 8)
         same = head[7:8] if mark == b"FAHD\0" else bytes(head[i] for i in (7, 8, 10, 9, 11))
         if same != settings or head[5] > 1 or (head[5] == 0) != (head[6] == 8):
             raise BrokenError
@@ -90,8 +69,7 @@ def check_index(space: Space, layout: bytes, shape: Sequence[int] | None) -> Non
             raise BrokenError
         # The library goes through all of them for each chunk that it looks for.
         (entries,) = struct.unpack_from("<Q", head, _ENTRIES[mark])
-        lengths = [int.from_bytes(layout[first + step * i :][:step], "little") for i in range(sizes - 1)]
-        chunks = prod(-(-n // c) for n, c in zip(shape or (), lengths, strict=False))
+        chunks = prod(-(-n // c) for n, c in zip(shape or (), chunk[:-1], strict=False))
         if entries > max(chunks, space.size, _MANY):
             raise BrokenError
 

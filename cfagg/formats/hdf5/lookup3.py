@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from cfagg.formats.hdf5.space import Slices
+    from cfagg.formats.hdf5.bytes import Bytes
 
-__all__ = ["damaged", "lookup3"]
+__all__ = ["checksum", "damaged", "lookup3"]
 
 _START = 0xDEADBEEF
 _MASK = 0xFFFFFFFF
@@ -31,7 +31,7 @@ _FINAL = ((2, 1, 14), (0, 2, 11), (1, 0, 25), (2, 1, 16), (0, 2, 4), (1, 0, 14),
 _SHIFTS = {bits: (np.uint32(bits), np.uint32(32 - bits)) for *_, bits in (*_MIX, *_FINAL)}
 
 
-def damaged(data: Slices, structures: Sequence[tuple[int, int, int]]) -> bool:
+def damaged(data: Bytes, structures: Sequence[tuple[int, int, int]]) -> bool:
     """Return whether the checksum in any structure is not that of its bytes.
 
     Parameters
@@ -49,6 +49,13 @@ def damaged(data: Slices, structures: Sequence[tuple[int, int, int]]) -> bool:
         parts.append(whole[:-4] if mark == size - 4 else whole[:mark] + bytes(4) + whole[mark + 4 :])
     order = sorted(range(len(parts)), key=lambda i: -len(parts[i]))
     return lookup3([parts[i] for i in order]) != [wanted[i] for i in order]
+
+
+def checksum(data: bytes) -> int:
+    """Return the checksum of one structure, by compiled code that takes long to load."""
+    from numcodecs.jenkins import jenkins_lookup3
+
+    return int(jenkins_lookup3(data, 0))
 
 
 def lookup3(parts: Sequence[bytes]) -> list[int]:

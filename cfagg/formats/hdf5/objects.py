@@ -9,22 +9,38 @@ import struct
 from collections.abc import Iterator
 from typing import NoReturn
 
-from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, Heap, Space, TooManyError, UnusualError, records
+from cfagg.formats.hdf5.heaps import Heap
+from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, Space, TooManyError, UnusualError
+from cfagg.formats.hdf5.trees import records
 
-__all__ = ["ATTRIBUTES", "FILL", "LAYOUT", "MOST", "OLD_FILL", "SPACE", "TYPE", "Object", "Objects"]
+__all__ = [
+    "ATTRIBUTES",
+    "FILL",
+    "FILTERS",
+    "LAYOUT",
+    "LINKS",
+    "MOST",
+    "OLD_FILL",
+    "SPACE",
+    "TYPE",
+    "Object",
+    "Objects",
+]
 
 #: Objects of a file.
 MOST = 1 << 22
 
 #: Numbers of header messages.
-SPACE, LINKS, TYPE, OLD_FILL, FILL, LINK, LAYOUT, ATTRIBUTE, CONTINUED = 1, 2, 3, 4, 5, 6, 8, 12, 16
-SYMBOLS, ATTRIBUTES, _TABLES = 17, 21, 15
+SPACE, LINKS, TYPE, OLD_FILL, FILL, LINK, EXTERNAL, LAYOUT, FILTERS = 1, 2, 3, 4, 5, 6, 7, 8, 11
+ATTRIBUTE, CONTINUED, SYMBOLS, ATTRIBUTES, _TABLES = 12, 16, 17, 21, 15
 _KNOWN = frozenset(
     {SPACE, LINKS, TYPE, OLD_FILL, FILL, LINK, LAYOUT, ATTRIBUTE, CONTINUED, SYMBOLS, ATTRIBUTES, _TABLES}
 )
-#: Those that say nothing of interest here: nil, files of values, group information, filters, comment, times, hints for
-#: B-trees, count of references; and of an extended superblock: driver, free space, cache.
-_IGNORED = frozenset({0, 7, 10, 11, 13, 14, 18, 19, 20, 22, 23, 24})
+#: Those that are not looked for where they stand elsewhere: files of values, filters; and of an extended superblock
+#: driver, free space and cache.
+_NOTED = frozenset({EXTERNAL, FILTERS, 20, 23, 24})
+#: Those that say nothing of interest: nil, group information, comment, times, hints for B-trees, count of references.
+_IGNORED = frozenset({0, 10, 13, 14, 18, 19, 22})
 
 
 class Object:
@@ -40,13 +56,7 @@ class Object:
 
 
 class Objects:
-    """Reads the object headers of a file.
-
-    Parameters
-    ----------
-    space : Space
-        The file's bytes.
-    """
+    """Reads the object headers of a file."""
 
     def __init__(self, space: Space) -> None:
         self.space = space
@@ -61,13 +71,7 @@ class Objects:
         raise UnusualError if self.extended else BrokenError
 
     def top(self) -> int:
-        """Return where the root group's header stands.
-
-        Raises
-        ------
-        UnusualError
-            If anything of the file as a whole is unusual; `root` is known where only the library has to look itself.
-        """
+        """Return where the root group's header stands; in an unusual file `root` tells where the library may look."""
         head = self.space.take(0, 96)
         version = head[8]
         self.root = None
@@ -123,11 +127,11 @@ class Objects:
                 if stop > end:
                     raise BrokenError
                 if kind not in _IGNORED:
-                    if kind not in _KNOWN:
-                        raise UnusualError
                     data = body[start:stop]
+                    if kind not in _KNOWN and kind not in _NOTED:
+                        raise UnusualError
                     if body[here + 3] & 2:
-                        data = self.named(data, kind)
+                        data = self.named(data, kind) if kind in _KNOWN else b""
                     if kind == ATTRIBUTE:
                         found.attributes.append((body[start - 2] | body[start - 1] << 8 if step == 6 else 0, data))
                     elif kind == LINK:
@@ -148,13 +152,16 @@ class Objects:
         """Read an object header of version 1."""
         from cfagg.formats.hdf5.old import messages
 
+        self.space.unsealed()
         found = Object()
         for kind, flags, data in messages(self.space, at):
             if kind in _IGNORED:
                 continue
-            if kind not in _KNOWN:
+            if kind not in _KNOWN and kind not in _NOTED:
                 raise UnusualError
-            message = self.named(data, kind) if flags & 2 else data
+            message = data
+            if flags & 2:
+                message = self.named(data, kind) if kind in _KNOWN else b""
             if kind == ATTRIBUTE:
                 found.attributes.append((0, message))
             elif kind == LINK:
@@ -164,13 +171,7 @@ class Objects:
         return found
 
     def named(self, data: bytes, kind: int = TYPE) -> bytes:
-        """Return the type that a message refers to by its place: a type with a name.
-
-        Raises
-        ------
-        UnusualError
-            If it refers to something else, or the type to another one.
-        """
+        """Return the type that a message refers to by its place: one with a name, that refers to no other."""
         if kind != TYPE or data[0] not in (2, 3) or (data[0] == 3 and data[1] != 2):
             self._shared()
         (at,) = struct.unpack_from("<Q", data, 2)
@@ -191,6 +192,7 @@ class Objects:
         if SYMBOLS in group.messages:
             from cfagg.formats.hdf5.old import symbols
 
+            self.space.unsealed()
             members = list(symbols(self.space, group.messages[SYMBOLS], hard=hard))
             self._count += len(members)
             if self._count > MOST:
@@ -234,13 +236,7 @@ class Objects:
                 yield space.get(record[skip:])
 
     def check_orders(self, found: Object) -> None:
-        """Read the trees that list links and attributes by the order of their making.
-
-        Raises
-        ------
-        UnusualError
-            If one is damaged.
-        """
+        """Read the trees that list links and attributes by the order of their making, which must not be damaged."""
         links, attributes = found.messages.get(LINKS), found.messages.get(ATTRIBUTES)
         for info, order, kind, size in ((links, 8, 6, 15), (attributes, 2, 9, 13)):
             if info is not None and info[1] & 2:

@@ -13,17 +13,18 @@ import struct
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.formats.hdf5.bytes import Bytes
 from cfagg.formats.hdf5.indexes import check_index
 from cfagg.formats.hdf5.lookup3 import damaged
+from cfagg.formats.hdf5.messages import COMPACT, attribute_of, fill_of, layout_of, shape_of
 from cfagg.formats.hdf5.objects import ATTRIBUTES, FILL, LAYOUT, OLD_FILL, SPACE, TYPE, Object, Objects
 from cfagg.formats.hdf5.slots import Slot, slots_of
-from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, OverlapError, Slices, Space, TooManyError, UnusualError
-from cfagg.formats.hdf5.types import fill_of, shape_of
+from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, BrokenError, OverlapError, Space, TooManyError, UnusualError
 
 __all__ = ["Sound"]
 
 #: What comes of bytes that are unusual or damaged.
-_ERRORS = (UnusualError, OverlapError, struct.error, ValueError, LookupError, OverflowError, MemoryError)
+_ERRORS = (OverlapError, *ERRORS)
 
 #: References to heaps: of values of variable length, and of regions.
 _SEQUENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("index", "<u4")])
@@ -38,13 +39,13 @@ class Sound:
 
     Parameters
     ----------
-    data : Slices
+    data : Bytes
         The file's bytes, from where HDF5 begins.
     heaps : bool
         Whether more than the heap read last is remembered.
     """
 
-    def __init__(self, data: Slices, *, heaps: bool = True) -> None:
+    def __init__(self, data: Bytes, *, heaps: bool = True) -> None:
         self._space = Space(data, heaps=heaps)
         self._objects = Objects(self._space)
         self._known: dict[int, bool] = {}
@@ -157,7 +158,7 @@ class Sound:
         """Return the values of a dataset that stand in its header."""
         layout = self._objects.read(at).messages[LAYOUT]
         (size,) = struct.unpack_from("<H", layout, 2)
-        if layout[0] not in (3, 4) or layout[1] or 4 + size > len(layout):
+        if layout_of(layout).class_ != COMPACT or 4 + size > len(layout):
             raise BrokenError
         return layout[4 : 4 + size]
 
@@ -212,24 +213,12 @@ class Sound:
 
     def _attribute(self, data: bytes) -> tuple[bytes, bool]:
         """Return the name of an attribute, and whether all its values exist."""
-        version, flags = data[0], data[1]
-        length, kind_size, space_size = struct.unpack_from("<HHH", data, 2)
-        if version not in (1, 2, 3):
-            raise UnusualError
-        pad = 7 if version == 1 else 0
-        at = 9 if version == 3 else 8
-        begin = at + length + (-length & pad)
-        middle = begin + kind_size + (-kind_size & pad)
-        end = middle + space_size + (-space_size & pad)
-        if end > len(data):
-            raise BrokenError
-        name = data[at : at + length].split(b"\0")[0]
-        if version > 1 and flags & 2:
+        name, flags, kind, space, end = attribute_of(data)
+        if flags & 2:
             return name, False
-        kind = data[begin : begin + kind_size]
-        if version > 1 and flags & 1:
+        if flags & 1:
             kind = self._objects.named(kind)
-        shape, _, empty = shape_of(data[middle : middle + space_size])
+        shape, _, empty = shape_of(space)
         count = 0 if empty else 1
         for n in shape:
             count *= n

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from cfagg.errors import LimitError, SourceError
+from cfagg.formats.hdf5.bytes import Bytes, Shifted
 from cfagg.formats.hdf5.objects import MOST
 from cfagg.formats.hdf5.sound import Sound
-from cfagg.formats.hdf5.space import BrokenError, OverlapError, Shifted, Slices
+from cfagg.formats.hdf5.space import BrokenError, OverlapError
 from cfagg.formats.metadata.foreign import Foreign, name_of, too_long
 from cfagg.formats.metadata.hdf5_attributes import OwnAttributes
 from cfagg.formats.metadata.hdf5_netcdf import DEEPEST, Assembly, Found, texts_of
@@ -66,7 +67,7 @@ def open_hdf5(handle: Handle) -> Dataset:
     return dataset
 
 
-def open_file(file: Any, handle: Handle, data: Slices) -> Dataset:
+def open_file(file: Any, handle: Handle, data: Bytes) -> Dataset:
     """Return the model of an open file, which stays open.
 
     Parameters
@@ -114,7 +115,7 @@ def _close(file: Any, handle: Handle) -> None:
 class _Walk:
     """Reads all groups of one file."""
 
-    def __init__(self, file: Any, handle: Handle, data: Slices) -> None:
+    def __init__(self, file: Any, handle: Handle, data: Bytes) -> None:
         import h5py
 
         self.h5, self.file, self.handle, self.source = h5py, file, handle, handle.key.path

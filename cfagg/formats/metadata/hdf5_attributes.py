@@ -12,19 +12,17 @@ import struct
 
 import numpy as np
 
+from cfagg.formats.hdf5.bytes import Bytes
 from cfagg.formats.hdf5.lookup3 import damaged
+from cfagg.formats.hdf5.messages import Type, attribute_of, shape_of, type_of
 from cfagg.formats.hdf5.objects import ATTRIBUTES, Object, Objects
-from cfagg.formats.hdf5.space import Slices, Space, UnusualError
-from cfagg.formats.hdf5.types import Type, shape_of, type_of
+from cfagg.formats.hdf5.space import ERRORS, Space, UnusualError
 from cfagg.formats.metadata.foreign import Foreign, name_of, too_long
 from cfagg.formats.metadata.hdf5_netcdf import texts_of
 from cfagg.formats.values.netcdf4_names import INTERNAL
 from cfagg.model.dataset import AttributeValue
 
-__all__ = ["ERRORS", "Attributes", "OwnAttributes"]
-
-#: What comes of bytes that are unusual or damaged.
-ERRORS = (UnusualError, struct.error, ValueError, LookupError, OverflowError, MemoryError)
+__all__ = ["Attributes", "OwnAttributes"]
 
 #: Attributes are remembered up to this size, and this many.
 _SHORT, _MOST_ALIKE = 512, 1 << 16
@@ -65,40 +63,24 @@ class Attributes:
         shown: dict[str, AttributeValue] = {}
         internal: dict[str, AttributeValue] = {}
         scales: list[int | None] | None = None
-        alike = self._alike
+        alike, hidden = self._alike, 0
         for _, data in stored:
             again = alike.get(data)
             if again is not None:
                 (internal if again[2] else shown)[again[0]] = again[1]
                 continue
-            version, flags = data[0], data[1]
-            length, kind_size, space_size = struct.unpack_from("<HHH", data, 2)
-            if version == 3:
-                begin = 9 + length
-                middle = begin + kind_size
-                end = middle + space_size
-            elif version == 2:
-                begin = 8 + length
-                middle = begin + kind_size
-                end = middle + space_size
-            elif version == 1:
-                flags = 0
-                begin = 8 + length + (-length & 7)
-                middle = begin + kind_size + (-kind_size & 7)
-                end = middle + space_size + (-space_size & 7)
-            else:
+            raw, flags, kind, space, end = attribute_of(data)
+            if flags & 2:
                 raise UnusualError
-            if end > len(data) or flags & 2:
-                raise UnusualError
-            raw = data[9 if version == 3 else 8 :][:length].split(b"\0")[0]
             name = name_of(raw)
             if name in ("REFERENCE_LIST", "_NCProperties"):
+                hidden += 1
                 continue
-            kind = data[begin : begin + kind_size]
             if flags & 1:
                 kind = self.objects.named(kind)
-            shape, _, empty = shape_of(data[middle : middle + space_size])
+            shape, _, empty = shape_of(space)
             if name == "DIMENSION_LIST":
+                hidden += 1
                 if self.type(kind)[0] == "references" and shape == (rank,):
                     scales = [self._scale(data, end + 16 * i) for i in range(rank)]
                 continue
@@ -107,6 +89,8 @@ class Attributes:
             (internal if name in INTERNAL else shown)[name] = value
             if len(data) <= _SHORT and len(alike) < _MOST_ALIKE and type_[0] in ("number", "fixed", "terminated"):
                 alike[data] = name, value, name in INTERNAL
+        if len(shown) + len(internal) + hidden != len(stored):
+            raise UnusualError  # several of one name
         return shown, internal, scales
 
     def _scale(self, data: bytes, at: int) -> int | None:
@@ -160,11 +144,11 @@ class OwnAttributes:
 
     Parameters
     ----------
-    data : Slices
+    data : Bytes
         The file's bytes, from where HDF5 begins.
     """
 
-    def __init__(self, data: Slices) -> None:
+    def __init__(self, data: Bytes) -> None:
         self._space = Space(data)
         self._objects = Objects(self._space)
         self._attributes = Attributes(self._objects)

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from cfagg.errors import SourceError
+from cfagg.formats.hdf5.bytes import Bytes
 from cfagg.formats.hdf5.lookup3 import damaged
+from cfagg.formats.hdf5.messages import shape_of
 from cfagg.formats.hdf5.objects import SPACE, TYPE, Object, Objects
-from cfagg.formats.hdf5.space import OverlapError, Slices, Space, UnusualError
-from cfagg.formats.hdf5.types import shape_of
+from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
 from cfagg.formats.metadata.foreign import name_of
-from cfagg.formats.metadata.hdf5_attributes import ERRORS, Attributes
+from cfagg.formats.metadata.hdf5_attributes import Attributes
 from cfagg.formats.metadata.hdf5_netcdf import DEEPEST, Assembly, Found
 from cfagg.formats.values.hdf5_file import close_hdf5, open_hdf5
 from cfagg.formats.values.locks import LIBRARY
@@ -45,7 +46,7 @@ def open_fast(handle: Handle) -> Dataset | None:
     return read[0]
 
 
-def parsed(data: Slices, handle: Handle, opens: Callable[[], Any]) -> tuple[Dataset, list[tuple[int, int, int]]] | None:
+def parsed(data: Bytes, handle: Handle, opens: Callable[[], Any]) -> tuple[Dataset, list[tuple[int, int, int]]] | None:
     """Return the model and the structures whose checksums are still to be compared, `None` as `open_fast`.
 
     Parameters
@@ -137,7 +138,8 @@ class _Reader:
 
     def _found(self, address: int, found: Object) -> Found:
         """Return what is known of a dataset."""
-        shape, grows, _ = shape_of(found.messages[SPACE])
+        shape, most, _ = shape_of(found.messages[SPACE])
+        grows = tuple(n == UNDEFINED for n in most)
         attributes, internal, scales = self.attributes.of(found, rank=len(shape))
         dtype, kind = self._stored(found.messages[TYPE])
         return Found(address, shape, grows, dtype, kind, attributes, internal, scales)

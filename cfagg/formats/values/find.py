@@ -13,8 +13,9 @@ import numpy.typing as npt
 from cfagg.cf.header import Header
 from cfagg.errors import CfaggError, UnsupportedError
 from cfagg.formats.codecs import check_chunk
+from cfagg.formats.hdf5 import head
 from cfagg.formats.opening import CLASSIC, HDF5, MAGIC_HDF5, format_of
-from cfagg.formats.values import classic, contiguous, hdf5, hdf5_chunks, hdf5_header, hdf5_memory, netcdf
+from cfagg.formats.values import classic, contiguous, hdf5, hdf5_chunks, hdf5_header, netcdf
 from cfagg.formats.values.located import Chunked, Contiguous, Library, Located
 from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.gate import Checked, admit
@@ -83,7 +84,7 @@ def forget() -> None:
     """Forget all headers, as in a new process."""
     with _lock:
         _seen.clear()
-    hdf5_memory.forget()
+    head.forget()
 
 
 def read(located: Located, slices: Sequence[slice], context: Context) -> npt.NDArray[Any]:

@@ -7,8 +7,9 @@ values are compared by `cfagg.formats.hdf5.sound`.
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary
 
+from cfagg.formats.hdf5.bytes import HandleBytes
 from cfagg.formats.hdf5.sound import Sound
 from cfagg.formats.hdf5.space import BrokenError
 from cfagg.formats.values.hdf5_file import address_of
@@ -19,24 +20,6 @@ __all__ = ["UnsoundError", "prove", "prove_file", "prove_index", "sound_of"]
 
 class UnsoundError(Exception):
     """Something that the library must not read."""
-
-
-class _Bytes:
-    """The bytes of an open file, from where HDF5 begins."""
-
-    def __init__(self, handle: Handle, begin: int) -> None:
-        # Kept by what is remembered of the handle, which it must not keep.
-        self._handle, self._size, self._begin = ref(handle), handle.key.size, begin
-
-    def __len__(self) -> int:
-        return max(self._size - self._begin, 0)
-
-    def __getitem__(self, where: slice) -> bytes:
-        start = where.start or 0
-        stop = min(where.stop, len(self))
-        handle = self._handle()
-        assert handle is not None  # noqa: S101 - whoever asks holds it
-        return handle.some(stop - start, start + self._begin) if stop > start else b""
 
 
 _known: WeakKeyDictionary[Handle, Sound] = WeakKeyDictionary()
@@ -82,7 +65,7 @@ def sound_of(handle: Handle, file: Any) -> Sound:
     sound = _known.get(handle)
     if sound is None:
         begin = int(file.get_create_plist().get_userblock())
-        sound = _known[handle] = Sound(_Bytes(handle, begin))
+        sound = _known[handle] = Sound(HandleBytes(handle, begin))
     return sound
 
 

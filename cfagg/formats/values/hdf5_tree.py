@@ -10,7 +10,7 @@ import os
 import struct
 from collections.abc import Sequence
 
-from cfagg.formats.values.hdf5_bytes import UNDEFINED
+from cfagg.formats.hdf5.space import UNDEFINED
 from cfagg.formats.values.located import Chunked
 
 __all__ = ["MOST", "positions"]

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from h5py import h5t
 
+from cfagg.formats.hdf5.bytes import HandleBytes
 from cfagg.formats.values import hdf5_proof
-from cfagg.formats.values.hdf5_proof import UnsoundError, _Bytes, prove, prove_file
+from cfagg.formats.values.hdf5_proof import UnsoundError, prove, prove_file
 from cfagg.storage.files import open_regular
 
 
@@ -128,13 +129,13 @@ def test_of_an_object_that_cannot_be_looked_at_no_varying_attribute_is_read(tmp_
 def test_the_bytes_of_a_file_begin_behind_its_user_block(tmp_path):
     (tmp_path / "a").write_bytes(bytes(range(20)))
     with open_regular(str(tmp_path / "a")) as handle:
-        found = _Bytes(handle, 5)
+        found = HandleBytes(handle, 5)
         assert len(found) == 15
         assert found[0:3] == bytes((5, 6, 7))
         assert found[:2] == bytes((5, 6))
         assert found[13:99] == bytes((18, 19))
         assert found[15:16] == found[9:9] == found[9:2] == b""
-        assert len(_Bytes(handle, 21)) == 0
+        assert len(HandleBytes(handle, 21)) == 0
 
 
 def test_a_file_whose_structures_contradict_each_other_is_refused_each_time(tmp_path):

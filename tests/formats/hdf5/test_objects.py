@@ -14,6 +14,7 @@ import pytest
 from h5py import h5s, h5t
 
 from cfagg.formats.hdf5 import objects, old
+from cfagg.formats.hdf5.messages import fill_of, shape_of, type_of
 from cfagg.formats.hdf5.objects import (
     ATTRIBUTES,
     CONTINUED,
@@ -30,7 +31,6 @@ from cfagg.formats.hdf5.objects import (
 from cfagg.formats.hdf5.slots import Slot, slots_of
 from cfagg.formats.hdf5.sound import Sound
 from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, OverlapError, Space, TooManyError, UnusualError
-from cfagg.formats.hdf5.types import fill_of, shape_of, type_of
 
 UNKNOWN, NIL, ATTRIBUTE = 25, 0, 12
 INT = h5t.STD_I32LE.encode()[2:]
@@ -298,13 +298,13 @@ def test_damaged_old_groups_are_refused(damaged: bytes) -> None:
 def test_shapes_are_those_of_the_hdf5_library(shape: tuple[int, ...], most: tuple[int | None, ...]) -> None:
     limits = tuple(h5s.UNLIMITED if n is None else n for n in most)
     data = (h5s.create_simple(shape, limits) if shape else h5s.create(h5s.SCALAR)).encode()[7:]
-    assert shape_of(data) == (shape, tuple(n is None for n in most), False)
+    assert shape_of(data) == (shape, tuple(UNDEFINED if n is None else n for n in most), False)
 
 
 def test_no_element_at_all_is_no_scalar() -> None:
     assert shape_of(h5s.create(h5s.NULL).encode()[7:]) == ((), (), True)
     # Version 1, which has no such thing.
-    assert shape_of(struct.pack("<BBB5xQ", 1, 1, 0, 4)) == ((4,), (False,), False)
+    assert shape_of(struct.pack("<BBB5xQ", 1, 1, 0, 4)) == ((4,), (4,), False)
 
 
 @pytest.mark.parametrize(
@@ -313,8 +313,9 @@ def test_no_element_at_all_is_no_scalar() -> None:
         struct.pack("<BBBBQ", 3, 1, 0, 1, 4), struct.pack("<BBBBQ", 0, 1, 0, 1, 4),
         struct.pack("<BBBBQ", 2, 1, 2, 1, 4),
         struct.pack("<BBBB33Q", 2, 33, 0, 1, *[1] * 33), struct.pack("<BBBBQ", 2, 1, 0, 1, 2**63),
+        struct.pack("<BBBBQ", 2, 1, 0, 0, 4), struct.pack("<BBBBQ", 2, 1, 0, 3, 4),
     ],
-    ids=["version 3", "version 0", "permuted", "33 dimensions", "a length of 2**63"],
+    ids=["version 3", "version 0", "permuted", "33 dimensions", "a length of 2**63", "a scalar of one", "no class"],
 )  # fmt: skip
 def test_shapes_that_no_sound_file_has_are_unusual(data: bytes) -> None:
     with pytest.raises(UnusualError):

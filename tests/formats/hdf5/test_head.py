@@ -9,7 +9,8 @@ import netCDF4
 import numpy as np
 import pytest
 
-from cfagg.formats.values import hdf5_header, hdf5_memory, locate, read
+from cfagg.formats.hdf5 import head as module
+from cfagg.formats.values import hdf5_header, locate, read
 from cfagg.storage.files import CONTEXT_SOURCE, open_regular
 
 
@@ -42,7 +43,7 @@ def test_what_was_forgotten_is_parsed_anew(tmp_path):
     path = _write(tmp_path / "a.nc", {})
     one = _found(path)
     assert _found(path).header.attributes is one.header.attributes
-    hdf5_memory.forget()
+    module.forget()
     again = _found(path)
     assert again.header.attributes is not one.header.attributes
     assert _found(path).header.attributes is again.header.attributes
@@ -64,12 +65,12 @@ class Counted:
 
 
 def test_a_few_answers_to_a_question_and_so_many_questions_are_remembered(monkeypatch):
-    hdf5_memory.forget()
-    monkeypatch.setattr(hdf5_memory, "_QUESTIONS", 3)
+    module.forget()
+    monkeypatch.setattr(module, "_QUESTIONS", 3)
     parsed = []
 
     def ask(question, head, places=(slice(0, 1),)):
-        return hdf5_memory.remembered(question, Counted(head, places), lambda: (parsed.append(head), head)[1])
+        return module.remembered(question, Counted(head, places), lambda: (parsed.append(head), head)[1])
 
     for head in (b"a", b"b", b"c", b"d", b"a", b"d"):
         assert ask("q", head) == head
@@ -81,26 +82,26 @@ def test_a_few_answers_to_a_question_and_so_many_questions_are_remembered(monkey
     assert parsed == [b"a", b"b", b"c", b"d", b"e", b"a"]
     for question in "rst":
         ask(question, b"x")
-    assert len(hdf5_memory._known) == 3
-    assert "q" not in hdf5_memory._known
-    hdf5_memory.forget()
+    assert len(module._known) == 3
+    assert "q" not in module._known
+    module.forget()
 
 
 def test_every_byte_that_was_taken_has_to_be_the_same():
-    hdf5_memory.forget()
+    module.forget()
     places = (slice(0, 2), slice(4, 6))
     parsed = []
     for head in (b"abcdef", b"abXXef", b"Xbcdef", b"abcdXf", b"abcdef"):
-        hdf5_memory.remembered("q", Counted(head, places), lambda head=head: parsed.append(head))
+        module.remembered("q", Counted(head, places), lambda head=head: parsed.append(head))
     assert parsed == [b"abcdef", b"Xbcdef", b"abcdXf"]
-    hdf5_memory.forget()
+    module.forget()
 
 
 def test_what_depends_on_bytes_further_behind_is_not_remembered():
-    hdf5_memory.forget()
+    module.forget()
     parsed = []
     for _ in range(2):
-        hdf5_memory.remembered("q", Counted(b"abc", None), lambda: parsed.append(1))
+        module.remembered("q", Counted(b"abc", None), lambda: parsed.append(1))
     assert parsed == [1, 1]
 
 
@@ -123,7 +124,7 @@ def test_any_changed_byte_gives_what_is_found_without_memory(tmp_path):
         broken.write_bytes(changed)
         _found(path)
         remembered = repr(_found(str(broken)))
-        hdf5_memory.forget()
+        module.forget()
         # The two openings are at different times.
         assert remembered == repr(_found(str(broken))), at
 

@@ -8,16 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from cfagg.formats.hdf5 import space as module
-from cfagg.formats.hdf5.space import (
-    UNDEFINED,
-    BrokenError,
-    Heap,
-    OverlapError,
-    Space,
-    TooManyError,
-    UnusualError,
-    records,
-)
+from cfagg.formats.hdf5.heaps import Heap
+from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, OverlapError, Space, TooManyError, UnusualError
+from cfagg.formats.hdf5.trees import records
 
 SUM = b"sums"
 
@@ -213,7 +206,7 @@ def of(data: bytes) -> Heap:
         ({"start": 0}, BrokenError), ({"width": 0}, BrokenError), ({"bits": 65}, BrokenError),
         ({"rows": 65}, BrokenError), ({"start": 65}, BrokenError), ({"direct": 130}, BrokenError),
         ({"width": 3}, BrokenError),
-        ({"version": 1}, UnusualError), ({"filters": 4}, UnusualError),
+        ({"version": 1}, UnusualError), ({"filters": 4}, UnusualError), ({"id_size": 3}, UnusualError),
     ],
 )  # fmt: skip
 def test_a_heap_that_cannot_be_or_is_filtered_is_refused(changes: dict[str, int], error: type[Exception]) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cfagg.checking.opening import open_dataset
+from cfagg.formats.hdf5.bytes import Shifted
 from cfagg.formats.hdf5.sound import Sound
-from cfagg.formats.hdf5.space import Shifted
 
 VERSIONS = [("earliest", "v108"), ("earliest", "latest"), ("v108", "v110"), ("v110", "v112"), ("latest", "latest")]
 

@@ -1,0 +1,117 @@
+"""Headers that were parsed before: the files of one series mostly have the same bytes there.
+
+What a parser gives depends on nothing but the bytes that it takes.  Where a file has the very same bytes at the same
+places, checksums included, the result is the same too, and only these bytes are compared.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+from cfagg.formats.hdf5.space import BrokenError, TooManyError
+
+__all__ = ["Head", "forget", "remembered"]
+
+#: Longest structure, and most bytes and requests that one variable's header may take.
+_LONGEST, _BYTES, _REQUESTS = 2**18, 2**22, 256
+
+#: As many bytes are read at once: what belongs together mostly stands together.
+_BLOCK = 2**10
+
+#: What is remembered: so many questions, and so many answers to each.
+_QUESTIONS, _ANSWERS = 64, 4
+
+
+class Head:
+    """The bytes of an open file of `size` bytes: the first are at hand, a bounded number of others are read."""
+
+    def __init__(self, fd: int, head: bytes, size: int) -> None:
+        self.fd, self.head, self.size = fd, head, size
+        self.bytes = self.requests = 0
+        self._taken: list[tuple[int, int]] = []
+        self._read: list[tuple[int, bytes]] = []
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, where: slice) -> bytes:
+        at, end = where.start, min(where.stop, self.size)
+        if at >= end:
+            return b""
+        self._taken.append((at, end))
+        if end <= len(self.head):
+            return self.head[at:end]
+        for begin, data in self._read:
+            if begin <= at and end <= begin + len(data):
+                return data[at - begin : end - begin]
+        if end - at > _LONGEST:
+            raise TooManyError
+        size = min(max(end - at, _BLOCK), self.size - at)
+        self.bytes += size
+        self.requests += 1
+        if self.bytes > _BYTES or self.requests > _REQUESTS:
+            raise TooManyError
+        data = os.pread(self.fd, size, at)
+        if len(data) != size:
+            raise BrokenError
+        self._read.append((at, data))
+        return data[: end - at]
+
+    def record(self) -> None:
+        """Note from now on which bytes are taken."""
+        self._taken = []
+
+    def recorded(self) -> list[slice] | None:
+        """Return the places of the bytes taken since `record`; `None` where some are not among the first bytes."""
+        places: list[slice] = []
+        for at, end in sorted(self._taken):
+            if end > len(self.head):
+                return None
+            if places and at <= places[-1].stop:
+                places[-1] = slice(places[-1].start, max(end, places[-1].stop))
+            else:
+                places.append(slice(at, end))
+        return places
+
+
+class _Answer(NamedTuple):
+    """What a parser gave, and the bytes that it follows from."""
+
+    bytes: tuple[tuple[slice, bytes], ...]
+    value: Any
+
+
+_lock = threading.Lock()
+_known: OrderedDict[Hashable, tuple[_Answer, ...]] = OrderedDict()
+
+
+def remembered[T](question: Hashable, file: Head, parse: Callable[[], T]) -> T:
+    """Return what `parse` returns, from before where a file with the same bytes was asked the same question.
+
+    The question has all that `parse` depends on beside the bytes that it takes; its result is shared, and not changed.
+    """
+    head = file.head
+    for answer in _known.get(question, ()):
+        if all(head[place] == data for place, data in answer.bytes):
+            return answer.value  # type: ignore[no-any-return]
+    file.record()
+    value = parse()
+    places = file.recorded()
+    if places is not None:
+        made = _Answer(tuple((place, head[place]) for place in places), value)
+        with _lock:
+            _known[question] = (made, *_known.get(question, ())[: _ANSWERS - 1])
+            _known.move_to_end(question)
+            while len(_known) > _QUESTIONS:
+                _known.popitem(last=False)
+    return value
+
+
+def forget() -> None:
+    """Forget all headers, as in a new process."""
+    with _lock:
+        _known.clear()

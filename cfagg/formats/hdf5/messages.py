@@ -1,0 +1,195 @@
+"""What stands in the messages of HDF5's object headers: types, shapes, fill values, attributes, storage.
+
+Source: HDF5 File Format Specification, version 3.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, UnusualError
+
+__all__ = [
+    "CHUNKED",
+    "COMPACT",
+    "CONTIGUOUS",
+    "Layout",
+    "Type",
+    "attribute_of",
+    "fill_of",
+    "filters_of",
+    "layout_of",
+    "shape_of",
+    "type_of",
+]
+
+#: Classes of types.
+_FIXED, _FLOAT, _STRING, _REFERENCE, _SEQUENCE = 0, 1, 3, 7, 9
+
+#: What a type is, in a word, and its NumPy type or size.
+Type = tuple[str, Any]
+
+
+def shape_of(data: bytes) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
+    """Return sizes, how long each may grow (`UNDEFINED`: without limit), and whether there is no element at all."""
+    version, rank, flags, kind = data[:4]
+    if version not in (1, 2) or rank > 32 or flags & ~1 or (version == 2 and (kind > 2 or (rank and kind != 1))):
+        raise UnusualError
+    at = 8 if version == 1 else 4
+    shape = struct.unpack_from(f"<{rank}Q", data, at)
+    most = struct.unpack_from(f"<{rank}Q", data, at + 8 * rank) if flags else shape
+    if max(shape, default=0) >= 2**63:
+        raise UnusualError
+    if any(n > limit for n, limit in zip(shape, most, strict=True)):
+        # Having noticed this, the library may never come to the end of closing the file.
+        raise BrokenError
+    return shape, most, version == 2 and kind == 2
+
+
+#: Encodings of the IEEE types: bytes, highest bit of the sign, bits and places of exponent and mantissa, bias.
+_REALS = {4: (31, 23, 8, 0, 23, 127), 8: (63, 52, 11, 0, 52, 1023)}
+
+
+def type_of(data: bytes) -> Type:
+    """Return what an encoded type is."""
+    class_, bits = data[0] & 15, data[1]
+    if not 1 <= data[0] >> 4 <= 5:
+        raise UnusualError
+    (size,) = struct.unpack_from("<I", data, 4)
+    order = ">" if bits & 1 else "<"
+    if class_ == _FIXED:
+        offset, precision = struct.unpack_from("<HH", data, 8)
+        if size not in (1, 2, 4, 8) or offset or precision != 8 * size:
+            raise UnusualError
+        return "number", np.dtype(f"{order}{'i' if bits & 8 else 'u'}{size}")
+    if class_ == _FLOAT:
+        found = struct.unpack_from("<HHBBBBI", data, 8)
+        top, place, exponent, start, mantissa, bias = _REALS.get(size, (0,) * 6)
+        usual = found == (0, 8 * size, place, exponent, start, mantissa, bias) and data[2] == top
+        # Bits that are not used are 0, and the first digit, which is 1, is not stored.
+        if not usual or bits & 0x7E != 0x20:
+            raise UnusualError
+        return "number", np.dtype(f"{order}f{size}")
+    if class_ == _STRING:
+        if not size:
+            raise UnusualError
+        return "terminated" if bits & 15 == 0 else "fixed", size
+    if class_ == _SEQUENCE:
+        if bits & 15 == 1:
+            return "text", None
+        to_objects = len(data) >= 16 and data[8] & 15 == _REFERENCE and data[9] & 15 == 0
+        if to_objects and (size, *data[12:16]) == (16, 8, 0, 0, 0):
+            return "references", None
+    return "other", None
+
+
+def fill_of(messages: Mapping[int, bytes], number: int) -> bytes:
+    """Return the fill value in a message of an object header, of the newer kind (5) or the older (4); empty if none."""
+    data = messages.get(number)
+    if data is None:
+        return b""
+    at = 0
+    if number == 5:
+        if data[0] not in (1, 2, 3):
+            raise UnusualError
+        defined = bool(data[1] & 32) if data[0] == 3 else data[0] == 1 or bool(data[3])
+        if not defined:
+            return b""
+        at = 2 if data[0] == 3 else 4
+    (size,) = struct.unpack_from("<i", data, at)
+    if at + 4 + size > len(data):
+        raise UnusualError
+    return data[at + 4 : at + 4 + size] if size > 0 else b""
+
+
+def attribute_of(data: bytes) -> tuple[bytes, int, bytes, bytes, int]:
+    """Return name, flags (1: a type with a name, 2: a shared shape), type, shape, and where the values begin."""
+    version, flags, name, kind, space = struct.unpack_from("<BBHHH", data)
+    if version not in (1, 2, 3):
+        raise UnusualError
+    at = 9 if version == 3 else 8
+    begin = at + name
+    if version == 1:
+        flags, begin = 0, begin + (-name & 7)
+        middle = begin + kind + (-kind & 7)
+        end = middle + space + (-space & 7)
+    else:
+        middle = begin + kind
+        end = middle + space
+    if end > len(data) or not name:
+        raise BrokenError
+    return (
+        data[at : at + name].split(b"\0")[0],
+        flags,
+        data[begin : begin + kind],
+        data[middle : middle + space],
+        end,
+    )
+
+
+#: Classes of layouts.
+COMPACT, CONTIGUOUS, CHUNKED = 0, 1, 2
+
+#: Bytes of settings of indexes whose place stands behind these: fixed and extensible arrays, and trees.
+_SETTINGS = {3: 1, 4: 5, 5: 6}
+
+
+class Layout(NamedTuple):
+    """How a dataset is stored: where (`UNDEFINED`: nowhere yet, or in the layout itself), and its chunks' index.
+
+    `size` is that of contiguous values; `chunk` has the bytes of an element at its end.
+    """
+
+    version: int
+    class_: int
+    at: int
+    size: int = 0
+    chunk: tuple[int, ...] = ()
+    kind: int = 0
+    settings: bytes = b""
+
+
+def layout_of(data: bytes) -> Layout:
+    """Return how a dataset is stored; older versions of the message, and virtual datasets, are unusual."""
+    version, class_ = data[:2]
+    if version not in (3, 4, 5) or class_ not in (COMPACT, CONTIGUOUS, CHUNKED):
+        raise UnusualError
+    if class_ == COMPACT:
+        return Layout(version, class_, UNDEFINED)
+    if class_ == CONTIGUOUS:
+        return Layout(version, class_, *struct.unpack_from("<QQ", data, 2))
+    if version == 3:
+        rank, at = struct.unpack_from("<BQ", data, 2)
+        return Layout(version, class_, at, chunk=struct.unpack_from(f"<{rank}I", data, 11))
+    rank, width = data[3], data[4]
+    end = 5 + width * rank
+    chunk = tuple(int.from_bytes(data[5 + width * i : 5 + width * (i + 1)], "little") for i in range(rank))
+    index, at, settings = data[end], UNDEFINED, b""
+    if index in _SETTINGS:
+        start = end + 1 + _SETTINGS[index]
+        settings = data[end + 1 : start]
+        (at,) = struct.unpack_from("<Q", data, start)
+    return Layout(version, class_, at, chunk=chunk, kind=index, settings=settings)
+
+
+def filters_of(data: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield number and parameters of every filter."""
+    version, count = data[:2]
+    if version not in (1, 2):
+        raise UnusualError
+    at = 8 if version == 1 else 2
+    for _ in range(count):
+        (number,) = struct.unpack_from("<H", data, at)
+        at += 2
+        length = 0
+        if version == 1 or number >= 256:
+            (length,) = struct.unpack_from("<H", data, at)
+            at += 2
+        _, n = struct.unpack_from("<HH", data, at)
+        at += 4 + length + (-length & 7 if version == 1 else 0)
+        yield number, struct.unpack_from(f"<{n}I", data, at)
+        at += 4 * n + (4 * (n & 1) if version == 1 else 0)
