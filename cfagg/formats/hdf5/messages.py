@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ _FIXED, _FLOAT, _STRING, _REFERENCE, _SEQUENCE = 0, 1, 3, 7, 9
 Type = tuple[str, Any]
 
 
+@lru_cache(1024)
 def shape_of(data: bytes) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
     """Return sizes, how long each may grow (`UNDEFINED`: without limit), and whether there is no element at all."""
     version, rank, flags, kind = data[:4]
@@ -54,6 +56,7 @@ def shape_of(data: bytes) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
 _REALS = {4: (31, 23, 8, 0, 23, 127), 8: (63, 52, 11, 0, 52, 1023)}
 
 
+@lru_cache(1024)
 def type_of(data: bytes) -> Type:
     """Return what an encoded type is."""
     class_, bits = data[0] & 15, data[1]

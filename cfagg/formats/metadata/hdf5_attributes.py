@@ -39,16 +39,8 @@ class Attributes:
 
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
-        self._types: dict[bytes, Type] = {}
         #: Attributes that many variables have alike, by their bytes: name, value, whether it is the library's own.
         self._alike: dict[bytes, tuple[str, AttributeValue, bool]] = {}
-
-    def type(self, data: bytes) -> Type:
-        """Return what a type is: a number with its NumPy type, a text of fixed or any length, references, or else."""
-        found = self._types.get(data)
-        if found is None:
-            found = self._types[data] = type_of(data)
-        return found
 
     def of(
         self, found: Object, rank: int = 0
@@ -81,10 +73,10 @@ class Attributes:
             shape, _, empty = shape_of(space)
             if name == "DIMENSION_LIST":
                 hidden += 1
-                if self.type(kind)[0] == "references" and shape == (rank,):
+                if type_of(kind)[0] == "references" and shape == (rank,):
                     scales = [self._scale(data, end + 16 * i) for i in range(rank)]
                 continue
-            type_ = self.type(kind)
+            type_ = type_of(kind)
             value = self._value(name, type_, shape, empty, data, end)
             (internal if name in INTERNAL else shown)[name] = value
             if len(data) <= _SHORT and len(alike) < _MOST_ALIKE and type_[0] in ("number", "fixed", "terminated"):

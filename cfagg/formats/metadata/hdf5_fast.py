@@ -17,7 +17,7 @@ import numpy as np
 from cfagg.errors import SourceError
 from cfagg.formats.hdf5.bytes import Bytes
 from cfagg.formats.hdf5.lookup3 import damaged
-from cfagg.formats.hdf5.messages import shape_of
+from cfagg.formats.hdf5.messages import shape_of, type_of
 from cfagg.formats.hdf5.objects import SPACE, TYPE, Object, Objects
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
 from cfagg.formats.metadata.foreign import name_of
@@ -145,7 +145,7 @@ class _Reader:
         return Found(address, shape, grows, dtype, kind, attributes, internal, scales)
 
     def _stored(self, data: bytes) -> tuple[np.dtype[Any], Kind]:
-        what, dtype = self.attributes.type(data)
+        what, dtype = type_of(data)
         if what == "number":
             native = dtype.newbyteorder("=")
             return native, "float" if native.kind == "f" else "integer"
