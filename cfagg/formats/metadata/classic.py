@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable
-from itertools import product
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -130,31 +128,13 @@ class _Values:
         self.variable, self.begin, self.step, self.where, self.pread = variable, begin, step, where, pread
 
     def __call__(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
-        variable = self.variable
-        shape = variable.shape
-        ranges = [range(*s.indices(n)) for s, n in zip(slices, shape, strict=True)]
-        counts = tuple(map(len, ranges))
-        dtype = variable.dtype.newbyteorder(">")
-        if 0 in counts:
-            return np.empty(counts, variable.dtype)
-        strides = [prod(shape[d + 1 :]) * dtype.itemsize for d in range(len(shape))]
-        if self.step is not None:
-            strides[0] = self.step
-        # Bytes that stand together: all dimensions behind the last one that is not taken whole, and a run along it.
-        cut = len(shape)
-        while cut and counts[cut - 1] == shape[cut - 1] and ranges[cut - 1].step == 1:
-            if cut == 1 and self.step is not None and self.step != prod(shape[1:]) * dtype.itemsize:
-                break
-            cut -= 1
-        if cut and ranges[cut - 1].step == 1 and not (cut == 1 and self.step is not None):
-            cut -= 1
-        run = prod(counts[cut:]) * dtype.itemsize
-        start = self.begin + sum(r.start * s for r, s in zip(ranges[cut:], strides[cut:], strict=True))
-        pieces = []
-        for indices in product(*ranges[:cut]):
-            place = start + sum(i * s for i, s in zip(indices, strides, strict=False))
-            pieces.append(self._take(run, place))
-        return np.frombuffer(b"".join(pieces), dtype).reshape(counts).astype(variable.dtype)
+        from cfagg.formats.values.contiguous import gather
+        from cfagg.formats.values.located import Contiguous
+
+        shape = self.variable.shape
+        picked = [slice(*s.indices(n)) for s, n in zip(slices, shape, strict=True)]
+        stored = Contiguous(self.begin, self.step or 0, self.variable.dtype.newbyteorder(">"))
+        return gather(stored, shape, picked, self._take)
 
     def _take(self, count: int, place: int) -> bytes:
         data = self.pread(count, place) if place < 2**63 else b""

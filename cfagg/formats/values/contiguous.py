@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from cfagg.formats.values.located import Contiguous
 from cfagg.storage.files import Context
 from cfagg.storage.gate import Checked
 
-__all__ = ["read"]
+__all__ = ["gather", "read"]
 
 #: Bytes that a request costs: a longer gap is skipped, a shorter one read and thrown away.
 _REQUEST = 2**14
@@ -25,31 +25,35 @@ _LONGEST = 2**26
 def read(
     checked: Checked, storage: Contiguous, shape: Sequence[int], slices: Sequence[slice], context: Context
 ) -> npt.NDArray[Any]:
-    """Read a hyperslab.
-
-    Parameters
-    ----------
-    checked : Checked
-        The variable.
-    storage : Contiguous
-        Where its values stand.
-    shape : sequence of int
-        Shape of the variable.
-    slices : sequence of slice
-        One per dimension with 0 <= start <= stop <= size and a positive step.
-    context : Context
-        For messages.
-
-    Returns
-    -------
-    ndarray
-        In native byte order.
+    """Read a hyperslab in native byte order, one slice per dimension with 0 <= start <= stop <= size and step > 0.
 
     Raises
     ------
     FragmentReadError
         If the file ends before the values do.
     """
+    handle = checked.handle
+
+    def check(end: int) -> None:
+        if end > handle.key.size:
+            raise context.broken(
+                context.said(
+                    f"{handle.key.path} is truncated: it has {handle.key.size} bytes, and values reach to byte {end}; "
+                    "restore the file"
+                )
+            )
+
+    return gather(storage, shape, slices, lambda count, at: handle.exactly(count, at, context), check)
+
+
+def gather(
+    storage: Contiguous,
+    shape: Sequence[int],
+    slices: Sequence[slice],
+    take: Callable[[int, int], Any],
+    check: Callable[[int], None] = lambda _: None,
+) -> npt.NDArray[Any]:
+    """Return a hyperslab: `check` is told the byte where it ends, `take` gives that many bytes from a place on."""
     picked = [range(s.start, s.stop, s.step) for s in slices]
     counts = [len(p) for p in picked]
     block = np.empty(counts, storage.dtype.newbyteorder("="))
@@ -67,19 +71,10 @@ def read(
     outer = _outer(counts, spans)
     span = spans[outer]
     inner = [p.step * s for p, s in zip(picked[outer:], strides[outer:], strict=True)]
-    handle = checked.handle
-    if first + spans[0] > handle.key.size:
-        raise context.broken(
-            context.said(
-                f"{handle.key.path} is truncated: it has {handle.key.size} bytes, and values reach to byte "
-                f"{first + spans[0]}; restore the file"
-            )
-        )
-    steps = [range(n) for n in counts[:outer]]
-    for place in itertools.product(*steps):
+    check(first + spans[0])
+    for place in itertools.product(*(range(n) for n in counts[:outer])):
         at = first + sum(i * p.step * s for i, p, s in zip(place, picked, strides, strict=False))
-        data = handle.exactly(span, at, context)
-        block[place] = np.ndarray(counts[outer:], storage.dtype, data, strides=inner)
+        block[place] = np.ndarray(counts[outer:], storage.dtype, take(span, at), strides=inner)
     return block
 
 
