@@ -14,17 +14,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from cfagg.conventions import limits
 from cfagg.conventions.accumulation_extra import parse_extra, write_extra
-from cfagg.conventions.accumulation_model import ArrayAttributes, Combinations, Dims, Names
+from cfagg.conventions.accumulation_model import ArrayAttributes, Combinations, Dims, Names, sample_positions
 from cfagg.conventions.accumulation_record import Extra
-from cfagg.conventions.accumulation_schema import ARRAY, GROUP, inspect, is_integer, validate
-from cfagg.conventions.accumulation_tree import KEY, read_tree, write_tree
+from cfagg.conventions.accumulation_schema import (
+    ARRAY,
+    GROUP,
+    KEY,
+    inspect,
+    is_integer,
+    read_tree,
+    validate,
+    write_tree,
+)
 from cfagg.conventions.findings import Findings, shorten
-from cfagg.errors import LimitError, NotAccumulatedError
-from cfagg.model import Regular
+from cfagg.errors import NotAccumulatedError
 
 __all__ = [
     "ArrayAttributes",
@@ -371,45 +376,3 @@ def find_stride(attributes: Mapping[str, Any], dims: Iterable[str]) -> tuple[int
     if wrong := [d for d in wanted if d not in strides]:
         raise NotAccumulatedError(f"not accumulated along {shorten(wrong)}, only along {list(strides)}")
     return tuple(strides[d] for d in wanted)
-
-
-def sample_positions(edges: npt.ArrayLike | Regular, length: int, stride: int) -> npt.NDArray[np.int64]:
-    """Return the positions up to which the stored sums of one dimension reach.
-
-    Parameters
-    ----------
-    edges : int64 array, shape (n + 1,), or Regular
-        Edges of the chunks, from 0.
-    length : int
-        Size of the dimension; the last chunk may overhang it.
-    stride : int
-        Number of chunks between two sums, at least 1.
-
-    Returns
-    -------
-    int64 array, shape (ceil(n / stride),)
-        ``b[k] = min(edges[min((k + 1) * stride, n)], length)``: sum ``k`` is that over ``[0, b[k])``.  The last one is
-        `length`, also where the last stride is a part of one.
-
-    Examples
-    --------
-    >>> sample_positions(Regular(10, 3), 10, 2)
-    array([ 6, 10])
-    >>> sample_positions([0, 5, 6, 9], 9, 1)
-    array([5, 6, 9])
-    """
-    if stride < 1:
-        raise ValueError(f"an accumulation stride must be at least 1; found {stride}")
-    if isinstance(edges, Regular):
-        count, width = edges.count, edges.chunk
-        samples = -(-count // stride)
-        if samples > limits.MAX_PARTITIONS:
-            raise LimitError(f"{samples} accumulation samples along a dimension; the cap is {limits.MAX_PARTITIONS}")
-        # Python's integers: a stride may be as large as it likes.
-        step = min(stride, max(count, 1)) * width
-        return np.minimum(np.arange(1, samples + 1, dtype=np.int64) * step, length)
-    array = np.asarray(edges, dtype=np.int64)
-    count = array.size - 1
-    step = min(stride, max(count, 1))
-    index = np.minimum(np.arange(1, -(-count // step) + 1, dtype=np.int64) * step, count)
-    return np.minimum(array[index], length)

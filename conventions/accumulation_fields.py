@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cfagg.conventions import limits
-from cfagg.conventions.accumulation_schema import path_text
-from cfagg.conventions.accumulation_tree import is_node_name
+from cfagg.conventions.accumulation_schema import is_node_name, path_text
 from cfagg.conventions.findings import Findings, shorten
 
 __all__ = ["Fields", "json_number"]
@@ -20,39 +19,14 @@ _INT64 = 2**63
 
 
 def json_number(value: float) -> int | float | str:
-    """Return a number as JSON can hold it.
-
-    >>> json_number(-32767), json_number(float("nan"))
-    (-32767, 'NaN')
-    """
+    """Return a number as JSON can hold it."""
     if isinstance(value, int) or math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 class Fields:
-    """The keys of one JSON object.
-
-    Every method returns a harmless value of the right type where the key's own is wrong, so that the rest can be
-    looked at too.
-
-    Parameters
-    ----------
-    values : JSON value
-        The object.
-    path : tuple
-        Its key path.
-    findings : Findings
-        Collects the problems.
-
-    Examples
-    --------
-    >>> findings = Findings("tas")
-    >>> Fields({"level": "0"}, ("statistics", 1), findings).integer("level")
-    0
-    >>> print(*findings.problems)
-    statistics[1].level: an integer of at least 0 expected, found '0'
-    """
+    """The keys of one JSON object; of a wrong one a harmless value is returned, so that all are looked at."""
 
     def __init__(self, values: Any, path: tuple[str | int, ...], findings: Findings) -> None:
         self.path = path

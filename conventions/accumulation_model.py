@@ -10,25 +10,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ArrayAttributes", "Combinations", "Dims", "Names", "Table"]
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.conventions import limits
+from cfagg.errors import LimitError
+from cfagg.model import Regular
+
+__all__ = ["ArrayAttributes", "Combinations", "Dims", "Names", "Table", "sample_positions"]
 
 #: Names of dimensions in the order of the source array.
 Dims = tuple[str, ...]
 
 
 class Table[K, V](Mapping[K, V]):
-    """A mapping that is immutable, keeps its order, can be hashed and pickled.
-
-    Parameters
-    ----------
-    items : mapping or iterable of pairs
-        What it holds.
-
-    Examples
-    --------
-    >>> Table({"time": 2})
-    Table({'time': 2})
-    """
+    """A mapping that is immutable, keeps its order, can be hashed and pickled."""
 
     __slots__ = ("_items",)
     _items: dict[K, V]
@@ -60,18 +56,12 @@ class Table[K, V](Mapping[K, V]):
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Names of the arrays of one combination of dimensions.
+    """Names of the arrays of one combination of dimensions."""
 
-    Parameters
-    ----------
-    unweighted, weighted : str, optional
-        Sums of the data (``_DATA_UNWEIGHTED``), and of the data times their weights (``_DATA_WEIGHTED``).
-    weights : str, optional
-        Sums of the weights, or counts where there are no weighted data (``_WEIGHTS``).
-    """
-
+    #: Sums of the data, and of the data times their weights.
     unweighted: str | None = None
     weighted: str | None = None
+    #: Sums of the weights, or counts where there are no weighted data.
     weights: str | None = None
 
     @property
@@ -80,26 +70,13 @@ class Names:
         return self.weighted or self.unweighted
 
     def as_dict(self) -> dict[str, str]:
-        """Return what is named, by the convention's own keys.
-
-        >>> Names(unweighted="acc_time").as_dict()
-        {'_DATA_UNWEIGHTED': 'acc_time'}
-        """
+        """Return what is named, by the convention's own keys."""
         pairs = {"_DATA_UNWEIGHTED": self.unweighted, "_DATA_WEIGHTED": self.weighted, "_WEIGHTS": self.weights}
         return {key: name for key, name in pairs.items() if name is not None}
 
 
 class Combinations(Table[Dims, Names]):
-    """Names of the accumulation arrays of each combination of dimensions that has any.
-
-    Keys are tuples of dimensions in the order of the source array.
-
-    Examples
-    --------
-    >>> combinations = Combinations({("lat", "lon"): Names(weighted="acc_lat_lon", weights="acc_wt_lat_lon")})
-    >>> combinations["lat", "lon"].weights, combinations.arrays
-    ('acc_wt_lat_lon', ('acc_lat_lon', 'acc_wt_lat_lon'))
-    """
+    """Names of arrays by combination: a tuple of dimensions in the order of the source array."""
 
     __slots__ = ()
 
@@ -111,36 +88,64 @@ class Combinations(Table[Dims, Names]):
 
 @dataclass(frozen=True, slots=True)
 class ArrayAttributes:
-    """What the attributes of an accumulation array say.
+    """What the attributes of an accumulation array say."""
 
-    Parameters
-    ----------
-    dims : tuple of str
-        Dimensions in the order of the accumulation array, which may not be the source's.
-    stride : tuple of int
-        Per dimension the number of chunks between two samples, 0 where it is not accumulated.
-    """
-
+    #: In the order of the accumulation array, which may not be the source's.
     dims: Dims
+    #: Per dimension the number of chunks between two samples, 0 where it is not accumulated.
     stride: tuple[int, ...]
 
     @property
     def combination(self) -> Dims:
-        """The dimensions that are accumulated, in the order of the accumulation array.
-
-        >>> ArrayAttributes(("lat", "lon", "time"), (1, 3, 0)).combination
-        ('lat', 'lon')
-        """
+        """The dimensions that are accumulated, in the order of the accumulation array."""
         return tuple(d for d, n in zip(self.dims, self.stride, strict=True) if n)
 
     def axes(self, source: Dims) -> tuple[int, ...]:
-        """Return per axis of the accumulation array the axis of the source with the same dimension.
-
-        >>> ArrayAttributes(("lat", "time"), (0, 2)).axes(("time", "lat"))
-        (1, 0)
-        """
+        """Return per axis of the accumulation array the axis of the source with the same dimension."""
         return tuple(source.index(d) for d in self.dims)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the attributes as they are written."""
         return {"_ARRAY_DIMENSIONS": list(self.dims), "_ACCUMULATION_STRIDE": list(self.stride)}
+
+
+def sample_positions(edges: npt.ArrayLike | Regular, length: int, stride: int) -> npt.NDArray[np.int64]:
+    """Return the positions up to which the stored sums of one dimension reach.
+
+    Parameters
+    ----------
+    edges : int64 array, shape (n + 1,), or Regular
+        Edges of the chunks, from 0.
+    length : int
+        Size of the dimension; the last chunk may overhang it.
+    stride : int
+        Number of chunks between two sums, at least 1.
+
+    Returns
+    -------
+    int64 array, shape (ceil(n / stride),)
+        ``b[k] = min(edges[min((k + 1) * stride, n)], length)``: sum ``k`` is that over ``[0, b[k])``.  The last one is
+        `length`, also where the last stride is a part of one.
+
+    Examples
+    --------
+    >>> sample_positions(Regular(10, 3), 10, 2)
+    array([ 6, 10])
+    >>> sample_positions([0, 5, 6, 9], 9, 1)
+    array([5, 6, 9])
+    """
+    if stride < 1:
+        raise ValueError(f"an accumulation stride must be at least 1; found {stride}")
+    if isinstance(edges, Regular):
+        count, width = edges.count, edges.chunk
+        samples = -(-count // stride)
+        if samples > limits.MAX_PARTITIONS:
+            raise LimitError(f"{samples} accumulation samples along a dimension; the cap is {limits.MAX_PARTITIONS}")
+        # Python's integers: a stride may be as large as it likes.
+        step = min(stride, max(count, 1)) * width
+        return np.minimum(np.arange(1, samples + 1, dtype=np.int64) * step, length)
+    array = np.asarray(edges, dtype=np.int64)
+    count = array.size - 1
+    step = min(stride, max(count, 1))
+    index = np.minimum(np.arange(1, -(-count // step) + 1, dtype=np.int64) * step, count)
+    return np.minimum(array[index], length)

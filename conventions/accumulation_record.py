@@ -51,11 +51,7 @@ Chunks = int | tuple[tuple[int, int], ...]
 
 
 def run_lengths(lengths: npt.ArrayLike) -> tuple[tuple[int, int], ...]:
-    """Return lengths of chunks as runs.
-
-    >>> run_lengths([90, 45, 45])
-    ((90, 1), (45, 2))
-    """
+    """Return lengths of chunks as runs."""
     array = np.asarray(lengths, dtype=np.int64)
     if not array.size:
         return ()
@@ -66,44 +62,25 @@ def run_lengths(lengths: npt.ArrayLike) -> tuple[tuple[int, int], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The array whose sums these are, as it was when they were built.
-
-    Parameters
-    ----------
-    name : str
-        Its name in the parent group.
-    dims : tuple of str
-        Its dimensions.
-    shape : tuple of int
-        Its shape.
-    chunks : tuple
-        Per dimension the length of its chunks, or runs of (length, number).
-    dtype : str
-        NumPy's name of its type, as stored.
-    encoding : Table
-        What else of its metadata decides which values its stored bytes are (fill value, codecs, byte order, keys of
-        objects ...): JSON text, in canonical form, by name.
-    objects : int
-        Number of its objects, stored or not: the first rows of the table of stamps.
-    """
+    """The array whose sums these are, as it was when they were built."""
 
     name: str
     dims: Dims
     shape: tuple[int, ...]
+    #: Per dimension the length of its chunks, or runs of (length, number).
     chunks: tuple[Chunks, ...]
+    #: NumPy's name of its type, as stored.
     dtype: str
+    #: What else of its metadata decides which values its bytes are: canonical JSON text by name.
     encoding: Table[str, str]
+    #: Number of its objects, stored or not: the first rows of the table of stamps.
     objects: int
 
     @classmethod
     def of(
         cls, name: str, dims: Dims, grid: Grid, dtype: npt.DTypeLike, encoding: Table[str, str], objects: int
     ) -> Source:
-        """Return the description of an array with this grid of chunks.
-
-        >>> Source.of("tas", ("time",), Grid.from_sizes([(90, 45, 45)]), "f4", Table(), 3).chunks
-        (((90, 1), (45, 2)),)
-        """
+        """Return the description of an array with this grid of chunks."""
         chunks = tuple(a.chunk if isinstance(a, Regular) else run_lengths(np.diff(a)) for a in grid.axes)
         return cls(name, tuple(dims), grid.shape, chunks, np.dtype(dtype).name, encoding, objects)
 
@@ -130,21 +107,13 @@ class Packing:
 
 @dataclass(frozen=True, slots=True)
 class MaskRecord:
-    """Which stored (packed) values count as missing, besides NaN and infinities, which always do.
-
-    Parameters
-    ----------
-    fills : tuple of int or float
-        Values that mean missing.
-    valid_min, valid_max : int or float, optional
-        Smallest and largest value that does not.
-    unsigned : bool
-        Whether integers are read as unsigned although stored as signed.
-    """
+    """Which stored (packed) values count as missing, besides NaN and infinities, which always do."""
 
     fills: tuple[int | float, ...] = ()
+    #: Smallest and largest value that is not missing.
     valid_min: int | float | None = None
     valid_max: int | float | None = None
+    #: Whether integers are read as unsigned although stored as signed.
     unsigned: bool = False
 
     def _key(self) -> tuple[object, ...]:
@@ -160,187 +129,108 @@ class MaskRecord:
 
 @dataclass(frozen=True, slots=True)
 class WeightsRecord:
-    """Where the weights came from and where they are kept.
+    """Where the weights came from and where they are kept."""
 
-    Parameters
-    ----------
-    kind : {"area", "variable", "array"}
-        Areas of cells, a variable of the store, or an array that was given.
-    name : str, optional
-        The variable that they were made from.
-    array : str
-        Array of the group that keeps them, float64.
-    dims : tuple of str
-        Dimensions that they span, in the order of the source.
-    """
-
+    #: "area", "variable" of the store, or "array" that was given.
     kind: str
+    #: The variable that they were made from.
     name: str | None
+    #: Array of the group that keeps them, float64, and the dimensions they span in the source's order.
     array: str
     dims: Dims
 
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """Another array of the store on which answers depend: a coordinate, or what weights were made from.
-
-    Parameters
-    ----------
-    path : str
-        Its path in the store.
-    use : {"coordinate", "weights"}
-        What it is used for; of one that is used for both, ``"weights"``.
-    description : Table
-        What of its metadata matters, as JSON text in canonical form by name; empty where there is no such array, so
-        that something else was used in its place.
-    objects : int
-        Number of its objects, stored or not: its rows in the table of stamps, which follow those of what is listed
-        before it.
-    """
+    """Another array of the store on which answers depend: a coordinate, or what weights were made from."""
 
     path: str
+    #: "coordinate" or "weights"; of one that is used for both, "weights".
     use: str
+    #: Canonical JSON text of what of its metadata matters; empty where something else was used instead.
     description: Table[str, str]
+    #: Its objects, stored or not: its rows in the table of stamps, after those of what is listed before.
     objects: int
 
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """By what the arrays of a group are known to be those of one build, and undamaged.
+    """By what the arrays of a group are known to be those of one build, and undamaged."""
 
-    Parameters
-    ----------
-    build : str
-        Name of the build, hexadecimal; each array repeats it in its attributes.
-    array : str
-        Array of CRC-32C of the stored chunks of all other arrays.
-    places : Table
-        By name of an array: number of its first chunk in that array, number of its chunks, and CRC-32C of its metadata.
-    own : Table
-        By name of an array: CRC-32C of its metadata, then of its chunks; of that array and of the stamps.
-    """
-
+    #: Hexadecimal; each array repeats it in its attributes.
     build: str
+    #: Array of CRC-32C of the stored chunks of all other arrays.
     array: str
+    #: By array: number of its first chunk in that array, number of its chunks, CRC-32C of its metadata.
     places: Table[str, tuple[int, int, int]]
+    #: CRC-32C of metadata, then of chunks, of that array itself and of the stamps.
     own: Table[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class LevelNames:
-    """Names of the statistics of one combination of dimensions at one level of its pyramid.
-
-    Parameters
-    ----------
-    dims : tuple of str
-        Dimensions along which a cell is a whole chunk, or ``8**level`` chunks.
-    level : int
-        0 is the chunk grid itself.
-    arrays : Table
-        Names of arrays by ``count``, ``min``, ``max``, ``sum``, ``m2`` and ``weights``, as far as they are stored.
-    """
+    """Names of the statistics of one combination at one level of its pyramid, by kind as far as stored."""
 
     dims: Dims
+    #: A cell is ``8**level`` chunks along these dimensions.
     level: int
     arrays: Table[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class MagnitudesRecord:
-    """How large the summed values are, from which the error of an answer is bounded.
+    """How large the summed values are, from which the error of an answer is bounded."""
 
-    Parameters
-    ----------
-    small : float
-        In no chunk are more than some 5 % of the values that are not 0 smaller than this; 0 where that is not known.
-    largest : float
-        No value in the sums is larger, in magnitude.
-    heaviest : float
-        No weight is larger; 1 without weights.
-    """
-
+    #: In no chunk are more than some 5 % of the values that are not 0 smaller; 0 where not known.
     small: float
+    #: No value in the sums is larger in magnitude, and no weight heavier.
     largest: float
     heaviest: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class OutliersRecord:
-    """Cells that are kept out of the sums, their weights and counts included, for they would cost the others digits.
+    """Cells that are kept out of the sums, weights and counts, for they would cost the others digits."""
 
-    Parameters
-    ----------
-    limit : int or float
-        Stored values of larger magnitude are kept out.
-    positions : str
-        Array of the group with their positions, int64 of shape (cells, dimensions).
-    values : str
-        Array of the group with their stored values.
-    """
-
+    #: Stored values of larger magnitude are kept out.
     limit: int | float
+    #: Arrays of the group: positions as int64 of shape (cells, dimensions), and stored values.
     positions: str
     values: str
 
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """The attribute ``cfagg`` of an accumulation group.
+    """The attribute ``cfagg`` of an accumulation group."""
 
-    Parameters
-    ----------
-    source : Source
-        What was summed.
-    packing : Packing, optional
-        How stored values become real ones; the sums are of stored ones.
-    mask : MaskRecord
-        Which stored values count as missing.
-    weights : WeightsRecord, optional
-        Weights of the weighted sums.
-    sums : {"float64", "int64", "double-double"}
-        In which numbers was summed.
-    stride : Table
-        Chunks between two samples per accumulated dimension.
-    missing, nonfinite : int
-        Elements left out; the infinite ones among them.
-    low : Table
-        Name of the low parts by name of the array they belong to; double-double only.
-    counts : Table
-        Names of cumulative counts by combination, where weights are used and something is missing.
-    statistics : tuple of LevelNames
-        Statistics of the chunks.
-    stamps : str
-        Array of stamps and checksums of the stored objects of the source, and then of the related arrays.
-    checks : Checks
-        By what the arrays are known to be undamaged.
-    related : tuple of Related
-        Other arrays of the store on which answers depend.
-    boundaries : Table
-        Name of the array of sample positions by accumulated dimension.
-    created_by : str
-        Program and version that wrote the group.
-    magnitudes : MagnitudesRecord, optional
-        How large the values are; None where sums are exact, and in groups of older versions.
-    outliers : OutliersRecord, optional
-        Cells that are kept out of the sums.
-    """
-
+    #: What was summed.
     source: Source
+    #: Array of stamps and checksums of the stored objects of the source, and then of the related arrays.
     stamps: str
     checks: Checks
+    #: How stored values become real ones; the sums are of stored ones.
     packing: Packing | None = None
     mask: MaskRecord = field(default_factory=MaskRecord)
     weights: WeightsRecord | None = None
+    #: One of `KINDS_OF_SUMS`.
     sums: str = "float64"
+    #: Chunks between two samples per accumulated dimension.
     stride: Table[str, int] = field(default_factory=Table)
+    #: Elements left out; the infinite ones among them.
     missing: int = 0
     nonfinite: int = 0
+    #: Name of the low parts by name of the array they belong to; double-double only.
     low: Table[str, str] = field(default_factory=Table)
+    #: Names of cumulative counts by combination, where weights are used and something is missing.
     counts: Table[Dims, str] = field(default_factory=Table)
     statistics: tuple[LevelNames, ...] = ()
+    #: Name of the array of sample positions by accumulated dimension.
     boundaries: Table[str, str] = field(default_factory=Table)
+    #: Other arrays of the store on which answers depend.
     related: tuple[Related, ...] = ()
+    #: Program and version that wrote the group.
     created_by: str = "cfagg"
+    #: None where sums are exact, and in groups of older versions.
     magnitudes: MagnitudesRecord | None = None
     outliers: OutliersRecord | None = None
 
@@ -360,11 +250,7 @@ class Extra:
 
 
 def example() -> Extra:
-    """Return a small one, for examples and tests.
-
-    >>> example().arrays
-    ('count_time_lat', 'min_time_lat', 'max_time_lat', 'chunk_stamps', 'checksums', 'boundary_time')
-    """
+    """Return a small one, for examples and tests."""
     arrays = Table({kind: f"{kind}_time_lat" for kind in ("count", "min", "max")})
     return Extra(
         source=Source("tas", ("time", "lat"), (12, 7), (5, ((3, 2), (1, 1))), "int16", Table({"fill_value": "0"}), 9),

@@ -1,4 +1,4 @@
-"""The two JSON schemas of the accumulation convention, and documents checked against them.
+"""The group attribute of the accumulation convention as a tree, and the two JSON schemas that attributes follow.
 
 Source: "Zarr-based Chunk-level Accumulation in Reduced Dimensions" 1.0 (ZEP 5).  The schemas are shipped as they stand
 there, in ``schemas/``.
@@ -8,25 +8,31 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
+from itertools import combinations as subsets
 from typing import Any
 
 from cfagg.conventions import limits
+from cfagg.conventions.accumulation_model import Combinations, Dims, Names
 from cfagg.conventions.findings import Findings, shorten
 from cfagg.errors import LimitError
 
 __all__ = [
     "ARRAY",
     "GROUP",
+    "KEY",
     "KINDS",
     "inspect",
     "is_dimension",
     "is_integer",
+    "is_node_name",
     "path_text",
+    "read_tree",
     "schema",
     "validate",
+    "write_tree",
 ]
 
 #: Names of the two schemas.
@@ -43,18 +49,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*").fullmatch
 
 
 def schema(name: str) -> dict[str, Any]:
-    """Return one of the two schemas as it is shipped.
-
-    Parameters
-    ----------
-    name : {"accumulation_group", "accumulation_array"}
-        Which one.
-
-    Examples
-    --------
-    >>> schema("accumulation_array")["required"]
-    ['_ARRAY_DIMENSIONS', '_ACCUMULATION_STRIDE']
-    """
+    """Return one of the two schemas as it is shipped."""
     text = resources.files("cfagg.conventions").joinpath("schemas", f"{name}.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded
@@ -69,44 +64,15 @@ def _validator(name: str) -> Any:
 
 
 def validate(document: Any, name: str, findings: Findings) -> None:
-    """Note whether a document that is to be written breaks its schema, by the schema itself.
-
-    Reading goes without it (`inspect`): loading the library takes longer than any question to an accumulation.
-
-    Parameters
-    ----------
-    document, name, findings
-        As of `inspect`.
-    """
+    """Note whether a document that is to be written breaks its schema, by the schema itself."""
+    # Reading goes without it (`inspect`): loading the library takes longer than any question to an accumulation.
     document = _part(document, name, findings)
     for error in _validator(name).iter_errors(document):
         findings.problem(path_text(error.absolute_path), f"breaks the rule {error.validator!r} of its JSON schema")
 
 
 def inspect(document: Any, name: str, findings: Findings) -> None:
-    """Note everything that breaks a schema.
-
-    Parameters
-    ----------
-    document : JSON value
-        Attributes; only their part that the schema speaks of is looked at.
-    name : {"accumulation_group", "accumulation_array"}
-        The schema.
-    findings : Findings
-        Collects the problems.
-
-    Raises
-    ------
-    LimitError
-        A document that is nested deeper, or has more parts, than any true one; nothing of it is looked at.
-
-    Examples
-    --------
-    >>> findings = Findings("tas")
-    >>> inspect({"_ARRAY_DIMENSIONS": ["time"], "_ACCUMULATION_STRIDE": [0.5]}, "accumulation_array", findings)
-    >>> print(*findings.problems)
-    _ACCUMULATION_STRIDE[0]: integer expected, found 0.5
-    """
+    """Note everything that breaks a schema in the part of a document that it speaks of."""
     document = _part(document, name, findings)
     if not isinstance(document, dict):
         findings.problem("", f"object expected, found {shorten(document)}")
@@ -169,11 +135,7 @@ def _in_group(document: dict[str, Any]) -> Iterator[_Wrong]:
 
 
 def is_integer(value: Any) -> bool:
-    """Return whether a JSON value is an integer as JSON schema has it: 2.0 is one, true is not.
-
-    >>> is_integer(2.0), is_integer(True), is_integer(0.5)
-    (True, False, False)
-    """
+    """Return whether a JSON value is an integer as JSON schema has it: 2.0 is one, true is not."""
     return type(value) is int or (type(value) is float and value.is_integer())
 
 
@@ -197,11 +159,7 @@ def _bound(document: Any, subject: str) -> None:
 
 
 def is_dimension(key: str) -> bool:
-    """Return whether the schema takes a key for the name of a dimension.
-
-    >>> is_dimension("time"), is_dimension("_WEIGHTS2")
-    (True, False)
-    """
+    """Return whether the schema takes a key for the name of a dimension."""
     return _DIMENSION.search(key) is not None
 
 
@@ -215,11 +173,7 @@ def _not_a_dimension(key: str) -> str:
 
 
 def path_text(steps: Iterable[str | int]) -> str:
-    """Return a key path as text.
-
-    >>> path_text(["_ACCUMULATION_GROUP", "time", "a b", 3])
-    "_ACCUMULATION_GROUP.time['a b'][3]"
-    """
+    """Return a key path as text, such as ``tree.time['a b'][3]``."""
     text = ""
     for step in steps:
         if isinstance(step, int):
@@ -229,3 +183,87 @@ def path_text(steps: Iterable[str | int]) -> str:
         else:
             text += f"[{shorten(step)}]"
     return text
+
+
+#: Name of the group attribute.
+KEY = "_ACCUMULATION_GROUP"
+
+#: Unused combinations of so many dimensions are still written out as empty objects; absent ones read alike, and every
+#: dimension more would double the attribute.
+_WRITTEN_OUT = 8
+
+
+def is_node_name(name: str) -> bool:
+    """Return whether a text can name an array inside a Zarr group, and leads nowhere else."""
+    return (
+        0 < len(name) <= 255
+        and not any(c in "/\\" or ord(c) < 32 or 0xD800 <= ord(c) < 0xE000 for c in name)
+        and not name.startswith((".", "__"))
+        and name != "zarr.json"
+    )
+
+
+def _walk(tree: Mapping[str, Any]) -> Iterator[tuple[Dims, dict[str, str]]]:
+    """Yield path and array names of every object in the tree; what is not an object or text is the schema's affair."""
+    waiting: list[tuple[Dims, Mapping[str, Any]]] = [((), tree)]
+    while waiting:
+        path, node = waiting.pop()
+        if path:
+            yield path, {k: v for k, v in node.items() if k in KINDS and isinstance(v, str)}
+        if path and path[-1] in path[:-1]:
+            continue  # told where it stands; what is below it cannot be right either
+        inner = [(k, v) for k, v in node.items() if is_dimension(k) and isinstance(v, Mapping)]
+        waiting.extend(((*path, k), v) for k, v in reversed(inner))
+
+
+def read_tree(tree: Any, dims: Dims | None, findings: Findings) -> Combinations:
+    """Return what a group attribute names; without `dims`, dimensions stand in the order of the attribute."""
+    found: dict[frozenset[str], tuple[Dims, dict[str, str]]] = {}
+    owners: dict[str, str] = {}
+    for path, named in _walk(tree if isinstance(tree, Mapping) else {}):
+        where = path_text([KEY, *path])
+        if path[-1] in path[:-1]:
+            findings.problem(where, f"the dimension {shorten(path[-1])} occurs twice on this path")
+            continue
+        if dims is not None and path[-1] not in dims:
+            findings.problem(where, f"the array has no dimension {shorten(path[-1])}; its dimensions are {list(dims)}")
+        if not named:
+            continue
+        names = frozenset(path)
+        if names in found:
+            before, other = found[names]
+            if other != named:
+                findings.problem(
+                    where, f"these dimensions name other arrays under {path_text([KEY, *before])}; keep one of the two"
+                )
+            continue
+        found[names] = path, named
+        for kind, array in named.items():
+            place = path_text([KEY, *path, kind])
+            if not is_node_name(array):
+                findings.problem(place, f"not the name of an array in this group: {shorten(array)}")
+            elif array in owners:
+                findings.problem(place, f"the array {shorten(array)} is already named by {owners[array]}")
+            owners.setdefault(array, place)
+    rank = {d: i for i, d in enumerate(dims or ())}
+    out: dict[Dims, Names] = {}
+    for path, named in found.values():
+        key = tuple(sorted(path, key=lambda d: rank.get(d, len(rank)))) if rank else path
+        out[key] = Names(*(named.get(kind) for kind in KINDS))
+    return Combinations(out)
+
+
+def write_tree(combinations: Mapping[Dims, Names], dims: Dims) -> dict[str, Any]:
+    """Return the nested objects of the group attribute, dimensions in the order of the source array."""
+    keys: Sequence[Dims] = list(combinations)
+    if len(dims) <= _WRITTEN_OUT:
+        keys = [key for n in range(1, len(dims) + 1) for key in subsets(dims, n)]
+    tree: dict[str, Any] = {}
+    # Names stand before the dimensions below them, and combinations in the order of the dimensions.
+    for key in sorted(keys, key=lambda key: [dims.index(d) for d in key]):
+        node = tree
+        for d in key:
+            node = node.setdefault(d, {})
+        if key in combinations:
+            node.update(combinations[key].as_dict())
+    return tree

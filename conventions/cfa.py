@@ -41,26 +41,16 @@ _WHERE = ((".data", ".subarray"), (".dimensions", ".pdimensions"), (".units", ".
 
 @dataclass(frozen=True)
 class _Reading:
-    """One way to understand ranges.
+    """One way to understand ranges."""
 
-    Parameters
-    ----------
-    inclusive : bool
-        Whether the second number of a range in ``location`` belongs to it.
-    swapped : bool
-        Whether square brackets are ranges and round ones lists, as in CFA 0.4.
-    """
-
+    #: Whether the second number of a range in ``location`` belongs to it.
     inclusive: bool
+    #: Whether square brackets are ranges and round ones lists, as in CFA 0.4.
     swapped: bool
 
 
 def is_later(text: str) -> bool:
-    """Return whether a text has keys that NCA 0.1 does not know.
-
-    >>> is_later('{"pmshape": [2]}'), is_later('{"pshape": [2]}')
-    (True, False)
-    """
+    """Return whether a text has keys that NCA 0.1 does not know."""
     return _LATER.search(text) is not None
 
 
@@ -73,19 +63,7 @@ def parse_array(
     private: Private | None = None,
     source: str = "",
 ) -> Aggregation:
-    """Return the aggregation that ``cfa_array`` or a later ``nca_array`` describes.
-
-    Parameters, errors and warnings are those of `cfagg.conventions.nca.parse`.
-
-    Examples
-    --------
-    >>> text = '''{"pmdimensions": ["time"], "pmshape": [2], "base": "parts", "Partitions": [
-    ...   {"index": [0], "location": [[0, 11]], "subarray": {"shape": [12], "file": "a.nc", "ncvar": "tas"}},
-    ...   {"index": [1], "location": [[12, 47]], "subarray": {"shape": [36], "file": "b.nc", "ncvar": "tas"}}]}'''
-    >>> tas = parse_array("tas", {"cfa_dimensions": "time", "cfa_array": text}, "f4", {"time": 48})
-    >>> tas.grid.edges, tas.partitions.file_name(1)
-    ((array([ 0, 12, 48]),), 'parts/b.nc')
-    """
+    """Return the aggregation that ``cfa_array`` or a later ``nca_array`` describes; all else as of `nca.parse`."""
     prefix = "cfa" if "cfa_array" in attributes or "cfa_dimensions" in attributes else "nca"
     subject = f"{source}: variable {name!r}" if source else f"variable {name!r}"
     others = {k: v for k, v in attributes.items() if k not in (f"{prefix}_array", f"{prefix}_dimensions")}
@@ -214,11 +192,7 @@ def _subarray(value: Any, base: Any) -> Any:
 
 
 def _part(bracket: str, swapped: bool) -> str:
-    """Return one bracket of a part as in NCA 0.1: round with an exclusive end, or square as a list.
-
-    >>> _part("(2, 5, 1)", False), _part("[5, 1, -4]", True), _part("(1, 3)", True)
-    ('(2, 6, 1)', '(5, 0, -4)', '[1, 3]')
-    """
+    """Return one bracket of a part as in NCA 0.1: round with an exclusive end, or square as a list."""
     body = bracket[1:-1]
     if (bracket[0] == "[") is not swapped:
         return f"[{body}]"

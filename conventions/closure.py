@@ -18,18 +18,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def matrix_size(pshape: Sequence[int]) -> int:
-    """Return the number of partitions in a matrix of this shape.
-
-    Raises
-    ------
-    LimitError
-        There are more than `limits.MAX_PARTITIONS`.
-
-    Examples
-    --------
-    >>> matrix_size((4, 6))
-    24
-    """
+    """Return the number of partitions in a matrix of this shape, within `limits.MAX_PARTITIONS`."""
     size = 1
     for n in pshape:
         size *= n
@@ -51,30 +40,8 @@ def close(
     *,
     complete: bool = True,
 ) -> tuple[Grid, Int64] | None:
-    """Return the grid of a matrix of partitions and the order that makes their list follow it.
-
-    Parameters
-    ----------
-    dims, shape : sequence
-        Dimensions of the master array and their sizes.
-    pdims, pshape : sequence
-        Partitioned dimensions in the order of `index`, and the number of partitions along each.
-    index : int64 array, shape (n, len(pdims))
-        Position of each partition in the matrix.
-    location : int64 array, shape (n, len(dims), 2)
-        Half-open ranges (start, stop) of the master array.
-    number : int64 array, shape (n,)
-        Number of each partition in its list, for messages.
-    findings : Findings
-        Collects every problem.
-    complete : bool
-        Whether these are all partitions; where some were left out as malformed, nothing can be said about gaps.
-
-    Returns
-    -------
-    (Grid, int64 array of shape (n,)) or None
-        None where there are problems.
-    """
+    """Return the grid of a matrix of partitions and the order that makes their list follow it; None with problems."""
+    # Unless `complete`, some were left out as malformed, and nothing can be said about gaps.
     before = len(findings.problems)
     size = matrix_size(pshape)
     matrix = [pshape[pdims.index(d)] if d in pdims else 1 for d in dims]
@@ -171,15 +138,7 @@ def _check_ranges(
 def _edges(
     d: int, dim: str, size: int, count: int, position: Int64, ranges: Int64, number: Int64, findings: Findings
 ) -> Int64:
-    """Return the edges along one dimension; ragged, gapped or overlapping ranges are problems.
-
-    Parameters
-    ----------
-    position : int64 array, shape (n,)
-        Position of each partition along the dimension, every one of ``range(count)`` at least once.
-    ranges : int64 array, shape (n, 2)
-        Their (start, stop).
-    """
+    """Return the edges along one dimension; ragged, gapped or overlapping ranges are problems."""
     if len(position) == 0:
         if size and not count:
             findings.problem(f"location along {dim!r}", f"a gap at indices 0 to {size - 1}: there is no partition")

@@ -37,21 +37,7 @@ _LOW, _HIGH = -(2**63), 2**63 - 1
 def typed(
     values: list[Any], types: frozenset[type], path: Callable[[int], str], expected: str, findings: Findings
 ) -> list[Any]:
-    """Return the values of an optional key; those of another type are problems and come back as `MISSING`.
-
-    Parameters
-    ----------
-    values : list
-        One per record, `MISSING` where the record does not have the key.
-    types : frozenset of type
-        Exact types allowed: ``bool`` is not ``int``.
-    path : callable
-        Key path of the value of a record.
-    expected : str
-        What the value should be, for the message.
-    findings : Findings
-        Collects the problems.
-    """
+    """Return the values of an optional key by record; those of another exact type are problems, and `MISSING`."""
     if types.issuperset(map(type, values)):
         return values
     good = list(values)
@@ -66,26 +52,7 @@ def typed(
 def integer_rows(
     values: list[Any], width: int, depth: int, problem: Callable[[Any], str | None]
 ) -> tuple[Int64, dict[int, str]]:
-    """Return lists of integers as the rows of an array.
-
-    Parameters
-    ----------
-    values : list
-        One list of `width` integers (`depth` 1) or of `width` pairs (`depth` 2) per record.
-    width : int
-        Number of entries of each.
-    depth : {1, 2}
-        Whether entries are integers or pairs of them.
-    problem : callable
-        Says what is wrong with a single value, `None` where nothing is.
-
-    Returns
-    -------
-    int64 array, shape (len(values), width) or (len(values), width, 2)
-        Rows with a problem hold -1.
-    dict
-        Problems by record.
-    """
+    """Return lists of integers, or of pairs at `depth` 2, as rows of an array, -1 with a problem; and problems."""
     shape = (len(values), width) if depth == 1 else (len(values), width, 2)
     quick = _quick(values, width)
     if quick is not None and depth == 2:
@@ -114,11 +81,7 @@ def _quick(values: list[Any], width: int) -> list[Any] | None:
 
 
 def integers_problem(value: Any, width: int, of: str) -> str | None:
-    """Return what is wrong with a list of `width` integers, `None` where nothing is.
-
-    >>> integers_problem([1, 2.0], 2, "pdimensions")
-    'entry 1 is not an integer: 2.0'
-    """
+    """Return what is wrong with a list of `width` integers, `None` where nothing is."""
     if type(value) is not list:
         return f"list of integers expected, found {shorten(value)}"
     if len(value) != width:
@@ -132,11 +95,7 @@ def integers_problem(value: Any, width: int, of: str) -> str | None:
 
 
 def pairs_problem(value: Any, dims: Sequence[str]) -> str | None:
-    """Return what is wrong with a list of (start, stop) pairs, one per dimension, `None` where nothing is.
-
-    >>> pairs_problem([[0, 5, 1]], ["time"])
-    "range of 'time': 3 entries found, 2 expected (one per start and stop)"
-    """
+    """Return what is wrong with a list of (start, stop) pairs, one per dimension, `None` where nothing is."""
     if type(value) is not list:
         return f"list of [start, stop] pairs expected, found {shorten(value)}"
     if len(value) != len(dims):

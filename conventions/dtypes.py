@@ -32,23 +32,7 @@ _CODE = re.compile(r"[<>=|]?(?:b1|[iu][1248]|f[248]|[SU][0-9]{1,6})").fullmatch
 
 
 def numpy_dtype(name: str) -> np.dtype[np.generic] | None:
-    """Return the NumPy type of a name, `None` for netCDF's variable-length ``string``.
-
-    Parameters
-    ----------
-    name : str
-        A netCDF name (``double``), a NumPy name (``float64``) or code (``<f8``).
-
-    Raises
-    ------
-    KeyError
-        The name is none of these; see `is_known`.
-
-    Examples
-    --------
-    >>> numpy_dtype("float"), numpy_dtype("float64"), numpy_dtype(">i2")
-    (dtype('float32'), dtype('float64'), dtype('>i2'))
-    """
+    """Return the type of a name of netCDF or NumPy or a code such as ``<f8``, `None` for netCDF's ``string``."""
     if name == "string":
         return None
     if name in _NETCDF:
@@ -59,9 +43,5 @@ def numpy_dtype(name: str) -> np.dtype[np.generic] | None:
 
 
 def is_known(name: str) -> bool:
-    """Return whether `numpy_dtype` understands a name.
-
-    >>> is_known("double"), is_known("quaternion")
-    (True, False)
-    """
+    """Return whether `numpy_dtype` understands a name."""
     return name == "string" or name in _NETCDF or name in _NUMPY or _CODE(name) is not None

@@ -13,11 +13,7 @@ __all__ = ["Findings", "shorten"]
 
 
 def shorten(value: Any, width: int = 60) -> str:
-    """Return a short text for any JSON value, in JSON's own words, for messages.
-
-    >>> shorten(True), shorten("a" * 100, 10)
-    ('true', "'aaaaaa...")
-    """
+    """Return a short text for any JSON value, in JSON's own words, for messages."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, int) and value.bit_length() > 200:
@@ -31,13 +27,7 @@ _shallow = reprlib.Repr(maxlevel=3, maxdict=6, maxlist=12, maxtuple=12, maxother
 
 
 class Findings:
-    """Problems and repairs of one variable.
-
-    Parameters
-    ----------
-    subject : str
-        What they are about, for the head of every message: file and variable.
-    """
+    """Problems and repairs of one variable, whose file and name head every message."""
 
     def __init__(self, subject: str) -> None:
         self.subject = subject

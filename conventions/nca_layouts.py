@@ -18,11 +18,7 @@ __all__ = ["is_netcdf", "resolve_layouts"]
 
 
 def is_netcdf(name: str | None) -> bool:
-    """Return whether a `format` means netCDF, as its absence does.
-
-    >>> is_netcdf(None), is_netcdf("netCDF"), is_netcdf("PP")
-    (True, True, False)
-    """
+    """Return whether a `format` means netCDF, as its absence does."""
     return name is None or name.lower().startswith("netcdf")
 
 
@@ -35,23 +31,7 @@ def resolve_layouts(
     calendar: str | None,
     findings: Findings,
 ) -> tuple[list[Layout], npt.NDArray[np.int32]]:
-    """Return the distinct layouts, and the code of each partition in the order of the list.
-
-    Parameters
-    ----------
-    records : Records
-        The partitions.
-    dims : tuple of str
-        Dimensions of the master array.
-    directions : tuple of bool or bool
-        Their directions.
-    known : frozenset of str
-        Dimensions whose direction the text gives; that of a partition has no meaning for others.
-    units, calendar : str, optional
-        Units and calendar of the master array; a partition that repeats them says nothing.
-    findings : Findings
-        Collects problems and repairs.
-    """
+    """Return the distinct layouts, and the code of each partition in the order of the list."""
     if findings.problems:
         return [], np.zeros(0, np.int32)
     master = dict(zip(dims, directions, strict=True)) if isinstance(directions, tuple) else {}

@@ -51,19 +51,7 @@ class RawLayout(NamedTuple):
 
 
 class Records:
-    """Collects partitions batch by batch.
-
-    Parameters
-    ----------
-    dims : tuple of str
-        Dimensions of the master array.
-    sizes : mapping
-        Sizes of all dimensions that may be named.
-    private : mapping
-        Dimensions and shape of the variables in the aggregation file itself.
-    findings : Findings
-        Collects problems and repairs.
-    """
+    """Collects partitions batch by batch."""
 
     def __init__(self, dims: tuple[str, ...], sizes: Mapping[str, int], private: Private, findings: Findings) -> None:
         self.dims, self.sizes, self.findings = dims, sizes, findings
@@ -97,17 +85,7 @@ class Records:
         return chunks[0]
 
     def add(self, records: list[Any], first: int, head: Mapping[str, Any]) -> None:
-        """Take in a batch.
-
-        Parameters
-        ----------
-        records : list
-            Elements of the list.
-        first : int
-            Number of the first of them.
-        head : mapping
-            The keys of ``nca_array`` that stand before the list.
-        """
+        """Take in a batch, of which `first` is the first element's number and `head` the keys before the list."""
         self.count += len(records)
         number = np.arange(first, first + len(records))
         if not {dict}.issuperset(map(type, records)):

@@ -52,17 +52,7 @@ class Batch(NamedTuple):
 
 
 class Shapes:
-    """Checks shapes batch by batch and collects the distinct parts.
-
-    Parameters
-    ----------
-    dims : tuple of str
-        Dimensions of the master array.
-    private : mapping
-        Dimensions and shape of the variables in the aggregation file itself.
-    findings : Findings
-        Collects problems and repairs.
-    """
+    """Checks shapes batch by batch and collects the distinct parts."""
 
     def __init__(self, dims: tuple[str, ...], private: Private, findings: Findings) -> None:
         self.dims, self.private, self.findings = dims, private, findings
@@ -71,15 +61,7 @@ class Shapes:
         self._parsed: dict[tuple[str, tuple[int, ...]], tuple[int, tuple[int, ...]] | str] = {}
 
     def check(self, batch: Batch) -> tuple[npt.NDArray[np.int32], list[Any] | None]:
-        """Return the code of each part, and the sub-array shapes that do not follow from the location.
-
-        Returns
-        -------
-        int32 array, shape (n,)
-            Codes into `parts`, -1 for the whole sub-array.
-        list or None
-            A tuple where a partition is a part, else `MISSING`; None where none is a part.
-        """
+        """Return codes of parts, -1 for the whole, and shapes that no location tells, None where none is a part."""
         n = len(batch.shapes)
         codes = np.full(n, -1, np.int32)
         needed: list[Any] | None = [MISSING] * n if batch.parts is not None else None

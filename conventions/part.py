@@ -30,38 +30,7 @@ _SPACE = " \t\n\r"
 
 
 def parse(text: str, shape: Sequence[int]) -> tuple[Indices, ...]:
-    """Return the indices that a part takes from a sub-array.
-
-    Parameters
-    ----------
-    text : str
-        The part as written, such as ``"[(2, 6, 1), [1,3,4,7], (0, 12, 2)]"``.
-    shape : sequence of int
-        Shape of the whole sub-array.
-
-    Returns
-    -------
-    tuple of range or int64 array
-        Per dimension of the sub-array.  Lists of equally spaced indices come back as ranges.
-
-    Raises
-    ------
-    ConventionError
-        The text does not follow the grammar, has another number of dimensions than the sub-array, or leads outside it.
-    LimitError
-        More than `limits.MAX_PART_LIST` indices are listed one by one.
-
-    Notes
-    -----
-    NCA 0.1, "part".
-
-    Examples
-    --------
-    >>> parse("[(2, 6, 1), [1,3,4,7], (5, -1, -1)]", (8, 8, 6))
-    (range(2, 6), array([1, 3, 4, 7]), range(5, -1, -1))
-    >>> parse("[]", (3, 2))
-    (range(0, 3), range(0, 2))
-    """
+    """Return the indices that a part such as ``"[(2, 6, 1), [1,3,4,7]]"`` takes, as ranges if evenly spaced."""
     if len(text) > limits.MAX_PART_LIST and text.count(",") > limits.MAX_PART_LIST:
         raise LimitError(
             f"part {shorten(text)} lists more than {limits.MAX_PART_LIST} indices; write a range (start, stop, step)"
@@ -100,24 +69,7 @@ def parse(text: str, shape: Sequence[int]) -> tuple[Indices, ...]:
 
 
 def canonical(indices: Sequence[range | slice | npt.NDArray[np.int64] | Sequence[int]], shape: Sequence[int]) -> str:
-    """Return the one text that stands for these indices.
-
-    Ranges stop at the next multiple of their step, but inside the dimension; everything is ``"[]"``.
-
-    Parameters
-    ----------
-    indices : sequence of range, slice or integer sequence
-        Per dimension of the sub-array.
-    shape : sequence of int
-        Shape of the whole sub-array.
-
-    Examples
-    --------
-    >>> canonical([range(0, 11, 2), [1, 3, 4, 7], slice(None, None, -1)], (12, 8, 6))
-    '[(0, 12, 2), [1, 3, 4, 7], (5, -1, -1)]'
-    >>> canonical([range(12)], (12,))
-    '[]'
-    """
+    """Return the one text for these indices: ranges stop at a multiple of their step, everything is ``"[]"``."""
     if len(indices) != len(shape):
         raise ConventionError(f"indices of {len(indices)} dimensions for a sub-array of shape {tuple(shape)}")
     pieces = []
@@ -142,11 +94,7 @@ def canonical(indices: Sequence[range | slice | npt.NDArray[np.int64] | Sequence
 
 
 def counts(indices: Sequence[Indices]) -> tuple[int, ...]:
-    """Return the shape of the data array that a part takes.
-
-    >>> counts(parse("[(2, 6, 1), [1,3,4,7]]", (8, 8)))
-    (4, 4)
-    """
+    """Return the shape of the data array that a part takes."""
     return tuple(len(entry) for entry in indices)
 
 

@@ -61,38 +61,7 @@ _decode_all = json.JSONDecoder().decode
 
 
 def load(text: str, batch: Batch, key: str = "Partitions") -> dict[str, Any]:
-    """Decode a JSON object and hand the elements of one of its lists on in batches.
-
-    Parameters
-    ----------
-    text : str
-        Strict JSON; an object.
-    batch : callable
-        Called as ``batch(elements, first, head)`` with up to `BATCH` elements, the number of the first of them, and the
-        values of the keys that stand before the list.
-    key : str
-        The key of the list.
-
-    Returns
-    -------
-    dict
-        All keys of the object; the list is replaced by the range of its element numbers, which no JSON value is.
-
-    Raises
-    ------
-    NotJSONError
-        The text is not strict JSON.
-    ConventionError
-        The text is not an object, or a key occurs twice.
-    LimitError
-        Nesting, digits of a number or the list's length are beyond what is read.
-
-    Examples
-    --------
-    >>> load('{"a": 1, "Partitions": [{"b": 2}, {"b": 3}]}', lambda elements, first, head: print(elements, first, head))
-    [{'b': 2}, {'b': 3}] 0 {'a': 1}
-    {'a': 1, 'Partitions': range(0, 2)}
-    """
+    """Decode a JSON object; hand its list on in batches, in place of which it has the range of element numbers."""
     if len(text) > limits.MAX_TEXT:
         raise LimitError(f"{len(text)} characters of JSON; at most {limits.MAX_TEXT} are read")
     try:
@@ -202,10 +171,8 @@ def _elements(text: str, i: int, batch: Batch, head: dict[str, Any], key: str) -
 
 
 def _several(text: str, i: int, width: int) -> tuple[list[dict[str, Any]], int]:
-    """Return objects decoded at once from about so many characters, and where the element after them begins.
-
-    There are none where that does not work, or where a key may occur twice: then they are looked at one by one.
-    """
+    """Return objects decoded at once from about so many characters, and where the element after them begins."""
+    # There are none where that does not work, or where a key may occur twice: then they are looked at one by one.
     end = i + width
     for _ in range(8):
         end = text.rfind("}", i, end)

@@ -54,48 +54,13 @@ class Repair(NamedTuple):
 
 
 def place(text: str, position: int) -> str:
-    r"""Return the place of a character for messages.
-
-    >>> place("{\n x", 3)
-    'line 2 column 2'
-    """
+    """Return the place of a character for messages."""
     line_start = text.rfind("\n", 0, position) + 1
     return f"line {text.count(chr(10), 0, position) + 1} column {position - line_start + 1}"
 
 
 def repair(text: str) -> tuple[str, list[Repair]]:
-    r"""Return strict JSON for text that is JSON but for the known misprints, and what was repaired.
-
-    Parameters
-    ----------
-    text : str
-        The text as found.
-
-    Returns
-    -------
-    str
-        Strict JSON.
-    list of Repair
-        One entry per misprint; single quotes, which seldom come alone, are one entry with their number.
-
-    Raises
-    ------
-    ConventionError
-        The text is broken otherwise; the message names line and column.
-    LimitError
-        Lists and objects are nested deeper than `limits.MAX_DEPTH`.
-
-    Examples
-    --------
-    >>> fixed, repairs = repair("{time': true, 'lat', false}")
-    >>> fixed
-    '{"time":true,"lat":false}'
-    >>> for r in repairs:
-    ...     print(r.message)
-    the opening quote of 'time' is missing (line 1 column 2)
-    there is a comma instead of the colon after 'lat' (line 1 column 20)
-    there are single quotes instead of double quotes (1 string, the first at line 1 column 15)
-    """
+    """Return strict JSON for text that is JSON but for the known misprints, and what was repaired."""
     repairs: list[Repair] = []
     done: list[str] = []
     out: list[str] = []

@@ -42,7 +42,7 @@ from cfagg.conventions import limits
 from cfagg.conventions.accumulation import Combinations, parse_group
 from cfagg.conventions.accumulation_model import Dims, Table
 from cfagg.conventions.accumulation_record import MaskRecord
-from cfagg.conventions.accumulation_tree import KEY
+from cfagg.conventions.accumulation_schema import KEY
 from cfagg.display.sizes import size_text
 from cfagg.errors import ConventionError, LimitError, NotAccumulatedError, OptionError, Problem
 from cfagg.formats.zarr.documents import node_folder

@@ -20,8 +20,8 @@ from cfagg.accumulation.group import SumArrays, WeightField
 from cfagg.accumulation.integrity import find
 from cfagg.accumulation.source import beside
 from cfagg.cf.roles import place_of
-from cfagg.conventions.accumulation import Names, parse_array, sample_positions
-from cfagg.conventions.accumulation_model import Dims
+from cfagg.conventions.accumulation import Names, parse_array
+from cfagg.conventions.accumulation_model import Dims, sample_positions
 from cfagg.conventions.findings import shorten
 from cfagg.errors import ConventionError, FragmentReadError, Problem, UnsupportedError
 from cfagg.formats.zarr.codecs import DamagedError, Decoder, decoder

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from cfagg.accumulation.options import Settings
 from cfagg.accumulation.source import Meaning
-from cfagg.conventions.accumulation import sample_positions, write_array
+from cfagg.conventions.accumulation import write_array
+from cfagg.conventions.accumulation_model import sample_positions
 from cfagg.formats.zarr import ZarrArray
 from cfagg.kernels.statistics import FAN_OUT
 from cfagg.model import Regular

@@ -28,16 +28,8 @@ from cfagg.accumulation.group import (
 )
 from cfagg.accumulation.integrity import CheckedArray, checked, find, is_sealed, read_whole
 from cfagg.accumulation.layout import raw_dims
-from cfagg.conventions.accumulation import (
-    Combinations,
-    Extra,
-    is_accumulation,
-    parse_array,
-    parse_extra,
-    parse_group,
-    sample_positions,
-)
-from cfagg.conventions.accumulation_model import Table
+from cfagg.conventions.accumulation import Combinations, Extra, is_accumulation, parse_array, parse_extra, parse_group
+from cfagg.conventions.accumulation_model import Table, sample_positions
 from cfagg.errors import (
     CfaggError,
     ConventionError,
