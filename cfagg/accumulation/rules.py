@@ -6,13 +6,15 @@ import json
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cfagg.findings.context import Context
 from cfagg.findings.finding import Hit
-from cfagg.findings.rule import rule
+from cfagg.findings.rule import Explanation, Rule
+from cfagg.findings.versions import Version
 from cfagg.model.dataset import Group, Variable
 
 if TYPE_CHECKING:
@@ -84,7 +86,6 @@ def _dims(attributes: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dims) if isinstance(dims, list) and all(isinstance(d, str) for d in dims) else ()
 
 
-@rule("ACC001")
 def group_follows_its_schema(c: Context) -> Iterator[Hit]:
     """``_ACCUMULATION_GROUP`` follows its schema and names each combination of dimensions and each array once."""
     for a in c.once(_accumulations):
@@ -92,7 +93,6 @@ def group_follows_its_schema(c: Context) -> Iterator[Hit]:
             yield Hit(a.group, _KEY, problem)
 
 
-@rule("ACC002")
 def array_is_beside_its_group(c: Context) -> Iterator[Hit]:
     """The array that is accumulated is next to its group."""
     for a in c.once(_accumulations):
@@ -101,7 +101,6 @@ def array_is_beside_its_group(c: Context) -> Iterator[Hit]:
             yield Hit(a.group, None, message)
 
 
-@rule("ACC003")
 def arrays_of_sums_exist(c: Context) -> Iterator[Hit]:
     """Every array that the group names is in it."""
     for a in c.once(_accumulations):
@@ -110,7 +109,6 @@ def arrays_of_sums_exist(c: Context) -> Iterator[Hit]:
                 yield Hit(a.group, _KEY, f"the array {name!r} is not in the group; build the accumulation again")
 
 
-@rule("ACC004")
 def arrays_follow_their_schema(c: Context) -> Iterator[Hit]:
     """Arrays of sums have the dimensions of their source, and strides along those that their group names."""
     for a in c.once(_accumulations):
@@ -142,7 +140,6 @@ def arrays_follow_their_schema(c: Context) -> Iterator[Hit]:
                         yield Hit(v, "_ACCUMULATION_STRIDE", problem)
 
 
-@rule("ACC005")
 def record_is_consistent(c: Context) -> Iterator[Hit]:
     """Cfagg's own record of an accumulation agrees with itself and with the group."""
     for a in c.once(_accumulations):
@@ -181,7 +178,6 @@ def _groups(c: Context) -> list[tuple[_Accumulation, Any]]:
     return list(_opened(c))
 
 
-@rule("ACC006")
 def group_is_whole(c: Context) -> Iterator[Hit]:
     """Sums, boundaries and statistics have the shapes and values that their source's chunks ask for."""
     for a, opened in c.once(_groups):
@@ -193,7 +189,6 @@ def group_is_whole(c: Context) -> Iterator[Hit]:
             yield Hit(a.group, None, opened.foreign, "info")
 
 
-@rule("ACC007")
 def group_is_fresh(c: Context) -> Iterator[Hit]:
     """The data are as they were when they were added up."""
     for a, opened in c.once(_groups):
@@ -207,3 +202,42 @@ def group_is_fresh(c: Context) -> Iterator[Hit]:
             shown = "; ".join(str(p) for p in found.problems[:3]) + ("; …" if len(found.problems) > 3 else "")
             remedy = command(opened.store, opened.variable, "--refresh")
             yield Hit(a.group, None, f"the data have changed since they were added up ({shown}); run: {remedy}")
+
+
+_ZEP5 = ("ZEP 5", "Accumulation group")
+_OWN = ("cfagg", "Accumulations")
+
+#: Section, title, summary and function of each rule.
+_TABLE = {
+    "ACC001": (
+        *_ZEP5,
+        "_ACCUMULATION_GROUP follows its schema and contradicts itself nowhere",
+        group_follows_its_schema,
+    ),
+    "ACC002": (*_ZEP5, "the accumulated array is next to the group", array_is_beside_its_group),
+    "ACC003": (*_ZEP5, "every array that the group names is in it", arrays_of_sums_exist),
+    "ACC004": (
+        "ZEP 5",
+        "Accumulation data array",
+        "arrays of sums follow their schema and the dimensions of their source",
+        arrays_follow_their_schema,
+    ),
+    "ACC005": (*_OWN, "the record of an accumulation agrees with itself and with its group", record_is_consistent),
+    "ACC006": (*_OWN, "sums and boundaries fit the chunks of the source", group_is_whole),
+    "ACC007": (*_OWN, "the data are as they were when they were added up", group_is_fresh),
+}
+
+#: What ``cfagg check`` finds by the name of this module, as it finds the rules of other packages.
+RULES = [
+    Rule(
+        code,
+        section,
+        title,
+        "error",
+        Version(1, 0),
+        summary,
+        function=function,
+        explanation=Explanation(Path(__file__).with_suffix(".toml"), code),
+    )
+    for code, (section, title, summary, function) in _TABLE.items()
+]

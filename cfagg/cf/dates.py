@@ -9,13 +9,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import CalendarError
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 __all__ = ["CALENDARS", "DateChange", "from_days", "to_days"]
 
@@ -172,6 +174,7 @@ class DateChange:
 
     Examples
     --------
+    >>> from fractions import Fraction
     >>> day = Fraction(86400)
     >>> change = DateChange("360_day", "noleap", day, day, (0, Fraction(0)), (0, Fraction(0)))
     >>> change(np.array([0.25, 59.5]), where="a.nc")  # 1 March 0000 6:00 and 30 April 0000 12:00
@@ -200,6 +203,8 @@ class DateChange:
         CalendarError
             A date that the target calendar does not have, or a time that is not a date.
         """
+        from fractions import Fraction  # takes longer to load than a check has for calendars
+
         out = np.full(times.shape, np.nan)
         real = ~np.isnan(times)
         values = times[real]

@@ -10,7 +10,7 @@ import numpy as np
 
 from cfagg.checking.context import Context
 from cfagg.checking.options import Options
-from cfagg.checking.registry import plugins, registered
+from cfagg.checking.registry import jobs, plugins, registered
 from cfagg.conventions.aside import is_observations
 from cfagg.errors import AccessError, FragmentReadError, LimitError, MissingExtraError, OptionError
 from cfagg.findings.finding import Finding, Hit, NotApplicable
@@ -90,7 +90,8 @@ def _run(dataset: Dataset, options: Options) -> Result:
     version = version_of(dataset, options)
     context = Context(dataset, version, options)
     result = Result(dataset.source, version)
-    result.findings += [Finding("INT002", "error", None, None, problem) for problem in plugins().problems]
+    problems = (*jobs().problems, *plugins().problems)
+    result.findings += [Finding("INT002", "error", None, None, problem) for problem in problems]
     if dataset.damage is not None:
         result.findings.append(Finding("INT003", "error", None, None, dataset.damage))
     observations = is_observations(dataset)

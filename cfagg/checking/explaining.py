@@ -14,7 +14,7 @@ They stand in ``explanations/*.toml``, one table for each rule::
 Further keys: ``version`` (checked against this version of CF, not the one the examples claim), ``also`` (codes of other
 errors that the failing example cannot avoid), ``more_fails`` and ``more_passes`` (lists of further examples) and
 ``references`` (true where fragments are looked for).  An example without braces is the name of a file.  Rules that tell
-of the check itself or of special Zarr stores have none; those of a plug-in bring the same keys in `Rule.explanation`.
+of the check itself have none; those of jobs and plug-ins bring the same keys in `Rule.explanation`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib import resources
 from typing import Any
+
+from cfagg.checking.registry import registered
 
 __all__ = ["explanations"]
 
@@ -36,4 +38,4 @@ def explanations() -> Mapping[str, Mapping[str, Any]]:
     for file in sorted(folder.iterdir(), key=lambda f: f.name):
         if file.name.endswith(".toml") and file.is_file():
             found.update(tomllib.loads(file.read_text(encoding="utf-8")))
-    return found
+    return found | {code: rule.explanation for code, rule in registered().items() if rule.explanation is not None}

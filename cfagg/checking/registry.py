@@ -1,31 +1,37 @@
-"""All rules: those of the tables, and those that other packages bring."""
+"""All rules: those of the tables, those of jobs, and those that other packages bring."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
 from cfagg.checking import rules
-from cfagg.checking.plugins import Loaded, from_packages
+from cfagg.checking.plugins import Loaded, collected, from_packages
 from cfagg.findings.finding import Severity
 from cfagg.findings.rule import FUNCTIONS, Rule
 from cfagg.findings.versions import DRAFT, Version
 
-__all__ = ["about", "plugins", "registered"]
+__all__ = ["about", "jobs", "plugins", "registered"]
 
-#: The rules of jobs, which are loaded like those of other packages: by name.
-_JOBS = ("cfagg.accumulation.rules", "cfagg.observations.rules")
+#: The rules of jobs, loaded by name as those of other packages are: to read entry points takes as long as a check.
+_JOBS = ("accumulation", "observations")
 
 
 @lru_cache(maxsize=1)
 def plugins() -> Loaded:
     """Return the rules of other packages, and what is wrong with them."""
-    return from_packages(about())
+    return from_packages({*about(), *jobs().rules})
+
+
+@lru_cache(maxsize=1)
+def jobs() -> Loaded:
+    """Return the rules of jobs."""
+    return collected([(job, partial(import_module, f"cfagg.{job}.rules")) for job in _JOBS], about())
 
 
 @lru_cache(maxsize=1)
@@ -33,8 +39,6 @@ def registered() -> Mapping[str, Rule]:
     """Return all rules by their codes, in the order of the table; those of plug-ins follow."""
     for module in sorted(m.name for m in iter_modules(rules.__path__)):
         import_module(f"cfagg.checking.rules.{module}")
-    for name in _JOBS:
-        import_module(name)
     found = {}
     for code, known in about().items():
         if code in FUNCTIONS:
@@ -42,21 +46,16 @@ def registered() -> Mapping[str, Rule]:
             found[code] = replace(known, needs=needs, function=function, until=until, back_to=back_to)
         else:
             found[code] = known
-    return {**found, **plugins().rules}
-
-
-def _rows(path: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    return {**found, **jobs().rules, **plugins().rules}
 
 
 @lru_cache(maxsize=1)
 def about() -> Mapping[str, Rule]:
-    """Return what ``tables/rules*.csv`` tell of every rule, without functions; nothing else is imported."""
+    """Return what ``tables/rules.csv`` tells of the rules of documents, without functions; nothing else is imported."""
     found = {}
-    # Plain files beside this module: importlib.resources would take longer to import than all tables to read.
-    folder = Path(__file__).with_name("tables")
-    # rules.csv holds the rules of the CF conventions; each further table those of another document.
-    for row in (r for path in sorted(folder.glob("rules*.csv")) for r in _rows(path)):
+    # A plain file beside this module: importlib.resources would take longer to import than the table to read.
+    text = Path(__file__).with_name("tables").joinpath("rules.csv").read_text(encoding="utf-8")
+    for row in csv.DictReader(text.splitlines()):
         major, _, minor = row["since"].partition(".")
         since = Version(int(major), int(minor)) if row["since"] != "draft" else DRAFT
         severity: Severity = {"REQ": "error", "REC": "warning"}.get(row["kind"], "info")  # type: ignore[assignment]

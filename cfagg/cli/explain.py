@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 def _explanation(rule: Rule) -> Any:
     from cfagg.checking.explaining import explanations
 
-    return rule.explanation or explanations().get(rule.code, {})
+    return explanations().get(rule.code, {})
 
 
 def _told(rule: Rule, width: int, colour: bool) -> Iterator[str]:

@@ -91,6 +91,10 @@ class Finding:
         What was found and what was expected.
     fix : tuple of Edit
         What would fix it.
+    rows : tuple of int
+        The first rows that it is about, in a table of observations.
+    count : int
+        How many such rows there are, 0 where it is not about rows.
 
     Examples
     --------
@@ -105,6 +109,8 @@ class Finding:
     message: str
     #: Not compared: arrays in it cannot be.
     fix: tuple[Edit, ...] = field(default=(), compare=False)
+    rows: tuple[int, ...] = ()
+    count: int = 0
 
     def as_dict(self) -> Mapping[str, str | None]:
         """Return it as plain objects, for JSON."""
@@ -124,13 +130,25 @@ class Finding:
         return f"{self.variable or ''}:{self.attribute}"
 
     @property
+    def told(self) -> str:
+        """The message with the rows that it is about.
+
+        >>> Finding("OBS016", "error", "data", None, "longitude 360.0", rows=(7, 9), count=3).told
+        'longitude 360.0 (3 rows: 7, 9, …)'
+        """
+        if not self.count:
+            return self.message
+        named = ", ".join(f"{r:,}" for r in self.rows) + (", …" if self.count > len(self.rows) else "")
+        return f"{self.message} ({self.count:,} row{'s' if self.count > 1 else ''}: {named})"
+
+    @property
     def is_failure(self) -> bool:
         """Whether it tells that the check itself failed, in part at least."""
         return self.severity == "error" and self.code.startswith("INT")
 
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
-        return f"{self.code} {self.severity}: {place}{self.message}"
+        return f"{self.code} {self.severity}: {place}{self.told}"
 
     def __repr__(self) -> str:
         return f"<Finding {self}>"

@@ -15,14 +15,16 @@ What is known of a rule beside its function (section, first version, kind, one l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any, Literal
 
 from cfagg.findings.finding import Hit, Severity
 from cfagg.findings.versions import Version
 
-__all__ = ["FUNCTIONS", "Need", "Rule", "RuleFunction", "rule"]
+__all__ = ["FUNCTIONS", "Explanation", "Need", "Rule", "RuleFunction", "rule"]
 
 #: It takes a `cfagg.findings.context.Context`, which some rules ask for more than the protocol promises.
 RuleFunction = Callable[[Any], Iterable[Hit]]
@@ -59,7 +61,7 @@ class Rule:
     back_to : Version, optional
         The first version that it is checked for, where a newer text speaks about older versions.
     explanation : mapping, optional
-        Of a rule of a plug-in: what `cfagg.checking.explaining` describes.
+        Of a rule of a job or a plug-in: what `cfagg.checking.explaining` describes.
     link : str
         Of a rule of a plug-in: address of the document that it comes from.
     """
@@ -80,6 +82,35 @@ class Rule:
     def holds_in(self, version: Version) -> bool:
         """Return whether the rule applies to this version of CF."""
         return (self.back_to or self.since) <= version and (self.until is None or version <= self.until)
+
+
+class Explanation(Mapping[str, Any]):
+    """What is said about a rule: the table of its code in a TOML file, which is read when it is first looked at."""
+
+    def __init__(self, path: Path, code: str) -> None:
+        self._place = path, code
+
+    @cached_property
+    def _told(self) -> Mapping[str, Any]:
+        path, code = self._place
+        told: Mapping[str, Any] = _explanations(path)[code]
+        return told
+
+    def __getitem__(self, key: str) -> Any:
+        return self._told[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._told)
+
+    def __len__(self) -> int:
+        return len(self._told)
+
+
+@lru_cache(maxsize=16)
+def _explanations(path: Path) -> Mapping[str, Any]:
+    import tomllib
+
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 #: What `rule` registered: function, what it looks at, last version, first version that is checked.

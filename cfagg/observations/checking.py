@@ -20,11 +20,12 @@ from cfagg.errors import (
     SourceError,
     StaleError,
 )
+from cfagg.findings.finding import Finding
 from cfagg.observations.checking_index import EntryCheck, Runs, compare_part, runs_of
-from cfagg.observations.checking_rows import RowRules
+from cfagg.observations.checking_rows import BREACHES, RowRules
 from cfagg.observations.checking_statistics import chosen_range, compare_statistics, plausible_statistics
 from cfagg.observations.describe import stored_objects
-from cfagg.observations.findings import CODES, CheckReport, Finding
+from cfagg.observations.findings import CheckReport, finding_of
 from cfagg.observations.statistics import Accumulator
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def check_store(
             raise
         problems = [str(p) for p in error.problems]
         message = "; ".join([error.message, *problems])
-        return CheckReport(os.fspath(path), 0, 0, full, (), (Finding("OBS001", "store", message),))
+        return CheckReport(os.fspath(path), 0, 0, full, (), (finding_of("OBS001", "store", message),))
     return _Check(store, full, progress).run()
 
 
@@ -163,9 +164,9 @@ class _Check:
         kinds = list(stored_kinds(self.store))
         said = self.store.attributes.date_indexing
         if said is not None and said not in kinds:
-            self.findings.append(Finding("OBS021", "date_indexing", f"the store has no index {said!r} as it says"))
+            self.findings.append(finding_of("OBS021", "date_indexing", f"the store has no index {said!r} as it says"))
         elif not kinds and self.store.rows:
-            self.findings.append(Finding("OBS021", "store", "it has no index of its dates"))
+            self.findings.append(finding_of("OBS021", "store", "it has no index of its dates"))
         if has_pages(self.store):
             kinds.append("pages")
         for kind in kinds:
@@ -179,12 +180,12 @@ class _Check:
             index = self.store.index(kind)
             problems = index.validate(self.whole)
         except StaleError as error:
-            self.findings.append(Finding("OBS023", where, error.message))
+            self.findings.append(finding_of("OBS023", where, error.message))
         except CfaggError as error:
             message = "; ".join([error.message, *map(str, error.problems)])
-            self.findings.append(Finding("OBS021", where, message))
+            self.findings.append(finding_of("OBS021", where, message))
         else:
-            self.findings += [Finding("OBS021", where, p.message) for p in problems]
+            self.findings += [finding_of("OBS021", where, p.message) for p in problems]
             if not problems:
                 self.indexes[kind] = index
 
@@ -198,7 +199,7 @@ class _Check:
         for name, value in expected.items():
             given = self.store.attributes.all.get(name, value)
             if given != value:
-                self.findings.append(Finding("OBS041", f"attribute {name}", f"is {given!r:.80}; expected {value}"))
+                self.findings.append(finding_of("OBS041", f"attribute {name}", f"is {given!r:.80}; expected {value}"))
 
     def _chunks(self) -> None:
         """Look for chunks that are not there: their rows would read as zeros."""
@@ -207,9 +208,9 @@ class _Check:
         for row, key in absent[:5]:
             stop = min(row + array.held[0], self.store.rows)
             message = f"is absent; rows {row:,} to {stop - 1:,} read as {array.fill_value:g}"
-            self.findings.append(Finding("OBS002", key, message))
+            self.findings.append(finding_of("OBS002", key, message))
         if len(absent) > 5:
-            self.findings.append(Finding("OBS002", "data", f"{len(absent) - 5:,} more chunks are absent"))
+            self.findings.append(finding_of("OBS002", "data", f"{len(absent) - 5:,} more chunks are absent"))
 
     def _blocks(self) -> Iterator[tuple[int, int, Block | None]]:
         """Yield blocks of rows, the next one being read meanwhile; `None` for those that cannot be."""
@@ -235,7 +236,7 @@ class _Check:
             found: Block = self.rows.read(start, stop)
         except FragmentReadError as error:
             if error.message not in {f.message for f in self.findings}:
-                self.findings.append(Finding("OBS002", "data", error.message))
+                self.findings.append(finding_of("OBS002", "data", error.message))
             return None
         return found
 
@@ -253,12 +254,12 @@ class _Check:
                 if last:
                     check.close()
             except CfaggError as error:
-                self.findings.append(Finding("OBS021", f"index {kind}", error.message))
+                self.findings.append(finding_of("OBS021", f"index {kind}", error.message))
                 del entries[kind]
                 continue
             if check.problem:
                 rows = (check.row,) if check.row >= 0 else ()
-                self.findings.append(Finding("OBS022", f"index {kind}", check.problem, rows, len(rows)))
+                self.findings.append(finding_of("OBS022", f"index {kind}", check.problem, rows, len(rows)))
                 del entries[kind]
 
     def _compare_parts(self, block: Block, start: int, stop: int) -> None:
@@ -267,20 +268,19 @@ class _Check:
             try:
                 wrong = compare_part(index, runs_of(block, start), **ends)
             except CfaggError as error:
-                self.findings.append(Finding("OBS021", f"index {kind}", error.message))
+                self.findings.append(finding_of("OBS021", f"index {kind}", error.message))
                 del self.indexes[kind]
                 continue
             if wrong is not None:
-                self.findings.append(Finding("OBS022", f"index {kind}", wrong[1], (wrong[0],), 1))
+                self.findings.append(finding_of("OBS022", f"index {kind}", wrong[1], (wrong[0],), 1))
                 del self.indexes[kind]
 
     def _rules(self, rules: RowRules) -> None:
-        columns = {"OBS013": "date", "OBS014": "time", "OBS015": "latitude", "OBS016": "longitude"}
         for code, tally in rules.tallies.items():
             if tally.count:
-                found = f"{columns[code]} {tally.texts[0]}" if code in columns else tally.texts[0]
-                message = f"{CODES[code][1]}; found at row {tally.rows[0]:,}: {found}"
-                self.findings.append(Finding(code, "data", message, tuple(tally.rows), tally.count))
+                column, breach = BREACHES[code]
+                message = f"{breach}; found at row {tally.rows[0]:,}: {column}{tally.texts[0]}"
+                self.findings.append(finding_of(code, "data", message, tuple(tally.rows), tally.count))
 
     def _statistics(self, accumulator: Accumulator | None) -> None:
         try:
@@ -288,4 +288,4 @@ class _Check:
             if accumulator is not None:
                 self.findings += compare_statistics(self.store, accumulator)
         except CfaggError as error:
-            self.findings.append(Finding("OBS031", "statistics", error.message))
+            self.findings.append(finding_of("OBS031", "statistics", error.message))

@@ -9,10 +9,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["RowRules", "Tally", "compared"]
+__all__ = ["BREACHES", "RowRules", "Tally", "compared"]
 
 type Floats = npt.NDArray[np.float32]
 type Mask = npt.NDArray[np.bool_]
+
+#: What is told of rows that break a rule: the column, and what is wrong.
+BREACHES = {
+    "OBS011": ("", "rows are not in the order of all their columns"),
+    "OBS012": ("", "duplicate rows"),
+    "OBS013": ("date ", "dates are not whole days since 1970"),
+    "OBS014": ("time ", "times are not whole seconds of a day"),
+    "OBS015": ("latitude ", "latitudes outside -90 to 90"),
+    "OBS016": ("longitude ", "longitudes below 0, or 360 and above"),
+}
 
 #: So many rows are named of each rule.
 NAMED = 5
@@ -90,7 +100,7 @@ class RowRules:
     Attributes
     ----------
     tallies : dict of str to Tally
-        By the code of the rule, as of `cfagg.observations.checking.CODES`.
+        By the code of the rule.
     checked : int
         Rows looked at.
 
@@ -103,7 +113,7 @@ class RowRules:
     """
 
     def __init__(self) -> None:
-        self.tallies = {f"OBS0{number}": Tally() for number in range(11, 17)}
+        self.tallies = {code: Tally() for code in BREACHES}
         self.checked = 0
 
     def check(self, block: Floats, start: int, before: Floats | None = None) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import OptionError, SelectionError
+from cfagg.findings.finding import Finding
 from cfagg.observations.dates import first_second, last_second
-from cfagg.observations.findings import Finding
+from cfagg.observations.findings import finding_of
 
 if TYPE_CHECKING:
     from cfagg.observations.indexes.protocol import Index
@@ -85,7 +86,7 @@ def compare_statistics(store: ObservationStore, found: Accumulator) -> list[Find
         if wrong:
             said = [f"{store.variables[i]} {stored[i]:.9g}, of its rows {right[i]:.9g}" for i in wrong[:5]]
             more = f"; and {len(wrong) - 5} more variables" if len(wrong) > 5 else ""
-            findings.append(Finding("OBS031", f"statistics.{name}", "; ".join(said) + more))
+            findings.append(finding_of("OBS031", f"statistics.{name}", "; ".join(said) + more))
     return findings
 
 
@@ -99,7 +100,7 @@ def plausible_statistics(store: ObservationStore) -> list[Finding]:
     """
     given: Values = store.statistics
     absent = [name for name in _EXPECTED if name not in given]
-    findings = [Finding("OBS032", "statistics", f"the store has no {', '.join(absent)}")] if absent else []
+    findings = [finding_of("OBS032", "statistics", f"the store has no {', '.join(absent)}")] if absent else []
     rules: list[tuple[str, npt.NDArray[np.bool_], str]] = []
     if not absent:
         mean, low, high, stdev = (given[name] for name in _EXPECTED)
@@ -116,5 +117,5 @@ def plausible_statistics(store: ObservationStore) -> list[Finding]:
     for name, wrong, said in rules:
         for i in np.flatnonzero(wrong)[:5].tolist():
             value = f"{given[name][i]:.9g}"
-            findings.append(Finding("OBS031", f"statistics.{name}", f"{value} of {store.variables[i]} {said}"))
+            findings.append(finding_of("OBS031", f"statistics.{name}", f"{value} of {store.variables[i]} {said}"))
     return findings

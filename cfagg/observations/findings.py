@@ -2,77 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["CODES", "CheckReport", "Finding"]
+from cfagg.findings.finding import Finding, Severity
 
-#: Rules by their codes: how grave a breach is, and what it is.
-CODES: dict[str, tuple[Literal["error", "warning"], str]] = {
-    "OBS001": ("error", "the store cannot be opened"),
-    "OBS002": ("error", "a chunk is absent or damaged"),
-    "OBS011": ("error", "rows are not in the order of all their columns"),
-    "OBS012": ("error", "duplicate rows"),
-    "OBS013": ("error", "dates are not whole days since 1970"),
-    "OBS014": ("error", "times are not whole seconds of a day"),
-    "OBS015": ("error", "latitudes outside -90 to 90"),
-    "OBS016": ("error", "longitudes below 0, or 360 and above"),
-    "OBS021": ("error", "an index cannot be read, or is inconsistent"),
-    "OBS022": ("error", "an index does not match the rows"),
-    "OBS023": ("warning", "the index pages are out of date, and are not used"),
-    "OBS031": ("error", "statistics do not match the rows"),
-    "OBS032": ("warning", "statistics are absent"),
-    "OBS041": ("warning", "attributes contradict the data"),
+__all__ = ["CODES", "CheckReport", "Finding", "finding_of"]
+
+#: Rules by their codes: how severe a breach is, and what they ask for.
+CODES: dict[str, tuple[Severity, str]] = {
+    "OBS001": ("error", "the store can be opened"),
+    "OBS002": ("error", "no chunk is absent or damaged"),
+    "OBS011": ("error", "rows are in the order of all their columns"),
+    "OBS012": ("error", "no row is there twice"),
+    "OBS013": ("error", "dates are whole days since 1970"),
+    "OBS014": ("error", "times are whole seconds of a day"),
+    "OBS015": ("error", "latitudes are from -90 to 90"),
+    "OBS016": ("error", "longitudes are at least 0 and below 360"),
+    "OBS021": ("error", "indexes can be read and keep their own rules"),
+    "OBS022": ("error", "indexes are those of the rows"),
+    "OBS023": ("warning", "the index beside the store is of the rows as they are"),
+    "OBS031": ("error", "statistics are those of the rows"),
+    "OBS032": ("warning", "statistics are there"),
+    "OBS041": ("warning", "attributes agree with the data"),
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that is wrong.
+def finding_of(code: str, where: str, message: str, rows: tuple[int, ...] = (), count: int = 0) -> Finding:
+    """Return a finding about an array or attribute of a store, such as ``data`` or ``statistics.mean``.
 
-    Parameters
-    ----------
-    code : str
-        The rule, a key of `CODES`.
-    where : str
-        The array or attribute of the store, such as ``data`` or ``statistics.mean``.
-    message : str
-        What was found, and what was expected.
-    rows : tuple of int
-        The first rows that it is about.
-    count : int
-        How many there are, 0 where it is not about rows.
-
-    Examples
-    --------
-    >>> print(Finding("OBS016", "data", "longitude 360.0", (7, 9), 2))
+    >>> print(finding_of("OBS016", "data", "longitude 360.0", (7, 9), 2))
     OBS016 error: data: longitude 360.0 (2 rows: 7, 9)
     """
-
-    code: str
-    where: str
-    message: str
-    rows: tuple[int, ...] = ()
-    count: int = 0
-
-    @property
-    def severity(self) -> Literal["error", "warning"]:
-        """How severe it is."""
-        return CODES[self.code][0]
-
-    def __str__(self) -> str:
-        text = f"{self.code} {self.severity}: {self.where}: {self.message}"
-        if not self.count:
-            return text
-        named = ", ".join(f"{r:,}" for r in self.rows) + (", …" if self.count > len(self.rows) else "")
-        return f"{text} ({self.count:,} row{'s' if self.count > 1 else ''}: {named})"
-
-    def _repr_html_(self) -> str:
-        from cfagg.display.facts import facts_html
-
-        rows = ", ".join(f"{r:,}" for r in self.rows)
-        facts = (("severity", self.severity), ("where", self.where), ("found", self.message), ("rows", rows))
-        return facts_html(f"Finding {self.code}", facts)
+    return Finding(code, CODES[code][0], where, None, message, rows=rows, count=count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +71,17 @@ class CheckReport:
 
     def as_dict(self) -> dict[str, Any]:
         """Return all of it as plain objects, for JSON."""
-        findings = [{**asdict(f), "rows": list(f.rows), "severity": f.severity} for f in self.findings]
+        findings = [
+            {
+                "code": f.code,
+                "where": f.where,
+                "message": f.message,
+                "rows": list(f.rows),
+                "count": f.count,
+                "severity": f.severity,
+            }
+            for f in self.findings
+        ]
         return {
             "store": self.path,
             "rows": self.rows,

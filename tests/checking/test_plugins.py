@@ -12,10 +12,15 @@ from types import ModuleType
 
 import pytest
 
+from cfagg.checking import registry
+from cfagg.checking.engine import run
+from cfagg.checking.options import Options
 from cfagg.checking.plugins import collected
+from cfagg.checking.registry import jobs
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import Rule
 from cfagg.findings.versions import Version
+from cfagg.formats.metadata.cdl import parse_cdl
 
 EXAMPLE = Path(__file__).parents[2] / "docs/plugins/acdd"
 
@@ -146,6 +151,7 @@ def test_a_package_that_cannot_be_imported_is_a_finding_of_the_check(tmp_path):
 CRASHING = """
 from cfagg.findings.rule import Rule
 from cfagg.findings.versions import Version
+from cfagg.formats.metadata.cdl import parse_cdl
 
 def crashes(c):
     raise KeyError("gone")
@@ -169,3 +175,21 @@ def test_rules_that_fail_are_findings_about_themselves_and_the_run_goes_on(tmp_p
     assert any("rule BAD001 failed on this dataset: KeyError: 'gone'" in f["message"] for f in findings)
     assert any("rule BAD002 failed" in f["message"] for f in findings)
     assert done.returncode == 2
+
+
+def test_rules_of_jobs_are_rules_like_those_of_packages() -> None:
+    found = jobs()
+    assert not found.problems
+    assert {code[:3] for code in found.rules} == {"ACC", "OBS"}
+    assert all(rule.explanation and rule.explanation["why"] for rule in found.rules.values())
+
+
+def test_a_job_whose_rules_cannot_be_loaded_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_JOBS", ("nothing",))
+    jobs.cache_clear()
+    try:
+        with parse_cdl('netcdf a { :Conventions = "CF-1.13" ; }') as dataset:
+            [finding] = [f for f in run(dataset, Options()).findings if f.code == "INT002"]
+        assert "'nothing' cannot be loaded" in finding.message
+    finally:
+        jobs.cache_clear()

@@ -15,7 +15,7 @@ from cfagg.checking.report import Checked
 from cfagg.demo import sample
 from cfagg.model import Grid, Layout, Partitions
 from cfagg.observations.fields import Fields
-from cfagg.observations.findings import CheckReport, Finding
+from cfagg.observations.findings import CheckReport, finding_of
 from tests.display.test_html import ELEMENTS, EVIL, Elements
 
 #: A repr has at most so many lines, of at most so many characters in all.
@@ -161,7 +161,7 @@ def hostile(text: Sequence[str]) -> Sequence[Any]:
         Explanation(name, name, (step,), step),
         How(accumulated=False, reason=name),
         Accumulation(name, name, name, name, (), 1, 1, 1, 1, notes=(name,)),
-        CheckReport(name, 1, 1, True, (name,), (Finding("OBS001", name, name),)),
+        CheckReport(name, 1, 1, True, (name,), (finding_of("OBS001", name, name),)),
     ]
 
 

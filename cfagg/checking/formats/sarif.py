@@ -60,7 +60,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
     from cfagg.checking.explaining import explanations
     from cfagg.checking.links import link
 
-    told = rule.explanation or explanations().get(rule.code, {})
+    told = explanations().get(rule.code, {})
     found: dict[str, Any] = {
         "id": rule.code,
         "shortDescription": {"text": rule.summary},
