@@ -25,13 +25,7 @@ type Rows = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class StoreRows:
-    """The rows of a store as a source of a build.
-
-    Parameters
-    ----------
-    data : cfagg.observations.rows.Rows
-        The rows, without a cache.
-    """
+    """The rows of a store, read without a cache, as a source of a build."""
 
     data: StoredRows
 
@@ -47,26 +41,14 @@ class StoreRows:
 
 @dataclass(frozen=True)
 class Base:
-    """A store that grows.
-
-    Parameters
-    ----------
-    path : Path
-        The store.
-    store : ObservationStore
-        It, opened.
-    source : StoreRows
-        Its rows.
-    periods : list of (datetime, datetime)
-        What it was built from.
-    new : list of (datetime, datetime)
-        Parts that the recipe adds.
-    """
+    """A store that grows."""
 
     path: Path
     store: ObservationStore
     source: StoreRows
+    #: What it was built from.
     periods: list[Part]
+    #: Parts that the recipe adds.
     new: list[Part]
 
     def rows_before(self, row: Rows) -> int:
@@ -92,17 +74,7 @@ class Base:
 
 
 def open_base(path: str | os.PathLike[str], recipe: Recipe) -> Base:
-    """Open a store that is to grow.
-
-    Raises
-    ------
-    TargetError
-        There is no such store.
-    UnsupportedError
-        It does not tell what it was built from, as those of other software.
-    ConventionError
-        The recipe asks for another layout or index.
-    """
+    """Open a store that is to grow."""
     try:
         store = open_store(path)
     except SourceError as error:
@@ -131,15 +103,7 @@ def open_base(path: str | os.PathLike[str], recipe: Recipe) -> Base:
 
 
 def new_parts(parts: Sequence[Part], periods: Sequence[Part]) -> list[Part]:
-    """Return what parts have outside of periods.
-
-    Examples
-    --------
-    >>> from datetime import datetime
-    >>> day = [datetime(2020, 1, d) for d in range(1, 6)]
-    >>> new_parts([(day[0], day[2]), (day[2], day[4])], [(day[0], day[3])]) == [(day[3], day[4])]
-    True
-    """
+    """Return what parts have outside of periods."""
     out: list[Part] = []
     for part in parts:
         start, stop = part

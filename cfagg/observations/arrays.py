@@ -26,37 +26,18 @@ MAX_DOCUMENT = 2**28
 
 @dataclass(frozen=True, eq=False)
 class StoredArray:
-    """A Zarr array of a store: its metadata, nothing of its data.
-
-    Attributes
-    ----------
-    path : str
-        Path within the store.
-    zarr_format : int
-        2 or 3.
-    shape : tuple of int
-        Sizes of the dimensions.
-    dtype : numpy.dtype
-        Type of the elements in native byte order.
-    chunk : tuple of int
-        Shape of what is decoded at once: of the chunks within shards where there are shards.
-    held : tuple of int
-        Shape of what is stored as one object.
-    fill_value : int, float or bool
-        What elements of absent chunks are.
-    document : mapping
-        ``zarr.json`` or ``.zarray``.
-    text : bytes
-        The document as it is stored.
-    """
+    """A Zarr array of a store: its metadata, nothing of its data."""
 
     path: str
     zarr_format: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    #: Shape of what is decoded at once: of the chunks within shards where there are shards.
     chunk: tuple[int, ...]
+    #: Shape of what is stored as one object.
     held: tuple[int, ...]
     fill_value: Any
+    #: ``zarr.json`` or ``.zarray``, and its text as it is stored.
     document: Mapping[str, Any] = field(repr=False)
     text: bytes = field(repr=False)
     prefix: str = field(repr=False)
@@ -114,15 +95,7 @@ def _has_shards(document: Mapping[str, Any]) -> bool:
 
 
 def read_json(source: Source, key: str) -> tuple[dict[str, Any], bytes] | None:
-    """Return a JSON object of the store and its text, `None` where there is none.
-
-    Raises
-    ------
-    SourceError
-        It is not JSON object.
-    LimitError
-        It is too large or too deeply nested.
-    """
+    """Return a JSON object of the store and its text, `None` where there is none."""
     text = source.read(key)
     if text is None:
         return None
@@ -141,15 +114,7 @@ def read_json(source: Source, key: str) -> tuple[dict[str, Any], bytes] | None:
 
 
 def open_stored(source: Source, path: str) -> StoredArray | None:
-    """Return what an array of a store is, `None` where there is no such array.
-
-    Raises
-    ------
-    SourceError
-        Its metadata break the Zarr specification; all problems are listed.
-    UnsupportedError
-        A data type, chunk grid or extension that is not read.
-    """
+    """Return what an array of a store is, `None` where there is no such array."""
     where = f"{source.path}: array {path!r}"
     problems: list[Problem] = []
     found = read_json(source, f"{path}/.zarray")

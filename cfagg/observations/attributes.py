@@ -23,38 +23,21 @@ MAX_VARIABLES = 100_000
 
 @dataclass(frozen=True)
 class StoreAttributes:
-    """Root attributes of a store.
-
-    Attributes
-    ----------
-    variables : tuple of str
-        Names of the columns after the first four.
-    date_indexing : str or None
-        Kind of the index in the store: ``"bisect"``, ``"btree"`` or another; `None` where the store tells none.
-    start_date, end_date : str or None
-        First and last date as written; they are of the recipe, not of the rows.
-    uuid, version : str or None
-        Of the store, and of its layout.
-    recipe : mapping
-        The recipe that it was built from; empty where it is not recorded.
-    variables_metadata : mapping of str to mapping
-        What is known of each variable, such as its units.
-    statistics_start_date, statistics_end_date : str or None
-        Of the rows that the statistics are of.
-    all : mapping
-        All attributes as they are stored.
-    """
+    """Root attributes of a store."""
 
     variables: tuple[str, ...]
     date_indexing: str | None = None
+    #: As written; they are of the recipe, not of the rows.
     start_date: str | None = None
     end_date: str | None = None
     uuid: str | None = None
     version: str | None = None
     recipe: Mapping[str, Any] = field(default_factory=dict)
     variables_metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: Of the rows that the statistics are of.
     statistics_start_date: str | None = None
     statistics_end_date: str | None = None
+    #: All attributes as they are stored.
     all: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -67,28 +50,7 @@ class StoreAttributes:
 
 
 def parse_attributes(attributes: Mapping[str, Any], where: str) -> StoreAttributes:
-    """Return the attributes of a store.
-
-    Parameters
-    ----------
-    attributes : mapping
-        Root attributes as stored.
-    where : str
-        The store, for messages.
-
-    Raises
-    ------
-    ConventionError
-        They are not those of an observation store; every problem is listed.
-    LimitError
-        There are too many variables.
-
-    Examples
-    --------
-    >>> found = parse_attributes({"layout": "tabular", "variables": ["t2m"], "date_indexing": "bisect"}, "a.zarr")
-    >>> found.variables, found.date_indexing, found.uuid
-    (('t2m',), 'bisect', None)
-    """
+    """Return the attributes of a store; ConventionError names every problem, and `where` the store."""
     layout = attributes.get("layout", attributes.get("format"))
     if layout != "tabular":
         said = "no layout" if layout is None else f"the layout {shorten(layout)}"

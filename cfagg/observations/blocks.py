@@ -22,19 +22,9 @@ _GAP, _REMOTE_GAP = 2**14, 2**18
 
 
 class BlockReader:
-    """Reads ranges of the decoded bytes of an array's stored objects; many threads may use it.
+    """Reads ranges of the decoded bytes of an array's stored objects; many threads may use it."""
 
-    Parameters
-    ----------
-    source : Source
-        The store.
-    array : StoredArray
-        The array.
-    cache : BlockCache
-        Where decoded units are kept.
-    token : str, optional
-        What tells this array's units from others in the cache; a new one by default.
-    """
+    # `token` tells the units of this array from others in the cache.
 
     def __init__(self, source: Source, array: StoredArray, cache: BlockCache, token: str | None = None) -> None:
         self.source, self.array, self.cache = source, array, cache
@@ -42,13 +32,7 @@ class BlockReader:
         self._lanes: dict[tuple[int, int], Lane] = {}
 
     def lane(self, row: int, column: int) -> Lane:
-        """Return the directory of a stored object.
-
-        Parameters
-        ----------
-        row, column : int
-            Which object along the first dimension, and which chunk along the second.
-        """
+        """Return the directory of a stored object: which one along the rows, and which column of chunks."""
         # Without a lock, which a fork could leave locked: at worst two threads read the same directory.
         lanes = self._lanes
         lane = lanes.get((row, column))
@@ -60,22 +44,7 @@ class BlockReader:
         return lane
 
     def fill(self, row: int, column: int, start: int, stop: int, memory: Block | None) -> None:
-        """Fill memory with bytes of a decoded object, in the stored byte order.
-
-        Parameters
-        ----------
-        row, column : int
-            As of `lane`.
-        start, stop : int
-            Which bytes.
-        memory : uint8, shape (stop - start,), or None
-            Filled; with `None` the units only go into the cache.
-
-        Raises
-        ------
-        FragmentReadError
-            The object is damaged or not readable.
-        """
+        """Fill memory with bytes of a decoded object, in stored byte order; with `None` they only go into the cache."""
         lane = self.lane(row, column)
         if lane.plain is not None and not self.source.remote:
             # The system keeps such bytes in its own cache.

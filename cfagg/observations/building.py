@@ -42,15 +42,7 @@ _READ, _MERGED, _ALL = 600, 700, 1000
 
 @dataclass(frozen=True)
 class Budget:
-    """Memory of a build.
-
-    Parameters
-    ----------
-    memory : int
-        Bytes in all.
-    workers : int
-        Tasks at the same time.
-    """
+    """Memory of a build."""
 
     memory: int
     workers: int
@@ -71,34 +63,18 @@ class Budget:
 
 @dataclass(frozen=True)
 class Built:
-    """What was built.
-
-    Parameters
-    ----------
-    layout : DataLayout
-        How the rows are stored.
-    variables : tuple of str
-        Names of the variables.
-    read : int
-        Rows that were read, equal ones counted.
-    resumed : int
-        Parts that an earlier build had read.
-    nbytes : int
-        Bytes of the chunks.
-    dates : tuple of int
-        First and last date, in seconds since 1970.
-    rounded : tuple of str
-        Variables of whole numbers that float32 had to round.
-    notes : tuple of str
-        What a user should know about the store.
-    """
+    """What was built."""
 
     layout: DataLayout
     variables: tuple[str, ...]
+    #: Rows that were read, equal ones counted.
     read: int
+    #: Parts that an earlier build had read.
     resumed: int
     nbytes: int
+    #: First and last date, in seconds since 1970.
     dates: tuple[int, int]
+    #: Variables of whole numbers that float32 had to round.
     rounded: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
@@ -113,32 +89,7 @@ def build(
     progress: Progress | None,
     base: Base | None,
 ) -> Built:
-    """Build a store in a directory.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        What is built.
-    parts : sequence of (datetime, datetime)
-        The parts to read.
-    folder : Path
-        Where runs and records are, and are kept.
-    store : Path
-        The directory of the store.
-    budget : Budget
-        Memory and workers.
-    client : distributed.Client or str, optional
-        Dask workers instead of threads.
-    progress : callable, optional
-        Called with thousandths done, and 1000.
-    base : Base, optional
-        The store that grows.
-
-    Raises
-    ------
-    CfaggError
-        As of the parts; nothing to build from; parts with other variables than the rest.
-    """
+    """Build a store in a directory; runs and records are kept in `folder`, and `progress` is told in thousandths."""
     tell = progress or (lambda _done, _all: None)
     recipe.prepare(folder)
     with Pool(budget.workers, client) as pool:

@@ -38,24 +38,7 @@ class Loading:
 
 
 class BlockCache:
-    """The most recently used blocks that fit into a number of bytes.
-
-    Parameters
-    ----------
-    budget : int
-        Bytes that blocks may take together; 0 keeps none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> cache = BlockCache(1000)
-    >>> held, mine, loading = cache.claim(["a"])
-    >>> mine
-    [0]
-    >>> cache.settle(loading, ["a"], {"a": np.zeros(10, np.uint8)})
-    >>> cache.claim(["a"])[0][0].size, cache.used
-    (10, 10)
-    """
+    """The most recently used blocks that fit into a number of bytes; a budget of 0 keeps none."""
 
     def __init__(self, budget: int = DEFAULT_BUDGET) -> None:
         self.budget = budget
@@ -67,22 +50,8 @@ class BlockCache:
             _caches.add(self)
 
     def claim(self, keys: Sequence[Hashable]) -> tuple[list[Block | Loading], list[int], Loading | None]:
-        """Return what there is of some blocks, and which of them the caller has to load.
-
-        Parameters
-        ----------
-        keys : sequence
-            Keys of blocks, each once.
-
-        Returns
-        -------
-        held : list
-            Per key the block, or the `Loading` that will have it.
-        mine : list of int
-            Positions of blocks that the caller loads and then must `settle`, also where that fails.
-        loading : Loading or None
-            The caller's own.
-        """
+        """Return what there is of blocks, the positions that the caller loads, and its own `Loading`."""
+        # What the caller loads it must `settle`, also where loading fails.
         held: list[Block | Loading] = []
         mine: list[int] = []
         own: Loading | None = None
@@ -104,17 +73,7 @@ class BlockCache:
         return held, mine, own
 
     def settle(self, loading: Loading | None, keys: Sequence[Hashable], blocks: dict[Hashable, Block]) -> None:
-        """Take loaded blocks, and wake those who wait; `keys` without a block have failed.
-
-        Parameters
-        ----------
-        loading : Loading
-            As returned by `claim`.
-        keys : sequence
-            All keys that were the caller's to load.
-        blocks : dict
-            Blocks by key.
-        """
+        """Take loaded blocks, and wake those who wait; `keys` without a block have failed."""
         if loading is None:
             return
         loading.found = blocks

@@ -23,25 +23,8 @@ _MOST_DAYS = 2**40
 
 
 def runs_of(block: Floats, start: int) -> Int64:
-    """Return the runs of rows with one date.
-
-    Parameters
-    ----------
-    block : float32 array, shape (n, c)
-        Rows; the first two columns are the day since 1970 and the second of the day.
-    start : int
-        Number of the first row.
-
-    Returns
-    -------
-    int64 array, shape (k, 3)
-        Epoch, first row and number of rows; what is not a number counts as 0.
-
-    Examples
-    --------
-    >>> runs_of(np.array([[1, 0], [1, 0], [1, 5]], "f4"), 10).tolist()
-    [[86400, 10, 2], [86405, 12, 1]]
-    """
+    """Return the runs of rows with one date, int64 (k, 3): epoch, first row and number of rows."""
+    # What is not a number counts as 0.
     if not len(block):
         return np.empty((0, 3), np.int64)
     numbers = np.nan_to_num(block[:, :2].astype(np.float64), nan=0.0)
@@ -52,16 +35,7 @@ def runs_of(block: Floats, start: int) -> Int64:
 
 
 class Runs:
-    """Runs of consecutive blocks; those cut by the end of a block go on in the next.
-
-    Examples
-    --------
-    >>> runs = Runs()
-    >>> runs.feed(np.array([[1, 0], [1, 5]], "f4"), 0).tolist(), runs.feed(np.array([[1, 5]], "f4"), 2).tolist()
-    ([[86400, 0, 1]], [])
-    >>> runs.close().tolist()
-    [[86405, 1, 2]]
-    """
+    """Runs of consecutive blocks; those cut by the end of a block go on in the next."""
 
     def __init__(self) -> None:
         self._open = np.empty((0, 3), np.int64)
@@ -85,20 +59,7 @@ class Runs:
 
 
 class EntryCheck:
-    """Compares all entries of an index with all runs of rows, as both come.
-
-    Parameters
-    ----------
-    blocks : iterator of (epoch, start, length)
-        Entries of the index.
-
-    Attributes
-    ----------
-    problem : str
-        The first difference, empty where there is none so far.
-    row : int
-        A row that it is about, -1 where none is.
-    """
+    """Compares all entries of an index with all runs of rows, as both come; `row` is -1 where no row is wrong."""
 
     def __init__(self, blocks: Iterator[Entries]) -> None:
         self.problem = ""
@@ -145,22 +106,8 @@ class EntryCheck:
 
 
 def compare_part(index: Index, runs: Int64, *, whole_start: bool, whole_end: bool) -> tuple[int, str] | None:
-    """Compare the entries of an index with the runs of some rows.
-
-    Parameters
-    ----------
-    index : Index
-        The index.
-    runs : int64 array, shape (k, 3)
-        Runs of consecutive rows.
-    whole_start, whole_end : bool
-        Whether the first and the last run are whole, not cut by the choice of rows.
-
-    Returns
-    -------
-    tuple of int and str, or None
-        A row and what is wrong.
-    """
+    """Compare the entries of an index with the runs of some rows; return a row and what is wrong."""
+    # The first and the last run are left out where the choice of rows cuts them.
     runs = runs[0 if whole_start else 1 : len(runs) if whole_end else len(runs) - 1]
     if not len(runs):
         return None

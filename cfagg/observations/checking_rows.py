@@ -34,17 +34,7 @@ _MOST_DAYS = 2**24
 
 @dataclass
 class Tally:
-    """Rows that break one rule.
-
-    Parameters
-    ----------
-    count : int
-        How many were found.
-    rows : list of int
-        The first of them.
-    texts : list of str
-        What was found there.
-    """
+    """Rows that break one rule."""
 
     count: int = 0
     rows: list[int] = field(default_factory=list)
@@ -62,23 +52,8 @@ class Tally:
 
 
 def compared(rows: Floats, before: Floats) -> npt.NDArray[np.int8]:
-    """Return how rows compare with others in lexicographic order.
-
-    Parameters
-    ----------
-    rows, before : float32 arrays, shape (n, c)
-        NaN is above all numbers, and one NaN is as large as another; -0.0 is 0.0.
-
-    Returns
-    -------
-    int8 array, shape (n,)
-        1 where the row is above the other, 0 where they are equal, -1 where it is below.
-
-    Examples
-    --------
-    >>> compared(np.array([[1, 2], [1, np.nan], [1, 2]], "f4"), np.array([[1, 2], [1, 5], [1, np.nan]], "f4"))
-    array([ 0,  1, -1], dtype=int8)
-    """
+    """Return 1, 0 or -1 for rows above, equal to or below others, in lexicographic order."""
+    # NaN is above all numbers, and one NaN is as large as another; -0.0 is 0.0.
     found = np.zeros(len(rows), np.int8)
     # Few rows are equal in their first columns, so each column is looked at for fewer rows.
     left = np.arange(len(rows))
@@ -95,39 +70,14 @@ def compared(rows: Floats, before: Floats) -> npt.NDArray[np.int8]:
 
 
 class RowRules:
-    """Checks blocks of rows and counts what breaks a rule.
-
-    Attributes
-    ----------
-    tallies : dict of str to Tally
-        By the code of the rule.
-    checked : int
-        Rows looked at.
-
-    Examples
-    --------
-    >>> rules = RowRules()
-    >>> rules.check(np.array([[0, 0, 10, 360, 1], [0, 0, 10, 20, 1]], "f4"), 0)
-    >>> {code: (tally.rows, tally.texts) for code, tally in rules.tallies.items() if tally.count}
-    {'OBS011': ([1], ['it sorts before row 0']), 'OBS016': ([0], ['360.0'])}
-    """
+    """Checks blocks of rows and tallies what breaks a rule, by the code of the rule."""
 
     def __init__(self) -> None:
         self.tallies = {code: Tally() for code in BREACHES}
         self.checked = 0
 
     def check(self, block: Floats, start: int, before: Floats | None = None) -> None:
-        """Check rows.
-
-        Parameters
-        ----------
-        block : float32 array, shape (n, 4 + variables)
-            Rows of the store.
-        start : int
-            Number of the first of them.
-        before : float32 array, shape (1, 4 + variables), optional
-            The row before the first; `None` where there is none.
-        """
+        """Check rows, float32 (n, 4 + variables), from number `start` on; `before` is the row before them."""
         self.checked += len(block)
         if not len(block):
             return

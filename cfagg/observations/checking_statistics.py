@@ -29,16 +29,7 @@ _EXPECTED = ("mean", "minimum", "maximum", "stdev")
 
 
 def chosen_range(store: ObservationStore, index: Index | None) -> tuple[int, int] | None:
-    """Return the rows that a store says its statistics are of, `None` where that cannot be told.
-
-    Parameters
-    ----------
-    store : ObservationStore
-        The store: its attribute ``statistics_rows`` is a pair of row numbers; else ``statistics_start_date`` and
-        ``statistics_end_date`` are dates, both included; else all rows are meant.
-    index : Index or None
-        Where rows with given dates are.
-    """
+    """Return the rows that a store says its statistics are of, else all; `None` if that is unclear."""
     given = store.attributes.all.get("statistics_rows")
     if given is not None:
         fits = isinstance(given, list) and len(given) == 2 and all(type(n) is int for n in given)
@@ -57,20 +48,7 @@ def chosen_range(store: ObservationStore, index: Index | None) -> tuple[int, int
 
 
 def compare_statistics(store: ObservationStore, found: Accumulator) -> list[Finding]:
-    """Return which statistics of a store are not those of its rows.
-
-    Parameters
-    ----------
-    store : ObservationStore
-        The store.
-    found : Accumulator
-        Statistics of the rows that the store's are of.
-
-    Returns
-    -------
-    list of Finding
-        Extremes and counts must be the same; means and standard deviations may differ by rounding.
-    """
+    """Return which statistics are not those of the rows: extremes and counts exactly, others but for rounding."""
     findings: list[Finding] = []
     expected = found.result()
     size = np.nan_to_num(np.abs(expected["mean"]), nan=0, posinf=0) + np.nan_to_num(expected["stdev"], nan=0)
@@ -91,13 +69,7 @@ def compare_statistics(store: ObservationStore, found: Accumulator) -> list[Find
 
 
 def plausible_statistics(store: ObservationStore) -> list[Finding]:
-    """Return which statistics are absent, or cannot be those of any rows.
-
-    Parameters
-    ----------
-    store : ObservationStore
-        The store; none of its rows is read.
-    """
+    """Return which statistics are absent, or cannot be those of any rows; no row is read."""
     given: Values = store.statistics
     absent = [name for name in _EXPECTED if name not in given]
     findings = [finding_of("OBS032", "statistics", f"the store has no {', '.join(absent)}")] if absent else []

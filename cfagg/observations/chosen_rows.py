@@ -28,54 +28,19 @@ _FORMS = '"all", "80% of records", "80% of period", or start and end'
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A choice of rows.
-
-    Parameters
-    ----------
-    over : {"all", "records", "period", "dates", "published"}
-        All rows; the first `share` of the rows; the rows of the first `share` of the time from the first row to the
-        last; the rows from `start` to `end`; or those that the published software takes where nothing is chosen.
-    share : fractions.Fraction
-        Above 0, at most 1; for ``"records"`` and ``"period"``.
-    start, end : int or None
-        First and last second since 1970, both included; for ``"dates"``.
-
-    Examples
-    --------
-    >>> str(Choice("period", Fraction(4, 5))), str(Choice("dates", start=0))
-    ('80% of the period', 'rows from 1970-01-01T00:00:00')
-    """
+    """A choice of rows: all, a share of the rows or of the time, those of dates, or as the published software."""
 
     over: Literal["all", "records", "period", "dates", "published"] = "all"
+    #: Above 0, at most 1; of the rows, or of the time from the first row to the last.
     share: Fraction = Fraction(1)
+    #: First and last second since 1970, both included.
     start: int | None = None
     end: int | None = None
 
     def rows(self, rows: int, first: int, last: int, find: Callable[[int, int], tuple[int, int]]) -> tuple[int, int]:
-        """Return the range of rows chosen.
-
-        Parameters
-        ----------
-        rows : int
-            Number of rows of the store.
-        first, last : int
-            Dates of the first and last row, in seconds since 1970; of no meaning without rows.
-        find : callable
-            ``find(lo, hi)`` returns the range of rows with lo <= date < hi, as the indexes of a store do.
-
-        Returns
-        -------
-        tuple of int
-            First row, and row after the last.  A share of some records has at least one row.
-
-        Examples
-        --------
-        >>> from bisect import bisect_left
-        >>> dates = [0, 10, 20, 90, 100]
-        >>> find = lambda lo, hi: (bisect_left(dates, lo), bisect_left(dates, hi))
-        >>> [Choice(over, Fraction(4, 5)).rows(5, 0, 100, find) for over in ("records", "period")]
-        [(0, 4), (0, 3)]
-        """
+        """Return the range of rows chosen; `first` and `last` are the dates of all rows."""
+        # A share of some rows has at least one.  ``find(lo, hi)`` returns the range of rows with lo <= date < hi, as
+        # the indexes of a store do.
         if rows == 0 or self.over == "all":
             return 0, rows
         if self.over == "records":
@@ -101,21 +66,9 @@ class Choice:
 
 
 def published_end(first: int, last: int) -> int:
-    """Return the last second of which the published software takes statistics where nothing is chosen.
-
-    Of the days from the first row to the last, the first 80 %; of 10 years and more all but the last calendar year, of
-    20 and more all but the last three.
-
-    Parameters
-    ----------
-    first, last : int
-        Dates of the first and last row, in seconds since 1970.
-
-    Examples
-    --------
-    >>> published_end(0, 9 * 86400) // 86400
-    7
-    """
+    """Return the last second of which the published software takes statistics where nothing is chosen."""
+    # Of the days from the first row to the last, the first 80 %; of 10 years and more all but the last calendar year,
+    # of 20 and more all but the last three.
     days = (last - first) // _DAY + 1
     years = round((days - 1) / 365.25)
     if days < 10 or years < 10:
@@ -131,30 +84,7 @@ ALL = Choice()
 
 
 def parse_choice(value: Any, where: str = "statistics") -> Choice:
-    """Return the choice that a recipe or a user asks for.
-
-    Parameters
-    ----------
-    value : str, mapping, Choice or None
-        ``None`` and ``"all"`` mean all rows; ``"80% of records"`` the first of them; ``"80% of period"`` those of the
-        first 80 % of the time covered.  A mapping has ``over`` (one of these texts, or ``"records"`` or ``"period"``
-        with ``percent``), or ``start`` and ``end`` (dates as of `cfagg.open_observations`, both included; one may be
-        left out).
-    where : str
-        Key path of the value, for messages.
-
-    Raises
-    ------
-    ConventionError
-        With every problem of the value.
-
-    Examples
-    --------
-    >>> print(parse_choice("80% of records"))
-    80% of the records
-    >>> print(parse_choice({"start": 1979, "end": 2020}))
-    rows from 1979-01-01T00:00:00 to 2020-12-31T23:59:59
-    """
+    """Return the rows that a recipe or user asks for, such as ``80% of period``; errors have every problem."""
     if value is None or isinstance(value, Choice):
         return value or ALL
     if isinstance(value, str):

@@ -32,25 +32,7 @@ class Taken(NamedTuple):
 def chosen_statistics(
     store: ObservationStore, index: Index, plan: Plan, value: Any, options: Any = None, allow: Iterable[str] = ()
 ) -> dict[str, dict[str, float]]:
-    """Return the statistics that a user chooses, by name and by variable of the store.
-
-    Parameters
-    ----------
-    store, index, plan
-        Of the dataset.
-    value : mapping, Taken, str or path
-        A mapping of names such as ``mean`` to numbers in the order of the dataset's variables, or to mappings of
-        variables to numbers; those of another dataset, or the path of a store, whose statistics are taken by the names
-        of variables; or a choice of rows such as ``"all"``, ``"80% of records"`` and ``"80% of period"``, of which
-        statistics are calculated now.
-    options, allow
-        As of `cfagg.open_observations`, for the path of a store.
-
-    Raises
-    ------
-    OptionError
-        Variables without statistics, all of them at once; numbers that are not one per variable.
-    """
+    """Return the statistics that a user chooses, by name and by variable of the store."""
     names, stored = plan.columns.names, plan.columns.stored
     # Another dataset's are a tuple, too, but no choice of rows.
     rows = None if isinstance(value, Taken) else _choice(value)
@@ -76,22 +58,7 @@ def chosen_statistics(
 
 
 def stored_tendencies(store: ObservationStore, plan: Plan, step: Any = None) -> dict[str, Any]:
-    """Return the statistics of tendencies that the store of a dataset has, in the order of the dataset's variables.
-
-    Parameters
-    ----------
-    store, plan
-        Of the dataset.
-    step : span of time, optional
-        Of the tendencies; by default the time between two samples.
-
-    Raises
-    ------
-    OptionError
-        If the store has none of this step.
-    FragmentMismatchError
-        If one of them has another number of values than the store has variables.
-    """
+    """Return the statistics of tendencies of a store, for the dataset's variables; by default between two samples."""
     from cfagg.observations.arrays import open_stored
     from cfagg.observations.rows import read_small
     from cfagg.observations.store import STATISTICS

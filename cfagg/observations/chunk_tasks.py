@@ -26,64 +26,33 @@ type Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ChunkPlan:
-    """What is needed to write any chunk.
-
-    Parameters
-    ----------
-    store : Path
-        The store being built.
-    layout : DataLayout
-        How its rows are stored.
-    table : RowTable
-        Its rows.
-    chosen : tuple of int
-        Range of the rows that the statistics are of.
-    kept : tuple of (Path, int), optional
-        An older store with the same layout, and how many of its first rows stay as they are.
-    """
+    """What is needed to write any chunk."""
 
     store: Path
     layout: DataLayout
     table: RowTable
+    #: Range of the rows that the statistics are of.
     chosen: tuple[int, int]
+    #: An older store with the same layout, and how many of its first rows stay as they are.
     kept: tuple[Path, int] | None = None
 
 
 @dataclass(frozen=True)
 class ChunkWritten:
-    """What is known of a chunk that is written.
-
-    Parameters
-    ----------
-    number : int
-        Its number.
-    nbytes : int
-        Bytes of its file.
-    checksum : int
-        CRC-32 of its rows.
-    entries : tuple of int64 arrays
-        Entries of its rows: epoch, start, length.
-    statistics : Accumulator
-        Of those of its rows that are chosen.
-    """
+    """What is known of a chunk that is written."""
 
     number: int
     nbytes: int
+    #: CRC-32 of its rows.
     checksum: int
+    #: Entries of its rows: epoch, start, length.
     entries: tuple[Int64, Int64, Int64]
     statistics: Accumulator
 
 
 def write_one(plan: ChunkPlan, number: int) -> ChunkWritten:
-    """Write a chunk, unless it is there; in a thread that is not the main one (see `DataLayout.encode`).
-
-    What an earlier run left may not have been on disk when the machine went down, so it is compared.
-
-    Raises
-    ------
-    TargetError
-        It cannot be written, as where the disk is full.
-    """
+    """Write a chunk, unless it is there; in a thread that is not the main one (see `DataLayout.encode`)."""
+    # What an earlier run left may not have been on disk when the machine went down, so it is compared.
     layout = plan.layout
     start, stop = layout.extent(number)
     rows = plan.table.read(start, stop)

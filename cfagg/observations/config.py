@@ -12,17 +12,7 @@ __all__ = ["Config", "closest"]
 
 
 class Config(dict[str, Any]):
-    """The configuration of a source or filter: a plain mapping that knows where it stands.
-
-    Parameters
-    ----------
-    values : mapping
-        Keys and values as in the recipe.
-    where : str
-        The place in the recipe, such as ``input.pipe[0].csv``.
-    directory : Path, optional
-        The recipe's own directory, against which relative paths are tried first.
-    """
+    """The configuration of a source or filter: a mapping that knows its place and the recipe's directory."""
 
     def __init__(self, values: Mapping[str, Any] | None = None, where: str = "", directory: Path | None = None) -> None:
         super().__init__(values or {})
@@ -33,10 +23,8 @@ class Config(dict[str, Any]):
         return Config, (dict(self), self.where, self.directory)
 
     def path(self, text: str) -> str:
-        """Return a path of the recipe as an absolute one: beside the recipe, else in the working directory.
-
-        Addresses with a scheme, such as ``https://``, are returned as they are.
-        """
+        """Return a path of the recipe as an absolute one: beside the recipe, else in the working directory."""
+        # URLs are returned as they are.
         if "://" in text and not text.startswith("file://"):
             return text
         # Unlike that of pathlib this one leaves the homes of unknown users as they are.
@@ -56,10 +44,6 @@ class Config(dict[str, Any]):
 
 
 def closest(word: str, known: Iterable[str]) -> str:
-    """Return a hint at the known word that is most like another one.
-
-    >>> closest("frequncy", ["start", "frequency"])
-    '; did you mean frequency?'
-    """
+    """Return a hint at the known word that is most like another one."""
     near = difflib.get_close_matches(str(word), list(known), 1)
     return f"; did you mean {near[0]}?" if near else ""

@@ -47,48 +47,14 @@ class Points(Protocol):
 
 
 def to_pandas(sample: Points) -> Any:
-    """Return a sample as a frame.
-
-    Parameters
-    ----------
-    sample : Sample
-        Observations.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``date`` (datetime64[s]), ``latitude``, ``longitude`` (float32), ``timedelta`` (int64 seconds), then one column
-        per variable.
-
-    Raises
-    ------
-    SelectionError
-        Where a variable has the name of one of these.
-    """
+    """Return a frame: ``date``, ``latitude``, ``longitude``, ``timedelta`` (seconds), then a column per variable."""
     import pandas as pd
 
     return pd.DataFrame(_columns(sample, "date"))
 
 
 def to_xarray(sample: Points) -> xr.Dataset:
-    """Return a sample as a Dataset of points, as of chapter 9 of the CF conventions.
-
-    Parameters
-    ----------
-    sample : Sample
-        Observations.
-
-    Returns
-    -------
-    xarray.Dataset
-        Variables along ``obs`` with the coordinates ``time``, ``latitude`` and ``longitude``, and ``timedelta`` in
-        seconds; ``featureType`` is ``point``.
-
-    Raises
-    ------
-    SelectionError
-        Where a variable has the name of one of these.
-    """
+    """Return a Dataset of points along ``obs``, as of chapter 9 of CF (``featureType: point``)."""
     import xarray as xr
 
     columns = _columns(sample, "time", ("obs",))
@@ -109,24 +75,7 @@ def to_xarray(sample: Points) -> xr.Dataset:
 
 
 def to_arrow(sample: Points) -> Any:
-    """Return a sample as an Arrow table.
-
-    Parameters
-    ----------
-    sample : Sample
-        Observations.
-
-    Returns
-    -------
-    pyarrow.Table
-        The columns of `to_pandas`; ``date`` is a timestamp in UTC.  Attributes of variables, such as ``units``, are
-        metadata of the fields, text or JSON.
-
-    Raises
-    ------
-    SelectionError
-        Where a variable has the name of one of the first columns.
-    """
+    """Return an Arrow table with the columns of `to_pandas`; attributes of variables are metadata of the fields."""
     require("Arrow tables", "pyarrow")
     import pyarrow as pa
 

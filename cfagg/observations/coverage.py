@@ -28,17 +28,7 @@ _MOST_ROWS, _PLACES = 2**22, 256
 
 @dataclass(frozen=True)
 class TimeCoverage:
-    """Numbers of rows in bins of time.
-
-    Parameters
-    ----------
-    step : int
-        Length of a bin in seconds.
-    starts : int64 array, shape (n,)
-        Where bins begin, in seconds since 1970: multiples of `step`.
-    counts : int64 array, shape (n,)
-        Rows in them.
-    """
+    """Numbers of rows in bins of `step` seconds, which start at multiples of it (seconds since 1970)."""
 
     step: int
     starts: Int64
@@ -46,19 +36,7 @@ class TimeCoverage:
 
 
 def time_coverage(index: Index, bins: int = 200) -> TimeCoverage:
-    """Return how many rows there are at which time; no row is read.
-
-    Parameters
-    ----------
-    index : Index
-        The index of a store.
-    bins : int
-        Most bins, at least 2; their length is a round number.
-
-    Examples
-    --------
-    >>> coverage = time_coverage(store.index(), 10)  # doctest: +SKIP
-    """
+    """Return how many rows there are at which time, in so many bins of a round length at most; no row is read."""
     if index.first is None or index.last is None:
         empty = np.empty(0, np.int64)
         return TimeCoverage(_DAY, empty, empty)
@@ -72,11 +50,7 @@ def time_coverage(index: Index, bins: int = 200) -> TimeCoverage:
 
 
 def _round_step(least: float) -> int:
-    """Return the shortest round length that is not below a number of seconds.
-
-    >>> _round_step(61), _round_step(11 * 86400) // 86400, _round_step(200 * 86400) // 86400
-    (600, 20, 200)
-    """
+    """Return the shortest round length that is not below a number of seconds."""
     for step in _STEPS:
         if step >= least:
             return step
@@ -89,22 +63,7 @@ def _round_step(least: float) -> int:
 
 
 def map_coverage(store: ObservationStore, start: int = 0, stop: int | None = None) -> tuple[Int64, int]:
-    """Return how many rows there are where.
-
-    Parameters
-    ----------
-    store : ObservationStore
-        The store.
-    start, stop : int
-        Rows that count; all by default.
-
-    Returns
-    -------
-    counts : int64 array, shape (720, 1440)
-        Rows in cells of a quarter of a degree, from 90°S and 0°E.
-    looked_at : int
-        Rows that were read: of more than four millions only so many, evenly spread in 256 places.
-    """
+    """Return rows in cells of a quarter of a degree, (720, 1440) from 90°S and 0°E, and how many rows were read."""
     stop = store.rows if stop is None else stop
     shape = round(180 / DEGREES), round(360 / DEGREES)
     counts = np.zeros(shape[0] * shape[1], np.int64)

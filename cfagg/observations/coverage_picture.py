@@ -37,17 +37,7 @@ _WIDTH, _LEFT, _RIGHT, _TOP, _TIME, _GAP, _BOTTOM = 8.6, 0.85, 1.15, 0.78, 1.7, 
 
 @dataclass(frozen=True)
 class Frame:
-    """The part of the Earth that is drawn.
-
-    Parameters
-    ----------
-    counts : int64 array, shape (m, n)
-        Rows in its cells, from the south-west.
-    south, west : float
-        Its corner in degrees; west may be negative.
-    size : float
-        Height and width of a cell in degrees.
-    """
+    """The part of the Earth that is drawn: rows in cells of `size` degrees, from the south-west."""
 
     counts: Int64
     south: float
@@ -71,28 +61,8 @@ class Frame:
 
 
 def frame(counts: Int64, *, most: tuple[int, int] = _MOST) -> Frame:
-    """Return the part of a map of the Earth that has rows, in cells large enough to be seen.
-
-    Parameters
-    ----------
-    counts : int64 array, shape (m, 2 m)
-        Rows in cells from 90°S and 0°E.
-    most : tuple of int
-        Most cells downwards and to the right.
-
-    Returns
-    -------
-    Frame
-        All around the Earth from 180°W, unless a quarter of the longitudes or more is without rows in one piece.
-
-    Examples
-    --------
-    >>> counts = np.zeros((720, 1440), np.int64)
-    >>> counts[560, [1436, 4]] = 7
-    >>> part = frame(counts)
-    >>> part.south, part.north, part.west, part.east, part.size, int(part.counts.sum())
-    (46.0, 54.25, -10.25, 10.75, 0.25, 14)
-    """
+    """Return the part of a map of the Earth that has rows, in cells large enough to be seen."""
+    # All around the Earth from 180°W, unless a quarter of the longitudes or more is without rows in one piece.
     cell = 180 / counts.shape[0]
     height, columns = counts.shape
     rows = np.flatnonzero(counts.any(axis=1))
@@ -144,11 +114,7 @@ def _widened(first: int, stop: int, cell: float) -> tuple[int, int]:
 
 
 def span_text(seconds: int) -> str:
-    """Return a length of time in words.
-
-    >>> span_text(86400), span_text(21600), span_text(5 * 86400), span_text(600)
-    ('day', '6 hours', '5 days', '10 minutes')
-    """
+    """Return a length of time in words."""
     for word, size in (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1)):
         if seconds % size == 0:
             count = seconds // size
@@ -165,26 +131,7 @@ def save(
     subtitle: str = "",
     share: float = 1.0,
 ) -> None:
-    """Draw how many rows there are when and where.
-
-    Parameters
-    ----------
-    time : TimeCoverage
-        Rows in bins of time.
-    counts : int64 array, shape (m, 2 m)
-        Rows in cells from 90°S and 0°E.
-    path : str or path-like
-        File to write, replaced if it exists; the end of its name tells the kind: .png, .svg or .pdf.
-    title, subtitle : str
-        Written above.
-    share : float
-        Of all rows, the share that `counts` were made from; the map says so where it is below 1.
-
-    Raises
-    ------
-    UnsupportedError
-        If matplotlib is not installed, or the name ends otherwise.
-    """
+    """Draw how many rows there are when and where; `share` of all rows were counted for the map."""
     picture.kind(path)
     part = frame(counts)
     wide = _WIDTH - _LEFT - _RIGHT

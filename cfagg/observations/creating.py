@@ -249,13 +249,7 @@ def create_observations(
 
 
 def _planned(recipe: Recipe, path: str | os.PathLike[str], base: Base | None, *, dry_run: bool = False) -> Report:
-    """Return what is to be done, as far as it is known before anything is read.
-
-    Raises
-    ------
-    ConventionError
-        There is nothing to read.
-    """
+    """Return what is to be done, as far as it is known before anything is read."""
     parts = recipe.parts() if base is None else base.new
     if not parts and base is None:
         raise ConventionError("the recipe's dates are all missing, so there is nothing to read")
@@ -306,13 +300,7 @@ def _of_store(planned: Report, path: str | os.PathLike[str], began: float) -> Re
 
 
 def _claim(place: Place, identity: Mapping[str, Any], *, replace: bool, resume: bool, append: bool) -> bool:
-    """Make the work directory ready for a build; return whether the very same is finished and in its place.
-
-    Raises
-    ------
-    TargetExistsError
-        There is a store, or an unfinished build, that may not be replaced.
-    """
+    """Make the work directory ready for a build; return whether the very same is finished and in its place."""
     if place.is_built(_digest(identity)):
         return True
     if place.finished:
@@ -330,13 +318,7 @@ def _claim(place: Place, identity: Mapping[str, Any], *, replace: bool, resume: 
 
 
 def _begun(place: Place, identity: Mapping[str, Any], resume: bool) -> bool:
-    """Whether the work directory holds a build of the same identity, which can be finished.
-
-    Raises
-    ------
-    TargetError
-        It holds another one, and `resume` was asked for.
-    """
+    """Whether the work directory holds a build of the same identity, which can be finished."""
     found = _journal(place)
     if found == dict(identity):
         for path in (place.work, place.store):

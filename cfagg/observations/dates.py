@@ -36,42 +36,12 @@ _DAY = 86400
 
 
 def first_second(value: Any) -> int:
-    """Return the first second that `start` means, since 1970.
-
-    Parameters
-    ----------
-    value : int, str, datetime.date, datetime.datetime or numpy.datetime64
-        A year (``1979``), month (``"1979-05"``, ``197905``), day or full time.  A time zone is honoured; without one a
-        time is UTC.
-
-    Returns
-    -------
-    int
-        Seconds since 1970.
-
-    Raises
-    ------
-    OptionError
-        What is not a date, a date that the calendar does not have, or a fraction of a second.
-
-    Examples
-    --------
-    >>> first_second("1970-01-02"), first_second(1971), first_second("1970-01-01T01:00:00")
-    (86400, 31536000, 3600)
-    """
+    """Return the first second that `start` means, since 1970."""
     return _span(value)[0]
 
 
 def last_second(value: Any) -> int:
-    """Return the last second that `end` means, since 1970: a year, month or day is meant to its end.
-
-    Parameters and errors are those of `first_second`.
-
-    Examples
-    --------
-    >>> last_second("1970-01-01"), last_second(1970), last_second("1970-01-01T01:00:00")
-    (86399, 31535999, 3600)
-    """
+    """Return the last second that `end` means, since 1970: a year, month or day is meant to its end."""
     return _span(value)[1] - 1
 
 
@@ -81,28 +51,7 @@ def epoch_text(epoch: int | np.integer[Any]) -> str:
 
 
 def parse_frequency(value: Any) -> int:
-    """Return the step between samples in seconds.
-
-    Parameters
-    ----------
-    value : int, float, str, datetime.timedelta or numpy.timedelta64
-        A span of time as of `cfagg.observations.windows.parse_duration`; a number means hours.
-
-    Returns
-    -------
-    int
-        Seconds, at least 1.
-
-    Raises
-    ------
-    OptionError
-        Where it is not a span of time, not positive or has a fraction of a second.
-
-    Examples
-    --------
-    >>> parse_frequency("6h"), parse_frequency(6), parse_frequency("1d")
-    (21600, 21600, 86400)
-    """
+    """Return the step between samples in seconds."""
     seconds = parse_duration(value)
     if seconds <= 0 or seconds.denominator != 1:
         raise OptionError(f"the frequency {value!r} must be a positive number of whole seconds")
@@ -208,25 +157,7 @@ def _span_of_numpy(value: np.datetime64) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class SampleDates:
-    """The dates of samples: `start`, `start` + `frequency`, … up to `end`.
-
-    Parameters
-    ----------
-    start, end : int
-        Seconds since 1970; there is a sample at `end` only where a step leads there.
-    frequency : int
-        Seconds between two samples.
-
-    Raises
-    ------
-    OptionError
-        If `end` is before `start`.
-
-    Examples
-    --------
-    >>> len(SampleDates(0, 86400, 21600)), len(SampleDates(0, 86399, 21600))
-    (5, 4)
-    """
+    """The dates of samples: `start`, `start` + `frequency`, … up to `end`."""
 
     start: int
     end: int
@@ -260,33 +191,7 @@ class SampleDates:
 
 
 def sample_dates(start: Any, end: Any, frequency: Any, held: tuple[int, int] | None) -> SampleDates:
-    """Return the dates of samples as a user asks for them.
-
-    Parameters
-    ----------
-    start, end : date as of `first_second`, or None
-        ``None`` means the date of the first or last observation.
-    frequency : span of time
-        As of `parse_frequency`.
-    held : (int, int) or None
-        Dates of the first and last observation, in seconds since 1970; `None` where there is none.
-
-    Returns
-    -------
-    SampleDates
-        Never without a sample.
-
-    Raises
-    ------
-    OptionError
-        If `end` is before `start`, or one of them is left out and there is no observation.
-
-    Examples
-    --------
-    >>> dates = sample_dates(1979, 2020, "6h", None)
-    >>> len(dates), epoch_text(dates.last)
-    (61364, '2020-12-31T18:00:00')
-    """
+    """Return the dates of samples as a user asks for them."""
     if held is None and (start is None or end is None):
         raise OptionError("the store holds no observation, so start= and end= must be given")
     first, last = held or (0, 0)

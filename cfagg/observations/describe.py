@@ -20,19 +20,7 @@ __all__ = ["Description", "Variable", "describe", "stored_objects"]
 
 @dataclass(frozen=True)
 class Variable:
-    """One variable.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    units : str
-        Empty where they are not known.
-    long_name : str
-        What it is: ``long_name`` or ``standard_name``, empty where neither is known.
-    statistics : mapping of str to float
-        ``mean``, ``minimum``, ``maximum``, ``stdev`` and ``nan_count``, as far as the store has them.
-    """
+    """One variable."""
 
     name: str
     units: str
@@ -42,53 +30,24 @@ class Variable:
 
 @dataclass(frozen=True)
 class Description:
-    """A store in numbers and words.
-
-    Parameters
-    ----------
-    path : str
-        The store.
-    zarr_format : int
-        2 or 3.
-    rows : int
-        Its rows.
-    variables : tuple of Variable
-        In the order of the columns.
-    first, last : int or None
-        Dates of the first and last row, in seconds since 1970.
-    entries : int
-        Distinct dates, as the index has them.
-    busiest : tuple of int
-        A length of time in seconds and the most rows in so long a bin.
-    indexes : tuple of str
-        Kinds of its indexes.
-    used_index : str
-        The kind that is used, empty where there is none.
-    index_problem : str
-        Why the index cannot be used, empty where it can.
-    chunk, held : int
-        Rows that are decoded together, and rows of a stored object.
-    codecs : str
-        Names of the codecs.
-    stored_bytes : int or None
-        Size of the rows as stored; `None` where the size is not known.
-    statistics_of : str
-        Rows that the statistics are of, as dates; empty where the store does not say.
-    attributes : mapping
-        ``description``, ``licence``, ``attribution``, ``uuid``, ``version`` and the like, where given.
-    """
+    """A store in numbers and words."""
 
     path: str
     zarr_format: int
     rows: int
     variables: tuple[Variable, ...]
+    #: Dates of the first and last row, in seconds since 1970.
     first: int | None
     last: int | None
+    #: Distinct dates, as the index has them.
     entries: int
+    #: A length of time in seconds and the most rows in so long a bin.
     busiest: tuple[int, int]
     indexes: tuple[str, ...]
+    #: Empty where none is used; then `index_problem` tells why, where there is one.
     used_index: str
     index_problem: str
+    #: Rows that are decoded together, and rows of a stored object.
     chunk: int
     held: int
     codecs: str
@@ -112,18 +71,7 @@ _SHOWN = ("description", "licence", "attribution", "uuid", "version", "cfagg_ver
 
 
 def describe(store: ObservationStore) -> Description:
-    """Return what is in a store; no row is read but the first and last.
-
-    Parameters
-    ----------
-    store : ObservationStore
-        As opened by `cfagg.observations.store.open_store`.
-
-    Examples
-    --------
-    >>> describe(open_store("synop.zarr")).rows  # doctest: +SKIP
-    4000
-    """
+    """Return what is in a store; no row is read but the first and last."""
     index, kinds, problem = _indexes(store)
     array = store.data.array
     given = store.attributes
@@ -157,11 +105,7 @@ def describe(store: ObservationStore) -> Description:
 
 
 def _codecs(document: Mapping[str, Any]) -> str:
-    """Return the codecs of chunks in words, those within shards where there are shards.
-
-    >>> _codecs({"filters": None, "compressor": {"id": "blosc", "cname": "zstd", "shuffle": 2}})
-    'blosc zstd bitshuffle'
-    """
+    """Return the codecs of chunks in words, those within shards where there are shards."""
     used = [*(document.get("filters") or ()), document.get("compressor"), *(document.get("codecs") or ())]
     words = []
     for codec in used:

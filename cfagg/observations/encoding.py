@@ -1,9 +1,7 @@
-"""Frames of observations as float32 rows.
+"""Frames of observations as float32 rows: "Support irregular observations datasets", "Data".
 
 Dates are rounded to the nearest second, halves to the even one, and split into days since 1970 and the second of the
-day.  Longitudes are wrapped into [0, 360) once more when they are float32: what is a hair below 0 is 360 then.
-
-Source: "Support irregular observations datasets", "Data".
+day. Longitudes are wrapped into [0, 360) once more when they are float32: what is a hair below 0 is 360 then.
 """
 
 from __future__ import annotations
@@ -35,38 +33,7 @@ _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 def encode_frame(
     frame: pd.DataFrame, variables: Sequence[str], out: Rows, where: str, no_nans: Sequence[str] = ()
 ) -> None:
-    """Write a frame as rows of a store, in the frame's order.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Columns ``date`` (datetime64 without a time zone), ``latitude``, ``longitude`` in degrees, and the variables.
-    variables : sequence of str
-        The variables in the order of the store.
-    out : float32 array, shape (len(frame), 4 + variables)
-        Filled.
-    where : str
-        What the frame is of, for messages.
-    no_nans : sequence of str
-        Variables that may not have NaN.
-
-    Raises
-    ------
-    ConventionError
-        Dates that are not there or too far away, places outside the Earth, NaN where there may be none.
-    ConformError
-        A finite number that float32 does not hold.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> date = pd.to_datetime(["2020-01-01T00:00:01.5", "2020-01-01T00:00:02.5"])
-    >>> frame = pd.DataFrame({"date": date, "latitude": 45.0, "longitude": [-1e-7, -90], "t": [281.25, None]})
-    >>> out = np.empty((2, 5), "f4")
-    >>> encode_frame(frame, ["t"], out, "example")
-    >>> out.tolist()
-    [[18262.0, 2.0, 45.0, 0.0, 281.25], [18262.0, 2.0, 45.0, 270.0, nan]]
-    """
+    """Write a frame as rows of a store, float32 (n, 4 + variables); variables in `no_nans` may not have NaN."""
     problems: list[Problem] = []
     seconds = whole_seconds(_dates(frame, problems))
     days, of_day = np.divmod(seconds, 86400)
@@ -93,13 +60,7 @@ def encode_frame(
 
 
 def whole_seconds(dates: npt.NDArray[np.datetime64]) -> npt.NDArray[np.int64]:
-    """Return seconds since 1970, rounded to the nearest, halves to the even one.
-
-    Examples
-    --------
-    >>> whole_seconds(np.array(["1970-01-01T00:00:00.500", "1970-01-01T00:00:01.500"], "M8[ms]"))
-    array([0, 2])
-    """
+    """Return seconds since 1970, rounded to the nearest, halves to the even one."""
     unit, step = np.datetime_data(dates.dtype)
     if unit not in _UNITS or step != 1:
         dates = dates.astype("M8[us]")
@@ -115,18 +76,7 @@ def whole_seconds(dates: npt.NDArray[np.datetime64]) -> npt.NDArray[np.int64]:
 
 
 def wrap_longitudes(longitude: npt.NDArray[Any]) -> Rows:
-    """Return longitudes as float32 in [0, 360).
-
-    Parameters
-    ----------
-    longitude : float array, shape (n,)
-        Degrees east, finite.
-
-    Examples
-    --------
-    >>> wrap_longitudes(np.array([-1e-7, -0.5, 360.0, 359.999999999]))
-    array([  0. , 359.5,   0. ,   0. ], dtype=float32)
-    """
+    """Return finite longitudes as float32 in [0, 360)."""
     values = longitude
     if not (values >= 0).all() or not (values < 360).all():
         values = np.mod(longitude.astype(np.float64), 360)

@@ -30,24 +30,8 @@ _SMALL = 2**21
 
 
 def add_values(block: Floats, bins: Integers, keys: Integers, counts: Integers) -> None:
-    """Add a block of values to bins, as `cfagg.kernels.exact_sums.add_values` says.
-
-    Small blocks are added with NumPy as long as nothing else has loaded the kernels; the bins are the same.
-
-    Parameters
-    ----------
-    block : float32 array, shape (n, v)
-        Contiguous along the last axis at least.
-    bins, keys, counts : int64 arrays, shapes (v, 256, 3), (v, 2) and (v, 3)
-        Changed in place.
-
-    Examples
-    --------
-    >>> bins, keys, counts = np.zeros((1, 256, 3), "i8"), np.array([NO_KEYS]), np.zeros((1, 3), "i8")
-    >>> add_values(np.array([[1.5], [np.nan]], "f4"), bins, keys, counts)
-    >>> bins[0, 127].tolist(), counts[0].tolist()
-    ([12582912, 0, 9437184], [1, 0, 0])
-    """
+    """Add values (n, v) to bins (v, 256, 3), keys (v, 2) and counts (v, 3), in place."""
+    # Small blocks are added with NumPy as long as nothing else has loaded the kernels; the bins are the same.
     bits = block.view(np.uint32)
     if _KERNELS not in sys.modules and block.size < _SMALL:
         _add_plainly(bits, bins, keys, counts)
@@ -79,19 +63,7 @@ def _add_plainly(bits: npt.NDArray[np.uint32], bins: Integers, keys: Integers, c
 
 
 def totals(bins: Integers) -> tuple[int, int]:
-    """Return the sum of one column and that of its squares, in units of 2**-149 and 2**-298.
-
-    Parameters
-    ----------
-    bins : int64 array, shape (256, 3)
-
-    Examples
-    --------
-    >>> bins = np.zeros((256, 3), "i8")
-    >>> bins[127] = 12582912, 0, 9437184
-    >>> [total / 2**power for total, power in zip(totals(bins), (149, 298))]
-    [1.5, 2.25]
-    """
+    """Return the sum of one column and that of its squares, in units of 2**-149 and 2**-298."""
     total = squares = 0
     for field in np.flatnonzero(bins.any(axis=1)).tolist():
         shift = max(field, 1) - 1
@@ -102,34 +74,13 @@ def totals(bins: Integers) -> tuple[int, int]:
 
 
 def mean_of(total: int, count: int) -> float:
-    """Return the float64 nearest to a mean; NaN of nothing.
-
-    Parameters
-    ----------
-    total : int
-        The sum, in units of 2**-149.
-    count : int
-        Number of values.
-    """
+    """Return the float64 nearest to a mean, of a sum in units of 2**-149; NaN of nothing."""
     # Python divides whole numbers of any size with one rounding.
     return total / (count << 149) if count else math.nan
 
 
 def stdev_of(total: int, squares: int, count: int) -> float:
-    """Return the float64 nearest to the standard deviation about the mean (divided by the count); NaN of nothing.
-
-    Parameters
-    ----------
-    total, squares : int
-        Sum and sum of squares, in units of 2**-149 and 2**-298.
-    count : int
-        Number of values.
-
-    Examples
-    --------
-    >>> stdev_of(3 << 149, 5 << 298, 2)
-    0.5
-    """
+    """Return the float64 nearest to the standard deviation (divided by the count), of `totals`; NaN of nothing."""
     if not count:
         return math.nan
     above = count * squares - total * total
@@ -143,13 +94,7 @@ def stdev_of(total: int, squares: int, count: int) -> float:
 
 
 def key_value(key: Any) -> float:
-    """Return the value that a key of an extreme stands for; NaN where there was none.
-
-    Examples
-    --------
-    >>> key_value(0x3F800000), key_value(-0x3F800000), key_value(NO_KEYS[0])
-    (1.0, -1.0, nan)
-    """
+    """Return the value that a key of an extreme stands for; NaN where there was none."""
     size = abs(int(key))
     if size > 0x7F800000:
         return math.nan

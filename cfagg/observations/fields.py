@@ -32,15 +32,7 @@ _NAMES: dict[str, set[str]] = {"latitude": {"lat", "latitude"}, "longitude": {"l
 
 @dataclass(frozen=True, slots=True)
 class FieldDetails:
-    """Where and when the points of a field are.
-
-    Parameters
-    ----------
-    latitudes, longitudes : float (points,)
-        Degrees, in the order of the flattened field.
-    date : int
-        Date of the field, in seconds since 1970.
-    """
+    """Where and when the points of a field are."""
 
     latitudes: np.ndarray[Any, Any]
     longitudes: np.ndarray[Any, Any]

@@ -29,11 +29,7 @@ CODES: dict[str, tuple[Severity, str]] = {
 
 
 def finding_of(code: str, where: str, message: str, rows: tuple[int, ...] = (), count: int = 0) -> Finding:
-    """Return a finding about an array or attribute of a store, such as ``data`` or ``statistics.mean``.
-
-    >>> print(finding_of("OBS016", "data", "longitude 360.0", (7, 9), 2))
-    OBS016 error: data: longitude 360.0 (2 rows: 7, 9)
-    """
+    """Return a finding about an array or attribute of a store, such as ``data`` or ``statistics.mean``."""
     return Finding(code, CODES[code][0], where, None, message, rows=rows, count=count)
 
 

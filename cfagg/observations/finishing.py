@@ -50,27 +50,7 @@ def finish_store(
     *,
     sidecar: bool = True,
 ) -> None:
-    """Write everything but the chunks of rows; the documents that make it a store come last.
-
-    Parameters
-    ----------
-    store : Path
-        The directory.
-    layout : DataLayout
-        How its rows are stored.
-    variables : sequence of str
-        Names of the variables.
-    entries : Entries
-        Entries of the index.
-    date_indexing : {"bisect", "btree"}
-        The kind of index.
-    statistics : mapping of str to array, shape (variables,)
-        Statistics by name.
-    attributes : mapping
-        Attributes of the root beyond those that every store has.
-    sidecar : bool
-        Whether cfagg's own index is written, too.
-    """
+    """Write everything but the chunks of rows; the documents that make it a store come last."""
     for name, values in statistics.items():
         if np.shape(values) != (len(variables),):
             raise ConventionError(f"statistic {name!r} has shape {np.shape(values)}, expected ({len(variables)},)")

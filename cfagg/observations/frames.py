@@ -42,13 +42,7 @@ def with_attributes(frame: pd.DataFrame, attributes: Mapping[str, Mapping[str, A
 
 
 def check_frame(frame: object, where: str, start: datetime, end: datetime) -> pd.DataFrame:
-    """Return the rows of a frame from `start` up to `end`, after a look at its columns and dates.
-
-    Raises
-    ------
-    ConventionError
-        No frame, a column that is missing or there twice, dates that are not dates or not there.
-    """
+    """Return the rows of a frame from `start` up to `end`, after a look at its columns and dates."""
     import pandas as pd
 
     if not isinstance(frame, pd.DataFrame):
@@ -100,17 +94,8 @@ def _columns(frame: pd.DataFrame) -> list[Problem]:
 
 
 def check_rows(frame: pd.DataFrame, where: str) -> pd.DataFrame:
-    """See that the rows of a frame can be stored; return it with columns of NumPy's numbers only.
-
-    Columns without any value are NaN, whatever their type.
-
-    Raises
-    ------
-    ConventionError
-        Columns that are not numeric, latitudes that are missing or outside -90 to 90 degrees, longitudes that are
-        missing or outside -360 to 360 degrees.  All columns are named, each with its first row and the number of
-        such rows.
-    """
+    """See that the rows of a frame can be stored; return it with columns of NumPy's numbers only."""
+    # Columns without any value are NaN, whatever their type.
     problems, changed = [], {}
     for name in frame.columns:
         if name == "date":
@@ -174,20 +159,7 @@ def _row(frame: pd.DataFrame, wrong: Any) -> str:
 
 
 def conform(frame: pd.DataFrame, variables: Sequence[str], where: str) -> pd.DataFrame:
-    """Return the frame with its data columns in a given order.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        A frame of observations.
-    variables : sequence of str
-        Names of the data columns, without date, latitude and longitude.
-
-    Raises
-    ------
-    ConventionError
-        Its columns are not those.
-    """
+    """Return the frame with its data columns in a given order."""
     have = [str(c) for c in frame.columns if c not in COMPULSORY]
     missing, extra = [v for v in variables if v not in have], [c for c in have if c not in variables]
     if missing or extra:

@@ -20,15 +20,7 @@ type Int64 = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class JoinedSample(Mapping[str, Any]):
-    """The parts of one sample by the names of their datasets.
-
-    Parameters
-    ----------
-    dates : datetime64[s] (k,)
-        Dates of the sample, one for ``joined[i]``.
-    parts : mapping of str
-        Samples of observations (`Sample`) and arrays of fields.
-    """
+    """The parts of one sample by the names of their datasets."""
 
     __slots__ = ("_parts", "dates")
 

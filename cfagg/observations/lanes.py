@@ -2,8 +2,6 @@
 
 The memory of a stored object, one column of chunks wide, is cut into *units* of equal size: blocks of a Blosc frame,
 chunks of a shard, ranges of an uncompressed object, or the whole of any other.  One unit is read and decoded alone.
-
-Sources: the Blosc 1 frame format (README_CHUNK_FORMAT of c-blosc); Zarr v3, "Sharding codec" 1.0.
 """
 
 from __future__ import annotations
@@ -42,52 +40,23 @@ _COPIED, _UNSPLIT = 0x02, 0x10
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """The units of one stored object.
-
-    Attributes
-    ----------
-    key : str
-        Key of the object.
-    unit : int
-        Bytes of a decoded unit; the last one may have fewer.
-    total : int
-        Bytes of the object when decoded.
-    starts, stops : int64, shape (units,), or None
-        Where each unit is stored; starts of -1 where it is absent, `None` where the object is.
-    decode : callable
-        From stored bytes, and the number of bytes they must become, to the unit.
-    plain : int or None
-        Where the elements begin, if all of them are stored as they are, one after another.
-    """
+    """The units of one stored object."""
 
     key: str
+    #: Bytes of a decoded unit; the last one may have fewer.
     unit: int
     total: int
+    #: Where each unit is stored; starts of -1 where it is absent, `None` where the object is.
     starts: Offsets | None
     stops: Offsets | None
+    #: From stored bytes, and the number of bytes they must become, to the unit.
     decode: Callable[[Any, int], Block]
+    #: Where the elements begin, if all of them are stored as they are, one after another.
     plain: int | None = None
 
 
 def open_lane(source: Source, array: StoredArray, row: int, column: int) -> Lane:
-    """Return the units of an object, from its own directory of blocks or chunks.
-
-    Parameters
-    ----------
-    source : Source
-        The store.
-    array : StoredArray
-        The array.
-    row, column : int
-        Which object along the first dimension, and which chunk along the second.
-
-    Raises
-    ------
-    FragmentReadError
-        The object is damaged or not readable.
-    UnsupportedError
-        Its codecs are not read here.
-    """
+    """Return the units of an object, from its own directory of blocks or chunks."""
     decoder = array.decoder
     if decoder is None:
         return _by_zarr_python(source, array, row, column)

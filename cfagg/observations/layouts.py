@@ -38,49 +38,19 @@ Rows = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class DataLayout:
-    """How the array ``data`` is cut and packed.
-
-    Parameters
-    ----------
-    format : {"zarr2", "cfagg"}
-        The layout of the store.
-    rows, columns : int
-        Shape of the array.
-    chunk : int
-        Rows of a stored object, a chunk or a shard.
-    inner : int
-        Rows that are packed together; `chunk` where there are no shards.
-    """
+    """How the array ``data`` is cut and packed."""
 
     format: str
     rows: int
     columns: int
+    #: Rows of a stored object, a chunk or a shard.
     chunk: int
+    #: Rows that are packed together; `chunk` where there are no shards.
     inner: int
 
     @classmethod
     def choose(cls, format: str, rows: int, columns: int, rows_per_chunk: int | None = None) -> DataLayout:  # noqa: A002
-        """Return the layout for an array of a known length.
-
-        Parameters
-        ----------
-        rows_per_chunk : int, optional
-            Rows of a stored object; chunks of 64 MiB, or shards of 262,144 rows, by default.
-
-        Raises
-        ------
-        ConventionError
-            There is no such layout, or `rows_per_chunk` is not positive.
-        LimitError
-            A chunk that Blosc cannot pack.
-
-        Examples
-        --------
-        >>> DataLayout.choose("zarr2", 1000, 6).chunk
-        1000
-        >>> DataLayout.choose("cfagg", 1000, 6)
-        DataLayout(format='cfagg', rows=1000, columns=6, chunk=262144, inner=2048)
-        """
+        """Return the layout of an array, by default with chunks of 64 MiB, or shards of 262,144 rows."""
         chunk = full_chunk(format, columns, rows_per_chunk)
         if format == "cfagg":
             inner = min(chunk, INNER_ROWS)
@@ -95,23 +65,14 @@ class DataLayout:
 
     @property
     def item(self) -> int:
-        """Bytes of what Blosc takes as one element (`cfagg`): a row, or an equal part of it where rows are long.
-
-        Then the same bytes of one column lie together, which packs better and unpacks faster than sorting the bytes of
-        single values, whichever column they are of.
-
-        >>> DataLayout.choose("cfagg", 1000, 16).item, DataLayout.choose("cfagg", 1000, 100).item
-        (64, 200)
-        """
+        """Bytes of what Blosc takes as one element (`cfagg`): a row, or an equal part of it where rows are long."""
+        # Then the same bytes of one column lie together, which packs better and unpacks faster than sorting the bytes
+        # of single values, whichever column they are of.
         parts = next(n for n in range(1, self.columns + 1) if self.columns % n == 0 and 4 * self.columns // n <= 255)
         return 4 * self.columns // parts
 
     def key(self, number: int) -> str:
-        """Return the key of a stored object below the array.
-
-        >>> DataLayout.choose("cfagg", 1000, 6).key(0)
-        'c/0/0'
-        """
+        """Return the key of a stored object below the array."""
         return f"{number}.0" if self.format == "zarr2" else f"c/{number}/0"
 
     def extent(self, number: int) -> tuple[int, int]:
@@ -119,16 +80,9 @@ class DataLayout:
         return number * self.chunk, min((number + 1) * self.chunk, self.rows)
 
     def encode(self, rows: Rows) -> bytes:
-        """Return the bytes of a stored object.
-
-        The same rows always give the same bytes.  Blosc promises that in any thread but the main one, where it may use
-        several threads of its own: call it from a worker thread.
-
-        Parameters
-        ----------
-        rows : float32 array, shape (n, columns)
-            Its rows, C-contiguous; fewer than `chunk` at the end of the array.
-        """
+        """Return the bytes of a stored object: the same rows always give the same bytes."""
+        # Blosc promises that in any thread but the main one, where it may use several threads of its own: call it from
+        # a worker thread.
         if self.format == "zarr2":
             return bytes(self.codec.encoder()(_filled(rows, self.chunk)))
         pack = self.codec.encoder()
@@ -195,15 +149,7 @@ def full_chunk(format: str, columns: int, rows_per_chunk: int | None) -> int:  #
 
 
 def array_files(format: str, values: npt.NDArray[Any]) -> dict[str, bytes]:  # noqa: A002
-    """Return the files of a small array of one dimension, metadata and its only chunk, by name.
-
-    Parameters
-    ----------
-    format : {"zarr2", "cfagg"}
-        The layout of the store.
-    values : float64 or int64 array, shape (v,)
-        One value for each variable.
-    """
+    """Return the files of a small array of one dimension, metadata and its only chunk, by name."""
     raw = np.ascontiguousarray(values, "<i8" if values.dtype.kind in "iu" else "<f8")
     codec = Codec("blosc", inner="lz4") if format == "zarr2" else Codec("none")
     new = NewArray(("variable",), raw.shape, raw.dtype, (max(raw.size, 1),), 0, codec, {})
@@ -224,13 +170,7 @@ def write_document(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def write_bytes(path: Path, data: bytes | memoryview) -> None:
-    """Write a file so that it is there whole or not at all.
-
-    Raises
-    ------
-    TargetError
-        It cannot be written, as where the disk is full.
-    """
+    """Write a file so that it is there whole or not at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, data)

@@ -25,13 +25,7 @@ type Rows = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Portion:
-    """Rows between two cuts.
-
-    Parameters
-    ----------
-    pieces : tuple of Piece
-        Where they are, one piece for each run that has some.
-    """
+    """Rows between two cuts."""
 
     pieces: tuple[Piece, ...]
 
@@ -42,15 +36,7 @@ class Portion:
 
 
 def plan_merge(runs: Sequence[Run], most: int) -> list[Portion]:
-    """Return portions of rows in order.
-
-    Parameters
-    ----------
-    runs : sequence of Run
-        Sorted runs without equal rows in one; rows of different runs may be equal.
-    most : int
-        Rows that may be merged at once, where there are cuts to keep to it.
-    """
+    """Return portions of the rows of sorted runs, in order; of `most` rows where there are cuts for it."""
     runs = [r for r in runs if r.rows]
     if not runs:
         return []

@@ -68,20 +68,7 @@ class Described(Protocol):
 
 
 def describe(dataset: Described) -> dict[str, Any]:
-    """Return what a dataset is, as JSON has it (see `cfagg.observations.dataset.Observations.metadata`).
-
-    Parameters
-    ----------
-    dataset : Observations
-        The dataset.
-
-    Returns
-    -------
-    dict
-        ``sources`` (path, uuid, digest of the data, number of rows, attributes), ``recipe``, ``versions``, what was
-        asked for, ``variables`` and their attributes, and ``statistics`` (one number per variable; ``None`` where
-        there is no finite number).
-    """
+    """Return what a dataset is, as JSON has it; see `cfagg.observations.dataset.Observations.metadata`."""
     plan, store = dataset.plan, dataset.store
     return {
         "kind": "observations",
@@ -125,13 +112,7 @@ def describe_store(store: Any) -> dict[str, Any]:
 
 
 def as_json(value: Any) -> Any:
-    """Return a value as plain dictionaries, lists, text and numbers; what is not finite becomes ``None``.
-
-    Examples
-    --------
-    >>> as_json({"mean": np.array([1.5, np.nan]), "date": np.datetime64("2020-01-01")})
-    {'mean': [1.5, None], 'date': '2020-01-01'}
-    """
+    """Return a value as plain dictionaries, lists, text and numbers; what is not finite becomes ``None``."""
     if isinstance(value, Mapping):
         return {str(k): as_json(v) for k, v in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):

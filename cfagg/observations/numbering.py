@@ -16,32 +16,7 @@ type Int64 = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def sample_numbers(key: Any, count: int, extent: Callable[[], str] = str) -> int | Int64:
-    """Return the number of a sample, or the numbers of several, none of them negative.
-
-    Parameters
-    ----------
-    key : int, slice, sequence of int, or mask
-        What stands between the brackets of ``ds[key]``; negative numbers count from the end.
-    count : int
-        How many samples there are.
-    extent : callable
-        Returns what is told of them in an error, such as their dates.
-
-    Returns
-    -------
-    int or int64 (k,)
-        One number where `key` is one.
-
-    Raises
-    ------
-    SelectionError
-        Samples that are not there, or what is none of these.
-
-    Examples
-    --------
-    >>> sample_numbers(-1, 5), sample_numbers(slice(None, None, -2), 5).tolist(), sample_numbers([0, -1], 5).tolist()
-    (4, [4, 2, 0], [0, 4])
-    """
+    """Return the number of a sample, or the numbers of several, none negative; `extent` describes them in errors."""
     if isinstance(key, slice):
         try:
             return np.arange(*key.indices(count), dtype=np.int64)

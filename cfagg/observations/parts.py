@@ -36,28 +36,15 @@ _MOST = 2**53
 
 @dataclass(frozen=True)
 class PartRead:
-    """What is known of a part that was read.
-
-    Parameters
-    ----------
-    number : int
-        Its number in the recipe.
-    variables : tuple of str
-        Names of the variables in the order of its rows; none where it has no rows.
-    attributes : dict
-        Attributes of the variables.
-    rows : int
-        Rows that were read, equal ones counted.
-    rounded : tuple of str
-        Variables of whole numbers that float32 had to round.
-    runs : tuple of Run
-        Its rows.
-    """
+    """What is known of a part that was read."""
 
     number: int
+    #: In the order of its rows; none where it has no rows.
     variables: tuple[str, ...]
     attributes: dict[str, dict[str, Any]]
+    #: Rows that were read, equal ones counted.
     rows: int
+    #: Variables of whole numbers that float32 had to round.
     rounded: tuple[str, ...]
     runs: tuple[Run, ...]
 
@@ -74,26 +61,7 @@ class PartRead:
 
 
 def read_part(recipe: Recipe, number: int, part: Part, folder: Path, run_bytes: int) -> PartRead:
-    """Read a part, and keep its rows in sorted runs.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        Where the rows are from.
-    number : int
-        Number of the part, in names of files.
-    part : tuple of datetime
-        Start and end, the end not included.
-    folder : Path
-        Where runs and record are written.
-    run_bytes : int
-        Bytes of a run, about.
-
-    Raises
-    ------
-    CfaggError
-        As of `Recipe.frames`; columns that change; numbers that a store cannot hold; a disk that is full.
-    """
+    """Read a part, and keep its rows in sorted runs of about so many bytes."""
     reading = _Reading(folder, number, run_bytes, f"part {number} ({part[0].isoformat()} to {part[1].isoformat()})")
     for frame in recipe.frames(part):
         if len(frame):
@@ -203,10 +171,8 @@ class _Reading:
 
 
 def _is_rounded(column: Any) -> bool:
-    """Whether float32 does not hold every whole number of a column of whole numbers, whatever their type.
-
-    Text files, and tables with gaps, give whole numbers as float64.
-    """
+    """Whether float32 does not hold every whole number of a column of whole numbers, whatever their type."""
+    # Text files, and tables with gaps, give whole numbers as float64.
     if column.dtype.kind not in "iuf" or (column.dtype.kind == "f" and column.dtype.itemsize <= 4):
         return False
     values = column.dropna().to_numpy(dtype=np.float64) if not isinstance(column.dtype, np.dtype) else column.to_numpy()

@@ -1,9 +1,7 @@
 """The dates of a recipe, and the parts a build is cut into.
 
-A recipe's dates are ``start``, ``start + frequency`` and so on up to ``end``; each date stands for the observations
-from it up to the next date, that one not included.  A part is a run of such dates, again without its end.
-
-Source: "Support irregular observations datasets", "Incremental/parallel build"; the recipes of anemoi-datasets.
+Dates are ``start``, ``start + frequency`` … up to ``end``; each stands for the observations from it up to the next
+date, not included.  A part is a run of such dates, again without its end.
 """
 
 from __future__ import annotations
@@ -32,24 +30,7 @@ _PARTIAL = re.compile(r"(\d{4})(?:-?(\d{2}))?")
 
 
 def as_duration(value: object) -> timedelta:
-    """Return a positive duration.
-
-    Parameters
-    ----------
-    value : int, str or timedelta
-        A number counts hours; text is ``6h``, ``1d``, ``30m``, ``30min``, ``10s``, ``1:30``, ``1:30:10`` or ISO 8601
-        such as ``PT6H``.
-
-    Raises
-    ------
-    ValueError
-        Anything else, or a duration that is not positive.
-
-    Examples
-    --------
-    >>> print(as_duration("6h"), as_duration(12), as_duration("PT1H30M"))
-    6:00:00 12:00:00 1:30:00
-    """
+    """Return a positive duration."""
     try:
         found = _duration(value)
     except OverflowError:
@@ -83,26 +64,7 @@ def _duration(value: object) -> timedelta | None:
 
 
 def as_date(value: object, *, end: bool = False) -> datetime:
-    """Return a date and time in UTC, without a time zone.
-
-    Parameters
-    ----------
-    value : datetime, date, int or str
-        Dates and ISO 8601 text; a date without a time is its midnight.  A year or a year and a month stand for their
-        first second, or as `end` for their last.
-    end : bool
-        Whether the value ends a range.
-
-    Raises
-    ------
-    ValueError
-        Anything else.
-
-    Examples
-    --------
-    >>> print(as_date("2020-02", end=True), as_date("2020-02-01T06:00+02:00"))
-    2020-02-29 23:59:59 2020-02-01 04:00:00
-    """
+    """Return a date and time in UTC, without a time zone."""
     if isinstance(value, datetime):
         found = value
     elif isinstance(value, date):
@@ -131,21 +93,12 @@ def _date(text: str, end: bool) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """The dates of a recipe.
-
-    Parameters
-    ----------
-    start, last : datetime
-        The first and the last date, in UTC without a time zone.
-    frequency : timedelta
-        The step from one date to the next.
-    missing : tuple of (datetime, datetime)
-        Ranges in which nothing is read, sorted and disjoint, ends not included.
-    """
+    """The dates of a recipe."""
 
     start: datetime
     last: datetime
     frequency: timedelta
+    #: Ranges in which nothing is read, sorted and disjoint, ends not included.
     missing: tuple[Part, ...] = ()
 
     @property
@@ -162,26 +115,7 @@ class Period:
         return (first, end) if first < end else None
 
     def parts(self, group_by: object = "monthly") -> list[Part]:
-        """Return the ranges that a build reads one by one.
-
-        Parameters
-        ----------
-        group_by : int, str, timedelta or None
-            So many dates, ``daily``, ``weekly`` (from Monday), ``monthly``, ``yearly``, a duration, or all at once.
-
-        Raises
-        ------
-        LimitError
-            More than a million parts.
-        ValueError
-            Another word.
-
-        Examples
-        --------
-        >>> period = Period(datetime(2020, 1, 30), datetime(2020, 2, 2), timedelta(days=1))
-        >>> [(a.day, b.day) for a, b in period.parts("monthly")]
-        [(30, 1), (1, 3)]
-        """
+        """Return the ranges that a build reads one by one: of so many dates, calendar units or durations, or all."""
         many = (
             f"group_by {group_by!r} cuts the dates from {self.start} to {self.last} into more than {MOST_PARTS} parts; "
             "use a longer one"

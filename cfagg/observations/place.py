@@ -1,12 +1,4 @@
-"""The place where a store of observations is built, and its way into the target's place.
-
-::
-
-    .NAME.cfagg-partial/
-        journal    what is being built
-        work/      sorted rows, entries of the index and statistics of parts that are done
-        store/     the store being built; its metadata are written last
-        ...        as in `cfagg.runtime.staging.Staging`
+"""The place where a store of observations is built: ``work/`` (rows, entries and statistics of parts) and ``store/``.
 
 The target is a whole store or none at any moment; where the system can exchange two directories, one that is replaced
 is there until the new one is.
@@ -23,17 +15,7 @@ __all__ = ["Place"]
 
 
 class Place(Workplace):
-    """A locked work directory for a store of observations; see `cfagg.runtime.workplace.Workplace`.
-
-    Parameters
-    ----------
-    target : path
-        Where the store is to be; links are resolved.
-    overwrite : bool
-        Whether an existing store, or an unfinished build, may be replaced.
-    resume : bool
-        Whether a build that was cut short after its store was put in place counts as this one.
-    """
+    """A locked work directory for a store of observations; see `cfagg.runtime.workplace.Workplace`."""
 
     names = frozenset({"journal", "work"})
     doing = "building the same store"

@@ -26,32 +26,16 @@ _EXACT = 2**24
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which samples a store is cut into, and what of their rows is given out.
-
-    Parameters
-    ----------
-    dates : SampleDates
-        The samples.
-    window : Window
-        Which observations belong to a sample.
-    columns : Columns
-        The variables.
-    area : Area or None
-        Where observations must lie.
-    thin : Thinning or None
-        Which part of them is kept.
-    kind : {"data", "deltatime"}
-        Whether samples have the variables only, or seconds from the sample's date, latitude and longitude before them.
-    statistics : mapping of str to mapping of str to float, optional
-        Statistics by the names of variables in the store, where they are not the store's own.
-    """
+    """Which samples a store is cut into, and what of their rows is given out."""
 
     dates: SampleDates
     window: Window
     columns: Columns
     area: Area | None = None
     thin: Thinning | None = None
+    #: ``data``, or ``deltatime`` with seconds from the sample's date, latitude and longitude before the variables.
     kind: str = "data"
+    #: By the names of variables in the store, where they are not the store's own.
     statistics: Mapping[str, Mapping[str, float]] | None = None
 
     def __post_init__(self) -> None:

@@ -34,23 +34,7 @@ def build_attributes(
     checksums: Sequence[int],
     variables: Sequence[str],
 ) -> dict[str, Any]:
-    """Return attributes of the root of a store.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        What it was built from.
-    periods : sequence of (datetime, datetime)
-        The periods that were read, ends not included.
-    sources : iterable of mapping
-        What `Recipe.files` tells, of all builds.
-    variables_metadata : mapping
-        Attributes of the variables.
-    checksums : sequence of int
-        CRC-32 of the rows of each chunk.
-    variables : sequence of str
-        Names of the variables.
-    """
+    """Return attributes of the root of a store; `checksums` are the CRC-32 of the rows of each chunk."""
     from cfagg._version import __version__
 
     kept = kept_recipe(recipe)
@@ -116,12 +100,7 @@ def periods_of(attributes: Mapping[str, Any]) -> list[Part] | None:
 
 
 def union(periods: Iterable[Part]) -> list[Part]:
-    """Return periods in order, those joined that touch each other.
-
-    >>> a, b, c = (datetime(2020, 1, d) for d in (1, 2, 3))
-    >>> union([(b, c), (a, b)]) == [(a, c)]
-    True
-    """
+    """Return periods in order, those joined that touch each other."""
     out: list[Part] = []
     for start, stop in sorted(periods):
         if out and start <= out[-1][1]:
@@ -132,11 +111,7 @@ def union(periods: Iterable[Part]) -> list[Part]:
 
 
 def iso(moment: datetime | int) -> str:
-    """Return a date, or seconds since 1970, as text.
-
-    >>> iso(86400)
-    '1970-01-02T00:00:00'
-    """
+    """Return a date, or seconds since 1970, as text."""
     if isinstance(moment, int):
         moment = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=moment)).replace(tzinfo=None)
     return moment.isoformat()

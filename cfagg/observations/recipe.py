@@ -1,18 +1,7 @@
 """Recipes: what goes into a store of observations, from where, changed how, and in which parts it is read.
 
-A recipe is a YAML file or a mapping with the schema of the published software::
-
-    dates: {start: 2020-01-01, end: 2020-12-31T23:00:00, frequency: 1h}
-    input:
-      pipe:
-        - csv: {path: stations.csv, flavour: {latitude: lat, longitude: lon}}
-        - clip: {precipitation: [0, null]}
-    output: {layout: tabular}
-
-The input is a source, a ``pipe`` (a source, then filters), a ``join`` (several inputs for the same dates) or a
-``concat`` (inputs for ranges of dates); they may stand inside each other.
-
-Source: "Support irregular observations datasets", "Building datasets"; the recipes of anemoi-datasets.
+A YAML file or a mapping with the schema of anemoi-datasets.  The input is a source, a ``pipe`` (a source, then
+filters), a ``join`` (inputs for the same dates) or a ``concat`` (inputs for ranges of dates), also inside each other.
 """
 
 from __future__ import annotations
@@ -49,25 +38,7 @@ _SHELVES = ("common", "aliases", "config_version", "flavour")
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe, read and checked.  Its sources open nothing before frames are asked for.
-
-    Parameters
-    ----------
-    dates : Period
-        The dates.
-    input : Step
-        What gives the frames.
-    output : Output
-        Layout, index and chunks of the store.
-    build : Build
-        Parts and workers.
-    statistics : Statistics
-        Which records the statistics are of.
-    description : dict of str
-        ``name``, ``description``, ``licence``, ``attribution`` and the like, as far as given.
-    document : dict
-        The recipe as given, in values that JSON has.
-    """
+    """A recipe, read and checked. Its sources open nothing before frames are asked for."""
 
     dates: Period
     input: Step = field(repr=False)
@@ -75,6 +46,7 @@ class Recipe:
     build: Build
     statistics: Statistics
     description: dict[str, str] = field(repr=False)
+    #: The recipe as given, in values that JSON has.
     document: dict[str, Any] = field(repr=False)
     _given: tuple[Mapping[str, Any], Path | None] = field(repr=False, compare=False)
 
@@ -87,64 +59,16 @@ class Recipe:
         return self.document.get("statistics") is None and self.output.format == "zarr2"
 
     def parts(self) -> list[Part]:
-        """Return the ranges of dates that are read one by one, sorted; the ends are not included.
-
-        Raises
-        ------
-        LimitError
-            More than a million parts.
-
-        Examples
-        --------
-        >>> recipe = load_recipe(
-        ...     {
-        ...         "dates": {"start": "2020-01-01", "end": "2020-02-29", "frequency": "1d"},
-        ...         "input": {"csv": {"path": "a.csv"}},
-        ...         "output": {"layout": "tabular"},
-        ...     }
-        ... )
-        >>> [(str(start), str(end)) for start, end in recipe.parts()][0]
-        ('2020-01-01 00:00:00', '2020-02-01 00:00:00')
-        """
+        """Return the ranges of dates that are read one by one, sorted; the ends are not included."""
         return self.dates.parts(self.build.group_by)
 
     def prepare(self, directory: str | Path) -> None:
-        """Let the sources read what they read only once, and keep it in a directory.
-
-        Call it once, before the parts, with the directory of the build.  It may be called again: what is there, whole
-        and still of the same files is used.
-
-        Raises
-        ------
-        SourceError
-            A file cannot be read, or has rows that are not understood.
-        TargetError
-            The directory cannot be written.
-        """
+        """Let the sources read what they read only once, and keep it in a directory."""
+        # It may be called again: what is there, whole and still of the same files is used.
         prepare(self.input, Path(directory))
 
     def frames(self, part: Part) -> Iterator[pd.DataFrame]:
-        """Give the observations of a part, from the sources through the filters.
-
-        Parameters
-        ----------
-        part : tuple of datetime
-            Start and end, the end not included.
-
-        Yields
-        ------
-        pandas.DataFrame
-            Columns ``date`` (datetime64 without a time zone, each within the part), ``latitude`` and ``longitude``
-            (numbers in degrees, checked) and the data, all numeric; attributes of columns in
-            ``frame.attrs["variables"]``.  The index labels the rows in messages.
-
-        Raises
-        ------
-        ConventionError
-            A source or filter gave what is not a table of observations; source, dates, column and row are named.
-        SourceError
-            A source or filter raised something else, or a file cannot be read.
-        """
+        """Give the observations of a part, from the sources through the filters, checked and all numeric."""
         start, end = part
         for frame in self.input.frames(start, end):
             try:
@@ -155,13 +79,7 @@ class Recipe:
             yield checked
 
     def files(self) -> list[dict[str, str]]:
-        """Return the sources and the paths that each reads, as far as they tell.
-
-        Raises
-        ------
-        SourceError
-            A file is not there.
-        """
+        """Return the sources and the paths that each reads, as far as they tell."""
         found = []
         for read in self.input.reads():
             files = getattr(read.source, "files", None)
@@ -174,34 +92,9 @@ class Recipe:
 
 
 def load_recipe(recipe: str | Path | Mapping[str, Any] | Recipe) -> Recipe:
-    """Return a recipe, read and checked.
-
-    Parameters
-    ----------
-    recipe : path, mapping or Recipe
-        A YAML file, or the same as a mapping.  In a mapping, a function may stand where a source or a filter does: it
-        is called with the start and the end of a part (not included), or with a frame.  Relative paths in a file
-        are looked for beside it, then in the working directory.
-
-    Raises
-    ------
-    SourceError
-        The file cannot be read.
-    ConventionError
-        The recipe is not valid; all problems are listed with their places.
-    LimitError
-        The recipe is too large.
-
-    Examples
-    --------
-    >>> load_recipe({"dates": {"start": 2020, "end": 2019}, "input": {"cvs": {}}, "output": {}})
-    Traceback (most recent call last):
-    ...
-    cfagg.errors.ConventionError: recipe is not valid
-      - dates.end: 2019-12-31T23:59:59 is before the start, 2020-01-01T00:00:00
-      - input: 'cvs' is not one of the sources (...; a package adds its own with an entry point of the group ...
-      - output.layout: is missing; observations need layout: tabular
-    """
+    """Return a recipe, read and checked, of a YAML file or the same as a mapping."""
+    # In a mapping, functions may stand where sources and filters do.  Relative paths in a file are looked for beside
+    # it, then in the working directory.
     if isinstance(recipe, Recipe):
         return recipe
     if isinstance(recipe, Mapping):

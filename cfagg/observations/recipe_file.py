@@ -26,17 +26,7 @@ _BASE_60 = re.compile(r"[-+]?\d[\d_]*(?::[0-5]?\d)+(?:\.\d*)?")
 
 
 def read_yaml(path: Path) -> Any:
-    """Return what a recipe's file says.
-
-    Raises
-    ------
-    SourceError
-        The file cannot be read.
-    LimitError
-        It is larger than a recipe can be.
-    ConventionError
-        It is not YAML, or has a key twice.
-    """
+    """Return what a recipe's file says."""
     context = Context("recipe", SourceNotFoundError, SourceError, "check the path")
     with open_regular(str(path), context) as file:
         text = file.some(MOST_BYTES + 1, 0, context)
@@ -85,18 +75,7 @@ class _not_base_60:  # noqa: N801  # stands for a regular expression
 
 
 def plain(value: Any, where: str = "recipe") -> Any:
-    """Return a recipe in values that JSON has: dates and durations as text, functions by name.
-
-    Raises
-    ------
-    LimitError
-        Nested too deeply, or too many values after aliases are unfolded.
-
-    Examples
-    --------
-    >>> plain({"start": date(2020, 1, 1), "every": timedelta(hours=6)})
-    {'start': '2020-01-01', 'every': '6h'}
-    """
+    """Return a recipe in values that JSON has: dates and durations as text, functions by name."""
     left = [MOST_VALUES]
 
     def convert(item: Any, depth: int) -> Any:

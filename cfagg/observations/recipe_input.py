@@ -23,17 +23,7 @@ _DEEPEST = 16
 
 
 class InputReader:
-    """Makes steps of what a recipe says, and keeps what is wrong with it.
-
-    Parameters
-    ----------
-    period : Period, optional
-        The recipe's dates, as far as they are understood.
-    directory : Path, optional
-        The recipe's directory.
-    problems : list of Problem
-        Where problems go.
-    """
+    """Makes steps of what a recipe says, and keeps what is wrong with it."""
 
     def __init__(self, period: Period | None, directory: Path | None, problems: list[Problem]) -> None:
         self.period = period

@@ -1,9 +1,7 @@
 """The sections of a recipe but its input, as models: dates, output, build and statistics.
 
-Keys of the published recipes that say how that software works inside (its buffers, its naming of GRIB fields) are
-accepted and have no effect; keys that would change what is stored are honoured or refused.
-
-Source: the recipes of anemoi-datasets; "Support irregular observations datasets", "Statistics".
+Keys of the published recipes that say how that software works inside are accepted and have no effect; keys that would
+change what is stored are honoured or refused.
 """
 
 from __future__ import annotations
@@ -131,11 +129,7 @@ def _written(form: Any) -> Any:
 
 
 class Output(Section):
-    """How a store is laid out.
-
-    `format` is ``zarr2``, the layout of the published software, or ``cfagg``; `bytes_per_chunk` counts where
-    `rows_per_chunk` is not given; `sanitise` leaves paths out of the recipe that is kept in the store.
-    """
+    """How a store is laid out."""
 
     ignored: ClassVar[tuple[str, ...]] = ("remapping", "order_by")
 
@@ -236,11 +230,7 @@ def _steps(value: Any) -> tuple[timedelta, ...]:
 
 
 class Statistics(Section):
-    """Which records the statistics are of.
-
-    Those from `start` to `end`, both included, or the first share of the records or of the period.  `tendencies` are
-    the steps of time of tendencies, computed on cells of `grid` degrees.
-    """
+    """Which records the statistics are of."""
 
     ignored: ClassVar[tuple[str, ...]] = ("allow_nans",)
 

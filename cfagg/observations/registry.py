@@ -1,9 +1,7 @@
-"""Sources and filters by name: those of cfagg, those registered here, and those of other packages.
+"""Sources and filters by name: those of cfagg, those registered here, and those of other packages (entry points).
 
-A package adds its own with entry points of the groups ``cfagg.sources`` and ``cfagg.filters``; a script with
-`register_source` and `register_filter`.  Nothing is imported before a recipe names it.
-
-Names may be written with hyphens or underscores; the ending ``_tabular`` of the published recipes is left off.
+Nothing is imported before a recipe names it.  Hyphens count as underscores; the ending ``_tabular`` of the published
+recipes is left off.
 """
 
 from __future__ import annotations
@@ -52,13 +50,7 @@ _registered: dict[Kind, dict[str, type]] = {"sources": {}, "filters": {}}
 
 
 def plain_name(name: str) -> str:
-    """Return a name as the registry keeps it.
-
-    Examples
-    --------
-    >>> plain_name("drop-nans_tabular")
-    'drop_nans'
-    """
+    """Return a name as the registry keeps it."""
     return name.replace("-", "_").removesuffix("_tabular")
 
 
@@ -114,13 +106,7 @@ def known(kind: Kind) -> list[str]:
 
 
 def find(kind: Kind, name: str) -> type[Any] | None:
-    """Return the class of a name; `None` where nothing has it.
-
-    Raises
-    ------
-    UnsupportedError
-        The package that has it cannot be imported.
-    """
+    """Return the class of a name; `None` where nothing has it."""
     plain = plain_name(name)
     if plain in _registered[kind]:
         return _registered[kind][plain]

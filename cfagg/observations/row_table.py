@@ -18,19 +18,10 @@ type Rows = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class RowTable:
-    """Rows of pieces that follow one another.
-
-    Parameters
-    ----------
-    pieces : tuple of Piece
-        In order.
-    bounds : int64 array, shape (pieces + 1,)
-        Number of the first row of each piece, and of all.
-    columns : int
-        Columns of all of them.
-    """
+    """Rows of pieces that follow one another."""
 
     pieces: tuple[Piece, ...]
+    #: Number of the first row of each piece, and of all.
     bounds: npt.NDArray[np.int64]
     columns: int
 

@@ -31,26 +31,7 @@ _SHARE = 2**22
 
 
 class Rows:
-    """The rows of one array of a store; it pickles, and many threads may read at the same time.
-
-    Parameters
-    ----------
-    source : Source
-        The store.
-    array : StoredArray
-        An array of one or two dimensions.
-    cache : BlockCache, optional
-        Where decoded blocks are kept; that of the process by default, and after unpickling.
-    cached : bool
-        Whether they are kept at all.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Rows, and columns where there are two dimensions.
-    dtype : numpy.dtype
-        Type of the elements in native byte order.
-    """
+    """The rows of one array of a store; it pickles, and many threads may read at the same time."""
 
     def __init__(
         self, source: Source, array: StoredArray, *, cache: BlockCache | None = None, cached: bool = True
@@ -97,29 +78,7 @@ class Rows:
     def read(
         self, start: int, stop: int, columns: Columns = None, out: npt.NDArray[Any] | None = None
     ) -> npt.NDArray[Any]:
-        """Return rows.
-
-        Parameters
-        ----------
-        start, stop : int
-            The first row, and the one after the last.
-        columns : slice or sequence of int, optional
-            Columns in the order wanted; all by default.
-        out : numpy.ndarray, optional
-            Where to write them: C-contiguous, of the shape and type of the result.
-
-        Returns
-        -------
-        numpy.ndarray, shape (rows, columns) or (rows,)
-            C-contiguous and the caller's own.
-
-        Raises
-        ------
-        SelectionError
-            Rows or columns that the array does not have, or `out` of another form.
-        FragmentReadError
-            A chunk is damaged or not readable.
-        """
+        """Return rows, of all or some columns, C-contiguous and the caller's own, or in `out`."""
         start, stop = self._bounds(start, stop)
         picked = self._columns(columns)
         if out is not None:
@@ -130,25 +89,7 @@ class Rows:
         return whole if picked is None else _pick(whole, picked, out)
 
     def read_many(self, ranges: npt.ArrayLike, columns: Columns = None) -> list[npt.NDArray[Any]]:
-        """Return the rows of several ranges, decoded by several threads.
-
-        Parameters
-        ----------
-        ranges : array of int, shape (m, 2)
-            Start and stop of each range.
-        columns : slice or sequence of int, optional
-            As of `read`.
-
-        Returns
-        -------
-        list of numpy.ndarray
-            One array for each range.
-
-        Raises
-        ------
-        SelectionError, FragmentReadError
-            As of `read`.
-        """
+        """Return the rows of several ranges, int (m, 2), decoded by several threads."""
         pairs = self._pairs(ranges)
         picked = self._columns(columns)
         wholes = [self._empty(b - a) for a, b in pairs]
@@ -159,21 +100,9 @@ class Rows:
         return wholes if picked is None else [_pick(whole, picked, None) for whole in wholes]
 
     def prefetch(self, ranges: npt.ArrayLike) -> None:
-        """Begin to read and decode rows in the background, so that a later `read` finds them in the cache.
-
-        Ranges that would fill more than half of the cache are left out, from the first such on, and so are those beyond
-        a long queue.  What cannot be read is told by the later `read`.
-
-        Parameters
-        ----------
-        ranges : array of int, shape (m, 2)
-            Start and stop of each range.
-
-        Raises
-        ------
-        SelectionError
-            Rows that the array does not have.
-        """
+        """Begin to read and decode rows in the background, so that a later `read` finds them in the cache."""
+        # Ranges that would fill more than half of the cache are left out, from the first such on, and so are those
+        # beyond a long queue.  What cannot be read is told by the later `read`.
         room = self._reader.cache.budget // 2
         for start, stop in self._pairs(ranges):
             room -= (stop - start) * self._width * self.dtype.itemsize
@@ -305,13 +234,7 @@ def _quietly(task: Callable[[], None]) -> None:
 
 
 def read_small(source: Source, array: StoredArray) -> npt.NDArray[Any]:
-    """Return a small array of one dimension, such as one statistic, whole.
-
-    Raises
-    ------
-    LimitError
-        It is too large to be one.
-    """
+    """Return a small array of one dimension, such as one statistic, whole."""
     size = math.prod(array.shape) * array.dtype.itemsize
     if size > MAX_SMALL:
         raise LimitError(f"{source.path}: array {array.path!r} has {size:,} bytes, read up to {MAX_SMALL:,}")

@@ -32,19 +32,10 @@ type Dates = np.ndarray[Any, np.dtype[np.datetime64]]
 
 
 class Details:
-    """Where and when the rows of a sample were observed.
+    """Where and when the rows of a sample were observed."""
 
-    Parameters
-    ----------
-    places : float32 (n, 4)
-        Day since 1970, second of the day, latitude and longitude of each row, as stored.
-    references : int64 (k,)
-        Dates of the samples that the rows belong to, in seconds since 1970; k is 1 for ``ds[i]``.
-    which : int64 (n,), optional
-        For each row the number of its sample; left out where k is 1.
-    epochs : int64 (n,), optional
-        Dates of the rows in seconds since 1970, where they are known already.
-    """
+    # Of each row day, second of the day, latitude and longitude, as stored; the dates of samples in seconds since 1970;
+    # and, where they are several, the number of the sample of each row.
 
     __slots__ = ("_epochs", "_places", "references", "which")
 
@@ -149,20 +140,11 @@ def seconds_of(places: Floats) -> Epochs:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the columns of a sample are.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Names of the columns.
-    attributes : mapping of str to mapping
-        Attributes of variables, such as ``units``, by name.
-    leading : frozenset of str
-        Names of columns that are not variables (see `cfagg.observations.plan.DELTATIME`).
-    """
+    """What the columns of a sample are."""
 
     names: tuple[str, ...]
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: Names of columns that are not variables (see `cfagg.observations.plan.DELTATIME`).
     leading: frozenset[str] = frozenset()
 
     def __getitem__(self, columns: Any) -> Header:
@@ -390,10 +372,7 @@ def _plain(value: Any) -> Any:
 
 
 def _rows_and_columns(key: Any, ndim: int) -> tuple[Any, Any] | None:
-    """Return the rows and columns that a key selects, or None where the result does not consist of rows.
-
-    Columns are None where all are kept.
-    """
+    """Return the rows and columns that a key selects, or None where the result does not consist of rows."""
     parts = list(key) if isinstance(key, tuple) else [key]
     if any(part is None for part in parts):
         return None

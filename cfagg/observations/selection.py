@@ -23,16 +23,9 @@ type Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Variables of a store, chosen, ordered and renamed.
+    """Variables of a store, chosen, ordered and renamed."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        Names as the user sees them.
-    stored : tuple of str
-        Names in the store, in the same order.
-    """
-
+    #: Names as the user sees them, and in the store, in the same order.
     names: tuple[str, ...]
     stored: tuple[str, ...]
 
@@ -48,33 +41,7 @@ class Columns:
         reorder: Any = None,
         rename: Any = None,
     ) -> Columns:
-        """Return some of these columns; `select` first, then `drop`, `reorder` and `rename`.
-
-        Parameters
-        ----------
-        select : str, sequence of str or set of str, optional
-            Variables to keep, in this order; of a set, in the present order.
-        drop : str or collection of str, optional
-            Variables to leave out.
-        reorder : sequence of str, mapping of str to int, or "sort", optional
-            The new order of all variables: names in order, places by name, or alphabetical.
-        rename : mapping of str to str, optional
-            New names by present names.
-
-        Returns
-        -------
-        Columns
-
-        Raises
-        ------
-        OptionError
-            Unknown or repeated names, all of them at once; an order that leaves variables out; no variable left.
-
-        Examples
-        --------
-        >>> Columns.all_of(["t", "u", "v"]).choose(drop="u", reorder=["v", "t"], rename={"t": "temperature"})
-        Columns(names=('v', 'temperature'), stored=('v', 't'))
-        """
+        """Return some of these columns; `select` first, then `drop`, `reorder` and `rename`."""
         names = list(self.names)
         if select is not None:
             wanted = _names("select", select, names)
@@ -146,19 +113,11 @@ def _reordered(order: Any, names: list[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Latitudes and longitudes between bounds, all four of which belong to the area.
+    """Latitudes and longitudes between bounds in degrees, all four of which belong to the area."""
 
-    Parameters
-    ----------
-    north, west, south, east : float
-        Degrees.  The area reaches from `west` eastwards to `east`, over the meridian of 0° or 180° where it lies
-        between them; 360° or more from `west` to `east` is all around the globe.
-
-    Notes
-    -----
-    Latitudes and longitudes are stored in single precision; the bounds are rounded likewise, so that an observation on
-    a bound is inside.
-    """
+    # From `west` eastwards to `east`, over 0° or 180° where that lies between; 360° or more is all around the globe.
+    # Places are stored in single precision; the bounds are rounded likewise, so that an observation on a bound is
+    # inside.
 
     north: float
     west: float
@@ -183,22 +142,7 @@ class Area:
             raise OptionError(f"area={bounds} is (north, west, south, east): more than a turn from west to east")
 
     def mask(self, latitudes: Floats, longitudes: Floats) -> Mask:
-        """Return which places lie in the area; those without a place do not.
-
-        Parameters
-        ----------
-        latitudes, longitudes : float32 (n,)
-            Degrees; longitudes from 0 up to, not including, 360.
-
-        Returns
-        -------
-        bool (n,)
-
-        Examples
-        --------
-        >>> Area(60, -10, 40, 10).mask(np.float32([50, 50, 50]), np.float32([355, 5, 20])).tolist()
-        [True, True, False]
-        """
+        """Return which places lie in the area; those without a place do not."""
         south, north = np.float32(self.south), np.float32(self.north)
         inside: Mask = (latitudes >= south) & (latitudes <= north)
         if self.east - self.west >= 360:

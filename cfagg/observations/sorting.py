@@ -11,19 +11,7 @@ type Rows = npt.NDArray[np.float32]
 
 
 def disorder(rows: Rows, last: Rows | None = None) -> int | None:
-    """Return the first row that is not after the one before it; `None` where rows are sorted and differ.
-
-    Parameters
-    ----------
-    rows : float32 array, shape (n, c)
-    last : float32 array, shape (1, c), optional
-        The row before the first.
-
-    Examples
-    --------
-    >>> disorder(np.array([[1, 0], [1, 2], [1, 2]], "f4"))
-    2
-    """
+    """Return the first row that is not after the one before it (`last` before the first); `None` where all are."""
     from cfagg.kernels.rows import first_disorder
 
     if last is not None and len(rows) and first_disorder(np.concatenate([last, rows[:1]])) >= 0:
@@ -33,24 +21,7 @@ def disorder(rows: Rows, last: Rows | None = None) -> int | None:
 
 
 def sort_unique(rows: Rows) -> Rows:
-    """Return rows sorted by all columns, each distinct one once.
-
-    Parameters
-    ----------
-    rows : float32 array, shape (n, c)
-        C-contiguous; -0.0 and NaN are normalised in place.
-
-    Returns
-    -------
-    float32 array, shape (m, c)
-        `rows` itself where they are in order.
-
-    Examples
-    --------
-    >>> sort_unique(np.array([[1, 5, 9, 0], [1, 2, 8, 0], [1, 5, 9, -0.0]], "f4"))
-    array([[1., 2., 8., 0.],
-           [1., 5., 9., 0.]], dtype=float32)
-    """
+    """Return rows sorted by all columns, each distinct one once; -0.0 and NaN are normalised in place."""
     from cfagg.kernels import rows as kernel
 
     kernel.normalise(rows)

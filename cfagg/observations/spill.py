@@ -39,31 +39,16 @@ class RowSource(Protocol):
 
 @dataclass(frozen=True)
 class Run:
-    """A file of sorted rows, each once.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    rows, columns : int
-        Shape.
-    checksum : int
-        CRC-32 of its bytes.
-    """
+    """A file of sorted rows, each once."""
 
     path: Path
     rows: int
     columns: int
+    #: CRC-32 of its bytes.
     checksum: int
 
     def read(self, start: int, stop: int, out: Rows) -> None:  # noqa: ARG002  `out` tells where to stop
-        """Read rows into an array of shape (stop - start, columns).
-
-        Raises
-        ------
-        FragmentReadError
-            The file is shorter than it was.
-        """
+        """Read rows into an array of shape (stop - start, columns)."""
         memory = memoryview(out.reshape(-1).view(np.uint8))
         with self.path.open("rb", buffering=0) as file:
             at = 4 * self.columns * start
@@ -104,15 +89,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Piece:
-    """Some rows of a source.
-
-    Parameters
-    ----------
-    source : RowSource
-        A run, or a store.
-    start, stop : int
-        Their numbers in it.
-    """
+    """Some rows of a source."""
 
     source: RowSource
     start: int
@@ -123,32 +100,14 @@ class Piece:
 
 
 def write_run(path: Path, rows: Rows) -> Run:
-    """Write sorted rows.
-
-    Raises
-    ------
-    TargetError
-        They cannot be written, as where the disk is full.
-    """
+    """Write sorted rows."""
     raw = memoryview(np.ascontiguousarray(rows).reshape(-1).view(np.uint8))
     write_bytes(path, raw)
     return Run(path, rows.shape[0], rows.shape[1], crc32(raw))
 
 
 def read_pieces(pieces: Sequence[Piece], bounds: npt.NDArray[np.int64], start: int, stop: int, columns: int) -> Rows:
-    """Return rows of pieces that follow one another.
-
-    Parameters
-    ----------
-    pieces : sequence of Piece
-        In order.
-    bounds : int64 array, shape (pieces + 1,)
-        Number of the first row of each piece, and of all.
-    start, stop : int
-        Numbers of the rows, counted over all pieces.
-    columns : int
-        Columns of all of them.
-    """
+    """Return rows of pieces that follow one another."""
     out = np.empty((stop - start, columns), np.float32)
     i = int(np.searchsorted(bounds, start, side="right")) - 1
     at = start

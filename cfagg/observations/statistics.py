@@ -36,32 +36,7 @@ _DIGEST = 16
 
 
 class Accumulator:
-    """Statistics of columns that grow block by block.
-
-    Parameters
-    ----------
-    variables : int
-        Number of columns, without those of dates and places.
-
-    Attributes
-    ----------
-    rows : int
-        Rows accumulated so far.
-
-    Examples
-    --------
-    >>> first, second = Accumulator(2), Accumulator(2)
-    >>> first.accumulate(np.array([[1, 5], [2, np.nan]], "f4"))
-    >>> second.accumulate(np.array([[3, np.nan]], "f4"))
-    >>> first.merge(second)
-    >>> for name, values in first.result().items():
-    ...     print(name, values)
-    mean [2. 5.]
-    minimum [1. 5.]
-    maximum [3. 5.]
-    stdev [0.81649658 0.        ]
-    nan_count [0 2]
-    """
+    """Statistics of columns that grow block by block."""
 
     __slots__ = ("_bins", "_counts", "_keys", "rows")
 
@@ -77,20 +52,7 @@ class Accumulator:
         return len(self._keys)
 
     def accumulate(self, block: npt.NDArray[np.float32]) -> None:
-        """Add rows.
-
-        Parameters
-        ----------
-        block : float32 array, shape (rows, variables)
-            The variables alone: ``rows[:, 4:]`` of the rows of a store, without a copy.
-
-        Raises
-        ------
-        ModelError
-            If the block has another type or number of columns.
-        LimitError
-            If there are more rows in all than can be summed exactly.
-        """
+        """Add rows, float32 (rows, variables): the variables alone, without a copy."""
         if block.dtype != np.float32 or block.ndim != 2 or block.shape[1] != self.variables:
             raise ModelError(
                 f"statistics of {self.variables} variables were given a block of {block.dtype} and shape "
@@ -102,18 +64,7 @@ class Accumulator:
             exact.add_values(block, self._bins, self._keys, self._counts)
 
     def merge(self, other: Accumulator) -> None:
-        """Add all that another accumulator has seen.
-
-        Parameters
-        ----------
-        other : Accumulator
-            Of as many variables; it stays as it is.
-
-        Raises
-        ------
-        ModelError
-            If it has another number of variables.
-        """
+        """Add all that another accumulator has seen."""
         if other.variables != self.variables:
             raise ModelError(f"statistics of {other.variables} variables cannot be merged into {self.variables}")
         self._grow(other.rows)
@@ -128,14 +79,8 @@ class Accumulator:
         self.rows += rows
 
     def result(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the statistics.
-
-        Returns
-        -------
-        dict of str to array, shape (variables,)
-            ``mean``, ``minimum``, ``maximum`` and ``stdev`` as float64, NaN where a variable has no value; and
-            ``nan_count`` as int64.  An infinite value makes a mean infinite and a standard deviation NaN.
-        """
+        """Return the statistics by name, one for each variable: NaN without values; ``nan_count`` is int64."""
+        # An infinite value makes a mean infinite and a standard deviation NaN.
         mean, stdev = [], []
         for bins, (nan, above, below) in zip(self._bins, self._counts.tolist(), strict=True):
             count = self.rows - nan
@@ -159,13 +104,7 @@ class Accumulator:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Return what `to_bytes` wrote.
-
-        Raises
-        ------
-        ConventionError
-            If the bytes are damaged, or of something else.
-        """
+        """Return what `to_bytes` wrote."""
         start = len(_MAGIC) + _DIGEST
         body = data[start:]
         known = data.startswith(_MAGIC) and len(body) >= _HEAD.size
@@ -182,27 +121,13 @@ class Accumulator:
         return found
 
     def save(self, path: str | Path) -> None:
-        """Write all that is accumulated into a file, which appears whole or not at all.
-
-        Parameters
-        ----------
-        path : str or path-like
-            Replaced if it exists.
-        """
+        """Write all that is accumulated into a file, which appears whole or not at all."""
         target = Path(path)
         write_aside(target, self.to_bytes())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Return what `save` wrote.
-
-        Raises
-        ------
-        FragmentReadError
-            If the file is damaged.
-        SourceError
-            If it is no regular file, or there is none.
-        """
+        """Return what `save` wrote."""
         try:
             return cls.from_bytes(read_regular(path))
         except ConventionError as error:
@@ -241,27 +166,7 @@ def over_rows(
     *,
     block: int = 2**18,
 ) -> Accumulator:
-    """Return the statistics of rows, reading only those that no piece covers.
-
-    Parameters
-    ----------
-    variables : int
-        Number of variables.
-    start, stop : int
-        The rows wanted.
-    read : callable
-        ``read(start, stop)`` returns the variables of rows.
-    pieces : iterable of Piece
-        Statistics that are there already; those that reach beyond the wanted rows are left aside.
-    block : int
-        Most rows read at once.
-
-    Examples
-    --------
-    >>> rows = np.arange(10, dtype="f4")[:, None]
-    >>> over_rows(1, 0, 8, lambda start, stop: rows[start:stop]).result()["mean"]
-    array([3.5])
-    """
+    """Return the statistics of rows, reading only those that no piece covers."""
     found = Accumulator(variables)
     at = start
     for piece in sorted((p for p in pieces if start <= p.start < p.stop <= stop), key=lambda p: p.start):

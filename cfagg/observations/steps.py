@@ -40,17 +40,7 @@ def failed(error: Exception, where: str, start: datetime, end: datetime) -> Cfag
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One source.
-
-    Parameters
-    ----------
-    name : str
-        The source's name in the registry.
-    source : Source
-        What reads.
-    where : str
-        Its place in the recipe.
-    """
+    """One source."""
 
     name: str
     source: Any
@@ -77,19 +67,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """A step, then a filter.
-
-    Parameters
-    ----------
-    before : Step
-        What gives the frames.
-    name : str
-        The filter's name in the registry.
-    filter : Filter
-        What changes them.
-    where : str
-        Its place in the recipe.
-    """
+    """A step, then a filter."""
 
     before: Step
     name: str
@@ -183,13 +161,7 @@ def _padded(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
 
 
 def prepare(step: Step, directory: Path) -> None:
-    """Let all sources keep in a directory what they want to read only once.
-
-    Raises
-    ------
-    CfaggError
-        A source cannot be read, or the directory not be written; the source is named.
-    """
+    """Let all sources keep in a directory what they want to read only once."""
     for read in step.reads():
         method = getattr(read.source, "prepare", None)
         if method is None:

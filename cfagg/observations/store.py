@@ -34,23 +34,7 @@ _SAMPLE, _SAMPLES = 4096, 16
 
 
 class ObservationStore:
-    """An observation store, opened for reading; it pickles.
-
-    Attributes
-    ----------
-    path : str
-        Directory or URL.
-    source : Source
-        Where its bytes are.
-    attributes : StoreAttributes
-        Its root attributes, checked.
-    variables : tuple of str
-        Names of the columns after the first four.
-    rows : int
-        Number of observations.
-    data : Rows
-        The rows: day since 1970, second of the day, latitude, longitude, then the variables, as float32.
-    """
+    """An observation store, opened for reading; it pickles."""
 
     def __init__(self, source: Source, attributes: StoreAttributes, array: StoredArray, text: bytes) -> None:
         self.source = source
@@ -76,13 +60,7 @@ class ObservationStore:
 
     @cached_property
     def statistics(self) -> Mapping[str, npt.NDArray[np.float64]]:
-        """Statistics that the store holds, by name: float64, one value for each variable.
-
-        Raises
-        ------
-        FragmentMismatchError
-            One has another number of values than there are variables.
-        """
+        """Statistics that the store holds, by name: float64, one value for each variable."""
         found: dict[str, npt.NDArray[np.float64]] = {}
         for name in STATISTICS:
             try:
@@ -130,11 +108,10 @@ class ObservationStore:
 
     @cached_property
     def identity(self) -> str:
-        """Digest that changes with the data: of metadata, of the size of every chunk, and of some stored bytes.
-
-        It is the same for a copy of the store, wherever that is, so that what belongs to the data can say so.  A change
-        that leaves the size of every compressed chunk as it was, and what is looked at of 16 of them, is not noticed.
-        """
+        """Digest that changes with the data: of metadata, of the size of every chunk, and of some stored bytes."""
+        # It is the same for a copy of the store, wherever that is, so that what belongs to the data can say so.  A
+        # change that leaves the size of every compressed chunk as it was, and what is looked at of 16 of them, is not
+        # noticed.
         array = self.data.array
         digest = hashlib.blake2b(digest_size=16)
         texts = (self.attributes.uuid or "", "\n".join(self.variables))
@@ -160,13 +137,7 @@ class ObservationStore:
         return digest.hexdigest()
 
     def index(self, kind: str | None = None) -> Index:
-        """Return the index from times to rows.
-
-        Parameters
-        ----------
-        kind : str, optional
-            ``"pages"``, ``"bisect"``, ``"btree"`` or a registered one; by default the fastest that is there and valid.
-        """
+        """Return the index from times to rows."""
         from cfagg.observations.indexes import open_index
 
         return open_index(self, kind)
@@ -175,39 +146,8 @@ class ObservationStore:
 def open_store(
     path: str | os.PathLike[str], options: Mapping[str, Any] | None = None, allow: Iterable[str] = ()
 ) -> ObservationStore:
-    """Open an observation store: one of the published software, unchanged, or one of cfagg's own layout.
-
-    Only metadata are read.
-
-    Parameters
-    ----------
-    path : path or str
-        A directory, or a URL ``http://``, ``https://`` or ``s3://``.
-    options : mapping, optional
-        For URLs: ``headers``, ``timeout`` and ``deadline``; for ``s3://`` also ``region``, ``endpoint``,
-        ``access_key_id``, ``secret_access_key``, ``session_token``, ``credentials``, ``request_payer`` and
-        ``virtual_hosted_style_request``.  Nothing is taken from the environment unless ``credentials`` says so.
-    allow : iterable of str
-        Prefixes of URLs to which the server may redirect; none by default.
-
-    Returns
-    -------
-    ObservationStore
-        The store.
-
-    Raises
-    ------
-    SourceError
-        There is no such store, or its metadata are damaged.
-    ConventionError
-        It is not an observation store, or its attributes and its data disagree; every problem is listed.
-
-    Examples
-    --------
-    >>> store = open_store("synop.zarr")  # doctest: +SKIP
-    >>> store.rows, store.variables, store.data.read(0, 2).shape  # doctest: +SKIP
-    (4000, ('t2m', 'ps', 'wind'), (2, 7))
-    """
+    """Open a store, of the published software or of cfagg's own layout; only metadata are read."""
+    # `options` and `allow` are as of `cfagg.open_observations`.
     source = make_source(path, options, allow)
     attributes, text = _root(source)
     parsed = parse_attributes(attributes, source.path)

@@ -20,15 +20,7 @@ type Task = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 class Pool:
-    """Workers for tasks; use it as a context.
-
-    Parameters
-    ----------
-    workers : int
-        Number of threads.
-    client : distributed.Client or str, optional
-        A Dask cluster, or the address of its scheduler, which does the tasks instead.
-    """
+    """Workers for tasks; use it as a context."""
 
     def __init__(self, workers: int, client: Any = None) -> None:
         self._threads: ThreadPoolExecutor | None = None
@@ -57,13 +49,7 @@ class Pool:
         return self._threads is None
 
     def share(self, value: Any) -> Any:
-        """Return what stands for a value that many tasks take: it is sent to each worker once.
-
-        Raises
-        ------
-        UnsupportedError
-            It cannot be sent to another process.
-        """
+        """Return what stands for a value that many tasks take: it is sent to each worker once."""
         if self._threads is not None:
             return value
         import pickle
@@ -78,15 +64,7 @@ class Pool:
         return self._client.scatter(value, broadcast=True, hash=False)
 
     def run(self, tasks: Iterable[Task], *, ordered: bool = False) -> Iterator[Any]:
-        """Yield the results of tasks; the first error ends all of them.
-
-        Parameters
-        ----------
-        tasks : iterable of (callable, arguments)
-            Taken a few at a time.
-        ordered : bool
-            Whether results come in the order of the tasks, else as they are ready.
-        """
+        """Yield the results of tasks as they are ready, or `ordered`; the first error ends all."""
         if self._threads is not None:
             yield from self._by_threads(iter(tasks), ordered)
         else:

@@ -1,9 +1,7 @@
 """Statistics of how observations change from one time step to a later one.
 
-Stations may move or fall silent, so rows cannot be compared with earlier rows one by one.  As the founding text
-sketches, each row is put into a cell of a common grid, here of latitude and longitude, and into a slot of time.  What
-changes is the mean of a cell: the tendencies over six hours are all differences between the means of a cell in two
-slots whose starts are six hours apart.
+Stations may move or fall silent, so each row is put into a cell of a common grid, here of latitude and longitude, and a
+slot of time; what changes is the mean of a cell between two slots.
 """
 
 from __future__ import annotations
@@ -38,20 +36,13 @@ _MOST_SLOTS = 1000
 
 @dataclass(frozen=True, slots=True)
 class TendencyGrid:
-    """The common grid, and the steps of time.
+    """The common grid, and the steps of time."""
 
-    Parameters
-    ----------
-    degrees : fractions.Fraction
-        Height and width of the cells, which are counted from 90°S and 0°E; the last ones may be smaller.
-    steps : tuple of int
-        Differences of time in seconds.
-    slot : int
-        Length of a slot in seconds, counted from 1970; every step is a multiple of it.
-    """
-
+    #: Height and width of the cells, which are counted from 90°S and 0°E; the last ones may be smaller.
     degrees: Fraction
+    #: Differences of time in seconds.
     steps: tuple[int, ...]
+    #: Length of a slot in seconds, counted from 1970; every step is a multiple of it.
     slot: int
 
     @property
@@ -61,26 +52,7 @@ class TendencyGrid:
 
 
 def parse_tendencies(value: Any, where: str = "statistics.tendencies") -> TendencyGrid | None:
-    """Return the grid and the steps that a recipe names; `None` where it asks for no tendencies.
-
-    Parameters
-    ----------
-    value : mapping or None
-        ``grid`` (degrees), ``steps`` (spans of time such as ``[6h, 1d]``, or one), and ``slot``, by default the
-        longest that all steps are multiples of.
-    where : str
-        Key path of the value, for messages.
-
-    Raises
-    ------
-    ConventionError
-        With every problem of the value.
-
-    Examples
-    --------
-    >>> parse_tendencies({"grid": 2.5, "steps": ["6h", "1d"]})
-    TendencyGrid(degrees=Fraction(5, 2), steps=(21600, 86400), slot=21600)
-    """
+    """Return the grid and the steps that a recipe names, `None` for none; ConventionError has every problem."""
     if value is None or value is False:
         return None
     head = "tendencies cannot be computed"
@@ -127,26 +99,7 @@ def _seconds(value: Any, where: str, problems: list[Problem]) -> int:
 
 
 def cells_of(latitudes: Floats, longitudes: Floats, grid: TendencyGrid) -> npt.NDArray[np.int64]:
-    """Return the number of the cell that each place is in.
-
-    Parameters
-    ----------
-    latitudes, longitudes : float32 arrays, shape (n,)
-        Degrees north, and degrees east in [0, 360).
-    grid : TendencyGrid
-        The grid.
-
-    Returns
-    -------
-    int64 array, shape (n,)
-        From 0 at 90°S and 0°E, eastwards and then northwards; -1 where there is no place.
-
-    Examples
-    --------
-    >>> grid = TendencyGrid(Fraction(90), (3600,), 3600)
-    >>> cells_of(np.array([-90, 0, 90], "f4"), np.array([0, 90, 359], "f4"), grid)
-    array([0, 5, 7])
-    """
+    """Return the cell of each place, from 0 at 90°S and 0°E, eastwards, then northwards; -1 where there is no place."""
     size = float(grid.degrees)
     rows = -(-180 // grid.degrees)
     with np.errstate(invalid="ignore"):
@@ -168,39 +121,10 @@ def tendencies(
     *,
     block: int = 2**18,
 ) -> dict[int, dict[str, npt.NDArray[Any]]]:
-    """Return statistics of tendencies.
-
-    Parameters
-    ----------
-    grid : TendencyGrid
-        The grid and the steps.
-    variables : int
-        Number of variables.
-    first, last : int
-        First and last second, since 1970, that are known whole.  Slots that reach beyond are left out: the mean of a
-        part of a slot is not a mean of the slot.
-    find : callable
-        ``find(lo, hi)`` returns the range of rows with lo <= date < hi.
-    read : callable
-        ``read(start, stop)`` returns whole rows, shape (stop - start, 4 + variables).
-    block : int
-        Most rows read at once; the sums of a cell over two blocks may differ in their last bits with it.
-
-    Returns
-    -------
-    dict of int to dict of str to array
-        For each step the statistics as of `cfagg.observations.statistics.Accumulator.result`, of differences rounded
-        to float32; ``nan_count`` counts cells whose mean is not known in one of two slots with rows.
-
-    Examples
-    --------
-    >>> rows = np.array([[0, 0, 10, 20, 5], [0, 3600, 10, 20, 7], [0, 7200, 10, 20, 6]], "f4")
-    >>> grid = TendencyGrid(Fraction(1), (3600,), 3600)
-    >>> found = tendencies(grid, 1, 0, 10799, lambda lo, hi: (-(-lo // 3600), min(3, -(-hi // 3600))),
-    ...                    lambda start, stop: rows[start:stop])
-    >>> found[3600]["mean"], found[3600]["maximum"]
-    (array([0.5]), array([2.]))
-    """
+    """Return statistics of tendencies for each step: differences of the means of a cell, rounded to float32."""
+    # `first` and `last` are the seconds that are known whole: slots that reach beyond are left out, because the mean of
+    # a part of a slot is not a mean of the slot.  ``find(lo, hi)`` returns the rows with lo <= date < hi. ``nan_count``
+    # counts cells whose mean is not known in one of two slots with rows.
     found = {step: Accumulator(variables) for step in grid.steps}
     kept: deque[tuple[int, _Slot]] = deque()
     for number, start, stop in _slots(grid, first, last, find):

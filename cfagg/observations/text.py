@@ -28,20 +28,7 @@ _MOST_TEXT = 200
 
 
 def description_lines(store: Description, *, rows: int | None = 24) -> list[str]:
-    """Return what is in a store in lines of text.
-
-    Parameters
-    ----------
-    store : Description
-        From `cfagg.observations.describe.describe`.
-    rows : int or None
-        Most variables that are listed, `None` for all.
-
-    Returns
-    -------
-    list of str
-        Each one line, printable.
-    """
+    """Return what is in a store in lines of text."""
     entries = [("rows", f"{store.rows:,}")]
     if store.first is not None and store.last is not None:
         distinct = f" ({store.entries:,} distinct)" if store.entries else ""
@@ -115,22 +102,7 @@ def description_json(store: Description) -> str:
 
 
 def sample_lines(dataset: Observations, sample: Sample, *, rows: int | None = 24) -> list[str]:
-    """Return one sample in lines of text.
-
-    Parameters
-    ----------
-    dataset : Observations
-        What it is a sample of.
-    sample : Sample
-        Of one date.
-    rows : int or None
-        Most rows that are listed, the first and last; `None` for all.
-
-    Returns
-    -------
-    list of str
-        Each one line, printable.
-    """
+    """Return one sample in lines of text."""
     lo, hi = dataset.window.offsets
     date = int(sample.reference_date.astype("M8[s]").astype(np.int64))
     entries = [

@@ -20,19 +20,10 @@ _METHODS = ("every", "random", "grid")
 
 @dataclass(frozen=True, slots=True)
 class Thinning:
-    """A part of the rows of each sample, the same whenever and wherever the sample is read.
-
-    Parameters
-    ----------
-    method : {"every", "random", "grid"}
-        Every n-th row; each row with the same chance; or the earliest row of each cell of a latitude-longitude grid.
-    amount : float
-        n; the chance, above 0 and at most 1; or the width of a cell in degrees.
-    seed : int
-        Of ``random``: another seed is another choice.
-    """
+    """A part of the rows of each sample, the same whenever and wherever the sample is read."""
 
     method: Literal["every", "random", "grid"]
+    #: n of every n-th row; the chance of a row, above 0 and at most 1; or the width of a cell in degrees.
     amount: float
     seed: int = 0
 
@@ -52,22 +43,7 @@ class Thinning:
         return {self.method: self.amount, **({"seed": self.seed} if self.method == "random" else {})}
 
     def keep(self, date: int, rows: np.ndarray[Any, np.dtype[np.int64]], lats: Floats, lons: Floats) -> Any:
-        """Return what to keep of a sample's rows.
-
-        Parameters
-        ----------
-        date : int
-            The sample's date in seconds since 1970.
-        rows : int64 (n,)
-            Numbers of the rows in the store.
-        lats, lons : float32 (n,)
-            Their places in degrees.
-
-        Returns
-        -------
-        slice, or bool (n,), or int64 (k,)
-            An index of the rows, in order.
-        """
+        """Return which rows of a sample to keep, in order: a slice, a mask or numbers."""
         if self.method == "every":
             return slice(None, None, int(self.amount))
         if self.method == "random":
@@ -80,11 +56,9 @@ class Thinning:
 
 
 def _random(rows: np.ndarray[Any, np.dtype[np.int64]], date: int, seed: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return a number from 0 up to 1 for each row of a sample.
-
-    A counter is mixed (SplitMix64, Steele et al. 2014) rather than a generator drawn from: the numbers do not depend on
-    the version of NumPy, on an area, or on the order in which samples are read.
-    """
+    """Return a number from 0 up to 1 for each row of a sample."""
+    # A counter is mixed (SplitMix64, Steele et al. 2014) rather than a generator drawn from: the numbers do not depend
+    # on the version of NumPy, on an area, or on the order in which samples are read.
     mixed: Any = _mix(np.uint64(seed & (2**64 - 1)) ^ _mix(np.array([date], np.int64).view(np.uint64)))
     return np.asarray((_mix(rows.view(np.uint64) ^ mixed) >> np.uint64(11)) * 2.0**-53)
 
@@ -98,28 +72,7 @@ def _mix(x: Any) -> Any:
 
 
 def parse_thinning(value: Any) -> Thinning | None:
-    """Return the thinning that ``thin=`` asks for.
-
-    Parameters
-    ----------
-    value : int, float, mapping, Thinning or None
-        A whole number n keeps every n-th row; a fraction below 1 keeps each row with this chance; a mapping names the
-        method: ``{"every": 4}``, ``{"random": 0.1, "seed": 7}`` or ``{"grid": 1.0}`` (degrees).
-
-    Returns
-    -------
-    Thinning or None
-
-    Raises
-    ------
-    OptionError
-        Anything else.
-
-    Examples
-    --------
-    >>> parse_thinning(4), parse_thinning({"random": 0.1, "seed": 7})
-    (Thinning(method='every', amount=4.0, seed=0), Thinning(method='random', amount=0.1, seed=7))
-    """
+    """Return the thinning that ``thin=`` asks for: every n-th row, each with a chance, or one in each cell."""
     if value is None or isinstance(value, Thinning):
         return value
     wrong = OptionError(

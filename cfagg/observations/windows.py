@@ -1,8 +1,7 @@
 """Windows: which observations around a sample's date belong to the sample.
 
-A window is text such as ``"(-3,+3]"``: two offsets from the sample's date between brackets.  A round bracket leaves
-its end out, a square bracket keeps it in.  Observations have dates of whole seconds, so every window means a half-open
-range of whole seconds; nothing else of cfagg knows about brackets.
+Text such as ``"(-3,+3]"``: a round bracket leaves its end out, a square one keeps it in.  Observations have dates of
+whole seconds, so every window means a half-open range of them; nothing else of cfagg knows about brackets.
 
 *window*: a range of time around a date, such as six hours before it to three hours after it.
 """
@@ -50,30 +49,7 @@ _FORMS = 'hours such as 3 or 1.5, a unit such as "1d", "6h", "30min", "10s", a c
 
 
 def parse_duration(value: Any) -> Fraction:
-    """Return a span of time in seconds, exactly.
-
-    Parameters
-    ----------
-    value : int, float, str, datetime.timedelta or numpy.timedelta64
-        A number means hours.  Text may be a number of hours (``"-3"``, ``"1.5"``, ``"1/2"``), one or more numbers with
-        units (``"1d"``, ``"1d12h"``, ``"30min"``, ``"10s"``; ``m`` means minutes), a clock (``"06:00"``,
-        ``"00:00:30"``) or ISO 8601 (``"P1DT6H"``), each with a sign before it or not.
-
-    Returns
-    -------
-    fractions.Fraction
-        Seconds.
-
-    Raises
-    ------
-    OptionError
-        Text that is none of these; months and years, whose lengths differ.
-
-    Examples
-    --------
-    >>> parse_duration("-1d"), parse_duration("06:30"), parse_duration("PT0.5S"), parse_duration(3)
-    (Fraction(-86400, 1), Fraction(23400, 1), Fraction(1, 2), Fraction(10800, 1))
-    """
+    """Return a span of time in seconds, exactly."""
     if isinstance(value, str):
         seconds = _from_text(value)
     elif isinstance(value, np.timedelta64):
@@ -152,13 +128,7 @@ def _terms(body: str) -> Fraction | None:
 
 
 def format_duration(seconds: Fraction) -> str:
-    """Return text that `parse_duration` reads as the same span.
-
-    Examples
-    --------
-    >>> format_duration(Fraction(-10800)), format_duration(Fraction(90)), format_duration(Fraction(1, 3))
-    ('-3h', '90s', '1/3s')
-    """
+    """Return text that `parse_duration` reads as the same span."""
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds and not seconds % size:
             return f"{seconds // size}{unit}"
@@ -167,20 +137,7 @@ def format_duration(seconds: Fraction) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A range of time relative to a sample's date.
-
-    Parameters
-    ----------
-    start, end : fractions.Fraction
-        Offsets in seconds.
-    closed_start, closed_end : bool
-        Whether an observation at exactly this offset belongs to the window.
-
-    Raises
-    ------
-    OptionError
-        If `end` is before `start`, or no whole second lies in the window.
-    """
+    """A range of time relative to a sample's date: offsets in seconds, and whether each end belongs to it."""
 
     start: Fraction
     end: Fraction
@@ -203,23 +160,7 @@ class Window:
         return int(lo), int(hi)
 
     def epochs(self, date: int) -> tuple[int, int]:
-        """Return the seconds of the window as a half-open range.
-
-        Parameters
-        ----------
-        date : int
-            The sample's date in seconds since 1970.
-
-        Returns
-        -------
-        lo, hi : int
-            Seconds since 1970: an observation at ``t`` belongs to the window where ``lo <= t < hi``.
-
-        Examples
-        --------
-        >>> parse_window("(-3,+3]").epochs(86400)
-        (75601, 97201)
-        """
+        """Return the seconds of the window as a half-open range: an observation at t is in it where lo <= t < hi."""
         lo, hi = self.offsets
         return date + lo, date + hi
 
@@ -234,36 +175,7 @@ class Window:
 
 
 def parse_window(text: Any) -> Window:
-    """Return the window that a text describes.
-
-    Parameters
-    ----------
-    text : str
-        Two spans of time (see `parse_duration`) between brackets: ``"(-3,+3]"`` in hours, ``"(-1d,0]"``,
-        ``"[-PT90M,06:00)"``.  A round bracket leaves its end out, a square one keeps it in.
-
-    Returns
-    -------
-    Window
-        The offsets in seconds, and which ends belong to it.
-
-    Raises
-    ------
-    OptionError
-        Text that is not a window, a reversed window, or one that no whole second lies in.
-
-    Notes
-    -----
-    The form is that of "Support irregular observations datasets", section Windows.
-
-    Examples
-    --------
-    >>> window = parse_window("(-1d,0]")
-    >>> window.offsets
-    (-86399, 1)
-    >>> str(window)
-    '(-1d,0s]'
-    """
+    """Return the window that a text describes: ``(-3,+3]`` in hours, ``(-1d,0]``, ``[-PT90M,06:00)``."""
     wrong = f'{text!r} is not a window such as "(-3,+3]" or "[-1d,0]"'
     if not isinstance(text, str) or len(text) > 2 * _MAX_TEXT:
         raise OptionError(wrong[: 4 * _MAX_TEXT])

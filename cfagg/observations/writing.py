@@ -29,48 +29,9 @@ type Int64 = npt.NDArray[np.int64]
 
 
 class StoreWriter:
-    """Writes a store of observations; use it as a context.
+    """Writes a store of sorted rows, chunk by chunk; use it as a context."""
 
-    The store appears under its name when `finish` is done; after an error nothing is there.
-
-    Parameters
-    ----------
-    path : path
-        Where the store is to be; usually its name ends in ``.zarr``.
-    variables : sequence of str
-        Names of the columns after date, time, latitude and longitude.
-    format : {"zarr2", "cfagg"}
-        The layout: that of the published software, or cfagg's own with small chunks in shards.
-    rows_per_chunk : int, optional
-        Rows of a stored object; 64 MiB (`zarr2`) or 262,144 rows (`cfagg`) by default.
-    date_indexing : {"bisect", "btree"}
-        The kind of index that the published software reads.
-    sidecar : bool
-        Whether cfagg's own index is written beside it.
-    overwrite : bool
-        Whether a store that is there may be replaced.
-    threads : int
-        Threads that pack chunks.
-
-    Raises
-    ------
-    ConventionError
-        Variables that a store cannot have.
-    TargetExistsError, TargetError
-        The target is there or cannot be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> rows = np.array([[18262, 0, 51.5, 359.9, 1013.2], [18262, 21608, 48.9, 2.35, 1008.5]], "f4")
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> with StoreWriter(f"{folder.name}/a.zarr", ["pressure"]) as writer:
-    ...     writer.append(rows)
-    ...     store = writer.finish({"description": "Two reports"})
-    >>> store.name
-    'a.zarr'
-    >>> folder.cleanup()
-    """
+    # The store appears under its name when `finish` is done; after an error nothing is there.
 
     def __init__(
         self,
@@ -115,19 +76,7 @@ class StoreWriter:
         return self._place.work
 
     def append(self, rows: Rows) -> None:
-        """Add rows after all that were added before.
-
-        Parameters
-        ----------
-        rows : float32 array, shape (n, 4 + variables)
-            Days since 1970, second of the day, latitude, longitude in [0, 360), then the variables; sorted by all
-            columns, none twice, none before those added already.
-
-        Raises
-        ------
-        ConventionError
-            Another shape or type, or rows out of order.
-        """
+        """Add rows, float32 (n, 4 + variables), sorted by all columns, none twice, none before those added already."""
         rows = self._checked(rows)
         self._entries.add(rows, self.rows)
         self._statistics.accumulate(rows[:, len(META) :])
@@ -150,20 +99,7 @@ class StoreWriter:
         attributes: Mapping[str, Any] | None = None,
         statistics: Mapping[str, npt.NDArray[Any]] | None = None,
     ) -> Path:
-        """Write index, statistics and attributes, and put the store in its place.
-
-        Parameters
-        ----------
-        attributes : mapping, optional
-            More attributes of the root, such as ``description``, ``variables_metadata`` or ``recipe``.
-        statistics : mapping, optional
-            Arrays of one value for each variable, by name; those of all rows by default.
-
-        Returns
-        -------
-        Path
-            The store.
-        """
+        """Write index, statistics (of all rows by default) and attributes, and put the store in its place."""
         layout = DataLayout.choose(self.format, self.rows, self._columns, self.rows_per_chunk)
         try:
             if self._filled:
@@ -245,13 +181,7 @@ def write_chunk(store: Path, layout: DataLayout, rows: Rows, number: int) -> Non
 
 
 class EntryFile:
-    """Entries of an index, kept in a file while a store is being built.
-
-    Parameters
-    ----------
-    path : Path
-        The file; it is written anew.
-    """
+    """Entries of an index, kept in a file while a store is being built."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -260,14 +190,7 @@ class EntryFile:
         self._open: list[int] | None = None
 
     def add(self, rows: Rows, start: int) -> None:
-        """Add the entries of sorted rows that follow those added before.
-
-        Parameters
-        ----------
-        rows : float32 array, shape (n, c)
-        start : int
-            Number of the first of them.
-        """
+        """Add the entries of sorted rows that follow those added before."""
         self.put(*entries_of_rows(rows, start))
 
     def put(self, epoch: Int64, start: Int64, length: Int64) -> None:

@@ -17,15 +17,7 @@ __all__ = ["written_aside"]
 
 @contextlib.contextmanager
 def written_aside(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Path]:
-    """Give the name of a new file that takes the place of another when the block ends well.
-
-    Raises
-    ------
-    TargetExistsError
-        The file is there and may not be replaced.
-    TargetError
-        It cannot be written.
-    """
+    """Give the name of a new file that takes the place of another when the block ends well."""
     name = a_path(path, expected="name the file to write")
     target = Path(name)
     if "://" in name:

@@ -35,34 +35,7 @@ def assemble(
     attributes: Mapping[str, Any],
     **options: Any,
 ) -> Path:
-    """Write a store of the rows of frames, sorted, each distinct row once.
-
-    Parameters
-    ----------
-    frames : iterable of pandas.DataFrame
-        Columns ``date``, ``latitude``, ``longitude`` and the variables.
-    variables : sequence of str
-        The variables in the order of the store.
-    target : path
-        The store.
-    where : str
-        What the frames are of, for messages.
-    attributes : mapping
-        Attributes of the root.
-    **options
-        As of `StoreWriter`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import pandas as pd
-    >>> dates = pd.to_datetime(["2020-01-02", "2020-01-01"])
-    >>> frame = pd.DataFrame({"date": dates, "latitude": 45.0, "longitude": -10.0, "t": [281.25, 279.5]})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     store = assemble([frame], ["t"], f"{folder}/a.zarr", "example", {})
-    ...     print(store.name)
-    a.zarr
-    """
+    """Write a store of the rows of frames, sorted, each distinct row once."""
     with StoreWriter(target, variables, **options) as writer:
         runs = list(_runs(frames, variables, writer.scratch, where))
         for rows in _merged(runs, writer.scratch, RUN_BYTES // (4 * (len(META) + len(variables)))):

@@ -30,30 +30,16 @@ FEATURES = {
 
 @dataclass(frozen=True)
 class Instances:
-    """The instances of a table.
-
-    Parameters
-    ----------
-    feature : {"timeSeries", "trajectory", "profile"}
-        CF's name of what they are.
-    by : str or None
-        The variable that numbers them; stations by their place without one.
-    keys : array, shape (n,)
-        What tells them apart, sorted: values of the variable, float32, or the bits of latitude and longitude, uint64.
-    order : int64 array, shape (n,)
-        The number in the file of each key.
-    counts : int64 array, shape (n,)
-        Rows of each, by number.
-    times : int64 array, shape (n,)
-        Time of its first row, in seconds since 1970, by number.
-    places : float32 array, shape (n, 2)
-        Latitude and longitude of its first row, by number.
-    """
+    """The instances of a table."""
 
     feature: str
+    #: The variable that numbers them; stations by their place without one.
     by: str | None
+    #: What tells them apart, sorted: values of the variable, or the bits of latitude and longitude, uint64.
     keys: npt.NDArray[Any]
+    #: The number in the file of each key.
     order: Int64
+    #: By number: rows of each, and time and place of its first row.
     counts: Int64
     times: Int64
     places: Rows
@@ -75,24 +61,7 @@ class Instances:
 
 
 def find_instances(table: Table, by: str | None, feature: str | None) -> Instances:
-    """Return the instances of a table.
-
-    Parameters
-    ----------
-    table : Table
-        Rows of observations.
-    by : str, optional
-        The variable that numbers them; stations are told by their place without one.
-    feature : {"timeSeries", "trajectory", "profile"}, optional
-        What they are; by default stations where each stays in its place, tracks where one moves.
-
-    Raises
-    ------
-    ConventionError
-        Rows without a number, or instances that are not what `feature` says, such as a station that moves.
-    OptionError
-        A word that is not a feature.
-    """
+    """Return the instances of a table; by default stations where each stays in its place, tracks where one moves."""
     if feature is not None and feature not in FEATURES:
         raise OptionError(f"feature={feature!r}: choose one of {', '.join(FEATURES)}")
     if by is None and feature not in (None, "timeSeries"):

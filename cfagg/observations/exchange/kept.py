@@ -35,23 +35,15 @@ _OF_ARRAYS = frozenset(
 
 @dataclass(frozen=True)
 class Kept:
-    """A document that was read.
+    """A document that was read."""
 
-    Parameters
-    ----------
-    variables : tuple of str
-        Names in the file of the variables of the store, in the store's order.
-    attributes : mapping of str to mapping
-        Attributes of variables, by their names in the store, that the file has no place for.
-    about : mapping
-        What the store told of itself.
-    added : mapping of str to list of str
-        Names of attributes that variables have in the file only, by their names in the store.
-    """
-
+    #: Names in the file of the variables of the store, in the store's order.
     variables: tuple[str, ...]
+    #: Attributes of variables, by their names in the store, that the file has no place for.
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: What the store told of itself.
     about: Mapping[str, Any] = field(default_factory=dict)
+    #: Names of attributes that variables have in the file only, by their names in the store.
     added: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -61,13 +53,7 @@ class Kept:
 
 
 def about_of(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a store's root that describe what is in it, not how it is stored.
-
-    Examples
-    --------
-    >>> about_of({"licence": "CC0-1.0", "shape": [7, 9], "attribution": None})
-    {'licence': 'CC0-1.0'}
-    """
+    """Return the attributes of a store's root that describe what is in it, not how it is stored."""
     return {
         k: v
         for k, v in attributes.items()
@@ -81,17 +67,7 @@ def kept_of(
     attributes: Mapping[str, Mapping[str, Any]],
     added: Mapping[str, list[str]] | None = None,
 ) -> dict[str, Any]:
-    """Return the document of a table.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Names in the file of the table's variables, in order.
-    attributes : mapping of str to mapping
-        Attributes of variables that the file has no other place for.
-    added : mapping of str to list of str, optional
-        Names of attributes that variables get in the file only.
-    """
+    """Return the document of a table; `names` are those of its variables in the file."""
     return {
         "version": 1,
         "variables": list(names),
@@ -103,20 +79,7 @@ def kept_of(
 
 
 def parse_kept(text: str | bytes, where: str) -> Kept:
-    """Return a document that a file holds.
-
-    Raises
-    ------
-    ConventionError
-        It is not one of cfagg's; every problem is listed.
-    LimitError
-        It is too long.
-
-    Examples
-    --------
-    >>> parse_kept('{"version": 1, "variables": ["t2m"], "attributes": {}, "about": {}}', "a.nc").variables
-    ('t2m',)
-    """
+    """Return a document that a file holds."""
     if len(text) > MAX_BYTES:
         raise LimitError(f"{where}: the attribute {KEPT!r} has {len(text):,} bytes, read up to {MAX_BYTES:,}")
     try:

@@ -25,20 +25,8 @@ _OURS = frozenset(
 
 
 def netcdf_names(names: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
-    """Return a name for each variable that CF recommends for files: letters, digits and underscores.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Names in the store, all different.
-    taken : iterable of str
-        Names that are in use.  Two names that differ in case only count as one.
-
-    Examples
-    --------
-    >>> netcdf_names(["t2m", "wind/speed", "time", "2t"], ["time"])
-    {'t2m': 't2m', 'wind/speed': 'wind_speed', 'time': 'time_1', '2t': 'v_2t'}
-    """
+    """Return a name for each variable that CF recommends for files: letters, digits and underscores."""
+    # Two names that differ in case only count as one.
     names = list(names)
     used = {t.lower() for t in taken}
     found: dict[str, str] = {}
@@ -60,13 +48,7 @@ def _plain(name: str) -> str:
 
 
 def netcdf_attributes(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the attributes that a netCDF variable can have, and the others.
-
-    Examples
-    --------
-    >>> netcdf_attributes({"units": "K", "levels": {"a": 1}, "valid_min": 0})
-    ({'units': 'K'}, {'levels': {'a': 1}, 'valid_min': 0})
-    """
+    """Return the attributes that a netCDF variable can have, and the others."""
     fit = {k: v for k, v in attributes.items() if k not in _OURS and _name_fits(k) and _fits(v)}
     return fit, {k: v for k, v in attributes.items() if k not in fit}
 

@@ -299,10 +299,7 @@ class _File:
 
 
 def _by_instance(table: Table, instances: Instances | None, folder: Path) -> Iterator[tuple[int, Rows]]:
-    """Return the rows of one instance after the other, in blocks.
-
-    They are sorted through a file in a folder, as a store may be larger than memory.
-    """
+    """Return the rows of one instance after the other, in blocks."""
     if instances is None or not table.rows:
         return
     width = META + len(table.variables)

@@ -19,17 +19,7 @@ type Rows = npt.NDArray[np.float32]
 
 
 def table_of(source: Any) -> Table:
-    """Return the table of a store, by its path or opened, or of a dataset of `cfagg.open_observations`.
-
-    Of a dataset, the rows that any of its windows holds, each once, with its variables and in its area.
-
-    Raises
-    ------
-    SourceError
-        It is neither.
-    UnsupportedError
-        A dataset that thins its samples: which rows are kept differs from window to window.
-    """
+    """Return the table of a store, by its path or opened, or of a dataset of `cfagg.open_observations`."""
     from cfagg.observations.store import ObservationStore, open_store
 
     if isinstance(source, Table):
@@ -99,18 +89,7 @@ def _of_dataset(dataset: Any) -> Table:
 
 
 def merged(ranges: Int64) -> Int64:
-    """Return ranges of rows without those that are empty, and those that touch or overlap as one.
-
-    Parameters
-    ----------
-    ranges : int64 array, shape (n, 2)
-        Starts and stops, in order of their starts.
-
-    Examples
-    --------
-    >>> merged(np.array([[0, 4], [2, 6], [6, 6], [9, 12]])).tolist()
-    [[0, 6], [9, 12]]
-    """
+    """Return ranges of rows without those that are empty, and those that touch or overlap as one."""
     ranges = ranges[ranges[:, 1] > ranges[:, 0]]
     if not len(ranges):
         return ranges
@@ -121,13 +100,7 @@ def merged(ranges: Int64) -> Int64:
 
 
 def runs(numbers: Int64) -> Int64:
-    """Return increasing numbers as ranges.
-
-    Examples
-    --------
-    >>> runs(np.array([3, 4, 5, 9])).tolist()
-    [[3, 6], [9, 10]]
-    """
+    """Return increasing numbers as ranges."""
     if not len(numbers):
         return np.empty((0, 2), np.int64)
     breaks = np.flatnonzero(np.diff(numbers) != 1)

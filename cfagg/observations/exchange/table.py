@@ -28,38 +28,15 @@ BLOCK_ROWS, BLOCK_BYTES = 1 << 18, 64 << 20
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of observations that are read from somewhere.
-
-    Parameters
-    ----------
-    name : str
-        What messages call it, usually its path.
-    variables : tuple of str
-        Names of the columns after date, time, latitude and longitude.
-    rows : int
-        Number of rows.
-    read : callable
-        From a range of rows to a float32 array, shape (n, 4 + variables).
-    attributes : mapping of str to mapping
-        Attributes of variables, such as ``units`` and ``standard_name``, by name.
-    about : mapping
-        What is known of the whole: ``title``, ``licence``, ``recipe`` ...
-    statistics : mapping of str to array, shape (variables,)
-        Statistics by name.
-
-    Examples
-    --------
-    >>> rows = np.array([[0, 0, 51.5, 359.9, 1013.2]], "f4")
-    >>> table = Table.of_rows("reports", ["pressure"], rows, {"pressure": {"units": "hPa"}})
-    >>> [block.shape for _, block in table.blocks()]
-    [(1, 5)]
-    """
+    """Rows of observations that are read from somewhere."""
 
     name: str
     variables: tuple[str, ...]
     rows: int
+    #: From a range of rows to a float32 array, shape (n, 4 + variables).
     read: Callable[[int, int], Rows]
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: What is known of the whole: ``title``, ``licence``, ``recipe`` ...
     about: Mapping[str, Any] = field(default_factory=dict)
     statistics: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
 
@@ -88,25 +65,13 @@ class Table:
             yield start, self.read(start, min(start + self.block, self.rows))
 
     def column(self, name: str) -> int:
-        """Return where a variable stands in a row.
-
-        Raises
-        ------
-        ConventionError
-            There is no such variable.
-        """
+        """Return where a variable stands in a row."""
         if name not in self.variables:
             raise ConventionError(f"{self.name} has no variable {name!r}; it has {', '.join(self.variables)}")
         return META + self.variables.index(name)
 
     def check_names(self) -> None:
-        """Refuse variables that are called like the first columns of a frame, `COLUMNS`.
-
-        Raises
-        ------
-        ConventionError
-            There are some; all are named.
-        """
+        """Refuse variables that are called like the first columns of a frame, `COLUMNS`."""
         if clash := [v for v in self.variables if v in COLUMNS]:
             raise ConventionError(
                 f"{self.name}: the file needs the names of some variables for its own columns",
@@ -115,29 +80,7 @@ class Table:
 
 
 def epochs_of(rows: Rows, first: int, name: str) -> Epochs:
-    """Return the times of rows in seconds since 1970.
-
-    Parameters
-    ----------
-    rows : float32 array, shape (n, 4 or more)
-        Rows of a table.
-    first : int
-        Number of the first of them.
-
-    Returns
-    -------
-    int64 array, shape (n,)
-
-    Raises
-    ------
-    ConventionError
-        A day or second that is not a whole number, or a second outside the day, which no other format could give back.
-
-    Examples
-    --------
-    >>> epochs_of(np.array([[1, 30, 0, 0]], "f4"), 0, "a.zarr")
-    array([86430])
-    """
+    """Return the times of rows in seconds since 1970; ConventionError where no other format could give them back."""
     days, seconds = rows[:, 0].astype(np.float64), rows[:, 1].astype(np.float64)
     good = (np.rint(days) == days) & (np.rint(seconds) == seconds) & (seconds >= 0) & (seconds < 86400)
     if not good.all():

@@ -19,20 +19,9 @@ class _Function(Section):
 
 
 class CallableFilter:
-    """A function that takes a frame and returns one.
+    """A function that takes a frame and returns one."""
 
-    Parameters
-    ----------
-    config : mapping
-        ``function``, and ``whole``: whether it must see all rows of a part at once (default: no).
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> CallableFilter({"function": lambda frame: frame.head(1)}).transform(pd.DataFrame({"a": [1, 2]}))
-       a
-    0  1
-    """
+    # ``function``, and ``whole``: whether it must see all rows of a part at once (default: no).
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         settings = settings_of(_Function, config)

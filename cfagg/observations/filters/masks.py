@@ -41,20 +41,9 @@ class _Test(Section):
 
 
 class Mask:
-    """Make values missing that compare to a value as said.
+    """Make values missing that compare to a value as said."""
 
-    Parameters
-    ----------
-    config : mapping
-        From columns to ``{value: ..., operator: ...}``; the operator is one of ``== != < <= > >=``, ``==`` if not
-        given.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> Mask({"t": {"value": 300, "operator": ">"}}).transform(pd.DataFrame({"t": [299.0, 301.0]}))["t"].tolist()
-    [299.0, nan]
-    """
+    # From columns to ``{value: ..., operator: ...}``; the operator is ``==`` if not given.
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         tests = columns_of(_Test, config, places=_PLACES)
@@ -81,19 +70,9 @@ class _Chosen(Section):
 
 
 class MaskInfs:
-    """Make infinite values missing.
+    """Make infinite values missing."""
 
-    Parameters
-    ----------
-    config : mapping
-        ``columns``: names; or ``column_prefix``: how they begin.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> MaskInfs({"columns": ["t"]}).transform(pd.DataFrame({"t": [1.0, np.inf, -np.inf]}))["t"].tolist()
-    [1.0, nan, nan]
-    """
+    # ``columns``: names; or ``column_prefix``: how they begin.
 
     short = "columns"
 
@@ -110,20 +89,9 @@ class MaskInfs:
 
 
 class ExcludeDates:
-    """Make values of some days missing.
+    """Make values of some days missing."""
 
-    Parameters
-    ----------
-    config : mapping
-        From columns to pairs of a first and a last day, such as 20200131 or 2020-01-31, both included.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> frame = pd.DataFrame({"date": pd.to_datetime(["2020-01-31T23:59", "2020-02-01T00:00"]), "t": [1.0, 2.0]})
-    >>> ExcludeDates({"t": [[20200101, 20200131]]}).transform(frame)["t"].tolist()
-    [nan, 2.0]
-    """
+    # From columns to pairs of a first and a last day, such as 20200131 or 2020-01-31, both included.
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.days = columns_of(Annotated[Any, PlainValidator(_periods)], config, places=_PLACES)
@@ -142,19 +110,9 @@ class ExcludeDates:
 
 
 class SortBy:
-    """Sort the rows of a part.  A store has its own order; this decides which of duplicates is the first.
+    """Sort the rows of a part.  A store has its own order; this decides which of duplicates is the first."""
 
-    Parameters
-    ----------
-    config : mapping
-        ``columns``: names, the first one decides first.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> SortBy({"columns": ["quality"]}).transform(pd.DataFrame({"quality": [3, 1, 2]})).index.tolist()
-    [1, 2, 0]
-    """
+    # ``columns``: names, the first one decides first.
 
     short = "columns"
     whole = True

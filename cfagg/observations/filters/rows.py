@@ -33,22 +33,10 @@ class _Area(Section):
 
 
 class Area:
-    """Keep observations in a box of latitude and longitude, its edges included.
+    """Keep observations in a box of latitude and longitude, its edges included."""
 
-    Parameters
-    ----------
-    config : mapping
-        ``area``: north, west, south and east in degrees; the list alone will do.  A box may lie across any meridian:
-        longitudes from west to east, whole turns aside.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> frame = pd.DataFrame({"latitude": [50.0, 50.0, 0.0], "longitude": [359.0, 11.0, 0.0]})
-    >>> Area({"area": [60, -10, 40, 10]}).transform(frame)
-       latitude  longitude
-    0      50.0      359.0
-    """
+    # ``area``: north, west, south and east in degrees; the list alone will do.  A box may lie across any meridian:
+    # longitudes from west to east, whole turns aside.
 
     short = "area"
 
@@ -83,23 +71,10 @@ class _Alike(Section):
 
 
 class DropDuplicates:
-    """Keep the first of rows that agree in some columns.
+    """Keep the first of rows that agree in some columns; those that agree in all are stored once anyway."""
 
-    Rows that agree in all columns are stored once anyway.
-
-    Parameters
-    ----------
-    config : mapping
-        ``columns``: names, with ``date`` among them: rows of other dates may be in another part of a build, and what
-        is stored must not depend on the parts.  All columns if not given.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> frame = pd.DataFrame({"date": [1, 1, 2], "station": [7, 7, 7], "t": [1.0, 1.5, 2.0]})
-    >>> DropDuplicates({"columns": ["date", "station"]}).transform(frame)["t"].tolist()
-    [1.0, 2.0]
-    """
+    # ``columns``: names, with ``date`` among them: rows of other dates may be in another part of a build, and what is
+    # stored must not depend on the parts.
 
     short = "columns"
 
@@ -127,20 +102,10 @@ class _Looked(Section):
 
 
 class DropNans:
-    """Leave rows out in which values are missing.
+    """Leave rows out in which values are missing."""
 
-    Parameters
-    ----------
-    config : mapping
-        ``columns``: those that are looked at, all if not given.  ``how``: ``any`` (default) or ``all`` of them.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> DropNans({"columns": ["t"]}).transform(pd.DataFrame({"t": [1.0, None], "q": [None, 0.5]}))
-         t   q
-    0  1.0 NaN
-    """
+    # ``columns`` or ``column_prefix``: those that are looked at, all if not given.  ``how``: ``any`` or ``all`` of
+    # them.
 
     short = "columns"
 

@@ -33,25 +33,9 @@ class _Change(Section):
 
 
 class ConvertUnits:
-    """Convert columns to other units, in the syntax of UDUNITS.
+    """Convert columns to other units, in the syntax of UDUNITS."""
 
-    Parameters
-    ----------
-    config : mapping
-        From columns to new units, where the source knows the old ones, or to ``{from: ..., to: ...}``.
-
-    Raises
-    ------
-    ConventionError
-        Settings that are not understood, units that do not exist or do not convert.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> frame = pd.DataFrame({"p": [1013.25]})
-    >>> ConvertUnits({"p": {"from": "hPa", "to": "Pa"}}).transform(frame)["p"].tolist()
-    [101325.0]
-    """
+    # From columns to new units, where the source knows the old ones, or to ``{from: ..., to: ...}``.
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         given = {name: value if isinstance(value, Mapping) else {"to": value} for name, value in config.items()}

@@ -17,19 +17,9 @@ __all__ = ["Clip", "MaskOutsideRange"]
 
 
 class Clip:
-    """Bring values beyond a limit to the limit; missing values stay missing.
+    """Bring values beyond a limit to the limit; missing values stay missing."""
 
-    Parameters
-    ----------
-    config : mapping
-        From columns to a pair of smallest and largest value; null for no limit.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> Clip({"rain": [0, None]}).transform(pd.DataFrame({"rain": [-0.1, 2.0]}))["rain"].tolist()
-    [0.0, 2.0]
-    """
+    # From columns to a pair of smallest and largest value; null for no limit.
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.limits = _limits(config)
@@ -41,19 +31,9 @@ class Clip:
 
 
 class MaskOutsideRange:
-    """Make values beyond a limit missing.
+    """Make values beyond a limit missing."""
 
-    Parameters
-    ----------
-    config : mapping
-        From columns to a pair of smallest and largest value; null for no limit.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> MaskOutsideRange({"t": [180, 340]}).transform(pd.DataFrame({"t": [0.0, 300.0]}))["t"].tolist()
-    [nan, 300.0]
-    """
+    # From columns to a pair of smallest and largest value; null for no limit.
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.limits = _limits(config)

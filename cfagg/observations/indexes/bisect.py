@@ -37,15 +37,7 @@ _CHUNK: dict[ZarrFormat, int] = {2: 2**26 // 24, 3: 2**18}
 
 
 class BisectIndex:
-    """A table of entries in a Zarr array (see `Index` for the methods).
-
-    Parameters
-    ----------
-    table : Table
-        Columns epoch, start and length.
-    rows : int
-        Rows of the store.
-    """
+    """A table of entries in a Zarr array (see `Index` for the methods)."""
 
     kind = "bisect"
 
@@ -216,15 +208,7 @@ class BisectIndex:
 
 
 class _Block:
-    """Entries that follow each other, and where the last of them ends.
-
-    Parameters
-    ----------
-    epoch, start : int64 array
-        Columns of the entries; starts are counted from the first.
-    row, end : int
-        Rows of the first entry and after the last.
-    """
+    """Entries that follow each other; starts are counted from the first, `row` and `end` are before and after all."""
 
     __slots__ = ("end", "epochs", "first", "last", "row", "starts")
 
@@ -244,25 +228,7 @@ def _narrow(rising: Int64) -> npt.NDArray[Any]:
 
 
 def resolve(lo: Int64, hi: Int64, rows: Callable[[Int64], Int64]) -> Int64:
-    """Return ranges of rows of intervals, from a function that finds rows of epochs.
-
-    Parameters
-    ----------
-    lo, hi : int64 array, shape (m,)
-        Ends of the intervals.
-    rows : callable
-        From epochs that rise, without repetition, to the first rows that are not before them.
-
-    Returns
-    -------
-    int64 array, shape (m, 2)
-
-    Examples
-    --------
-    >>> resolve(np.array([5, 1]), np.array([9, 0]), lambda epochs: epochs * 10)
-    array([[50, 90],
-           [10, 10]])
-    """
+    """Return ranges of rows of intervals; `rows` finds the rows of epochs that rise, without repetition."""
     wanted, back = np.unique(np.concatenate([lo, hi]), return_inverse=True)
     found = rows(wanted)[back.reshape(-1)]
     out = np.empty((len(lo), 2), np.int64)
@@ -272,15 +238,7 @@ def resolve(lo: Int64, hi: Int64, rows: Callable[[Int64], Int64]) -> Int64:
 
 
 def open_bisect(store: Store) -> BisectIndex:
-    """Return the index that a store has as one table.
-
-    Raises
-    ------
-    SourceError
-        It has none.
-    ConventionError
-        It does not cover the rows of the store.
-    """
+    """Return the index that a store has as one table."""
     return BisectIndex(Table(store.source, NAME), store.rows)
 
 

@@ -38,15 +38,7 @@ _KEPT = 512
 
 
 class BTreeIndex:
-    """A B+tree of entries in a Zarr array (see `Index` for the methods).
-
-    Parameters
-    ----------
-    table : Table
-        One page a row.
-    rows : int
-        Rows of the store.
-    """
+    """A B+tree of entries in a Zarr array (see `Index` for the methods)."""
 
     kind = "btree"
 
@@ -212,15 +204,7 @@ class BTreeIndex:
 
 
 def open_btree(store: Store) -> BTreeIndex:
-    """Return the index that a store has as a B+tree.
-
-    Raises
-    ------
-    SourceError
-        It has none.
-    ConventionError
-        It does not cover the rows of the store.
-    """
+    """Return the index that a store has as a B+tree."""
     return BTreeIndex(Table(store.source, NAME), store.rows)
 
 

@@ -48,13 +48,7 @@ _Page = tuple[list[int], Int64 | None]
 
 
 class PagesIndex:
-    """Pages of packed entries (see `Index` for the methods).
-
-    Parameters
-    ----------
-    store : Store
-        The store, which has pages.
-    """
+    """Pages of packed entries (see `Index` for the methods)."""
 
     kind = "pages"
 
@@ -270,17 +264,7 @@ def _kernels(searches: int) -> ModuleType:
 
 
 def open_pages(store: Store) -> PagesIndex:
-    """Return the index pages of a store.
-
-    Raises
-    ------
-    SourceError
-        It has none, or of a form that is not known.
-    StaleError
-        They were made of other rows than those of the store as it is.
-    FragmentReadError
-        They are damaged.
-    """
+    """Return the index pages of a store."""
     return PagesIndex(store)
 
 

@@ -26,27 +26,7 @@ _SLAB = 2**16
 
 
 class Directory:
-    """Where pages are.
-
-    Parameters
-    ----------
-    source : Source
-        The store.
-    found : mapping
-        Attributes of its pages, as of `attributes_of`.
-
-    Attributes
-    ----------
-    key : str
-        The object that holds the pages.
-    firsts : int64 array, shape (pages,)
-        First epoch of each.
-
-    Raises
-    ------
-    FragmentReadError
-        It is not what was written, or the pages are others.
-    """
+    """Where pages are: `firsts` has the first epoch of each."""
 
     def __init__(self, source: Source, found: dict[str, Any]) -> None:
         v3 = is_there(source, f"{NAME}/zarr.json")
@@ -112,13 +92,7 @@ def stored_attributes(source: Source) -> dict[str, Any] | None:
 
 
 def attributes_of(store: Store) -> dict[str, Any]:
-    """Return the attributes of the pages of a store, of the types that they have to be of.
-
-    Raises
-    ------
-    SourceError
-        It has no pages, or of a form that is not known.
-    """
+    """Return the attributes of the pages of a store, of the types that they have to be of."""
     found = stored_attributes(store.source)
     if found is None:
         raise SourceError(f"{store.path} has no {NAME}; make them with build_pages (cfagg obs index)")

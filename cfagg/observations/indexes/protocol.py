@@ -1,10 +1,8 @@
 """What an index is: where the rows of a store with dates in an interval begin and end.
 
-An index is a table of entries ``(epoch, start, length)``: all rows from `start` on, `length` of them, have the date
-`epoch`, in seconds since 1970.  Epochs rise, and each entry starts where the one before it ends.  An interval of dates
-therefore is one range of rows.
-
-Source: "Support irregular observations datasets", "Index".
+A table of entries ``(epoch, start, length)``: all rows from `start` on, `length` of them, have the date `epoch`, in
+seconds since 1970.  Epochs rise, and each entry starts where the one before it ends: an interval of dates is one range
+of rows.
 """
 
 from __future__ import annotations
@@ -114,27 +112,12 @@ class Index(Protocol):
 
 
 def as_interval(lo: Any, hi: Any) -> tuple[int, int]:
-    """Return the two ends of an interval as integers within what entries can have.
-
-    >>> as_interval(np.int64(3), 2**70) == (3, MAX_EPOCH + 1)
-    True
-    """
+    """Return the two ends of an interval as integers within what entries can have."""
     return min(max(int(lo), -MAX_EPOCH), MAX_EPOCH + 1), min(max(int(hi), -MAX_EPOCH), MAX_EPOCH + 1)
 
 
 def as_intervals(lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[Int64, Int64]:
-    """Return ends of intervals as columns of equal length.
-
-    Raises
-    ------
-    ValueError
-        They are not integers, or not as many.
-
-    Examples
-    --------
-    >>> as_intervals([1, 2], [3, 4])
-    (array([1, 2]), array([3, 4]))
-    """
+    """Return ends of intervals as columns of equal length; ValueError for others."""
     ends = []
     for given in (lo, hi):
         found = np.atleast_1d(np.asarray(given))

@@ -1,10 +1,7 @@
 """Opening the index of a store: the kinds that there are, and those of other packages.
 
-A kind is a name and a callable that takes the store and returns an `Index`.  Other packages name theirs in the entry
-point group ``cfagg.indexes``::
-
-    [project.entry-points."cfagg.indexes"]
-    hashed = "my_package:open_hashed"
+A kind is a name and a callable that takes the store and returns an `Index`; other packages name theirs in the entry
+point group ``cfagg.indexes``.
 """
 
 from __future__ import annotations

@@ -34,29 +34,7 @@ def is_there(source: Source, key: str) -> bool:
 
 
 class Table:
-    """An array of int64 with two dimensions.
-
-    Parameters
-    ----------
-    source : Source
-        The stored objects.
-    name : str
-        Name of the array.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Rows and columns.
-    attributes : mapping
-        Attributes as written.
-    where : str
-        Store and array, for messages.
-
-    Raises
-    ------
-    SourceError
-        There is no such array, or it is not a table of int64.
-    """
+    """An array of int64 with two dimensions."""
 
     def __init__(self, source: Source, name: str) -> None:
         self.where = f"{source.path}: array {name!r}"
@@ -77,23 +55,5 @@ class Table:
         self._rows = Rows(source, array)
 
     def read(self, start: int, stop: int) -> Int64:
-        """Return rows.
-
-        Parameters
-        ----------
-        start, stop : int
-            The first row, and the one after the last.
-
-        Returns
-        -------
-        int64 array, shape (stop - start, columns)
-            C-contiguous.
-
-        Raises
-        ------
-        SelectionError
-            The table has no such rows.
-        FragmentReadError
-            A chunk is damaged, truncated or not readable.
-        """
+        """Return rows."""
         return self._rows.read(start, stop)

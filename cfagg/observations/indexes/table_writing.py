@@ -27,20 +27,7 @@ ZarrFormat = Literal[2, 3]
 
 
 class Aside:
-    """A new directory beside the one that it will become.
-
-    Parameters
-    ----------
-    group : path
-        Where the directory will be.
-    name : str
-        Its name.
-
-    Raises
-    ------
-    TargetError
-        It cannot be made.
-    """
+    """A new directory beside the one that it will become."""
 
     def __init__(self, group: str | os.PathLike[str], name: str) -> None:
         self.target = Path(group) / name
@@ -75,21 +62,7 @@ class Aside:
 
 
 class TableWriter:
-    """A table of int64 with two dimensions, as a Zarr array that grows by rows; for a ``with`` block.
-
-    Parameters
-    ----------
-    group : path
-        Directory of the store.
-    name : str
-        Name of the array.
-    columns, chunk_rows : int
-        Sizes of a chunk.
-    dims : tuple of str
-        Names of the dimensions.
-    zarr_format : {2, 3}
-        Form of the metadata.
-    """
+    """A table of int64 with two dimensions, as a Zarr array that grows by rows; for a ``with`` block."""
 
     def __init__(
         self,
@@ -121,18 +94,7 @@ class TableWriter:
         self._aside.discard()
 
     def append(self, table: Int64) -> None:
-        """Add rows.
-
-        Parameters
-        ----------
-        table : int64 array, shape (rows, columns)
-            What follows.
-
-        Raises
-        ------
-        TargetError
-            A chunk cannot be written.
-        """
+        """Add rows."""
         done = 0
         while done < len(table):
             n = min(len(table) - done, self._chunk - self._used)
@@ -142,15 +104,8 @@ class TableWriter:
                 self._write(self.rows // self._chunk - 1)
 
     def finish(self, attributes: Mapping[str, Any], least_rows: int = 0) -> None:
-        """Write what is left and the metadata, and give the array its name.
-
-        Parameters
-        ----------
-        attributes : mapping
-            Attributes of the array.
-        least_rows : int
-            The array has at least so many rows, the last of which are zero.
-        """
+        """Write what is left and the metadata, and give the array its name."""
+        # Of at least `least_rows` rows, the last of which are zero.
         if self._used:
             self._write(self.rows // self._chunk)
         shape = (max(self.rows, least_rows), self._columns)
@@ -172,13 +127,7 @@ class TableWriter:
 
 
 def describe(folder: Path, documents: Documents) -> None:
-    """Write the metadata of an array or group.
-
-    Raises
-    ------
-    TargetError
-        They cannot be written.
-    """
+    """Write the metadata of an array or group."""
     try:
         write_documents(folder, documents, published=True)
     except OSError as error:

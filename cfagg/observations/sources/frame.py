@@ -22,24 +22,9 @@ class _Function(Section):
 
 
 class CallableSource:
-    """A function of two dates that returns a frame, or an iterable of frames.
+    """A function of two dates, the second not included, that returns a frame, or an iterable of frames."""
 
-    Parameters
-    ----------
-    config : mapping
-        ``function``: called as ``function(start, end)``, the end not included.  For more than one process it must be
-        one that Python can pickle: defined in a module, not in a function.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> def buoy(start, end):
-    ...     dates = pd.date_range(start, end, freq="6h", inclusive="left")
-    ...     return pd.DataFrame({"date": dates, "latitude": 45.0, "longitude": -20.0, "sst": 288.0})
-    >>> from datetime import datetime
-    >>> len(CallableSource({"function": buoy}).read(datetime(2020, 1, 1), datetime(2020, 1, 2)))
-    4
-    """
+    # For more than one process it must be one that Python can pickle: defined in a module, not in a function.
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.function = settings_of(_Function, config).function

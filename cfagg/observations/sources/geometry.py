@@ -1,11 +1,8 @@
-"""How the observations of a netCDF file are laid out: which dimensions number them, and what belongs to each.
+"""How the observations of a netCDF file are laid out: all of CF's discrete sampling geometries as one structure.
 
-All of CF's discrete sampling geometries are one structure here.  Observations are the elements of some dimensions: one
-(points, ragged arrays), or several (orthogonal and incomplete multidimensional arrays).  A variable with some of these
-dimensions holds for all others.  In ragged arrays a dimension leads to another: the observations to their station or
-profile, by counts or by an index; a profile, in turn, to its station.
-
-Source: CF chapter 9 and appendix H.
+Observations are the elements of some dimensions; a variable with some of these holds for all others.  In ragged arrays
+a dimension leads to another, the observations to their station or profile, by counts or by an index (CF chapter 9,
+appendix H).
 """
 
 from __future__ import annotations
@@ -33,19 +30,7 @@ _NAMES = {"date": ("time",), "latitude": ("latitude", "lat"), "longitude": ("lon
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A variable of a file, without its values.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    dims : tuple of str
-        Its dimensions.
-    dtype : numpy.dtype
-        Its stored type.
-    attributes : mapping
-        Its attributes.
-    """
+    """A variable of a file, without its values."""
 
     name: str
     dims: tuple[str, ...]
@@ -60,29 +45,17 @@ class Described:
 
 @dataclass(frozen=True)
 class Geometry:
-    """The layout of a file's observations.
+    """The layout of a file's observations."""
 
-    Parameters
-    ----------
-    dims : tuple of str
-        Dimensions whose elements are the observations, slowest first.
-    sizes : mapping of str to int
-        Sizes of all dimensions.
-    links : mapping of str to (str, str, str)
-        From a dimension to the one it leads to, how (``count`` or ``index``) and the variable that says so.
-    places : mapping of str to str
-        ``date``, ``latitude`` and ``longitude`` to the variables that hold them.
-    data : tuple of str
-        The other variables that become columns.
-    left_out : tuple of str
-        Numeric variables that belong to no observation.
-    """
-
+    #: Dimensions whose elements are the observations, slowest first.
     dims: tuple[str, ...]
     sizes: Mapping[str, int]
+    #: From a dimension to the one it leads to, how (``count`` or ``index``) and the variable that says so.
     links: Mapping[str, tuple[str, str, str]]
+    #: ``date``, ``latitude`` and ``longitude`` to the variables that hold them.
     places: Mapping[str, str]
     data: tuple[str, ...]
+    #: Numeric variables that belong to no observation.
     left_out: tuple[str, ...] = field(default=())
 
     @property
@@ -103,27 +76,9 @@ def find_geometry(
     flavour: Mapping[str, str] | None = None,
     columns: Iterable[str] | None = None,
 ) -> Geometry:
-    """Return how the observations of a file are laid out.
-
-    Parameters
-    ----------
-    variables : mapping of str to Described
-        The file's variables.
-    sizes : mapping of str to int
-        Sizes of its dimensions.
-    where : str
-        The file, for messages.
-    flavour : mapping, optional
-        Names of the variables with ``date``, ``latitude`` and ``longitude``, where attributes do not tell.
-    columns : iterable of str, optional
-        The variables wanted besides, which then decide what numbers the observations; all that are numeric and belong
-        to observations if not given.
-
-    Raises
-    ------
-    ConventionError
-        No times or places, more than one of a kind, or counts and indexes that lead nowhere; all at once.
-    """
+    """Return how the observations of a file are laid out; ConventionError has every problem."""
+    # `flavour` names variables where attributes do not tell; `columns`, the variables wanted besides, then decide what
+    # numbers the observations.
     problems: list[Problem] = []
     wanted = None if columns is None else tuple(dict.fromkeys(columns))
     for name, variable in variables.items():

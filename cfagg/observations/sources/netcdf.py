@@ -96,34 +96,7 @@ def _all(flavour: dict[str, str], columns: tuple[str, ...] | None, paths: list[s
 def read_netcdf(
     path: str, *, flavour: Mapping[str, str] | None = None, columns: Iterable[str] | None = None
 ) -> Iterator[pd.DataFrame]:
-    """Give the observations of a netCDF file in blocks, in the order of the file.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    flavour : mapping, optional
-        Names of the variables ``date``, ``latitude`` and ``longitude`` where attributes do not tell.
-    columns : iterable of str, optional
-        The variables wanted; all numeric ones of observations if not given.
-
-    Yields
-    ------
-    pandas.DataFrame
-        ``date`` (datetime64[us]), ``latitude``, ``longitude`` and the variables, NaN where they are missing; the
-        index numbers the elements of the file from 1.  Attributes are in ``frame.attrs["variables"]``.
-
-    Raises
-    ------
-    SourceError
-        The file is not there or cannot be read.
-    ConventionError
-        Its observations are not laid out as CF says.
-    CalendarError
-        Times that are not dates.
-    AccessError
-        Values that stand in another file.
-    """
+    """Give the observations of a netCDF file in blocks, in the order of the file."""
     with netcdf.opened(path) as dataset:
         variables = {
             name: Described(name, tuple(v.dimensions), netcdf.dtype_of(v), netcdf.attributes_of(v))
@@ -363,13 +336,7 @@ def _more(wrong: npt.NDArray[np.bool_]) -> str:
 
 
 def _slabs(sizes: list[int], most: int) -> Iterator[tuple[slice, ...]]:
-    """Give blocks of at most so many elements, in C order; one of size 0 if there are no elements.
-
-    Examples
-    --------
-    >>> [[(s.start, s.stop) for s in slab] for slab in _slabs([2, 3], 2)]
-    [[(0, 1), (0, 2)], [(0, 1), (2, 3)], [(1, 2), (0, 2)], [(1, 2), (2, 3)]]
-    """
+    """Give blocks of at most so many elements, in C order; one of size 0 if there are no elements."""
     if not all(sizes):
         yield tuple(slice(0, n) for n in sizes)
         return

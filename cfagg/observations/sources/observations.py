@@ -56,15 +56,7 @@ class ObservationsSource:
         return [self.path]
 
     def read(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
-        """Give the observations from `start` up to `end`, which is not included.
-
-        Raises
-        ------
-        SourceError
-            There is no store, or it cannot be read.
-        ConventionError
-            It does not have the columns.
-        """
+        """Give the observations from `start` up to `end`, which is not included."""
         import pandas as pd
 
         store, index = self._opened()

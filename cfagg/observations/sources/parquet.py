@@ -63,15 +63,7 @@ class ParquetSource(SpooledSource):
         return {**super().__getstate__(), "_files": None}
 
     def prepare(self, directory: Path) -> None:
-        """Look at the files; read them now if their rows are not ordered by time.
-
-        Raises
-        ------
-        SourceError
-            A file is not there, cannot be read, or lacks columns.
-        TargetError
-            The directory cannot be written.
-        """
+        """Look at the files; read them now if their rows are not ordered by time."""
         if self._spool is None and not all(f.in_order for f in self._opened()):
             super().prepare(directory)
 

@@ -35,13 +35,7 @@ _ROW = "__cfagg_row"
 
 
 def expand(paths: Iterable[str]) -> list[str]:
-    """Return paths with those of patterns such as ``obs-*.csv`` written out, sorted.
-
-    Raises
-    ------
-    SourceError
-        A file is not there, or a pattern fits none.
-    """
+    """Return paths with those of patterns such as ``obs-*.csv`` written out, sorted."""
     found: list[str] = []
     for path in paths:
         several = any(c in path for c in "*?[") and not Path(path).exists()
@@ -66,13 +60,7 @@ def stamp(paths: Iterable[str]) -> list[list[Any]]:
 
 
 class Spool:
-    """Pieces of rows sorted by date.
-
-    Parameters
-    ----------
-    directory : Path
-        Where the pieces are.
-    """
+    """Pieces of rows sorted by date."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -80,15 +68,8 @@ class Spool:
 
     @classmethod
     def build(cls, directory: Path, frames: Iterable[pd.DataFrame]) -> Spool:
-        """Return the spool of a directory; what is there and whole is used, else the frames are kept there.
-
-        The frames are not touched where the spool is there.  Each must have a column ``date`` without NaT.
-
-        Raises
-        ------
-        TargetError
-            The directory cannot be written.
-        """
+        """Return the spool of a directory; what is there and whole is used, else the frames are kept there."""
+        # The frames are not touched where the spool is there.  Each must have a column ``date`` without NaT.
         if (directory / "pieces.json").exists():
             return cls(directory)
         try:
@@ -113,10 +94,8 @@ class Spool:
         return cls(directory)
 
     def read(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
-        """Give the rows from `start` up to `end`, `end` not included; one frame without rows if there are none.
-
-        Rows of one date come in the order of the file.
-        """
+        """Give the rows from `start` up to `end`, `end` not included; one frame without rows if there are none."""
+        # Rows of one date come in the order of the file.
         first, stop = np.datetime64(start), np.datetime64(end)
         some = False
         for i, piece in enumerate(self.pieces):
@@ -176,21 +155,9 @@ def _read(path: Path, first: np.datetime64, stop: np.datetime64) -> pd.DataFrame
 
 
 class SpooledSource:
-    """A source whose files are read once for a build.
+    """A source whose files are read once for a build; `config` tells its rows from those of others."""
 
-    Sources derive from it and call `__init__` with what they read; the rest is done here.
-
-    Parameters
-    ----------
-    name : str
-        Name of the source.
-    config : mapping
-        Its settings, which tell one source's spool from another's.
-    paths : sequence of str
-        Its files, or patterns for them.
-    blocks : callable
-        From the paths to the frames with all rows; each has an index that labels its rows.
-    """
+    # `blocks` gives, from the paths, frames with all rows, whose index labels the rows.
 
     def __init__(
         self,
@@ -215,15 +182,7 @@ class SpooledSource:
         return expand(self._paths)
 
     def prepare(self, directory: Path) -> None:
-        """Read the files, unless the directory has their rows already.
-
-        Raises
-        ------
-        SourceError
-            A file is not there or cannot be read.
-        TargetError
-            The directory cannot be written.
-        """
+        """Read the files, unless the directory has their rows already."""
         paths = expand(self._paths)
         marks = json.dumps([self._name, self._config, stamp(paths)])
         digest = hashlib.sha256(marks.encode()).hexdigest()[:16]

@@ -27,32 +27,8 @@ _OF_STORAGE = frozenset(
 
 
 def numbers_of(stored: npt.NDArray[Any], attributes: Mapping[str, Any], where: str) -> npt.NDArray[Any]:
-    """Return stored values as numbers.
-
-    Parameters
-    ----------
-    stored : numeric array
-        As the file has them.
-    attributes : mapping
-        The variable's attributes.
-    where : str
-        File and variable, for messages.
-
-    Returns
-    -------
-    float32, float64 or integer array
-        Real values that are not packed keep their type, and integers without missing ones; all else is float64.
-
-    Raises
-    ------
-    ConformError
-        Attributes that are not numbers.
-
-    Examples
-    --------
-    >>> numbers_of(np.array([10, -1], "i2"), {"_FillValue": np.int16(-1), "scale_factor": 0.5}, "a.nc")
-    array([ 5., nan])
-    """
+    """Return stored values as numbers: NaN where they are missing, packing undone."""
+    # Real values that are not packed keep their type, and integers without missing ones; all else is float64.
     meant = read_as(stored.dtype, attributes)
     packing = Packing.of(attributes, where=where)
     missing = Missing.of(attributes, stored.dtype, meant, scale=packing.scale, offset=packing.offset, where=where)
@@ -69,13 +45,7 @@ def numbers_of(stored: npt.NDArray[Any], attributes: Mapping[str, Any], where: s
 
 
 def described(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes that describe a column, in values that JSON has.
-
-    Examples
-    --------
-    >>> described({"units": "K", "_FillValue": -9.0, "flag_values": np.array([0, 1], "i1")})
-    {'units': 'K', 'flag_values': [0, 1]}
-    """
+    """Return the attributes that describe a column, in values that JSON has."""
     found = {}
     for name, value in attributes.items():
         if name in _OF_STORAGE:

@@ -44,22 +44,7 @@ class Columns(Section):
 
 
 class Table:
-    """A file's columns, as they become those of frames.
-
-    Parameters
-    ----------
-    columns : Columns
-        The settings.
-    path : str
-        The file, for messages.
-    schema : pyarrow.Schema
-        Its columns.
-
-    Raises
-    ------
-    SourceError
-        Columns that are missing or there twice; all are named.
-    """
+    """A file's columns, as they become those of frames."""
 
     def __init__(self, columns: Columns, path: str, schema: Any) -> None:
         self.columns, self.path = columns, path
@@ -79,20 +64,7 @@ class Table:
         self.attributes.update({k: {**self.attributes.get(k, {}), **v} for k, v in columns.attributes.items()})
 
     def frame(self, table: Any, number: int) -> pd.DataFrame:
-        """Return rows as a frame.
-
-        Parameters
-        ----------
-        table : pyarrow.Table
-            Rows with the file's columns.
-        number : int
-            Label of the first of them.
-
-        Raises
-        ------
-        SourceError
-            Dates that are none, or that are numbers without units.
-        """
+        """Return rows as a frame; `number` labels the first of them."""
         import pandas as pd
 
         try:

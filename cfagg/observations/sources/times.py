@@ -28,35 +28,7 @@ _GREGORIAN, _LARGEST = -12219292800 * 10**6, 2.0**62
 
 
 def dates_of_numbers(values: npt.NDArray[Any], units: str, calendar: str | None, where: str) -> npt.NDArray[Any]:
-    """Return reference times as dates.
-
-    Parameters
-    ----------
-    values : numeric array
-        Times; NaN becomes NaT.
-    units : str
-        Such as ``days since 1800-01-01``.
-    calendar : str, optional
-        A calendar of CF; the standard one if not given.
-    where : str
-        File and variable, for messages.
-
-    Returns
-    -------
-    datetime64[us] array
-        The same dates and times of day, to the nearest microsecond.
-
-    Raises
-    ------
-    CalendarError
-        Units or a calendar that is not known, dates that there are not (30 February), or that are too far away.
-
-    Examples
-    --------
-    >>> dates_of_numbers(np.array([0.5, np.nan]), "days since 2000-01-01", None, "a.nc")
-    array(['2000-01-01T12:00:00.000000',                        'NaT'],
-          dtype='datetime64[us]')
-    """
+    """Return reference times as datetime64[us], to the nearest microsecond; NaN becomes NaT."""
     values = np.asarray(values)
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, bool)
     try:
@@ -105,22 +77,7 @@ def _exact(values: npt.NDArray[Any], scale: Fraction, offset: Fraction, units: s
 
 
 def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Series[Any]:
-    """Return text as dates in UTC.
-
-    Parameters
-    ----------
-    text : Series
-        ISO 8601 with or without ``T`` and a time zone, also as ``20200131 060000``; without a zone it is UTC.
-    form : str, optional
-        Another form, in the words of ``strptime``.
-    where : str
-        File and column, for messages; rows are named by their labels.
-
-    Raises
-    ------
-    SourceError
-        A text that is not a date, or none at all.
-    """
+    """Return text as dates in UTC: ISO 8601, also as ``20200131 060000``, or in another form for ``strptime``."""
     import pandas as pd
 
     dates: pd.Series[Any] = pd.to_datetime(text, format=form or "ISO8601", errors="coerce", utc=True)
