@@ -6,7 +6,8 @@ Source: HDF5 File Format Specification, version 3; Bob Jenkins, "lookup3.c" (200
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from cfagg.formats.hdf5.bytes import Bytes
 
-__all__ = ["checksum", "damaged", "lookup3"]
+__all__ = ["compiled", "damaged", "lookup3"]
 
 _START = 0xDEADBEEF
 _MASK = 0xFFFFFFFF
@@ -51,11 +52,12 @@ def damaged(data: Bytes, structures: Sequence[tuple[int, int, int]]) -> bool:
     return lookup3([parts[i] for i in order]) != [wanted[i] for i in order]
 
 
-def checksum(data: bytes) -> int:
-    """Return the checksum of one structure, by compiled code that takes long to load."""
+@cache
+def compiled() -> Callable[[bytes], int]:
+    """Return what gives the checksum of one structure: compiled code that takes long to load."""
     from numcodecs.jenkins import jenkins_lookup3
 
-    return int(jenkins_lookup3(data, 0))
+    return jenkins_lookup3  # type: ignore[no-any-return]
 
 
 def lookup3(parts: Sequence[bytes]) -> list[int]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from cfagg.cf.header import Header
 from cfagg.formats.hdf5.head import Head, remembered
-from cfagg.formats.hdf5.lookup3 import checksum
+from cfagg.formats.hdf5.lookup3 import compiled
 from cfagg.formats.hdf5.messages import (
     CHUNKED,
     CONTIGUOUS,
@@ -86,7 +86,7 @@ def find(handle: Handle, head: bytes, address: str, group: str = "/") -> Located
     key = handle.key
     try:
         first = Head(handle.fd, head, key.size)
-        file = _File(Objects(Space(first, checksum=checksum)))
+        file = _File(Objects(Space(first, checksum=compiled())))
         root = file.objects.top()
         links = remembered(("links", root), first, lambda: file.links(root))
         found = remembered(("variable", name, tuple(links.items())), first, lambda: file.variable(links, name))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cfagg.formats.hdf5.heaps import Heap
-from cfagg.formats.hdf5.lookup3 import checksum, damaged
+from cfagg.formats.hdf5.lookup3 import compiled, damaged
 from cfagg.formats.hdf5.messages import attribute_of
 from cfagg.formats.hdf5.objects import Objects
 from cfagg.formats.hdf5.space import ERRORS, BrokenError, OverlapError, Space
@@ -34,7 +34,7 @@ def messages(space, heap, tree):
 
 def at_once(raw, heap, tree):
     try:
-        return messages(Space(raw, checksum=checksum), heap, tree)
+        return messages(Space(raw, checksum=compiled()), heap, tree)
     except (OverlapError, *ERRORS):
         return None
 
@@ -81,7 +81,7 @@ def test_where_sums_are_compared_at_once_what_has_none_is_not_read(tmp_path):
         made["a"] = 1
     raw = (tmp_path / "a.h5").read_bytes()
     root = Objects(Space(raw)).top()
-    for space in (Space(raw), Space(raw, checksum=checksum)):
+    for space in (Space(raw), Space(raw, checksum=compiled())):
         objects = Objects(space)
         if space.checksum is None:
             assert [name for name, _ in objects.links(objects.read(root))] == [b"a"]
@@ -92,7 +92,7 @@ def test_where_sums_are_compared_at_once_what_has_none_is_not_read(tmp_path):
 
 def test_a_checksum_of_fewer_bytes_than_it_has_is_refused():
     with pytest.raises(BrokenError):
-        Space(struct.pack("<I", 0xDEADBEEF), checksum=checksum).structure(0, 3)
+        Space(struct.pack("<I", 0xDEADBEEF), checksum=compiled()).structure(0, 3)
 
 
 @pytest.fixture(scope="module")
