@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfagg.errors import TargetError
-from cfagg.formats.values.hdf5_file import release
+from cfagg.formats.hdf5.library import release
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.netcdf import check_file, dataset_of
 from cfagg.runtime.netcdf_files import closing_written

@@ -209,13 +209,13 @@ EQUIVALENTS: dict[str, dict[tuple[str, str, str], str]] = {
             "_compare(rows, order[i], rows, order[j]) < 0",
         ): "equal rows are equal in all their bits",
     },
-    "cfagg/formats/values/hdf5_tree.py": {
+    "cfagg/formats/hdf5/indexes.py": {
         ("prefix = os.pread(handle, 24, storage.tree)", "24", "25"): "only what is unpacked of it counts",
     },
-    "cfagg/formats/values/hdf5_file.py": {
+    "cfagg/formats/hdf5/library.py": {
         ("first = first or error", "first or error", "error"): "all attempts fail alike on what is damaged",
     },
-    "cfagg/formats/values/hdf5_links.py": {
+    "cfagg/formats/hdf5/links.py": {
         ("MOST, DEEPEST = 1 << 20, 128", "20", "21"): "a bound",
         (_CIRCLE, "any", "all"): "a circle is too deep in the end",
         (_CIRCLE, _CIRCLE[3:-1], "len(levels) >= DEEPEST or visited > MOST"): "a circle is too deep in the end",

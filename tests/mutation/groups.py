@@ -49,16 +49,13 @@ GROUPS: dict[str, Group] = {
         ["tests/cf"],
     ),
     "links": Group(
-        _in("formats/values", "hdf5_links hdf5_proof hdf5_file kinds pool hdf5_tree"),
-        [
-            f"tests/formats/values/test_{name}.py"
-            for name in ("hdf5_file", "hdf5_links", "hdf5_proof", "kinds", "pool", "hdf5_tree")
-        ],
+        _in("formats/hdf5", "library links proof") + _in("formats/values", "kinds pool"),
+        ["tests/formats/hdf5", "tests/formats/values/test_kinds.py", "tests/formats/values/test_pool.py"],
     ),
     "readers": Group(
-        _in("formats/values", "filters hdf5_chunks hdf5_header")
-        + _in("formats/values", "located find netcdf hdf5 classic contiguous"),
-        ["tests/formats/values", "tests/storage", "tests/formats", "tests/api/test_reading.py"],
+        _in("formats/hdf5", "boxes chunks library_variables proof_values variables")
+        + _in("formats/values", "contiguous classic filters find located netcdf"),
+        ["tests/formats/hdf5", "tests/formats/values", "tests/storage", "tests/formats", "tests/api/test_reading.py"],
     ),
     "codecs": Group(_in("formats", "codecs"), ["tests/formats/test_codecs.py"]),
     "formats": Group(

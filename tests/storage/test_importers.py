@@ -18,12 +18,12 @@ IMPORTERS = {
         "cfagg/cli/output.py",  # writes
     },
     "h5py": {
-        "cfagg/formats/values/hdf5_file.py",  # opens
-        "cfagg/formats/values/hdf5_links.py",  # lists what leads out of a file
-        "cfagg/formats/values/hdf5_proof.py",  # proves attributes
-        "cfagg/formats/values/hdf5.py",  # finds variables, and opens what the gate admitted
-        "cfagg/formats/values/hdf5_chunks.py",  # asks where the chunks are of what the gate admitted
-        "cfagg/formats/values/hdf5_stored.py",  # proves values of variable length
+        "cfagg/formats/hdf5/library.py",  # opens
+        "cfagg/formats/hdf5/links.py",  # lists what leads out of a file
+        "cfagg/formats/hdf5/proof.py",  # proves attributes
+        "cfagg/formats/hdf5/library_variables.py",  # finds variables, and opens what the gate admitted
+        "cfagg/formats/hdf5/chunks.py",  # asks where the chunks are of what the gate admitted
+        "cfagg/formats/hdf5/proof_values.py",  # proves values of variable length
         "cfagg/formats/metadata/hdf5.py",  # follows no link out of a file
         "cfagg/formats/metadata/hdf5_values.py",  # reads what the gate admitted
         "cfagg/formats/metadata/url.py",  # opens what is read over a network
@@ -83,9 +83,9 @@ def test_no_module_gets_the_libraries_by_another_way():
 #: Functions that read values of untrusted files, by module: each takes the token of the gate.
 READERS = {
     "cfagg/formats/values/contiguous.py": {"read"},
-    "cfagg/formats/values/hdf5_chunks.py": {"read", "scan", "raw"},
-    "cfagg/formats/values/hdf5_stored.py": {"prove_named", "prove_values"},
-    "cfagg/formats/values/hdf5.py": {"dataset"},
+    "cfagg/formats/hdf5/chunks.py": {"read", "scan", "raw"},
+    "cfagg/formats/hdf5/proof_values.py": {"prove_named", "prove_values"},
+    "cfagg/formats/hdf5/library_variables.py": {"dataset"},
     "cfagg/formats/values/netcdf.py": {"read"},
     "cfagg/formats/metadata/hdf5_values.py": {"_read"},
 }
@@ -107,7 +107,7 @@ def test_tokens_are_asked_for_in_named_modules_only():
     assert users == {
         "cfagg/storage/gate.py",
         "cfagg/formats/values/find.py",
-        "cfagg/formats/values/hdf5.py",
+        "cfagg/formats/hdf5/library_variables.py",
         "cfagg/formats/values/netcdf.py",
         "cfagg/formats/metadata/hdf5_values.py",
         "cfagg/formats/metadata/netcdf4.py",

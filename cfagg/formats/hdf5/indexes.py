@@ -1,19 +1,21 @@
-"""The indexes by which chunks of a dataset are found: whether the HDF5 library can go through one without harm.
+"""The indexes of chunks: whether the HDF5 library can go through one without harm, and small ones read without it.
 
 Source: HDF5 File Format Specification, version 3, "The Data Layout Message".
 """
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Sequence
 from math import prod
 
+from cfagg.formats.hdf5.bytes import Bytes
 from cfagg.formats.hdf5.messages import CHUNKED, layout_of
-from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, Space
+from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, BrokenError, Space
 from cfagg.formats.hdf5.trees import records
 
-__all__ = ["check_index"]
+__all__ = ["MOST", "check_index", "positions"]
 
 #: The first bytes of indexes, by their numbers; those of version 3 of the layout have none.
 _TREE, _OLD_TREE = b"BTHD\0", b"TREE\1"
@@ -24,6 +26,9 @@ _BLOCKS = {b"FAHD\0": 16, b"EAHD\0": 60}
 _ENTRIES = {b"FAHD\0": 8, b"EAHD\0": 44}
 #: So many need no explanation by the file's size or the dataset's shape.
 _MANY = 1 << 20
+
+#: Chunks of the largest index that is read here.
+MOST = 1024
 
 #: Records of chunks without and with filters.
 _PLAIN, _FILTERED = 10, 11
@@ -89,3 +94,32 @@ def _check_old(space: Space, root: int, sizes: int) -> None:
             space.spend(size)
             node = space.take(at + 24, size)
             waiting += [(child, level - 1) for (child,) in struct.iter_unpack(f"<{key}xQ", node)]
+
+
+def positions(
+    data: Bytes, tree: int, chunk: Sequence[int], indices: Sequence[tuple[int, ...]]
+) -> list[tuple[int, int | None, int]] | None:
+    """Return filter mask, byte offset and stored size of chunks, given by their indices in the grid of chunks.
+
+    The version 1 B-tree at `tree` must be one node, as the netCDF library writes it, that has them all: else the result
+    is `None`.  What stands in the file is not compared with its size.
+    """
+    entry = struct.Struct(f"<II{len(chunk) + 1}QQ")
+    try:
+        mark, level, count = struct.unpack("<5sBH", data[tree : tree + 8])
+        if mark != _OLD_TREE or level or count > MOST:
+            return None
+        rows = list(entry.iter_unpack(data[tree + 24 : tree + 24 + count * entry.size]))
+    except (OSError, *ERRORS):
+        return None
+    starts = [row[2:-2] for row in rows]
+    if len(rows) != count or any(a >= b for a, b in itertools.pairwise(starts)):
+        return None
+    table = {row[2:-2]: row for row in rows if not row[-2]}
+    found: list[tuple[int, int | None, int]] = []
+    for index in indices:
+        row = table.get(tuple(i * c for i, c in zip(index, chunk, strict=True)))
+        if row is None or row[-1] == UNDEFINED or not row[0]:
+            return None
+        found.append((row[1], row[-1], row[0]))
+    return found

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from cfagg.errors import LimitError, SourceError
+from cfagg.formats.hdf5 import library as hdf5_file
 from cfagg.formats.hdf5.bytes import Bytes, Shifted
+from cfagg.formats.hdf5.library import ERRORS, address_of
 from cfagg.formats.hdf5.objects import MOST
 from cfagg.formats.hdf5.sound import Sound
 from cfagg.formats.hdf5.space import BrokenError, OverlapError
@@ -24,8 +26,6 @@ from cfagg.formats.metadata.foreign import Foreign, name_of, too_long
 from cfagg.formats.metadata.hdf5_attributes import OwnAttributes
 from cfagg.formats.metadata.hdf5_netcdf import DEEPEST, Assembly, Found, texts_of
 from cfagg.formats.metadata.hdf5_values import Values
-from cfagg.formats.values import hdf5_file
-from cfagg.formats.values.hdf5_file import ERRORS, address_of
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.netcdf4_names import INTERNAL
 from cfagg.model.dataset import AttributeValue, Dataset, Group, Kind

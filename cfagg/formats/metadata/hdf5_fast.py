@@ -16,6 +16,7 @@ import numpy as np
 
 from cfagg.errors import SourceError
 from cfagg.formats.hdf5.bytes import Bytes
+from cfagg.formats.hdf5.library import close_hdf5, open_hdf5
 from cfagg.formats.hdf5.lookup3 import damaged
 from cfagg.formats.hdf5.messages import shape_of, type_of
 from cfagg.formats.hdf5.objects import SPACE, TYPE, Object, Objects
@@ -23,7 +24,6 @@ from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, Unu
 from cfagg.formats.metadata.foreign import name_of
 from cfagg.formats.metadata.hdf5_attributes import Attributes
 from cfagg.formats.metadata.hdf5_netcdf import DEEPEST, Assembly, Found
-from cfagg.formats.values.hdf5_file import close_hdf5, open_hdf5
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.model.dataset import Dataset, Group, Kind
 from cfagg.storage.files import Handle

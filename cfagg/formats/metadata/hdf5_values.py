@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from cfagg.errors import AccessError, FragmentReadError, LimitError
 from cfagg.formats.codecs import check_chunk
-from cfagg.formats.values import hdf5_chunks
-from cfagg.formats.values.hdf5_file import ERRORS
-from cfagg.formats.values.hdf5_links import LeavesError, outside, reach
-from cfagg.formats.values.hdf5_proof import UnsoundError, prove_file
-from cfagg.formats.values.hdf5_stored import prove_values
+from cfagg.formats.hdf5 import chunks as hdf5_chunks
+from cfagg.formats.hdf5.library import ERRORS
+from cfagg.formats.hdf5.links import LeavesError, outside, reach
+from cfagg.formats.hdf5.proof import UnsoundError, prove_file
+from cfagg.formats.hdf5.proof_values import prove_values
 from cfagg.formats.values.located import Chunked
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.storage.files import CONTEXT_SOURCE, Handle

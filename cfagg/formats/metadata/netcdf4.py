@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.formats.hdf5 import library_variables as hdf5
 from cfagg.formats.metadata.foreign import Foreign, value_of
-from cfagg.formats.values import hdf5
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.netcdf import path_of
 from cfagg.model.dataset import AttributeValue, Dataset, Dimension, Group, Kind, Variable

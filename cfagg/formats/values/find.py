@@ -13,9 +13,12 @@ import numpy.typing as npt
 from cfagg.cf.header import Header
 from cfagg.errors import CfaggError, UnsupportedError
 from cfagg.formats.codecs import check_chunk
+from cfagg.formats.hdf5 import chunks as hdf5_chunks
 from cfagg.formats.hdf5 import head
+from cfagg.formats.hdf5 import library_variables as hdf5
+from cfagg.formats.hdf5 import variables as hdf5_header
 from cfagg.formats.opening import CLASSIC, HDF5, MAGIC_HDF5, format_of
-from cfagg.formats.values import classic, contiguous, hdf5, hdf5_chunks, hdf5_header, netcdf
+from cfagg.formats.values import classic, contiguous, netcdf
 from cfagg.formats.values.located import Chunked, Contiguous, Library, Located
 from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.gate import Checked, admit

@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import UnsupportedError
+from cfagg.formats.hdf5 import links as hdf5_links
+from cfagg.formats.hdf5.proof import UnsoundError
 from cfagg.formats.opening import CLASSIC, HDF5, HEAD, format_of, not_netcdf
-from cfagg.formats.values import classic, hdf5_links
-from cfagg.formats.values.hdf5_proof import UnsoundError
+from cfagg.formats.values import classic
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.pool import Pool
 from cfagg.runtime import netcdf_files
@@ -251,7 +252,7 @@ def read(checked: Checked, key: Sequence[slice], context: Context) -> npt.NDArra
         dtype = dtype_of(variable)
         try:
             if dataset.disk_format == "HDF5":
-                from cfagg.formats.values.hdf5_stored import prove_named
+                from cfagg.formats.hdf5.proof_values import prove_named
 
                 prove_named(checked, key, context)
             values = variable[tuple(key)] if key else variable[...]

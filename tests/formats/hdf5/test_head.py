@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from cfagg.formats.hdf5 import head as module
-from cfagg.formats.values import hdf5_header, locate, read
+from cfagg.formats.hdf5 import variables as hdf5_header
+from cfagg.formats.values import locate, read
 from cfagg.storage.files import CONTEXT_SOURCE, open_regular
 
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 import cfagg
 from cfagg.formats import values
-from cfagg.formats.values import find, hdf5_chunks
-from cfagg.formats.values.hdf5_boxes import Axis, boxes
-from cfagg.formats.values.hdf5_chunks import _looked_up
+from cfagg.formats.hdf5 import chunks as hdf5_chunks
+from cfagg.formats.hdf5.boxes import Axis, boxes
+from cfagg.formats.hdf5.chunks import _looked_up
+from cfagg.formats.values import find
 from cfagg.storage.files import CONTEXT_SOURCE
 from tests.effort import examples
 

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 from cfagg.conventions import limits
 from cfagg.errors import FragmentReadError, LimitError
-from cfagg.formats.values import filters, hdf5_chunks, locate, read
+from cfagg.formats.hdf5 import chunks as hdf5_chunks
+from cfagg.formats.values import filters, locate, read
 from cfagg.formats.values.located import Chunked
 from cfagg.storage.files import CONTEXT_SOURCE, Context, open_regular
 from cfagg.storage.gate import admit

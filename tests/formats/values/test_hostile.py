@@ -17,7 +17,10 @@ import cfagg
 from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.stored import NetcdfReader
 from cfagg.errors import AccessError, CfaggError
-from cfagg.formats.values import hdf5, hdf5_header, hdf5_links, locate, netcdf, read
+from cfagg.formats.hdf5 import library_variables as hdf5
+from cfagg.formats.hdf5 import links as hdf5_links
+from cfagg.formats.hdf5 import variables as hdf5_header
+from cfagg.formats.values import locate, netcdf, read
 from cfagg.storage import files
 from cfagg.storage.access import Access
 from cfagg.storage.files import CONTEXT_SOURCE

@@ -7,7 +7,7 @@ import fcntl
 import h5py
 import pytest
 
-from cfagg.formats.values.hdf5_file import open_hdf5
+from cfagg.formats.hdf5.library import open_hdf5
 
 
 @pytest.fixture

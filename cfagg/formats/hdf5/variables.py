@@ -78,7 +78,7 @@ class _Variable(NamedTuple):
 def find(handle: Handle, head: bytes, address: str, group: str = "/") -> Located | None:
     """Return a variable of the root group of a netCDF-4 file, or `None` where the library has to look itself.
 
-    It is what `cfagg.formats.values.hdf5.find` returns; `head` are the file's first bytes.
+    It is what `cfagg.formats.hdf5.library_variables.find` returns; `head` are the file's first bytes.
     """
     name = address.removeprefix("/")
     if "/" in name or not name or (group != "/" and not address.startswith("/")) or head[8:9] not in (b"\2", b"\3"):

@@ -12,7 +12,12 @@ import numpy as np
 import pytest
 
 from cfagg.errors import CfaggError
-from cfagg.formats.values import hdf5, hdf5_chunks, hdf5_header, hdf5_tree, read
+from cfagg.formats.hdf5 import chunks as hdf5_chunks
+from cfagg.formats.hdf5 import indexes
+from cfagg.formats.hdf5 import library_variables as hdf5
+from cfagg.formats.hdf5 import variables as hdf5_header
+from cfagg.formats.hdf5.head import Head
+from cfagg.formats.values import read
 from cfagg.storage.files import CONTEXT_SOURCE, open_regular
 from cfagg.storage.gate import admit
 from cfagg.storage.handles import handles
@@ -159,7 +164,8 @@ def test_a_damaged_heap_of_values_ends_the_search(tmp_path):
 def _positions(path, located, indices):
     handle = os.open(path, os.O_RDONLY)
     try:
-        return hdf5_tree.positions(handle, located.storage, indices)
+        data = Head(handle, b"", pathlib.Path(path).stat().st_size)
+        return indexes.positions(data, located.storage.tree, located.storage.chunks, indices)
     finally:
         os.close(handle)
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from cfagg.errors import FragmentReadError
-from cfagg.formats.values import hdf5_links
-from cfagg.formats.values.hdf5_file import release
-from cfagg.formats.values.hdf5_links import LeavesError, followed, outside, reach
+from cfagg.formats.hdf5 import links as hdf5_links
+from cfagg.formats.hdf5.library import release
+from cfagg.formats.hdf5.links import LeavesError, followed, outside, reach
 from cfagg.storage.files import Context, open_regular
 from cfagg.storage.gate import Reference
-from tests.formats.values.test_hdf5_proof import garbled
+from tests.formats.hdf5.test_proof import garbled
 
 
 @pytest.fixture

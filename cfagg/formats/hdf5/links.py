@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cfagg.errors import CfaggError, UnsupportedError
-from cfagg.formats.values.hdf5_file import ERRORS, address_of, file_of
-from cfagg.formats.values.hdf5_proof import UnsoundError, prove, prove_file
+from cfagg.formats.hdf5.library import ERRORS, address_of, file_of
+from cfagg.formats.hdf5.proof import UnsoundError, prove, prove_file
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.storage.files import Context, Handle
 from cfagg.storage.gate import Reference

@@ -9,24 +9,19 @@ import h5py
 import numpy as np
 import pytest
 
-from cfagg.formats.values import hdf5_tree
-from cfagg.formats.values.located import Chunked
+from cfagg.formats.hdf5.head import Head
+from cfagg.formats.hdf5.indexes import positions as positions_of
 
 UNDEFINED = 2**64 - 1
 
 
 @pytest.fixture
-def positions(tmp_path):
+def positions():
     """Return a function that looks for chunks of (2, 3) values in a table of rows."""
 
     def find(rows, indices, *, mark=b"TREE\1\0", count=None):
         table = struct.pack("<6sHQQ", mark, len(rows) if count is None else count, UNDEFINED, UNDEFINED)
-        (tmp_path / "table").write_bytes(table + b"".join(struct.pack("<IIQQQQ", *row) for row in rows))
-        handle = os.open(tmp_path / "table", os.O_RDONLY)
-        try:
-            return hdf5_tree.positions(handle, Chunked((2, 3), (), np.dtype("<i4"), "v", 0), indices)
-        finally:
-            os.close(handle)
+        return positions_of(table + b"".join(struct.pack("<IIQQQQ", *row) for row in rows), 0, (2, 3), indices)
 
     return find
 
@@ -47,7 +42,7 @@ def test_chunks_are_where_the_hdf5_library_says(tmp_path):
     handle = os.open(tmp_path / "a.h5", os.O_RDONLY)
     try:
         indices = [(a.chunk_offset[0] // 2, a.chunk_offset[1] // 3) for a in said]
-        found = hdf5_tree.positions(handle, Chunked((2, 3), (), np.dtype("<f8"), "v", tree), indices)
+        found = positions_of(Head(handle, b"", len(raw)), tree, (2, 3), indices)
     finally:
         os.close(handle)
     assert found == [(a.filter_mask, a.byte_offset, a.size) for a in said]
@@ -89,8 +84,6 @@ def test_a_table_of_up_to_1024_chunks_is_read(positions, count, read):
     assert positions(rows, [(7, 0)]) == ([(0, 4096 + 24 * 7, 24)] if read else None)
 
 
-def test_without_a_table_the_library_has_to_look(tmp_path):
-    (tmp_path / "a").write_bytes(b"TREE")
-    with (tmp_path / "a").open("rb") as file:
-        storage = Chunked((2, 3), (), np.dtype("<i4"), "v", None)
-        assert hdf5_tree.positions(file.fileno(), storage, [(0, 0)]) is None
+@pytest.mark.parametrize("tree", [0, 4, 2**63, UNDEFINED])
+def test_without_a_table_the_library_has_to_look(tree):
+    assert positions_of(b"TREE", tree, (2, 3), [(0, 0)]) is None

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from cfagg.formats.hdf5 import chunks
+from cfagg.formats.hdf5.library import address_of, file_of
+from cfagg.formats.hdf5.links import reach
+from cfagg.formats.hdf5.proof import UnsoundError, sound_of
 from cfagg.formats.hdf5.space import UnusualError
-from cfagg.formats.values import contiguous, filters, hdf5_chunks
-from cfagg.formats.values.hdf5_file import address_of, file_of
-from cfagg.formats.values.hdf5_links import reach
-from cfagg.formats.values.hdf5_proof import UnsoundError, sound_of
+from cfagg.formats.values import contiguous, filters
 from cfagg.formats.values.located import Chunked, Contiguous
 from cfagg.formats.values.netcdf4_names import NON_COORDINATE
 from cfagg.storage.files import Context
@@ -78,13 +79,13 @@ def prove_values(checked: Checked, dataset: Any, slices: Sequence[slice], contex
             if not filters.known(stored.filters):
                 if slots:
                     raise UnsoundError("it has values of variable length behind a filter that is not known")
-                for index, mask, data in hdf5_chunks.raw(checked, stored, slices, context, dataset):
+                for index, mask, data in chunks.raw(checked, stored, slices, context, dataset):
                     try:
                         filters.check_unknown(data, mask, stored)
                     except filters.DamagedError as error:
-                        raise hdf5_chunks.damaged(checked, index, error, context) from error
+                        raise chunks.damaged(checked, index, error, context) from error
                 return
-            parts = [v.tobytes() for _, v in hdf5_chunks.scan(checked, stored, slices, context, dataset) if slots]
+            parts = [v.tobytes() for _, v in chunks.scan(checked, stored, slices, context, dataset) if slots]
             raw = b"".join(parts)
         elif not slots:
             return

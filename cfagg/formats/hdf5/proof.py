@@ -10,9 +10,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from cfagg.formats.hdf5.bytes import HandleBytes
+from cfagg.formats.hdf5.library import address_of
 from cfagg.formats.hdf5.sound import Sound
 from cfagg.formats.hdf5.space import BrokenError
-from cfagg.formats.values.hdf5_file import address_of
 from cfagg.storage.files import Handle
 
 __all__ = ["UnsoundError", "prove", "prove_file", "prove_index", "sound_of"]

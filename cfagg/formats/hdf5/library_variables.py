@@ -1,7 +1,7 @@
 """Finding variables in HDF5-based netCDF files through h5py's low-level interface, a few times faster than netCDF-C.
 
 What this module does not understand it leaves to the netCDF library by returning `None`.  What leads out of the file is
-listed (`cfagg.formats.values.hdf5_links`) and refused: external links, external storage and virtual datasets would read
+listed (`cfagg.formats.hdf5.links`) and refused: external links, external storage and virtual datasets would read
 files that no policy has allowed.
 """
 
@@ -14,9 +14,9 @@ import numpy as np
 
 from cfagg.cf.header import Header
 from cfagg.errors import AccessError
-from cfagg.formats.values.hdf5_file import ERRORS, file_of
-from cfagg.formats.values.hdf5_links import LeavesError, outside, reach
-from cfagg.formats.values.hdf5_proof import UnsoundError, prove, prove_file
+from cfagg.formats.hdf5.library import ERRORS, file_of
+from cfagg.formats.hdf5.links import LeavesError, outside, reach
+from cfagg.formats.hdf5.proof import UnsoundError, prove, prove_file
 from cfagg.formats.values.located import Chunked, Contiguous, Library, Located
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.netcdf4_names import INTERNAL, NO_VARIABLE, NON_COORDINATE

@@ -19,9 +19,11 @@ import numpy.typing as npt
 
 from cfagg.errors import AccessError, CfaggError
 from cfagg.formats.codecs import check_chunk
-from cfagg.formats.values import contiguous, filters, hdf5, hdf5_tree
-from cfagg.formats.values.hdf5_boxes import Axis, Box, boxes
-from cfagg.formats.values.hdf5_proof import UnsoundError, prove_index
+from cfagg.formats.hdf5 import indexes, library_variables
+from cfagg.formats.hdf5.boxes import Axis, Box, boxes
+from cfagg.formats.hdf5.head import Head
+from cfagg.formats.hdf5.proof import UnsoundError, prove_index
+from cfagg.formats.values import contiguous, filters
 from cfagg.formats.values.located import Chunked, Contiguous
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.storage.files import Context
@@ -257,9 +259,11 @@ class _Table:
         """Return an entry per chunk, or `None` where no chunk was ever written, and the value of unwritten ones."""
         if self._held is None:
             # A table that the netCDF library writes is read without the HDF5 library, if it is small and complete.
-            if self.storage.tree is not None and box.count <= hdf5_tree.MOST:
+            if self.storage.tree is not None and box.count <= indexes.MOST:
                 indices = [touch[0] for touch in box.touches()]
-                known = hdf5_tree.positions(self.checked.handle.fd, self.storage, indices)
+                handle = self.checked.handle
+                data = Head(handle.fd, b"", handle.key.size)
+                known = indexes.positions(data, self.storage.tree, self.storage.chunks, indices)
                 if known is not None:
                     return known, None
             found = self._ask(box)
@@ -282,16 +286,18 @@ class _Table:
         checked, context = self.checked, self.context
         with LIBRARY:
             try:
-                dataset = hdf5.dataset(checked, context) if self.opened is None else self.opened
+                dataset = library_variables.dataset(checked, context) if self.opened is None else self.opened
                 prove_index(checked.handle, h5py.h5i.get_file_id(dataset), dataset)
                 found = self._found(dataset, box)
                 if self._fill is None and (found is None or any(offset is None for _, offset, _ in found)):
                     # Of other types only what refers to something is looked at, and nothing is there.
                     void = self.storage.dtype.kind == "V"
-                    self._fill = np.void(bytes(self.storage.dtype.itemsize)) if void else hdf5.fill(dataset)
+                    self._fill = (
+                        np.void(bytes(self.storage.dtype.itemsize)) if void else library_variables.fill(dataset)
+                    )
             except AccessError:
                 raise
-            except (*hdf5.ERRORS, UnsoundError) as error:
+            except (*library_variables.ERRORS, UnsoundError) as error:
                 raise context.broken(
                     context.said(
                         f"the chunk table of {self.storage.path!r} in {checked.handle.key.path} is damaged: {error}; "

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from h5py import h5t
 
+from cfagg.formats.hdf5 import proof as hdf5_proof
 from cfagg.formats.hdf5.bytes import HandleBytes
-from cfagg.formats.values import hdf5_proof
-from cfagg.formats.values.hdf5_proof import UnsoundError, prove, prove_file
+from cfagg.formats.hdf5.proof import UnsoundError, prove, prove_file
 from cfagg.storage.files import open_regular
 
 
