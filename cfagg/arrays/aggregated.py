@@ -38,23 +38,7 @@ _RECIPES = 256
 
 
 class AggregationReader(Reader):
-    """Reads an aggregated array.
-
-    Parameters
-    ----------
-    aggregation : Aggregation
-        What to read.
-    access : Access
-        Which files may be read.
-    missing : {"error", "fill"}
-        What to do about a partition whose file is not there: raise, or read missing values.
-    workers : int, optional
-        As `Reader.workers`.
-    group : str
-        Group of the aggregation variable in its file.
-    chain : tuple of (str, str)
-        The aggregations that led here, outermost first.
-    """
+    """Reads an aggregated array of the variable in `group` of a file; `chain` are the aggregations that led here."""
 
     def __init__(
         self,

@@ -56,26 +56,14 @@ def is_read(format_: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A sub-array that can be read.
-
-    Parameters
-    ----------
-    header : Header
-        What its file says about it.
-    chunks : tuple of int, optional
-        Shape of its chunks in the file.
-    read : callable
-        Gives the stored values of one slice per dimension, native byte order.
-    where : str
-        File, variable and partition, for messages.
-    scan : callable, optional
-        Gives the same as `read` in parts, each with its place; a part is overwritten by the next.
-    """
+    """A sub-array that can be read."""
 
     header: Header
-    chunks: tuple[int, ...] | None
+    chunks: tuple[int, ...] | None  # shape of its chunks in the file
+    # the stored values of one slice per dimension, in native byte order
     read: Callable[[Sequence[slice]], npt.NDArray[Any]]
-    where: str
+    where: str  # file, variable and partition, for messages
+    # the same in parts, each with its place; a part is overwritten by the next
     scan: Callable[[Sequence[slice]], Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]]] | None = None
 
     @property
@@ -86,27 +74,13 @@ class Fragment:
 
 @dataclass(frozen=True)
 class Fragments:
-    """The sub-arrays of one aggregation.
-
-    Parameters
-    ----------
-    aggregation : Aggregation
-        The aggregation.
-    access : Access
-        Which files may be read.
-    reader : callable
-        What makes a reader of an aggregation that a sub-array is itself.
-    group : str
-        Group of the aggregation variable in its file: private variables are searched from there upwards.
-    chain : tuple of (str, str)
-        The aggregations that led here, outermost first, this one excluded.
-    """
+    """The sub-arrays of one aggregation."""
 
     aggregation: Aggregation
     access: Access
-    reader: Callable[..., Any]
-    group: str = "/"
-    chain: tuple[Place, ...] = ()
+    reader: Callable[..., Any]  # makes a reader of an aggregation that a sub-array is itself
+    group: str = "/"  # of the aggregation variable: private variables are searched from there upwards
+    chain: tuple[Place, ...] = ()  # the aggregations that led here, outermost first, this one excluded
 
     def index(self, i: int) -> tuple[int, ...]:
         """Return the index of partition `i` in the partition matrix."""
@@ -121,15 +95,7 @@ class Fragments:
         return f"file {self.access.parent}, variable {self.aggregation.name!r}, partition {self.index(i)}"
 
     def path(self, i: int) -> str:
-        """Return the absolute path of the file of partition `i`.
-
-        Raises
-        ------
-        AccessError
-            If the policy does not allow it.
-        UnsupportedError
-            If it is a URL.
-        """
+        """Return the absolute path of the file of partition `i`, which the policy allows and which is no URL."""
         try:
             return self.access.resolve(self.aggregation.partitions.file_name(i))
         except (AccessError, UnsupportedError) as error:
@@ -143,13 +109,7 @@ class Fragments:
             raise AccessError(f"{self.where(i)}: {error.message}") from error
 
     def open(self, i: int, path: str | None = None) -> Fragment:
-        """Find the sub-array of partition `i`; its values are not read.
-
-        Raises
-        ------
-        CfaggError
-            Where the file, the variable, the format or the access policy do not let it be read.
-        """
+        """Find the sub-array of partition `i`; its values are not read."""
         partitions = self.aggregation.partitions
         where = self.where(i)
         self._check_format(i, where)

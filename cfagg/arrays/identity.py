@@ -39,23 +39,8 @@ def check_order(
 ) -> None:
     """Raise where coordinates show that dimensions of equal size are interchanged.
 
-    Parameters
-    ----------
-    declared : sequence of str
-        Dimensions of the sub-array as the aggregation names them, in its order.
-    found : sequence of str
-        Dimensions as the file names them.
-    shape : sequence of int
-        Their sizes.
-    of_master, of_file : callable
-        Give the identity of a dimension's coordinates in the aggregation file and in the fragment's file.
-    where : str
-        For the message.
-
-    Raises
-    ------
-    FragmentMismatchError
-        If a dimension of the file has the coordinates of another dimension of equal size.
+    `declared` are names of the aggregation, in the sub-array's order, `found` those of the file; `of_master` and
+    `of_file` give the identity of a dimension's coordinates in the aggregation file and in the fragment's.
     """
     if len(declared) != len(found):
         return

@@ -72,17 +72,7 @@ class _LinkedDimension:
 
 
 class LinkedGroup(_Described):
-    """A group, likewise.
-
-    Parameters
-    ----------
-    found : Group
-        What the file says.
-    path : str
-        Path of the group.
-    links : mapping
-        By path, why something in the file is not read.
-    """
+    """A group, likewise; `links` says by path why something in the file is not read."""
 
     def __init__(self, found: model.Group, path: str, links: dict[str, str]) -> None:
         super().__init__(path, {k: v for k, v in found.attributes.items() if _is_plain(v)})
@@ -107,13 +97,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def linked_group(handle: Handle) -> LinkedGroup | None:
-    """Return the root group of a file with links to other files; `None` where it leads out of itself otherwise.
-
-    Parameters
-    ----------
-    handle : Handle
-        The open file.
-    """
+    """Return the root group of a file with links to other files; `None` where it leads out of itself otherwise."""
     references = followed(handle, CONTEXT_SOURCE, strange=True)
     if references is None or any(r.kind not in _LINKS for r in references):
         return None

@@ -42,25 +42,8 @@ def open_reader(
 ) -> Reader:
     """Return what reads a variable, by its name or path.
 
-    Parameters
-    ----------
-    source : Source or path
-        Where it is.
-    variable : str
-        Its name or path.
-    access : Access, optional
-        Which files an aggregation may read; by default those beside it.
-    missing : {"error", "fill"}
-        What to do about partitions whose files are missing.
-    workers : int, optional
-        As `Reader.workers`.
-    aggregation : Aggregation, optional
-        What to read it as, in place of what the file says.
-
-    Raises
-    ------
-    SourceError, AccessError
-        If there is no such file or variable, or its values may not be read.
+    An aggregation may read what `access` allows, by default what is beside it; `aggregation` describes it otherwise
+    than its file does.
     """
     if not isinstance(source, Source):
         source = open_any(source)

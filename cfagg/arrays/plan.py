@@ -40,47 +40,25 @@ class AxisPlan:
     """The projections of a selection on the cells of one dimension, as columns with one row per touched cell.
 
     Cells ascend.  No row is empty.
-
-    Parameters
-    ----------
-    cell : int64 array, shape (n,)
-        Index of the cell along the dimension.
-    start : int64 array, shape (n,)
-        First element, relative to the cell's lower edge.  With `index`: where the row begins in `index` and `position`.
-    count : int64 array, shape (n,)
-        Number of elements, at least 1.
-    out : int64 array, shape (n,)
-        Position in the output of the row's first element.  Where `position` is given: of its smallest.
-    step : int
-        Distance of the elements in the source, at least 1.
-    sign : int
-        +1, or -1 where the output runs against the source.
-    size : int
-        Length of the output along this dimension.
-    index : int64 array, shape (size,), optional
-        For index arrays: the elements, relative to the lower edge of their cells, ascending in every row.
-    position : int64 array, shape (size,), optional
-        For index arrays that are not sorted: the output position of every entry of `index`.
     """
 
-    cell: Int64
+    cell: Int64  # index of the cell along the dimension
+    # first element, from the cell's lower edge; with `index`: where the row begins in `index` and `position`
     start: Int64
-    count: Int64
-    out: Int64
-    step: int
-    sign: int
-    size: int
+    count: Int64  # number of elements, at least 1
+    out: Int64  # position in the output of the row's first element; where `position` is given: of its smallest
+    step: int  # distance of the elements in the source
+    sign: int  # -1 where the output runs against the source
+    size: int  # length of the output
+    # for index arrays: the elements, from the lower edge of their cells, ascending in every row
     index: Int64 | None = None
-    position: Int64 | None = None
+    position: Int64 | None = None  # for index arrays that are not sorted: the output position of every entry of `index`
 
     def __len__(self) -> int:
         return len(self.cell)
 
     def source(self, row: int) -> slice | Int64:
-        """Return what to take of the cell: a slice of positive step, or ascending indices that may repeat.
-
-        Both are relative to the lower edge of the cell.
-        """
+        """Return what to take, from the cell's lower edge: a slice of positive step, or ascending indices."""
         a, n = int(self.start[row]), int(self.count[row])
         if self.index is None:
             return slice(a, a + (n - 1) * self.step + 1, self.step)
@@ -110,17 +88,6 @@ class AxisPlan:
 class Plan:
     """The cells that a selection touches: the product of the axes' rows, in C order.
 
-    Parameters
-    ----------
-    grid : Grid
-        The grid that is selected from.
-    axes : tuple of AxisPlan
-        One per dimension.
-    dropped : tuple of int
-        Dimensions selected by an integer.  They stay in `shape` with size 1.
-
-    Examples
-    --------
     >>> grid = Grid([[0, 12, 48], [0, 64]])
     >>> p = plan(grid, [slice(10, 20, 3), slice(None, None, -1)])
     >>> p.shape, p.cell.tolist()
@@ -131,7 +98,7 @@ class Plan:
 
     grid: Grid
     axes: tuple[AxisPlan, ...]
-    dropped: tuple[int, ...] = ()
+    dropped: tuple[int, ...] = ()  # selected by an integer; they stay in `shape` with size 1
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -186,36 +153,13 @@ class Plan:
 
 
 def plan(grid: Grid, selection: Sequence[slice | int | npt.ArrayLike]) -> Plan:
-    """Intersect a selection with a grid.
+    """Intersect a selection with a grid, every dimension on its own (outer indexing).
 
-    Every dimension is selected on its own (outer indexing).
+    An entry is a slice of either sign, an integer (the dimension keeps size 1 and is listed in `Plan.dropped`), an
+    array of integers in any order and with repeats, or a mask. Negative indices count from the end.
 
-    Parameters
-    ----------
-    grid : Grid
-        Cells of the array.
-    selection : sequence
-        One entry per dimension: a slice of either sign, an integer (the dimension keeps size 1 and is listed in
-        `Plan.dropped`), a one-dimensional array of integers in any order and with repeats, or a boolean mask of the
-        dimension's length.  Negative indices count from the end.
-
-    Returns
-    -------
-    Plan
-
-    Raises
-    ------
-    SelectionError
-        If an index lies outside the array, or an entry is none of these.
-    LimitError
-        If more than 2**28 cells are touched.
-
-    Notes
-    -----
     Source: the chunk projection algorithm for Zarr-based netCDF, corrected as described in docs/projection.md.
 
-    Examples
-    --------
     >>> p = plan(Grid.regular((10,), (4,)), [np.array([9, 1, 9])])
     >>> p.cell.tolist(), p.source(1), p.target(1)
     ([0, 2], (array([1, 1]),), (slice(0, 3, 2),))

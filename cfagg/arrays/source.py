@@ -41,61 +41,29 @@ _NCA_MARK = re.compile(r"NCA(-[0-9.]+)?")
 
 @dataclass(frozen=True)
 class Variable:
-    """An ordinary variable: its values stand in the file itself.
-
-    Parameters
-    ----------
-    name : str
-        Name within its group.
-    dims : tuple of str
-        Dimensions in order.
-    shape : tuple of int
-        Sizes of `dims`.
-    dtype : numpy.dtype
-        Stored type in native byte order.  Strings of variable length are `object` with metadata
-        ``{"element_type": str}``, other variable-length types `object` with metadata ``{"vlen": base type}``.
-    attributes : mapping
-        All attributes as stored, `_FillValue` included.
-    """
+    """An ordinary variable: its values stand in the file itself."""
 
     name: str
     dims: tuple[str, ...]
     shape: tuple[int, ...]
+    # Stored type in native byte order; strings are `object` with metadata ``{"element_type": str}``, other types of
+    # variable length `object` with ``{"vlen": base type}``.
     dtype: np.dtype[Any]
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict)  # as stored, `_FillValue` included
 
 
 @dataclass(frozen=True)
 class Group:
-    """One group of a file, or the whole of a file without groups.
+    """One group of a file, or the whole of a file without groups."""
 
-    Parameters
-    ----------
-    path : str
-        Path within the file; ``"/"`` is the root.
-    dimensions : dict of str to int
-        Dimensions that this group itself defines, in file order.
-    unlimited : frozenset of str
-        Those that may grow.
-    attributes : dict
-        The group's attributes.
-    variables : dict of str to Variable or Aggregation
-        Public variables in file order.
-    private : dict of str to Variable
-        Variables that only hold the values of partitions.
-    groups : dict of str to Group
-        Sub-groups by name.
-    unreadable : dict of str to UnreadableAggregationError
-        Variables that are aggregations, or look like them, and cannot be read; each with the reason.
-    """
-
-    path: str
-    dimensions: dict[str, int]
+    path: str  # "/" is the root
+    dimensions: dict[str, int]  # that this group itself defines, in file order
     unlimited: frozenset[str] = frozenset()
     attributes: dict[str, Any] = field(default_factory=dict)
-    variables: dict[str, Variable | Aggregation] = field(default_factory=dict)
-    private: dict[str, Variable] = field(default_factory=dict)
+    variables: dict[str, Variable | Aggregation] = field(default_factory=dict)  # public ones in file order
+    private: dict[str, Variable] = field(default_factory=dict)  # variables that only hold the values of partitions
     groups: dict[str, Group] = field(default_factory=dict)
+    # what is an aggregation, or looks like one, and cannot be read, with the reason
     unreadable: dict[str, UnreadableAggregationError] = field(default_factory=dict)
 
     def walk(self) -> Iterator[Group]:
@@ -137,20 +105,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Source:
-    """The metadata of one file.
+    """The metadata of one file."""
 
-    Parameters
-    ----------
-    path : str
-        The file as it was named.
-    format : str
-        Format as the netCDF library names it, for instance ``"NETCDF4"`` or ``"NETCDF3_CLASSIC"``.
-    root : Group
-        The root group.
-    """
-
-    path: str
-    format: str
+    path: str  # as it was named
+    format: str  # as the netCDF library names it, for instance "NETCDF4"
     root: Group
 
     def __repr__(self) -> str:
@@ -162,13 +120,7 @@ class Source:
         return True
 
     def group(self, path: str) -> Group:
-        """Return the group at `path`.
-
-        Raises
-        ------
-        SourceError
-            If the file has no such group.
-        """
+        """Return the group at `path`."""
         group = self.root
         for name in path.split("/"):
             if not name:
@@ -183,13 +135,7 @@ class Source:
         return [g.path for g in self.root.walk()]
 
     def find(self, variable: str) -> tuple[Group, Variable | Aggregation]:
-        """Return a variable, private ones included, by its name or path, and the group that holds it.
-
-        Raises
-        ------
-        SourceError
-            If the file has no such variable.
-        """
+        """Return a variable, private ones included, by its name or path, and the group that holds it."""
         where, _, name = variable.rpartition("/")
         group = self.group(where)
         found = group.variables.get(name) or group.private.get(name)
@@ -204,13 +150,7 @@ class Source:
         return group, found
 
     def find_from(self, group: str, variable: str) -> tuple[Group, Variable | Aggregation]:
-        """Return a variable as `find`, but search a name or relative path from `group` upwards.
-
-        Raises
-        ------
-        SourceError
-            If neither the group nor one above it has such a variable.
-        """
+        """Return a variable as `find`, but search a name or relative path from `group` upwards."""
         if variable.startswith("/"):
             return self.find(variable)
         parts = [name for name in group.split("/") if name]
@@ -223,20 +163,7 @@ class Source:
 
 
 def refuse_unreadable(errors: Iterable[UnreadableAggregationError], remedy: str) -> None:
-    """Raise one error about all aggregations that cannot be read, if there are any.
-
-    Parameters
-    ----------
-    errors : iterable of UnreadableAggregationError
-        From `Group.unreadable`.
-    remedy : str
-        What the user can do instead.
-
-    Raises
-    ------
-    UnreadableAggregationError
-        With the names of all.
-    """
+    """Raise one error about all aggregations that cannot be read, if there are any; `remedy` is what else to do."""
     found = list(errors)
     if not found:
         return
@@ -252,27 +179,7 @@ def refuse_unreadable(errors: Iterable[UnreadableAggregationError], remedy: str)
 def open_source(path: str | os.PathLike[str]) -> Source:
     """Read the metadata of one netCDF file; no partition is opened.
 
-    Parameters
-    ----------
-    path : str or path-like
-        A netCDF-3, netCDF-4 or CDF-5 file.
-
-    Returns
-    -------
-    Source
-        Its groups; variables that carry an aggregation are `Aggregation`.  Those that break their convention are in
-        `Group.unreadable`, each with every problem listed.
-
-    Raises
-    ------
-    SourceError
-        If the file is not there, is not a regular file, or is not netCDF.
-
-    Examples
-    --------
-    >>> source = open_source("temperature.nca")  # doctest: +SKIP
-    >>> source.root.variables["tas"]  # doctest: +SKIP
-    <Aggregation 'tas' (time: 48, lat: 64, lon: 128) float32, 2 partitions>
+    Aggregations that break their convention are in `Group.unreadable`, each with every problem listed.
     """
     from cfagg.storage.handles import handles
 

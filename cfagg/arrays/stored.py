@@ -56,15 +56,7 @@ class _Stored(Reader):
 
 
 class NetcdfReader(_Stored):
-    """A variable of a netCDF file, in the group at a path.
-
-    Raises
-    ------
-    SourceError
-        If there is no such file or variable.
-    AccessError
-        If its values stand in another file.
-    """
+    """A variable of a netCDF file, in the group at a path."""
 
     def __init__(self, path: str | os.PathLike[str], group: str, variable: str, *, workers: int | None = None) -> None:
         self.path = os.path.abspath(path)  # noqa: PTH100
@@ -92,23 +84,7 @@ class NetcdfReader(_Stored):
 
 
 class SlabReader(_Stored):
-    """A variable whose values a library or a plug-in reads, of numbers or texts.
-
-    Parameters
-    ----------
-    header : Header
-        What it is.
-    slab : callable
-        Returns the values of one slice per dimension.
-    label : str
-        What messages call it.
-    chunks : tuple of int, optional
-        Shape of its chunks, where they are of one shape.
-    grid : Grid, optional
-        What is stored apart.
-    fill : scalar, optional
-        What elements are that are not stored.
-    """
+    """A variable whose values a library or a plug-in gives by hyperslabs: `slab` takes a slice per dimension."""
 
     def __init__(
         self,

@@ -30,42 +30,20 @@ GAP_BYTES = 2**16
 
 @dataclass(frozen=True, slots=True)
 class AxisRead:
-    """How one dimension of a sub-array is read.
+    """How one dimension of a sub-array is read."""
 
-    Parameters
-    ----------
-    runs : tuple of slice
-        What to read: slices with 0 <= start < stop and a positive step, ascending and disjoint.
-    count : int
-        Number of elements read, all runs together.
-    pick : slice or int64 array, optional
-        What to take of those elements, in which order; `None` takes them as they come.
-    """
-
-    runs: tuple[slice, ...]
-    count: int
-    pick: slice | Int64 | None = None
+    runs: tuple[slice, ...]  # slices with 0 <= start < stop and a positive step, ascending and disjoint
+    count: int  # elements read, all runs together
+    pick: slice | Int64 | None = None  # which of them to take, in which order; `None`: as they come
 
 
 def compose(indices: Indices, chosen: slice | Int64, flip: bool) -> Indices:
     """Return the indices into a sub-array that a selection of one partition means along one dimension.
 
-    Parameters
-    ----------
-    indices : range or int64 array
-        The part of the sub-array that is the partition's data array.
-    chosen : slice or int64 array
-        Selected elements in the master's direction, ascending, relative to the partition's lower edge.
-    flip : bool
-        Whether the sub-array runs the other way.
+    `indices` are the part that is the partition's data array, `chosen` ascends in the master's direction from the
+    partition's lower edge. The result has the sub-array's direction: where `flip`, the last selected element comes
+    first.
 
-    Returns
-    -------
-    range or int64 array
-        In the sub-array's direction: where `flip`, the last selected element comes first.
-
-    Examples
-    --------
     >>> compose(range(10, 0, -2), slice(1, 4, 2), False)
     range(8, 2, -4)
     >>> compose(range(5), slice(0, 2, 1), True)
@@ -84,17 +62,8 @@ def compose(indices: Indices, chosen: slice | Int64, flip: bool) -> Indices:
 
 
 def push(indices: Indices, element_bytes: int) -> AxisRead:
-    """Return how to read these indices of one dimension.
+    """Return how to read indices of a dimension; `element_bytes` of each decide whether a gap is skipped or read.
 
-    Parameters
-    ----------
-    indices : range or int64 array
-        Indices in any order, with repeats.
-    element_bytes : int
-        Bytes that one index along this dimension stands for: it decides whether a gap is skipped or read through.
-
-    Examples
-    --------
     >>> push(range(9, 2, -3), 8)
     AxisRead(runs=(slice(3, 10, 3),), count=3, pick=slice(None, None, -1))
     >>> push(np.array([7, 2, 3, 2]), 10**6)
@@ -127,22 +96,7 @@ def push(indices: Indices, element_bytes: int) -> AxisRead:
 def assemble(
     axes: Sequence[AxisRead], dtype: np.dtype[Any], read: Callable[[tuple[slice, ...]], npt.NDArray[Any]]
 ) -> npt.NDArray[Any]:
-    """Read every run and return one block with the picked elements, one axis per dimension.
-
-    Parameters
-    ----------
-    axes : sequence of AxisRead
-        One per dimension of the sub-array.
-    dtype : numpy.dtype
-        Type of the values.
-    read : callable
-        Gives the values of one slice per dimension.
-
-    Returns
-    -------
-    ndarray
-        Perhaps a view with negative strides.
-    """
+    """Read every run and return one block with the picked elements, perhaps a view with negative strides."""
     if all(len(axis.runs) == 1 for axis in axes):
         block = read(tuple(axis.runs[0] for axis in axes))
     else:

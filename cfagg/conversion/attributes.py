@@ -33,9 +33,7 @@ _MOST_MEMBERS = 64
 
 
 def jsonable(value: Any) -> Any:
-    """Return an attribute value as JSON holds it.
-
-    Arrays become lists, arrays of one value and NumPy scalars become numbers, bytes become text.
+    """Return an attribute value as JSON holds it: lists for arrays, numbers for arrays of one value, text for bytes.
 
     >>> import numpy as np
     >>> jsonable(np.float32(0.5)), jsonable(np.arange(2, dtype="i1")), jsonable(np.array([3]))
@@ -136,15 +134,7 @@ def with_members(attributes: dict[str, Any], dtype: np.dtype[Any], path: str) ->
 
 
 def fill_of(attributes: Mapping[str, Any], dtype: np.dtype[Any], where: str) -> Any:
-    """Return the declared fill value in the array's type, None where there is none.
-
-    Shape of the result: a NumPy scalar of `dtype`, bytes for characters, text for strings.
-
-    Raises
-    ------
-    ConventionError
-        It is not one value of the type; `where` names file and variable.
-    """
+    """Return the declared fill value, a NumPy scalar, bytes or text in the array's type; None where there is none."""
     value = attributes.get("_FillValue")
     if value is None:
         return None

@@ -40,25 +40,8 @@ def choose_chunks(
 ) -> tuple[Grid, bool]:
     """Return the chunk grid of one array and whether it is rectilinear.
 
-    Parameters
-    ----------
-    name, dims : str and sequence of str
-        The variable, for messages, and its dimensions.
-    partitions : Grid
-        Its partitions; one cell for an ordinary variable.
-    storage : sequence of int, optional
-        Chunks in which the source itself is stored.
-    itemsize : int
-        Bytes of an element.
-    wanted : str or mapping
-        ``"auto"``, ``"partitions"``, or chunk lengths by dimension name; dimensions not named are as with ``"auto"``.
-    zarr_format : int
-        2 has regular chunks only.
-
-    Raises
-    ------
-    UnsupportedError
-        If partitions of unequal sizes are wanted as chunks in Zarr v2.
+    `partitions` is one cell for an ordinary variable, `storage` the chunks in which the source itself is stored;
+    dimensions that a mapping of `wanted` lengths does not name are as with ``"auto"``.
     """
     shape = partitions.shape
     if wanted == "partitions":

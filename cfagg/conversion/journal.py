@@ -38,23 +38,13 @@ Chunk = tuple[int, int, int, int]
 
 @dataclass(eq=False)
 class Done:
-    """What is known of the chunks of one array, by chunk number.
-
-    Parameters
-    ----------
-    written : bool array
-        Whether the chunk is complete.
-    size : int64 array
-        Bytes of the stored chunk.
-    stored, content : int64 array
-        CRC-32 of the stored bytes and of the values; -1 where it was not taken.
-    """
+    """What is known of the chunks of one array, by chunk number."""
 
     count: int
-    written: npt.NDArray[np.bool_] = field(init=False)
-    size: npt.NDArray[np.int64] = field(init=False)
-    stored: npt.NDArray[np.int64] = field(init=False)
-    content: npt.NDArray[np.int64] = field(init=False)
+    written: npt.NDArray[np.bool_] = field(init=False)  # whether the chunk is complete
+    size: npt.NDArray[np.int64] = field(init=False)  # bytes of the stored chunk
+    stored: npt.NDArray[np.int64] = field(init=False)  # CRC-32 of the stored bytes, -1 where it was not taken
+    content: npt.NDArray[np.int64] = field(init=False)  # and of the values
 
     def __post_init__(self) -> None:
         self.written = np.zeros(self.count, bool)
@@ -89,13 +79,7 @@ class Journal:
 
     @classmethod
     def resume(cls, path: Path, identity: dict[str, Any], counts: Sequence[int]) -> Journal:
-        """Continue a journal.
-
-        Raises
-        ------
-        TargetError
-            If it is of another conversion: another source, other options or another version.
-        """
+        """Continue a journal; one of another source, other options or another version is refused."""
         text = read_own(path)
         # Only what ends in a line feed was written whole.
         lines = text[: text.rfind(b"\n") + 1].splitlines(keepends=True)

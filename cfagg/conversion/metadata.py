@@ -25,24 +25,7 @@ _ROOT = (".zattrs", ".zmetadata", ".zgroup", "zarr.json")
 def build_metadata(
     groups: Mapping[str, Mapping[str, Any]], arrays: Sequence[Array], codec: Codec, zarr_format: int
 ) -> dict[str, bytes]:
-    """Return the metadata documents of a store by key, consolidated, those of the root last.
-
-    Parameters
-    ----------
-    groups : mapping
-        Attributes by path within the store; ``""`` is the root, and parents come first.
-    arrays : sequence of Array
-        The arrays.
-    codec : Codec
-        Compression of all arrays.
-    zarr_format : int
-        3 or 2.
-
-    Raises
-    ------
-    UnsupportedError
-        If a type or an attribute has no place in a Zarr store.
-    """
+    """Return the metadata documents of a store by key, consolidated, those of the root last; parents come first."""
     nodes = {path: group_documents(attributes, zarr_format) for path, attributes in groups.items()}
     documents: dict[str, bytes] = {}
     for path in groups:

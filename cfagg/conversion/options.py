@@ -19,36 +19,14 @@ CODECS = {"zstd": (-7, 22), "blosc": (0, 9), "gzip": (0, 9), "none": (0, 0)}
 
 @dataclass(frozen=True)
 class Options:
-    """The options that decide what is written.
+    """What decides what is written, not how fast: a killed run may be finished with other workers and memory."""
 
-    Those that only decide how fast (workers, memory) are not here: a killed run may be finished with others.
-
-    Parameters
-    ----------
-    variables : tuple of str, optional
-        Names or paths; None is all.
-    zarr_format : int
-        3 or 2.
-    chunks : str or tuple of (str, int)
-        ``"auto"``, ``"partitions"``, or a chunk length per dimension name.
-    packing : str
-        ``"keep"`` or ``"decode"``.
-    codec : str
-        ``"zstd"``, ``"blosc"``, ``"gzip"`` or ``"none"``.
-    level : int, optional
-        Compression level; None is the codec's usual one.
-    missing : str
-        ``"error"`` or ``"fill"``.
-    on_loss : str
-        ``"error"`` or ``"drop"``.
-    """
-
-    variables: tuple[str, ...] | None
+    variables: tuple[str, ...] | None  # names or paths; None is all
     zarr_format: Literal[2, 3]
-    chunks: str | tuple[tuple[str, int], ...]
+    chunks: str | tuple[tuple[str, int], ...]  # "auto", "partitions", or a length per dimension
     packing: str
     codec: str
-    level: int | None
+    level: int | None  # None is the codec's usual one
     missing: str
     on_loss: str
 
@@ -65,13 +43,7 @@ class Options:
         missing: str,
         on_loss: str = "error",
     ) -> Options:
-        """Return checked options.
-
-        Raises
-        ------
-        UnsupportedError, LimitError, OptionError
-            If an option has a value that is not known.
-        """
+        """Return checked options."""
         _one_of("zarr_format", zarr_format, (3, 2))
         _one_of("packing", packing, ("keep", "decode"))
         _one_of("missing", missing, ("error", "fill"))

@@ -26,25 +26,13 @@ _VALID = ("valid_min", "valid_max", "valid_range")
 
 @dataclass(frozen=True)
 class Unpack:
-    """How packed values become floats: ``stored * scale + offset``, missing ones NaN.
+    """How packed values become floats: ``stored * scale + offset``, missing ones NaN."""
 
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        Type of the result.
-    read : numpy.dtype
-        Type as which the stored values are meant (``_Unsigned``).
-    scale, offset : float
-        The packing.
-    fills : tuple of numbers
-        Stored values that mean missing.
-    """
-
-    dtype: np.dtype[Any]
-    read: np.dtype[Any]
+    dtype: np.dtype[Any]  # of the result
+    read: np.dtype[Any]  # as which stored values are meant (``_Unsigned``)
     scale: float
     offset: float
-    fills: tuple[int | float, ...]
+    fills: tuple[int | float, ...]  # stored values that mean missing
 
     def __call__(self, packed: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
         """Write the floats that `packed` stands for into `out`, an array of equal shape."""
@@ -58,18 +46,10 @@ class Unpack:
 
 @dataclass(frozen=True)
 class Unwritten:
-    """What was never written becomes what the variable declares as missing: Zarr has no default fill value of netCDF's.
+    """What was never written becomes what the variable declares as missing: Zarr has no default fill values."""
 
-    Parameters
-    ----------
-    default : numpy scalar
-        What the netCDF library left where nothing was written.
-    fill : numpy scalar
-        What the variable declares, in the same type.
-    """
-
-    default: Any
-    fill: Any
+    default: Any  # what the netCDF library left where nothing was written
+    fill: Any  # what the variable declares, in the same type
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -107,16 +87,10 @@ def is_packed(attributes: Mapping[str, Any]) -> bool:
 def decoded(
     dtype: np.dtype[Any], attributes: Mapping[str, Any], where: str, *, netcdf: bool = True
 ) -> tuple[Unpack, dict[str, Any]]:
-    """Return how a packed variable is decoded, and the attributes of the result.
+    """Return how a packed variable is decoded, and the attributes of the result, the valid range in its units.
 
     The result's type is that of `scale_factor` and `add_offset` (CF section 8.1), and float64 where they are not floats
-    or where 32-bit integers would not fit.  Bounds of the valid range are expressed in the result's units.
-    `netcdf` says whether the netCDF library may have written its default fill value.
-
-    Raises
-    ------
-    ConformError
-        If the attributes do not describe a packing.
+    or where 32-bit integers would not fit.  `netcdf`: the netCDF library may have written its default fill value.
     """
     packing = Packing.of(attributes, where=where)
     kinds = [np.asarray(attributes[n]).dtype for n in _PACKING if n in attributes]
@@ -167,21 +141,9 @@ def _unpacked_bounds(
 def shared_packing(
     aggregation: Aggregation, rows: Iterable[tuple[Layout, Header | None]]
 ) -> tuple[Aggregation | None, str]:
-    """Return the aggregation with the packing that all its partitions share, so that integers are copied untouched.
+    """Return an aggregation with the packing that all its partitions share, so that integers are copied untouched.
 
-    Parameters
-    ----------
-    aggregation : Aggregation
-        An aggregation of floats without a packing of its own.
-    rows : iterable of (Layout, Header or None)
-        Layout and header of each partition, None where its file is missing.  Iterated only as far as needed.
-
-    Returns
-    -------
-    aggregation : Aggregation or None
-        The same array in packed form, None where there is no shared packing.
-    note : str
-        Why not, where partitions are packed; else empty.
+    `rows` are iterated only as far as needed.  `None` where there is none, and a note why where partitions are packed.
     """
     if aggregation.dtype.kind != "f" or is_packed(aggregation.attributes):
         return None, ""

@@ -36,49 +36,21 @@ MAX_CHUNKS = 2**24
 
 @dataclass(frozen=True, eq=False)
 class Array:
-    """One array of the store.
+    """One array of the store."""
 
-    Parameters
-    ----------
-    path : str
-        Path within the store, without a leading slash.
-    dims, shape : tuple
-        Dimensions and their sizes.
-    dtype : numpy.dtype
-        Type that is written; `object` for strings.
-    attributes : mapping
-        Attributes as JSON holds them, without the fill value.
-    fill : scalar, optional
-        Declared fill value in `dtype`.
-    grid : Grid
-        Chunks.
-    rectilinear : bool
-        Whether the chunks are of unequal sizes.
-    cells : tuple of int64 array
-        Per dimension, the edges of what the source stores as one piece.
-    reader : Reader
-        Where the values come from.
-    stored : numpy.dtype
-        Type that `reader` gives.
-    unpack : Unpack or Unwritten, optional
-        How values become those that are written.
-    unstored : scalar, optional
-        What a Zarr source gives for chunks that are not stored, where no fill value is declared.
-    """
-
-    path: str
+    path: str  # within the store, without a leading slash
     dims: tuple[str, ...]
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    attributes: Mapping[str, Any]
-    fill: Any
+    dtype: np.dtype[Any]  # that is written; `object` for strings
+    attributes: Mapping[str, Any]  # as JSON holds them, without the fill value
+    fill: Any  # declared, in `dtype`
     grid: Grid
-    rectilinear: bool
-    cells: tuple[npt.NDArray[np.int64], ...]
+    rectilinear: bool  # chunks are of unequal sizes
+    cells: tuple[npt.NDArray[np.int64], ...]  # per dimension, the edges of what the source stores as one block
     reader: Reader
-    stored: np.dtype[Any]
-    unpack: packing.Unpack | packing.Unwritten | None = None
-    unstored: Any = None
+    stored: np.dtype[Any]  # type that `reader` gives
+    unpack: packing.Unpack | packing.Unwritten | None = None  # how values become those that are written
+    unstored: Any = None  # what a Zarr source gives for chunks that are not stored, where no fill value is declared
 
     @property
     def chunk_shape(self) -> tuple[int, ...]:
@@ -100,11 +72,7 @@ class Array:
         return math.prod(self.shape) * self.dtype.itemsize
 
     def key(self, index: tuple[int, ...], zarr_format: int) -> str:
-        """Return the place of a chunk within the store.
-
-        >>> Array.key.__name__  # "tas/c/0/1" in Zarr v3, "tas/0.1" in v2
-        'key'
-        """
+        """Return the place of a chunk within the store: ``tas/c/0/1`` in Zarr v3, ``tas/0.1`` in v2."""
         if zarr_format == 2:
             return f"{self.path}/{'.'.join(map(str, index)) or '0'}"
         return "/".join([self.path, "c", *map(str, index)])
@@ -137,40 +105,16 @@ class Loss:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """All that is written.
+    """All that is written."""
 
-    Parameters
-    ----------
-    groups : dict of str to dict
-        Attributes of every group by path within the store; the root is ``""``.
-    arrays : tuple of Array
-        In the order in which they are written.
-    notes : tuple of str
-        What a user should know.
-    losses : tuple of Loss
-        What is left out.
-    """
-
-    groups: dict[str, dict[str, Any]]
+    groups: dict[str, dict[str, Any]]  # attributes by path within the store; the root is ""
     arrays: tuple[Array, ...]
-    notes: tuple[str, ...]
-    losses: tuple[Loss, ...] = ()
+    notes: tuple[str, ...]  # what a user should know
+    losses: tuple[Loss, ...] = ()  # what is left out
 
 
 def build_plan(source: Source, access: Access, options: Options, workers: int) -> Plan:
-    """Return the plan of a conversion; headers of partitions are read where packing must be decided.
-
-    Raises
-    ------
-    SelectionError
-        If a variable or dimension is asked for that is not there.
-    UnreadableAggregationError
-        If an aggregation cannot be read, and losses are not accepted.
-    UnsupportedError
-        If something has no form in Zarr.
-    CfaggError
-        Whatever is wrong with the partitions' headers.
-    """
+    """Return the plan of a conversion; headers of partitions are read where packing must be decided."""
     chosen = select(source.root, options.variables, source.path)
     losses = _losses(source, chosen, options)
     groups: dict[str, dict[str, Any]] = {"": group_attributes(source.root.attributes)}
@@ -305,13 +249,7 @@ def _array(
 
 
 def _check_stored(shape: Sequence[int], storage: Sequence[int], size: int, where: str) -> None:
-    """Refuse an array most of whose chunks cannot be in its file: to go through them would take hours.
-
-    Raises
-    ------
-    LimitError
-        There are more than `MAX_CHUNKS`, and more than the file could note, each of them by eight bytes.
-    """
+    """Refuse an array most of whose chunks cannot be in its file, which notes each by eight bytes."""
     count = math.prod(-(-n // max(c, 1)) for n, c in zip(shape, storage, strict=True))
     if count > max(MAX_CHUNKS, size // 8):
         raise LimitError(

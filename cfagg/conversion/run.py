@@ -62,13 +62,7 @@ class _Scratch(threading.local):
 
 
 def cut(arrays: Sequence[Array], memory: int, workers: int) -> tuple[list[Slabs], int]:
-    """Return the slabs of every array and the number of threads that fit in memory with them.
-
-    Raises
-    ------
-    LimitError
-        If a single chunk does not fit.
-    """
+    """Return the slabs of every array and the number of threads that fit in memory with them."""
     slabs, largest = [], 0
     for a in arrays:
         itemsize = 64 if a.dtype.kind == "O" else a.dtype.itemsize + (a.stored.itemsize if a.unpack else 0)
@@ -98,10 +92,7 @@ def run(
 ) -> None:
     """Write every chunk that the journal does not have yet, with checksums of the values where they will be verified.
 
-    Raises
-    ------
-    CfaggError, OSError
-        The first error of any thread; the others stop after the chunk they are at.
+    The first error of any thread is raised; the others stop after the chunk they are at.
     """
     total = sum(a.nbytes for a in arrays)
     todo = _tasks(slabs, journal)

@@ -21,20 +21,7 @@ _REFERENCES = (
 def select(root: Group, wanted: Sequence[str] | None, where: str) -> set[str]:
     """Return the paths of the variables to convert, aggregations that cannot be read among them.
 
-    Parameters
-    ----------
-    root : Group
-        Root group of the source.
-    wanted : sequence of str, optional
-        Names, or paths in groups; None is all.  Coordinates, bounds and whatever a named variable's attributes refer to
-        come with it.
-    where : str
-        The source, for messages.
-
-    Raises
-    ------
-    OptionError
-        If there is no such variable.
+    Coordinates, bounds and whatever the attributes of a wanted variable refer to come with it; None is all.
     """
     known = {path: (group, name) for group in root.walk() for path, name in _paths(group)}
     if wanted is None:

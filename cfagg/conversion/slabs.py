@@ -25,18 +25,10 @@ _WORTHWHILE = 4 << 20
 
 @dataclass(frozen=True, eq=False)
 class Slabs:
-    """Slabs of a chunk grid, numbered in C order.
-
-    Parameters
-    ----------
-    grid : Grid
-        The target's chunks.
-    cuts : tuple of int64 array
-        Per dimension, the number of the first chunk of every slab, and the number of chunks.
-    """
+    """Slabs of a chunk grid, numbered in C order."""
 
     grid: Grid
-    cuts: tuple[Int64, ...]
+    cuts: tuple[Int64, ...]  # per dimension, the number of the first chunk of every slab, and of chunks
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -78,21 +70,8 @@ class Slabs:
 
 
 def choose_slabs(grid: Grid, source: Sequence[npt.ArrayLike], itemsize: int, budget: int) -> Slabs:
-    """Return slabs of at most `budget` bytes, or of one chunk where a chunk is larger.
+    """Return slabs of at most `budget` bytes, or of one chunk where a chunk is larger; `source` are edges of its cells.
 
-    Parameters
-    ----------
-    grid : Grid
-        The target's chunks.
-    source : sequence of int arrays
-        Per dimension, the edges of the source's cells (partitions, or the chunks they are stored in).
-    itemsize : int
-        Bytes an element takes while it is in memory.
-    budget : int
-        Bytes a slab may take.
-
-    Examples
-    --------
     >>> grid = Grid.regular((12, 10), (4, 10))
     >>> slabs = choose_slabs(grid, [[0, 6, 12], [0, 10]], 10**6, 10**9)
     >>> slabs.cuts[0]  # chunks end at 4, 8, 12 and partitions at 6, 12: they meet at 12 only

@@ -19,10 +19,8 @@ Int64 = npt.NDArray[np.int64]
 
 
 def cell_edges(partitions: Grid, storage: Sequence[int] | None) -> tuple[Int64, ...]:
-    """Return the edges, per dimension, of what the source stores as one piece.
+    """Return the edges, per dimension, of what the source stores as one block.
 
-    Examples
-    --------
     >>> cell_edges(Grid([[0, 5, 12]]), (4,))[0]
     array([ 0,  4,  5,  9, 12])
     """
