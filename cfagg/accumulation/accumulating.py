@@ -12,7 +12,7 @@ from cfagg.accumulation.building import Workshop, build, finish_dead, working
 from cfagg.accumulation.group import group_path
 from cfagg.accumulation.mapping import threads_that_fit
 from cfagg.accumulation.opening import open_group
-from cfagg.accumulation.planning import Order, existing_group, plan_build
+from cfagg.accumulation.planning import Action, Order, existing_group, plan_build
 from cfagg.accumulation.report import Report, report_of
 from cfagg.errors import UnsupportedError
 from cfagg.errors.arguments import a_path
@@ -167,8 +167,8 @@ def accumulate(
     if array.path and not dry_run:
         finish_dead(Workshop(array.store, array.path, node_folder(array.store, group_path(array.path))), array)
     plan = plan_build(order)
-    if dry_run or (plan.done and not plan.renew):
-        return report_of(plan, "up to date" if plan.done else "dry run")
+    if dry_run or plan.action is Action.NOTHING:
+        return report_of(plan, "dry run" if plan.action.sums else plan.action.word)
     fitting = threads_that_fit(plan.recipe, budget, threads)
     shop = Workshop(plan.array.store, plan.array.path, plan.folder)
     # A scheduler that does not answer is found before anything is written.
@@ -176,9 +176,9 @@ def accumulate(
         if existing_group(plan.array) != plan.existing:
             # Another process, or the end of a build that was killed, has put a group in place meanwhile.
             plan = plan_build(order)
-            if plan.done and not plan.renew:
-                return report_of(plan, "up to date")
-        if plan.renew:
+            if plan.action is Action.NOTHING:
+                return report_of(plan, plan.action.word)
+        if plan.action is Action.RENEW:
             renew(open_group(plan.array.store, plan.array.path, allow=places), plan.related, shop.root)
-            return report_of(plan, "up to date")
+            return report_of(plan, plan.action.word)
         return build(plan, order, shop, fitting, min(threads, max(1, budget // _PER_THREAD)), cluster, progress)

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.description import table_of
-from cfagg.accumulation.finish import describe, finish, kept_missing, write_attributes
+from cfagg.accumulation.finish import describe, finish, missing_before, write_attributes
 from cfagg.accumulation.group import group_path, object_counts
 from cfagg.accumulation.mapping import Journal, map_by_dask, map_by_threads
 from cfagg.accumulation.outliers import judge
@@ -152,7 +152,7 @@ def build(
                 f"the partial sums of array {plan.array.path!r} were changed by another program; run again"
             )
         missing, nonfinite = _excluded(plan, records)
-        judgement = judge(recipe, records, plan.kept)
+        judgement = judge(recipe, records, plan.basis)
         if len(judgement.values):
             layout = plan.layout.with_outliers(len(judgement.values), array.ndim, recipe.meaning.dtype)
             plan = replace(plan, layout=layout)
@@ -160,7 +160,7 @@ def build(
         shop.start_group()
         target = Target(shop.group, plan.settings.codec, array.zarr_format)
         excluded = missing > 0 or len(judgement.values) > 0
-        partly = Partly(recipe, scratch, records, plan.layout, plan.kept, excluded, judgement.repaired)
+        partly = Partly(recipe, scratch, records, plan.layout, plan.basis, excluded, judgement.repaired)
         table = np.concatenate([np.column_stack([seen, _checksums(plan, records)]), others])
         finish(partly, target, plan.weights, table, judgement, summers)
         related = [n.record for n in plan.related]
@@ -175,7 +175,7 @@ def build(
     renew(array, target.documents, shop.root)
     report = report_of(
         plan,
-        plan.action,
+        plan.action.word,
         counts=excluded,
         missing=missing,
         nonfinite=nonfinite,
@@ -226,11 +226,11 @@ def _trusted(recipe: Recipe, journal: Journal, scratch: Scratch, seen: npt.NDArr
 def _checksums(plan: Plan, records: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Return the checksum of every object: those that were read, and those of the part that stays as it was."""
     window, out = plan.recipe.window, np.zeros(plan.array.objects.size, np.int64)
-    if plan.kept is not None and plan.kept.group.extra is not None:
-        group = plan.kept.group
+    if plan.basis is not None and plan.basis.group.extra is not None:
+        group = plan.basis.group
         old = object_counts(group, plan.array)
         both = tuple(slice(min(a, b)) for a, b in zip(old, plan.array.objects.matrix_shape, strict=True))
-        count = plan.kept.group.extra.source.objects
+        count = plan.basis.group.extra.source.objects
         known = group.objects[:count, 4].reshape(old)
         out.reshape(plan.array.objects.matrix_shape)[both] = known[both]
     first = window.leading
@@ -241,11 +241,11 @@ def _checksums(plan: Plan, records: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 def _excluded(plan: Plan, records: npt.NDArray[Any]) -> tuple[int, int]:
     """Return how many elements of the whole array are missing, and how many of them are infinite."""
     missing, nonfinite = int(records["missing"].sum()), int(records["nonfinite"].sum())
-    kept = plan.kept
-    if kept is not None and kept.group.extra is not None:
-        missing += kept_missing(kept, plan.layout)
+    basis = plan.basis
+    if basis is not None and basis.group.extra is not None:
+        missing += missing_before(basis, plan.layout)
         # Which of them stay is not known; those of chunks that are read again may count twice, but never too few.
-        nonfinite = min(missing, nonfinite + kept.group.extra.nonfinite)
+        nonfinite = min(missing, nonfinite + basis.group.extra.nonfinite)
     return missing, nonfinite
 
 
@@ -312,13 +312,13 @@ def working(shop: Workshop, plan: Plan, order: Order) -> Iterator[None]:
     shop.enter()
     more = " and overwrite=True (--overwrite)" if order.overwrite and plan.existing else ""
     again = "by the same call" if order.append or order.refresh else f"with resume=True (--resume){more}"
-    kept = f"; what is done is kept, finish it {again}"
+    hint = f"; what is done is kept, finish it {again}"
     try:
         _finish(shop, plan.array)
         yield
     except KeyboardInterrupt:
         what = "is complete" if is_known(lambda: shop.published) else "was not written"
-        rest = kept if is_known(lambda: shop.unfinished) else ""
+        rest = hint if is_known(lambda: shop.unfinished) else ""
         raise KeyboardInterrupt(f"interrupted: {plan.folder} {what}{rest}") from None
     except LimitError:
         # The same data will not do better next time.
@@ -334,7 +334,7 @@ def working(shop: Workshop, plan: Plan, order: Order) -> Iterator[None]:
         if is_known(lambda: shop.published):
             rest = f"is in its place, but not finished; finish it {again}"
             raise TargetError(f"{plan.folder} {rest}: {reason(error, plan.folder)}") from error
-        rest = kept if is_known(lambda: shop.unfinished) else ""
+        rest = hint if is_known(lambda: shop.unfinished) else ""
         raise TargetError(f"{plan.folder} was not written: {reason(error, plan.folder)}{rest}") from error
     finally:
         shop.tidy()

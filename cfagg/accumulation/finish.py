@@ -21,7 +21,7 @@ from cfagg.accumulation.outliers import Judgement
 from cfagg.accumulation.partials import Recipe
 from cfagg.accumulation.summing import Partly, Task, run_task, sum_tasks
 from cfagg.accumulation.weights import Weights
-from cfagg.accumulation.writing import Kept, Target
+from cfagg.accumulation.writing import Basis, Target
 from cfagg.conventions.accumulation import write_extra, write_group
 from cfagg.conventions.accumulation_model import Names, Table
 from cfagg.conventions.accumulation_record import (
@@ -38,7 +38,7 @@ from cfagg.formats.zarr import ZarrArray, open_array
 from cfagg.formats.zarr.creating import group_documents, write_documents
 from cfagg.kernels.statistics import FAN_OUT, Statistics, pyramid
 
-__all__ = ["describe", "finish", "kept_missing"]
+__all__ = ["describe", "finish", "missing_before"]
 
 Axes = tuple[int, ...]
 Box = tuple[tuple[int, int], ...]
@@ -64,18 +64,20 @@ def level_tasks(specs: LevelSpecs, below: Mapping[str, ZarrArray]) -> Iterator[L
 
 def run_level(task: LevelTask, partly: Partly, target: Target) -> None:
     """Compute and write one chunk of every statistic of a level."""
-    specs, kept = task.specs, partly.kept
+    specs, basis = task.specs, partly.basis
     spec = specs.arrays["count"]
     box = tuple((i * c, min((i + 1) * c, n)) for i, c, n in zip(task.index, spec.chunks, spec.shape, strict=True))
     old: Mapping[str, ZarrArray] = {}
     axis = stay = 0
-    if kept is not None:
+    if basis is not None:
         dims = tuple(partly.recipe.window.array.dims[a] for a in specs.axes)
         old = (
-            next(v.arrays for v in kept.group.statistics[dims] if v.level == specs.level) if _has(partly, specs) else {}
+            next(v.arrays for v in basis.group.statistics[dims] if v.level == specs.level)
+            if _has(partly, specs)
+            else {}
         )
-        axis = kept.axis
-        stay = min(max(kept.limit(specs.axes, specs.level) - box[axis][0], 0), box[axis][1] - box[axis][0])
+        axis = basis.axis
+        stay = min(max(basis.limit(specs.axes, specs.level) - box[axis][0], 0), box[axis][1] - box[axis][0])
         if old and stay == box[axis][1] - box[axis][0]:
             for kind, each in specs.arrays.items():
                 target.take(each, task.index, old[kind])
@@ -93,11 +95,11 @@ def run_level(task: LevelTask, partly: Partly, target: Target) -> None:
 
 def _has(partly: Partly, specs: LevelSpecs) -> bool:
     """Whether the earlier state has this level: the pyramid grows with the array."""
-    kept = partly.kept
-    if kept is None:
+    basis = partly.basis
+    if basis is None:
         return False
     dims = tuple(partly.recipe.window.array.dims[a] for a in specs.axes)
-    return any(v.level == specs.level for v in kept.group.statistics[dims])
+    return any(v.level == specs.level for v in basis.group.statistics[dims])
 
 
 def _cut(box: Box, axis: int, stay: int) -> Box:
@@ -303,25 +305,25 @@ def write_attributes(target: Target, attributes: Mapping[str, Any]) -> None:
     write_documents(target.folder, target.documents[""])
 
 
-def kept_missing(kept: Kept, layout: Layout) -> int:
+def missing_before(basis: Basis, layout: Layout) -> int:
     """Return how many elements are missing in the part of the array that stays as it was."""
-    extra, source = kept.group.extra, kept.group.extra.source if kept.group.extra is not None else None
+    extra, source = basis.group.extra, basis.group.extra.source if basis.group.extra is not None else None
     if extra is None or source is None or not extra.missing:
         return 0
-    outliers = kept.group.outliers
-    apart = 0 if outliers is None else int((outliers.positions[:, kept.axis] < kept.position).sum())
+    outliers = basis.group.outliers
+    apart = 0 if outliers is None else int((outliers.positions[:, basis.axis] < basis.position).sum())
     specs = layout.sums[0]
-    sums = kept.group.sums[tuple(source.dims[a] for a in specs.axes)]
+    sums = basis.group.sums[tuple(source.dims[a] for a in specs.axes)]
     counts = sums.weights if extra.weights is None else sums.counts
     if counts is None:
         return 0
     # The last sample holds all; of what is at full resolution, the part that stays is added up.
     box = [(n - 1, n) if a in specs.axes else (0, n) for a, n in enumerate(counts.shape)]
-    limit = kept.limit(specs.axes)
-    box[kept.axis] = (limit - 1, limit) if kept.axis in specs.axes else (0, limit)
-    cells = kept.position
+    limit = basis.limit(specs.axes)
+    box[basis.axis] = (limit - 1, limit) if basis.axis in specs.axes else (0, limit)
+    cells = basis.position
     for a, n in enumerate(source.shape):
-        cells *= n if a != kept.axis else 1
+        cells *= n if a != basis.axis else 1
     counted = 0
     for index in touched(counts, tuple(box)):
         extent = counts.grid.extent(index)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
@@ -235,6 +235,14 @@ class Group:
         out = object.__new__(Group)
         out.__dict__.update(self.__dict__, **changed)
         return out
+
+    def arrays(self) -> Iterator[ZarrArray]:
+        """Yield the arrays of sums and statistics."""
+        for s in self.sums.values():
+            yield from (a for a in (s.data, s.low, s.weights, s.weights_low, s.counts) if a is not None)
+        for levels in self.statistics.values():
+            for level in levels:
+                yield from level.arrays.values()
 
     def axes(self, dims: Dims) -> tuple[int, ...]:
         """Return the axes of the source with these dimensions."""

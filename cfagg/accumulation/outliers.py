@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from cfagg.accumulation.partials import Recipe, compute_without
 from cfagg.accumulation.scratch import Field
-from cfagg.accumulation.writing import Kept
+from cfagg.accumulation.writing import Basis
 from cfagg.conventions.accumulation_record import MagnitudesRecord
 from cfagg.errors import LimitError
 
@@ -104,14 +104,14 @@ class Judgement:
             )
 
 
-def judge(recipe: Recipe, records: npt.NDArray[Any], kept: Kept | None) -> Judgement:
+def judge(recipe: Recipe, records: npt.NDArray[Any], basis: Basis | None) -> Judgement:
     """Return how large values are, and what is kept out of their sums."""
     if not recipe.judged:
         return Judgement()
     small, middle, largest = (records[name] for name in ("small", "middle", "largest"))
-    before = None if kept is None or kept.group.extra is None else kept.group.extra.magnitudes
-    known = kept is None or before is not None
-    old = kept.group.outliers if kept is not None else None
+    before = None if basis is None or basis.group.extra is None else basis.group.extra.magnitudes
+    known = basis is None or before is not None
+    old = basis.group.outliers if basis is not None else None
     limit: float | None = None
     if old is not None:
         limit = old.limit
@@ -131,8 +131,8 @@ def judge(recipe: Recipe, records: npt.NDArray[Any], kept: Kept | None) -> Judge
         suspicious = 0
     elif old is None:
         limit = None
-    if old is not None and kept is not None:
-        stay = old.positions[:, kept.axis] < kept.position
+    if old is not None and basis is not None:
+        stay = old.positions[:, basis.axis] < basis.position
         positions, values = [old.positions[stay], *positions], [old.values[stay], *values]
     smalls = small[small > 0]
     magnitudes = None

@@ -1,10 +1,14 @@
-"""What a build of sums is going to do, decided without reading data: build, rebuild, append, renew, or nothing."""
+"""What a build of sums is going to do, decided without reading data.
+
+`plan_build` gathers what the accumulation is made from (`Input`) and what is there already (`State`); `decide` alone
+says which `Action` follows; the plan of it names the chunks to read, what is computed of them, and the arrays to write.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +25,8 @@ from cfagg.accumulation.partials import Recipe
 from cfagg.accumulation.scratch import Window
 from cfagg.accumulation.source import Meaning, horizontal_dims, read_meaning
 from cfagg.accumulation.weights import Weights, find_weights
-from cfagg.accumulation.writing import Kept, codec_of
+from cfagg.accumulation.writing import Basis, codec_of
+from cfagg.conventions.accumulation_record import Extra
 from cfagg.conventions.accumulation_schema import KINDS, is_dimension
 from cfagg.errors import ConventionError, NotAccumulatedError, StaleError, TargetExistsError, UnsupportedError
 from cfagg.formats.zarr import ZarrArray, open_array
@@ -51,23 +56,81 @@ class Order:
     allow: tuple[str, ...] = ()
 
 
+class Action(Enum):
+    """What is done to an accumulation."""
+
+    BUILD = "built"
+    REBUILD = "rebuilt"
+    APPEND = "appended"
+    #: Nothing is summed, and what is known of related arrays is written anew.
+    RENEW = "renewed"
+    NOTHING = "up to date"
+
+    @property
+    def word(self) -> str:
+        """What reports say of it."""
+        return Action.NOTHING.value if self is Action.RENEW else self.value
+
+    @property
+    def sums(self) -> bool:
+        """Whether data are read and summed."""
+        return self not in (Action.RENEW, Action.NOTHING)
+
+
+@dataclass(frozen=True)
+class State:
+    """What is there before a build, as far as it decides what is done."""
+
+    exists: bool
+    #: Whether the array and the weights are those that were summed.
+    fresh: bool = False
+    #: Whether coordinates, or what weights were made from, are others.
+    related_changed: bool = False
+    #: Whether the existing accumulation has the settings that are asked for.
+    alike: bool = False
+    #: Whether the array has only grown along one dimension, so that part of the sums stays.
+    grown: bool = False
+
+
+def decide(order: Order, state: State, where: str) -> Action:
+    """Return what is done; refuse to lose an accumulation that nobody asks to replace."""
+    if order.append or order.refresh:
+        if state.fresh:
+            return Action.RENEW if state.related_changed else Action.NOTHING
+        return Action.APPEND if state.grown else Action.REBUILD
+    if not state.exists:
+        return Action.BUILD
+    if order.overwrite:
+        return Action.REBUILD
+    if order.resume and state.fresh and state.alike and not state.related_changed:
+        return Action.NOTHING
+    raise TargetExistsError(
+        f"{where} has an accumulation; extend it with append=True (--append), bring it up to date with "
+        "refresh=True (--refresh), or replace it with overwrite=True (--overwrite)"
+    )
+
+
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """What is going to be done."""
+class Input:
+    """What an accumulation is made from."""
 
     array: ZarrArray
-    folder: Path
-    existing: tuple[int, int] | None
+    meaning: Meaning
     settings: Settings
     weights: Weights | None
+    related: tuple[Neighbour, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan(Input):
+    """What is going to be done."""
+
+    folder: Path
+    existing: tuple[int, int] | None
     recipe: Recipe
     layout: Layout
-    kept: Kept | None
-    action: str
-    done: bool = False
-    #: Whether nothing is to be summed, and what is known of related arrays is to be written anew.
-    renew: bool = False
-    related: tuple[Neighbour, ...] = ()
+    basis: Basis | None
+    action: Action
     notes: tuple[str, ...] = ()
 
     def identity(self) -> dict[str, Any]:
@@ -82,12 +145,118 @@ class Plan:
             "options": self.settings.identity(),
             "weights": None if self.weights is None else self.weights.digest(),
             "accumulation to extend": None
-            if self.kept is None
-            else [list(self.kept.group.identity), self.kept.axis, self.kept.chunk],
+            if self.basis is None
+            else [list(self.basis.group.identity), self.basis.axis, self.basis.chunk],
         }
 
 
-def find_kept(group: Group, array: ZarrArray, stride: tuple[int, ...], found: Changes) -> Kept | None:
+def plan_build(order: Order) -> Plan:
+    """Return what is going to be done, without reading data."""
+    array = open_array(order.store, order.variable, allow=order.allow)
+    where = f"{array.store}: array {array.path!r}"
+    if not array.path:
+        raise UnsupportedError(f"{array.store} is itself an array; an accumulation stands beside an array in a group")
+    reserved = [d for d in array.dims if not is_dimension(d)]
+    if reserved:
+        raise UnsupportedError(
+            f"{where} has the dimension {reserved[0]!r}; the convention (ZEP 5) keeps names with line breaks, and "
+            f"those that begin with {', '.join(KINDS)}, from dimensions: rename it"
+        )
+    meaning = read_meaning(array)
+    existing = existing_group(array)
+    plan = _plan_update if order.append or order.refresh else _plan_new
+    return plan(order, array, meaning, existing, where)
+
+
+def _plan_new(order: Order, array: ZarrArray, meaning: Meaning, existing: tuple[int, int] | None, where: str) -> Plan:
+    """Return the plan of an accumulation with the settings that are asked for."""
+    default = [(d,) for d in array.dims]
+    if order.dims is None and (pair := horizontal_dims(array)):
+        default.append(pair)  # type: ignore[arg-type]
+    settings = Settings.build(
+        where,
+        array.dims,
+        dims=order.dims,
+        default=default,
+        stride=order.stride,
+        statistics=order.statistics,
+        precision=order.precision,
+        codec=order.codec,
+        integer=meaning.dtype.kind in "iu" and order.weights is None,
+    )
+    # Before weights are read: what is written from here on is found when the sums are done.
+    related = find_neighbours(array, order.weights)
+    given = Input(array, meaning, settings, find_weights(array, order.weights, order.memory), related)
+    state = State(exists=existing is not None)
+    if existing and order.resume and not order.overwrite:
+        state = _existing_state(given)
+    return _assemble(given, existing, None, decide(order, state, where))
+
+
+def _existing_state(given: Input) -> State:
+    """Return how an existing group compares with the one that would be built."""
+    try:
+        group = open_group(given.array.store, given.array.path, allow=given.array.allow)
+    except (ConventionError, NotAccumulatedError, StaleError):
+        return State(exists=True)
+    if group.extra is None:
+        return State(exists=True)
+    found = changes(group)
+    alike = _settings_of(group, group.extra).identity() == given.settings.identity()
+    return State(True, not found and _weights_stay(group, given.weights), bool(found.related), alike)
+
+
+def _plan_update(
+    order: Order, array: ZarrArray, meaning: Meaning, existing: tuple[int, int] | None, where: str
+) -> Plan:
+    """Return the plan by which an existing accumulation, with the settings it has, is brought up to date."""
+    group = open_group(array.store, array.path, check=False, allow=array.allow)
+    extra = group.extra
+    if extra is None:
+        raise NotAccumulatedError(
+            f"{where} has an accumulation by another program, which cannot be brought up to date; replace it with: "
+            f"{command(array.store, array.path, '--overwrite')}"
+        )
+    if extra.source.dims != array.dims:
+        raise StaleError(
+            f"{where} has the dimensions {list(array.dims)}, its accumulation {list(extra.source.dims)}; rebuild it "
+            f"with: {command(array.store, array.path, '--overwrite')}"
+        )
+    settings = _settings_of(group, extra)
+    _same_options(order, settings, extra, where)
+    found = changes(group)
+    asked: Any = order.weights
+    if extra.weights is not None and asked is None:
+        kind, name = extra.weights.kind, extra.weights.name
+        asked = {"area": "area", "variable": name}.get(kind)
+        if asked is None and group.weights is not None:
+            asked = Weights("array", name, group.weights.array, group.weights.axes)
+    related = find_neighbours(array, asked)
+    weights = find_weights(array, asked, order.memory)
+    integer = meaning.dtype.kind in "iu" and weights is None
+    if (settings.sums == "int64") != integer and (settings.sums == "int64" or array.dtype.name != extra.source.dtype):
+        settings = replace(settings, sums="int64" if integer else "float64")
+    basis = None
+    if found:
+        try:
+            basis = _find_basis(group, array, settings.stride, found)
+            _same_weights(basis, group, weights, where)
+        except StaleError:
+            if order.append:
+                raise
+            basis = None
+    fresh = not found and _weights_stay(group, weights)
+    state = State(True, fresh, bool(found.related), alike=True, grown=basis is not None)
+    given = Input(array, meaning, settings, weights, related)
+    return _assemble(given, existing, basis, decide(order, state, where))
+
+
+def _settings_of(group: Group, extra: Extra) -> Settings:
+    """Return the settings with which an existing accumulation was built."""
+    return Settings.of(extra, group.sums, codec_of(next(iter(group.sums.values())).data.document))
+
+
+def _find_basis(group: Group, array: ZarrArray, stride: tuple[int, ...], found: Changes) -> Basis | None:
     """Return what stays of an accumulation whose array has grown along one dimension and is the same before."""
     where = f"{group.store}: array {group.variable!r}"
     extra = group.extra
@@ -117,111 +286,7 @@ def find_kept(group: Group, array: ZarrArray, stride: tuple[int, ...], found: Ch
     chunk = samples * stride[axis] if used else chunk
     if not chunk:
         return None
-    return Kept(group, axis, chunk, int(array.grid.edges[axis][chunk]), samples)
-
-
-def assemble(
-    array: ZarrArray,
-    meaning: Meaning,
-    existing: tuple[int, int] | None,
-    settings: Settings,
-    weights: Weights | None,
-    kept: Kept | None,
-    action: str,
-    related: tuple[Neighbour, ...],
-) -> Plan:
-    """Return a plan with its window, recipe and layout."""
-    window = Window(array) if kept is None else Window(array, kept.axis, kept.chunk)
-    every = tuple(range(array.ndim))
-    combinations = [tuple(array.dims.index(d) for d in c) for c in settings.dims]
-    statistics = [every] if settings.statistics else []
-    if len(settings.statistics) > 1:
-        statistics += [c for c in combinations if c != every]
-    sets = tuple(dict.fromkeys([*combinations, *statistics]))
-    recipe = Recipe(
-        window,
-        meaning,
-        sets,
-        tuple(statistics),
-        settings.sums,
-        None if weights is None else weights.values,
-        () if weights is None else weights.axes,
-    )
-    previous: dict[str, tuple[int, ...]] = {}
-    if kept is not None:
-        for a in _arrays_of(kept.group):
-            previous[a.name] = tuple(axis.chunk for axis in a.grid.axes if hasattr(axis, "chunk"))
-    objects = sum(len(n.stamps) for n in related)
-    layout = build_layout(array, meaning, settings, None if weights is None else weights.axes, previous, objects)
-    folder = Path(node_folder(array.store, group_path(array.path)))
-    notes = []
-    if recipe.meaning.mask.valid_min is not None or recipe.meaning.mask.valid_max is not None:
-        notes.append("values outside the valid range that the attributes give count as missing; xarray keeps them")
-    return Plan(
-        array, folder, existing, settings, weights, recipe, layout, kept, action, related=related, notes=tuple(notes)
-    )
-
-
-def _arrays_of(group: Group) -> Iterator[ZarrArray]:
-    """Yield the arrays of sums and statistics of a group."""
-    for s in group.sums.values():
-        yield from (a for a in (s.data, s.low, s.weights, s.weights_low, s.counts) if a is not None)
-    for levels in group.statistics.values():
-        for level in levels:
-            yield from level.arrays.values()
-
-
-def existing_group(array: ZarrArray) -> tuple[int, int] | None:
-    """Return what tells the directory of the existing group from others, None where there is none."""
-    folder = node_folder(array.store, group_path(array.path))
-    if not os.path.lexists(folder):
-        return None
-    status = os.lstat(folder)
-    return status.st_ino, status.st_mtime_ns
-
-
-def plan_update(order: Order, array: ZarrArray, meaning: Meaning, existing: tuple[int, int] | None, where: str) -> Plan:
-    """Return what is going to be done to an existing accumulation."""
-    group = open_group(array.store, array.path, check=False, allow=array.allow)
-    extra = group.extra
-    if extra is None:
-        raise NotAccumulatedError(
-            f"{where} has an accumulation by another program, which cannot be brought up to date; replace it with: "
-            f"{command(array.store, array.path, '--overwrite')}"
-        )
-    if extra.source.dims != array.dims:
-        raise StaleError(
-            f"{where} has the dimensions {list(array.dims)}, its accumulation {list(extra.source.dims)}; rebuild it "
-            f"with: {command(array.store, array.path, '--overwrite')}"
-        )
-    first = next(iter(group.sums.values())).data
-    settings = Settings.of(extra, group.sums, codec_of(first.document))
-    _same_options(order, settings, extra, where)
-    found = changes(group)
-    given: Any = order.weights
-    if extra.weights is not None and given is None:
-        kind, name = extra.weights.kind, extra.weights.name
-        given = {"area": "area", "variable": name}.get(kind)
-        if given is None and group.weights is not None:
-            given = Weights("array", name, group.weights.array, group.weights.axes)
-    related = find_neighbours(array, given)
-    weights = find_weights(array, given, order.memory)
-    integer = meaning.dtype.kind in "iu" and weights is None
-    if (settings.sums == "int64") != integer and (settings.sums == "int64" or array.dtype.name != extra.source.dtype):
-        settings = replace(settings, sums="int64" if integer else "float64")
-    kept = None
-    if found:
-        try:
-            kept = find_kept(group, array, settings.stride, found)
-            _same_weights(kept, group, weights, where)
-        except StaleError:
-            if order.append:
-                raise
-            kept = None
-    action = "rebuilt" if kept is None else "appended"
-    plan = assemble(array, meaning, existing, settings, weights, kept, action, related)
-    done = not found and weights_stay(group, weights)
-    return replace(plan, done=done, renew=done and bool(found.related))
+    return Basis(group, axis, chunk, int(array.grid.edges[axis][chunk]), samples)
 
 
 def _same_options(order: Order, settings: Settings, extra: Any, where: str) -> None:
@@ -251,21 +316,19 @@ def _same_options(order: Order, settings: Settings, extra: Any, where: str) -> N
         raise error
 
 
-def weights_stay(group: Group, weights: Weights | None) -> bool:
-    """Whether the weights are those with which an accumulation was built."""
+def _weights_stay(group: Group, weights: Weights | None, cut: tuple[slice, ...] = ()) -> bool:
+    """Whether the weights, or a part of them, are those with which an accumulation was built."""
     if group.weights is None or weights is None:
         return group.weights is None and weights is None
-    return group.weights.axes == weights.axes and np.array_equal(group.weights.array, weights.values)
+    return group.weights.axes == weights.axes and np.array_equal(group.weights.array[cut], weights.values[cut])
 
 
-def _same_weights(kept: Kept | None, group: Group, weights: Weights | None, where: str) -> None:
+def _same_weights(basis: Basis | None, group: Group, weights: Weights | None, where: str) -> None:
     """Refuse to extend sums of other weights."""
     same = (group.weights is None) == (weights is None)
-    if same and kept is not None and group.weights is not None and weights is not None:
-        same = group.weights.axes == weights.axes
-        if same:
-            cut = tuple(slice(0, kept.position) if a == kept.axis else slice(None) for a in group.weights.axes)
-            same = np.array_equal(group.weights.array[cut], weights.values[cut])
+    if same and basis is not None and group.weights is not None:
+        cut = tuple(slice(0, basis.position) if a == basis.axis else slice(None) for a in group.weights.axes)
+        same = _weights_stay(group, weights, cut)
     if not same:
         raise StaleError(
             f"{where}: the weights have changed since its accumulation was built, so nothing can be appended; build it "
@@ -273,58 +336,44 @@ def _same_weights(kept: Kept | None, group: Group, weights: Weights | None, wher
         )
 
 
-def plan_build(order: Order) -> Plan:
-    """Return what is going to be done, without reading data."""
-    array = open_array(order.store, order.variable, allow=order.allow)
-    where = f"{array.store}: array {array.path!r}"
-    if not array.path:
-        raise UnsupportedError(f"{array.store} is itself an array; an accumulation stands beside an array in a group")
-    reserved = [d for d in array.dims if not is_dimension(d)]
-    if reserved:
-        raise UnsupportedError(
-            f"{where} has the dimension {reserved[0]!r}; the convention (ZEP 5) keeps names with line breaks, and "
-            f"those that begin with {', '.join(KINDS)}, from dimensions: rename it"
-        )
-    meaning = read_meaning(array)
-    existing = existing_group(array)
-    if order.append or order.refresh:
-        return plan_update(order, array, meaning, existing, where)
-    integer = meaning.dtype.kind in "iu" and order.weights is None
-    default = [(d,) for d in array.dims]
-    if order.dims is None and (pair := horizontal_dims(array)):
-        default.append(pair)  # type: ignore[arg-type]
-    settings = Settings.build(
-        where,
-        array.dims,
-        dims=order.dims,
-        default=default,
-        stride=order.stride,
-        statistics=order.statistics,
-        precision=order.precision,
-        codec=order.codec,
-        integer=integer,
+def _assemble(given: Input, existing: tuple[int, int] | None, basis: Basis | None, action: Action) -> Plan:
+    """Return a plan with the chunks to read, what is computed of them, and the arrays to write."""
+    array, settings, weights, mask = given.array, given.settings, given.weights, given.meaning.mask
+    window = Window(array) if basis is None else Window(array, basis.axis, basis.chunk)
+    every = tuple(range(array.ndim))
+    combinations = [tuple(array.dims.index(d) for d in c) for c in settings.dims]
+    statistics = [every] if settings.statistics else []
+    if len(settings.statistics) > 1:
+        statistics += [c for c in combinations if c != every]
+    recipe = Recipe(
+        window,
+        given.meaning,
+        tuple(dict.fromkeys([*combinations, *statistics])),
+        tuple(statistics),
+        settings.sums,
+        None if weights is None else weights.values,
+        () if weights is None else weights.axes,
     )
-    # Before weights are read: what is written from here on is found when the sums are done.
-    related = find_neighbours(array, order.weights)
-    weights = find_weights(array, order.weights, order.memory)
-    plan = assemble(array, meaning, existing, settings, weights, None, "rebuilt" if existing else "built", related)
-    if existing and not order.overwrite:
-        if order.resume and _is_that(plan):
-            return replace(plan, done=True)
-        raise TargetExistsError(
-            f"{where} has an accumulation; extend it with append=True (--append), bring it up to date with "
-            "refresh=True (--refresh), or replace it with overwrite=True (--overwrite)"
-        )
-    return plan
+    previous = {} if basis is None else {a.name: _chunks_of(a) for a in basis.group.arrays()}
+    objects = sum(len(n.stamps) for n in given.related)
+    axes = None if weights is None else weights.axes
+    layout = build_layout(array, given.meaning, settings, axes, previous, objects)
+    folder = Path(node_folder(array.store, group_path(array.path)))
+    notes = []
+    if mask.valid_min is not None or mask.valid_max is not None:
+        notes.append("values outside the valid range that the attributes give count as missing; xarray keeps them")
+    return Plan(**vars(given), folder=folder, existing=existing, recipe=recipe, layout=layout, basis=basis,
+                action=action, notes=tuple(notes))  # fmt: skip
 
 
-def _is_that(plan: Plan) -> bool:
-    """Whether the existing group is fresh and what would be built."""
-    try:
-        group = open_group(plan.array.store, plan.array.path, allow=plan.array.allow)
-    except (ConventionError, NotAccumulatedError, StaleError):
-        return False
-    if group.extra is None or (found := changes(group)) or found.related or not weights_stay(group, plan.weights):
-        return False
-    codec = codec_of(next(iter(group.sums.values())).data.document)
-    return Settings.of(group.extra, group.sums, codec).identity() == plan.settings.identity()
+def _chunks_of(array: ZarrArray) -> tuple[int, ...]:
+    return tuple(axis.chunk for axis in array.grid.axes if isinstance(axis, Regular))
+
+
+def existing_group(array: ZarrArray) -> tuple[int, int] | None:
+    """Return what tells the directory of the existing group from others, None where there is none."""
+    folder = node_folder(array.store, group_path(array.path))
+    if not os.path.lexists(folder):
+        return None
+    status = os.lstat(folder)
+    return status.st_ino, status.st_mtime_ns

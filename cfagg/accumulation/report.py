@@ -170,11 +170,16 @@ def report_of(
     """Return the report of a plan, with sizes on disk if it was carried out."""
     array, recipe = plan.array, plan.recipe
     notes = list(plan.notes)
-    if not written and not plan.done and plan.weights is not None:
+    if not written and plan.action.sums and plan.weights is not None:
         notes.append("counts are stored as well if values are missing")
     arrays = tuple(
         ArrayReport(
-            s.name, s.role, s.shape, s.chunks, s.nbytes, _stored(plan.folder / s.name) if written or plan.done else None
+            s.name,
+            s.role,
+            s.shape,
+            s.chunks,
+            s.nbytes,
+            _stored(plan.folder / s.name) if written or not plan.action.sums else None,
         )
         for s in plan.layout.arrays(counts=counts)
     )
@@ -189,8 +194,8 @@ def report_of(
         arrays,
         math.prod(array.shape) * array.dtype.itemsize,
         int(sizes[sizes > 0].sum()),
-        0 if plan.done else scratch + recipe.window.size * recipe.record_type.itemsize,
-        0 if plan.done else recipe.window.size,
+        scratch + recipe.window.size * recipe.record_type.itemsize if plan.action.sums else 0,
+        recipe.window.size if plan.action.sums else 0,
         resumed,
         missing,
         nonfinite,

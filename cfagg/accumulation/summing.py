@@ -20,7 +20,7 @@ from cfagg.accumulation.layout import ArraySpec, Layout, SumSpecs
 from cfagg.accumulation.outliers import Repaired
 from cfagg.accumulation.partials import Recipe
 from cfagg.accumulation.scratch import Field, Scratch
-from cfagg.accumulation.writing import Kept, Target
+from cfagg.accumulation.writing import Basis, Target
 from cfagg.errors import LimitError
 from cfagg.formats.zarr import ZarrArray
 from cfagg.kernels.cumulative import cumulate
@@ -44,7 +44,7 @@ class Partly:
     #: Those over all axes, one record per chunk.
     records: npt.NDArray[Any]
     layout: Layout
-    kept: Kept | None
+    basis: Basis | None
     #: Whether anything of the array is missing, or kept out of its sums.
     excluded: bool
     #: Partial sums of some chunks without cells that are kept out.
@@ -107,11 +107,11 @@ class _Run:
         if kind == "excluded" and specs.counts is not None:
             # Beside weights.
             self.spec = specs.counts
-        self.window, self.kept = partly.recipe.window, partly.kept
-        inside = self.kept is not None and self.kept.axis in self.axes
+        self.window, self.basis = partly.recipe.window, partly.basis
+        inside = self.basis is not None and self.basis.axis in self.axes
         #: The axis along which sums are carried on.
-        self.stream: int = self.kept.axis if self.kept is not None and inside else self.axes[0]
-        self.first = self.kept.sample if self.kept is not None and inside else 0
+        self.stream: int = self.basis.axis if self.basis is not None and inside else self.axes[0]
+        self.first = self.basis.sample if self.basis is not None and inside else 0
         self.old, self.old_low = self._earlier()
         #: Positions of the block along the other axes, in the array.
         self.block: list[tuple[int, int]] = [
@@ -120,15 +120,15 @@ class _Run:
         ]
         #: How far into the block values stay as they are, where the dimension that has grown is not accumulated.
         self.stay = 0
-        if self.kept is not None and not inside:
-            a, b = self.block[self.kept.axis]
-            self.stay = min(max(self.kept.position - a, 0), b - a)
+        if self.basis is not None and not inside:
+            a, b = self.block[self.basis.axis]
+            self.stay = min(max(self.basis.position - a, 0), b - a)
 
     def run(self) -> None:
         """Write all chunks."""
         chunk = self.spec.chunks[self.stream]
         count = self.spec.grid[self.stream]
-        if self.stay and self.kept is not None and self.stay == -int(np.subtract(*self.block[self.kept.axis])):
+        if self.stay and self.basis is not None and self.stay == -int(np.subtract(*self.block[self.basis.axis])):
             self._take(range(count))
             return
         whole = self.first // chunk
@@ -163,7 +163,7 @@ class _Run:
             if a in self.axes:
                 box.append((0, window.matrix_shape[a]))
             else:
-                stay = self.stay if self.kept is not None and a == self.kept.axis else 0
+                stay = self.stay if self.basis is not None and a == self.basis.axis else 0
                 box.append((begin + stay - window.start(a), end - window.start(a)))
         count, stride = window.matrix_shape[stream], layout.stride[stream]
         width = math.prod(b - a for i, (a, b) in enumerate(box) if i != stream)
@@ -224,7 +224,7 @@ class _Run:
                 values = implied - values
         if self.stay and values is not None:
             old, old_low = self._old_rows(*samples, stay=True)
-            axis = self.kept.axis if self.kept is not None else 0
+            axis = self.basis.axis if self.basis is not None else 0
             values = np.concatenate([np.broadcast_to(old, [*old.shape]), values], axis)
             low = None if low is None or old_low is None else np.concatenate([old_low, low], axis)
         extent = samples[1] - samples[0]
@@ -274,12 +274,12 @@ class _Run:
         """Return earlier values and low parts of some samples; with `stay`, of the positions that stay alone."""
         box = list(self.block)
         box[self.stream] = (start, stop)
-        if stay and self.kept is not None:
-            a = box[self.kept.axis][0]
-            box[self.kept.axis] = (a, a + self.stay)
+        if stay and self.basis is not None:
+            a = box[self.basis.axis][0]
+            box[self.basis.axis] = (a, a + self.stay)
         if stop <= start:
             empty = np.empty([b - a for a, b in box], self.spec.dtype)
-            if self.kept is not None and self.stay:
+            if self.basis is not None and self.stay:
                 empty = np.empty(self._shape(0), self.spec.dtype)
             return empty, None if self.low is None else empty
         if self.old is None:
@@ -295,7 +295,7 @@ class _Run:
             n = high - low
             if a == self.stream:
                 n = count
-            elif self.kept is not None and a == self.kept.axis and a not in self.axes:
+            elif self.basis is not None and a == self.basis.axis and a not in self.axes:
                 n -= self.stay
             out.append(n)
         return tuple(out)
@@ -312,9 +312,9 @@ class _Run:
 
     def _earlier(self) -> tuple[ZarrArray | None, ZarrArray | None]:
         """Return the arrays of the earlier state."""
-        if self.kept is None:
+        if self.basis is None:
             return None, None
-        old = self.kept.group.sums[self._dims()]
+        old = self.basis.group.sums[self._dims()]
         if self.task.kind == "sum":
             return old.data, old.low
         if self.task.kind == "weights":

@@ -26,7 +26,7 @@ from cfagg.formats.zarr.documents import read_document
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.runtime.publishing import replace_file
 
-__all__ = ["Kept", "Target", "array_documents", "chunk_key", "codec_of", "read_documents", "renew_consolidated"]
+__all__ = ["Basis", "Target", "array_documents", "chunk_key", "codec_of", "read_documents", "renew_consolidated"]
 
 #: Compressions that an accumulation may have.
 _CODECS = ("blosc", "zstd", "gzip", "none")
@@ -110,7 +110,7 @@ _REPEATED = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class Basis:
     """What stays of an earlier state of the accumulation, of whose array one dimension, `axis`, has grown."""
 
     group: Group
