@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from cfagg.errors import SourceError
+from cfagg.formats.hdf5 import library_dataset as hdf5
 from cfagg.formats.hdf5.library import ERRORS, file_of
 from cfagg.formats.hdf5.links import LeavesError, followed, reach
-from cfagg.formats.metadata import hdf5
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.model import dataset as model
 from cfagg.storage.files import CONTEXT_SOURCE, Handle

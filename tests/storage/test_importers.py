@@ -24,8 +24,8 @@ IMPORTERS = {
         "cfagg/formats/hdf5/library_variables.py",  # finds variables, and opens what the gate admitted
         "cfagg/formats/hdf5/chunks.py",  # asks where the chunks are of what the gate admitted
         "cfagg/formats/hdf5/proof_values.py",  # proves values of variable length
-        "cfagg/formats/metadata/hdf5.py",  # follows no link out of a file
-        "cfagg/formats/metadata/hdf5_values.py",  # reads what the gate admitted
+        "cfagg/formats/hdf5/library_dataset.py",  # follows no link out of a file
+        "cfagg/formats/hdf5/values.py",  # reads what the gate admitted
         "cfagg/formats/metadata/url.py",  # opens what is read over a network
     },
     "numcodecs": {
@@ -87,7 +87,7 @@ READERS = {
     "cfagg/formats/hdf5/proof_values.py": {"prove_named", "prove_values"},
     "cfagg/formats/hdf5/library_variables.py": {"dataset"},
     "cfagg/formats/values/netcdf.py": {"read"},
-    "cfagg/formats/metadata/hdf5_values.py": {"_read"},
+    "cfagg/formats/hdf5/values.py": {"_read"},
 }
 
 
@@ -109,6 +109,6 @@ def test_tokens_are_asked_for_in_named_modules_only():
         "cfagg/formats/values/find.py",
         "cfagg/formats/hdf5/library_variables.py",
         "cfagg/formats/values/netcdf.py",
-        "cfagg/formats/metadata/hdf5_values.py",
+        "cfagg/formats/hdf5/values.py",
         "cfagg/formats/metadata/netcdf4.py",
     }

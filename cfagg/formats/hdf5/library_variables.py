@@ -23,7 +23,7 @@ from cfagg.formats.values.netcdf4_names import INTERNAL, NO_VARIABLE, NON_COORDI
 from cfagg.storage.files import Context, Handle
 from cfagg.storage.gate import Checked, Reference, admit
 
-__all__ = ["ERRORS", "dataset", "fill", "find", "references", "stored"]
+__all__ = ["ERRORS", "chunked", "dataset", "fill", "find", "references", "stored"]
 
 _INTERNAL = frozenset(name.encode() for name in INTERNAL)
 
@@ -238,9 +238,14 @@ def _storage(file: Any, name: str, dataset: Any, plist: Any, dtype: np.dtype[Any
         offset = dataset.get_offset()
         return Contiguous(-1, 0, dtype, fill(dataset)) if offset is None else Contiguous(int(offset), 0, dtype)
     if layout == h5py.h5d.CHUNKED and not based:
-        filters = [plist.get_filter(i) for i in range(plist.get_nfilters())]
-        return Chunked(plist.get_chunk(), tuple((f[0], tuple(f[2])) for f in filters), dtype, name)
+        return chunked(plist, dtype, name)
     return Library(plist.get_chunk() if layout == h5py.h5d.CHUNKED else None)
+
+
+def chunked(plist: Any, dtype: np.dtype[Any], name: str) -> Chunked:
+    """Return how values in chunks are stored; the library lock is held."""
+    filters = map(plist.get_filter, range(plist.get_nfilters()))
+    return Chunked(plist.get_chunk(), tuple((f[0], tuple(f[2])) for f in filters), dtype, name)
 
 
 def fill(dataset: Any) -> Any:

@@ -18,7 +18,7 @@ from cfagg.formats.values.locks import LIBRARY
 from cfagg.storage.files import Context, Handle
 from cfagg.storage.gate import Reference
 
-__all__ = ["LeavesError", "followed", "outside", "reach"]
+__all__ = ["LeavesError", "followed", "member", "outside", "reach"]
 
 #: Objects that the netCDF library would visit, by all their paths, and how deep it would go: it knows no bounds.
 MOST, DEEPEST = 1 << 20, 128
@@ -57,12 +57,12 @@ def _walk(start: Any, file: Any, path: bytes, hops: int) -> Any:
             continue
         if not isinstance(at, h5py.h5g.GroupID) or not at.links.exists(word):
             return None
-        at = _member(at, file, word, hops)
+        at = member(at, file, word, hops)
     return at
 
 
-def _member(group: Any, file: Any, name: bytes, hops: int) -> Any:
-    """Return what a link leads to."""
+def member(group: Any, file: Any, name: bytes, hops: int = _HOPS) -> Any:
+    """Return what a link leads to within the file, `None` where it leads nowhere; else raise `LeavesError`."""
     import h5py
 
     kind = group.links.get_info(name).type
@@ -149,7 +149,7 @@ def _followed(handle: Handle, file: Any, context: Context, strange: bool) -> lis
         name = level.names.pop()
         visited += 1
         try:
-            inner = _member(level.group, file, name, _HOPS)
+            inner = member(level.group, file, name)
         except LeavesError as error:
             found.append(error.reference)
             continue

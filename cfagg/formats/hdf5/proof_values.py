@@ -13,11 +13,12 @@ import numpy as np
 
 from cfagg.formats.hdf5 import chunks
 from cfagg.formats.hdf5.library import address_of, file_of
+from cfagg.formats.hdf5.library_variables import chunked
 from cfagg.formats.hdf5.links import reach
 from cfagg.formats.hdf5.proof import UnsoundError, sound_of
 from cfagg.formats.hdf5.space import UnusualError
 from cfagg.formats.values import contiguous, filters
-from cfagg.formats.values.located import Chunked, Contiguous
+from cfagg.formats.values.located import Contiguous
 from cfagg.formats.values.netcdf4_names import NON_COORDINATE
 from cfagg.storage.files import Context
 from cfagg.storage.gate import Checked
@@ -74,8 +75,7 @@ def prove_values(checked: Checked, dataset: Any, slices: Sequence[slice], contex
         size, slots = sound.type(at)
         layout = plist.get_layout()
         if layout == h5py.h5d.CHUNKED:
-            number, steps = np.dtype(f"V{size}"), tuple(map(plist.get_filter, range(plist.get_nfilters())))
-            stored = Chunked(plist.get_chunk(), tuple((f[0], tuple(f[2])) for f in steps), number, checked.dataset)
+            stored = chunked(plist, np.dtype(f"V{size}"), checked.dataset)
             if not filters.known(stored.filters):
                 if slots:
                     raise UnsoundError("it has values of variable length behind a filter that is not known")

@@ -57,13 +57,13 @@ def _of(handle: Handle) -> Dataset:
 
         return classic.open_classic(handle)
     if head.startswith(MAGIC_HDF5):
-        from cfagg.formats.metadata.hdf5_fast import open_fast
+        from cfagg.formats.hdf5.dataset import open_fast
 
         dataset = open_fast(handle)
         if dataset is not None:
             return dataset
     if form == HDF5:
-        from cfagg.formats.metadata.hdf5 import open_hdf5
+        from cfagg.formats.hdf5.library_dataset import open_hdf5
 
         return open_hdf5(handle)
     raise SourceError(not_netcdf(handle.key.path, head, EXPECTED))

@@ -54,7 +54,7 @@ def open_object(source: Any) -> Dataset:
 
 def _h5py(file: Any) -> Dataset:
     """Return the model of a file that h5py has open: its attributes are read from its bytes."""
-    from cfagg.formats.metadata.hdf5 import open_file
+    from cfagg.formats.hdf5.library_dataset import open_file
     from cfagg.storage.files import Borrowed
 
     source = f"h5py.File {file.filename}"

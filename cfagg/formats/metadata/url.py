@@ -166,15 +166,15 @@ def _open_classic(file: RemoteFile, url: str) -> Dataset:
 
 
 def _open_hdf5(file: RemoteFile, url: str) -> Dataset:
+    from cfagg.formats.hdf5.dataset import parsed
     from cfagg.formats.hdf5.lookup3 import damaged
-    from cfagg.formats.metadata.hdf5_fast import parsed
     from cfagg.storage.files import Borrowed
 
     handle = Borrowed(url, file)
     read = parsed(file, handle, lambda: _h5py(file))
     if read is not None and not damaged(file, read[1]):
         return read[0]
-    from cfagg.formats.metadata.hdf5 import open_file
+    from cfagg.formats.hdf5.library_dataset import open_file
 
     try:
         opened = _h5py(file)

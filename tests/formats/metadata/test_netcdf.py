@@ -17,10 +17,10 @@ from cfagg.checking.engine import run
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
 from cfagg.errors import AccessError, CfaggError, FragmentReadError, SourceError
+from cfagg.formats.hdf5.dataset import open_fast, parsed
+from cfagg.formats.hdf5.library_dataset import open_hdf5
 from cfagg.formats.metadata.classic import open_classic
 from cfagg.formats.metadata.foreign import Foreign
-from cfagg.formats.metadata.hdf5 import open_hdf5
-from cfagg.formats.metadata.hdf5_fast import open_fast, parsed
 from cfagg.formats.metadata.netcdf import open_netcdf
 from cfagg.formats.metadata.netcdf4 import open_netcdf4
 from cfagg.storage.files import Borrowed, open_regular

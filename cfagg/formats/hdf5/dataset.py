@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from cfagg.errors import SourceError
+from cfagg.formats.hdf5.assembly import DEEPEST, Assembly, Found
+from cfagg.formats.hdf5.attributes import Attributes
 from cfagg.formats.hdf5.bytes import Bytes
 from cfagg.formats.hdf5.library import close_hdf5, open_hdf5
 from cfagg.formats.hdf5.lookup3 import damaged
@@ -22,8 +24,6 @@ from cfagg.formats.hdf5.messages import shape_of, type_of
 from cfagg.formats.hdf5.objects import SPACE, TYPE, Object, Objects
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
 from cfagg.formats.metadata.foreign import name_of
-from cfagg.formats.metadata.hdf5_attributes import Attributes
-from cfagg.formats.metadata.hdf5_netcdf import DEEPEST, Assembly, Found
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.model.dataset import Dataset, Group, Kind
 from cfagg.storage.files import Handle
@@ -165,7 +165,7 @@ class _Late:
 
     def __call__(self, slices: tuple[slice, ...]) -> Any:
         if self.reader is None:
-            from cfagg.formats.metadata.hdf5_values import Values
+            from cfagg.formats.hdf5.values import Values
 
             self.reader = Values(self.file.handle, self.file, self.name, self.where)
         return self.reader(slices)

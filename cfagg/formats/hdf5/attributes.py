@@ -12,13 +12,13 @@ import struct
 
 import numpy as np
 
+from cfagg.formats.hdf5.assembly import texts_of
 from cfagg.formats.hdf5.bytes import Bytes
 from cfagg.formats.hdf5.lookup3 import damaged
 from cfagg.formats.hdf5.messages import Type, attribute_of, shape_of, type_of
 from cfagg.formats.hdf5.objects import ATTRIBUTES, Object, Objects
 from cfagg.formats.hdf5.space import ERRORS, Space, UnusualError
 from cfagg.formats.metadata.foreign import Foreign, name_of, too_long
-from cfagg.formats.metadata.hdf5_netcdf import texts_of
 from cfagg.formats.values.netcdf4_names import INTERNAL
 from cfagg.model.dataset import AttributeValue
 

@@ -16,16 +16,17 @@ from typing import Any
 import numpy as np
 
 from cfagg.errors import LimitError, SourceError
-from cfagg.formats.hdf5 import library as hdf5_file
+from cfagg.formats.hdf5.assembly import DEEPEST, Assembly, Found, texts_of
+from cfagg.formats.hdf5.attributes import OwnAttributes
 from cfagg.formats.hdf5.bytes import Bytes, Shifted
-from cfagg.formats.hdf5.library import ERRORS, address_of
+from cfagg.formats.hdf5.library import ERRORS, address_of, close_hdf5
+from cfagg.formats.hdf5.library import open_hdf5 as open_library
+from cfagg.formats.hdf5.links import LeavesError, member
 from cfagg.formats.hdf5.objects import MOST
 from cfagg.formats.hdf5.sound import Sound
 from cfagg.formats.hdf5.space import BrokenError, OverlapError
+from cfagg.formats.hdf5.values import Values
 from cfagg.formats.metadata.foreign import Foreign, name_of, too_long
-from cfagg.formats.metadata.hdf5_attributes import OwnAttributes
-from cfagg.formats.metadata.hdf5_netcdf import DEEPEST, Assembly, Found, texts_of
-from cfagg.formats.metadata.hdf5_values import Values
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.netcdf4_names import INTERNAL
 from cfagg.model.dataset import AttributeValue, Dataset, Group, Kind
@@ -52,7 +53,7 @@ def open_hdf5(handle: Handle) -> Dataset:
     source = handle.key.path
     with mmap.mmap(handle.fd, 0, access=mmap.ACCESS_READ) as data, LIBRARY:
         try:
-            file = hdf5_file.open_hdf5(handle.library_path)
+            file = open_library(handle.library_path)
         except ERRORS as error:
             raise SourceError(
                 f"{source} cannot be opened: it begins as HDF5, and the HDF5 library says: {handle.said(error)}; "
@@ -61,7 +62,7 @@ def open_hdf5(handle: Handle) -> Dataset:
         try:
             dataset = open_file(file, handle, data)
         except BaseException:
-            hdf5_file.close_hdf5(file)
+            close_hdf5(file)
             raise
     dataset.close = lambda: _close(file, handle)
     return dataset
@@ -108,7 +109,7 @@ def open_file(file: Any, handle: Handle, data: Bytes) -> Dataset:
 
 def _close(file: Any, handle: Handle) -> None:
     with LIBRARY:
-        hdf5_file.close_hdf5(file)
+        close_hdf5(file)
     handle.close()
 
 
@@ -132,7 +133,7 @@ class _Walk:
         """Return the whole."""
         root = Group()
         top = self.h5.h5g.open(self.file, b"/")
-        seen = {self._address(top)}
+        seen = {address_of(top)}
         waiting = [(root, top, b"", 0)]
         while waiting:
             group, opened, path, depth = waiting.pop()
@@ -143,7 +144,7 @@ class _Walk:
             for name in self._names(opened):
                 inner = self._member(opened, name)
                 if isinstance(inner, self.h5.h5g.GroupID):
-                    address = self._address(inner)
+                    address = address_of(inner)
                     if address not in seen:
                         seen.add(address)
                         below.append((group.child(name_of(name)), inner, path + b"/" + name, depth + 1))
@@ -152,9 +153,6 @@ class _Walk:
             waiting.extend(reversed(below))
         self.assembly.finish()
         return root
-
-    def _address(self, opened: Any) -> int:
-        return address_of(opened)
 
     def _names(self, group: Any) -> list[bytes]:
         """Return the names of what a group links, by creation where that is tracked, else by name."""
@@ -167,22 +165,12 @@ class _Walk:
             raise LimitError(f"{self.source} has more than {MOST:,} variables and groups")
         return names
 
-    def _member(self, group: Any, name: bytes, hops: int = 16) -> Any:
+    def _member(self, group: Any, name: bytes) -> Any:
         """Return what a link leads to within the file, `None` where it leads nowhere or elsewhere."""
-        kind = group.links.get_info(name).type
-        if kind == self.h5.h5l.TYPE_HARD:
-            return self.h5.h5o.open(group, name)
-        if kind != self.h5.h5l.TYPE_SOFT or not hops:
+        try:
+            return member(group, self.file, name)
+        except LeavesError:
             return None
-        target = group.links.get_val(name)
-        at = self.h5.h5g.open(self.file, b"/") if target.startswith(b"/") else group
-        for word in target.split(b"/"):
-            if word in (b"", b"."):
-                continue
-            if not isinstance(at, self.h5.h5g.GroupID) or not at.links.exists(word):
-                return None
-            at = self._member(at, word, hops - 1)
-        return at
 
     def _spend(self, value: AttributeValue) -> None:
         """Count the bytes of texts, which the file could repeat without end."""
@@ -196,7 +184,7 @@ class _Walk:
 
     def _dataset(self, group: Group, path: bytes, dataset: Any) -> None:
         """Add a dataset to its group."""
-        address = self._address(dataset)
+        address = address_of(dataset)
         found = self.known.get(address)
         if found is None:
             space = dataset.get_space()
@@ -218,7 +206,7 @@ class _Walk:
         The library is asked only for what is not read without it, and for nothing of variable length: there it
         believes whatever the file says of lengths and places.
         """
-        own = self.own.read(self._address(owner), rank)
+        own = self.own.read(address_of(owner), rank)
         if own is not None:
             for value in own[0].values():
                 self._spend(value)

@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from cfagg.errors import AccessError, FragmentReadError, LimitError
 from cfagg.formats.codecs import check_chunk
-from cfagg.formats.hdf5 import chunks as hdf5_chunks
+from cfagg.formats.hdf5 import chunks
 from cfagg.formats.hdf5.library import ERRORS
+from cfagg.formats.hdf5.library_variables import chunked, fill
 from cfagg.formats.hdf5.links import LeavesError, outside, reach
 from cfagg.formats.hdf5.proof import UnsoundError, prove_file
 from cfagg.formats.hdf5.proof_values import prove_values
@@ -95,7 +96,7 @@ def _read(checked: Checked, dataset: Any, slices: tuple[slice, ...]) -> npt.NDAr
     if len(shape) != len(counts) or 0 in counts:
         return np.empty(counts, object if native.kind in "OV" else native)
     if dataset.get_space().get_simple_extent_type() == h5.h5s.NULL:
-        return np.full(counts, _fill(h5, dataset, native), native)
+        return np.full(counts, _fill(dataset, native), native)
     plist = dataset.get_create_plist()
     if plist.get_layout() == h5.h5d.CHUNKED:
         # The library takes memory for a whole chunk, whatever is read of it.
@@ -107,7 +108,7 @@ def _read(checked: Checked, dataset: Any, slices: tuple[slice, ...]) -> npt.NDAr
     own = _numbers(checked, plist, dtype)
     parts = [slice(r.start, r.start + (n - 1) * r.step + 1, r.step) for r, n in zip(ranges, stored, strict=True) if n]
     if 0 not in stored and own is not None:
-        block[...] = hdf5_chunks.read(checked, own, parts, CONTEXT_SOURCE, dataset)
+        block[...] = chunks.read(checked, own, parts, CONTEXT_SOURCE, dataset)
     elif 0 not in stored:
         prove_values(checked, dataset, parts, CONTEXT_SOURCE)
         space = dataset.get_space()
@@ -116,7 +117,7 @@ def _read(checked: Checked, dataset: Any, slices: tuple[slice, ...]) -> npt.NDAr
         memory = h5.h5s.create_simple(stored) if stored else h5.h5s.create(h5.h5s.SCALAR)
         dataset.read(memory, space, block)
     if stored != counts:
-        whole = np.full(counts, _fill(h5, dataset, native), native)
+        whole = np.full(counts, _fill(dataset, native), native)
         whole[tuple(slice(n) for n in stored)] = block
         block = whole
     if text and native.kind == "S" and native.itemsize > 1:
@@ -130,17 +131,10 @@ def _numbers(checked: Checked, plist: Any, dtype: np.dtype[Any]) -> Chunked | No
 
     if plist.get_layout() != h5.h5d.CHUNKED or dtype.kind not in "iuf":
         return None
-    filters = tuple((f[0], tuple(f[2])) for f in map(plist.get_filter, range(plist.get_nfilters())))
-    found = Chunked(plist.get_chunk(), filters, np.dtype(dtype.str), checked.dataset)
-    return found if hdf5_chunks.can_read(found) else None
+    stored = chunked(plist, np.dtype(dtype.str), checked.dataset)
+    return stored if chunks.can_read(stored) else None
 
 
-def _fill(h5: Any, dataset: Any, dtype: np.dtype[Any]) -> Any:
+def _fill(dataset: Any, dtype: np.dtype[Any]) -> Any:
     """Return the value of what was never written."""
-    if dtype.kind not in "iufS":
-        return b""
-    value = np.zeros((), dtype)
-    plist = dataset.get_create_plist()
-    if plist.fill_value_defined() != h5.h5d.FILL_VALUE_UNDEFINED:
-        plist.get_fill_value(value)
-    return value[()]
+    return fill(dataset) if dtype.kind in "iufS" else b""
