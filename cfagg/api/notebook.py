@@ -17,20 +17,8 @@ _LISTED = 201
 
 
 def model_html(part: object) -> str:
-    """Return an aggregation or a part of one as HTML.
+    """Return an aggregation, a part of one or a finding as one element of HTML.
 
-    Parameters
-    ----------
-    part : Aggregation, Grid, Layout, Partitions, Regular or Finding
-        What the data model consists of, or what a rule has found.
-
-    Returns
-    -------
-    str
-        One element.
-
-    Examples
-    --------
     >>> "2 × 1" in model_html(Grid([[0, 12, 48], [0, 64]]))
     True
     """
@@ -83,18 +71,6 @@ def _partitions(partitions: Partitions) -> str:
 def aggregation_html(aggregation: Aggregation) -> str:
     """Return one aggregation as HTML: its picture, and partitions, layouts and references to unfold.
 
-    Parameters
-    ----------
-    aggregation : Aggregation
-        Any.
-
-    Returns
-    -------
-    str
-        One element.
-
-    Examples
-    --------
     >>> from cfagg.model import Grid, Layout, Partitions
     >>> partitions = Partitions.build(1, file=0, files=["<b>.nc"], layouts=[Layout(("time",))])
     >>> page = aggregation_html(Aggregation("tas", ("time",), (9,), "f4", Grid([[0, 9]]), partitions))

@@ -175,17 +175,7 @@ def open_aggregation(path: str | os.PathLike[str], variable: str) -> Aggregation
 
 
 def _check_single(path: object) -> None:
-    """Refuse several files, or a pattern of their names, saying what opens them; and what is no path at all.
-
-    Raises
-    ------
-    UnsupportedError
-        With another way to open them as one dataset.
-    OptionError
-        It is not a path.
-    SourceError
-        It is a URL.
-    """
+    """Refuse several files, or a pattern of their names, saying what opens them; URLs; and what is no path at all."""
     single = isinstance(path, str | bytes | os.PathLike)
     name = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else ""
     if not single and not isinstance(path, Sequence | AbstractSet | Iterator):
@@ -235,10 +225,7 @@ def _is_consolidated(path: str, allow: Iterable[str | os.PathLike[str]]) -> bool
 
 
 def _engine(path: str, allow: Iterable[str | os.PathLike[str]]) -> str:
-    """Return the xarray engine for a path, by what is there and not by its name.
-
-    All netCDF files are read by cfagg itself: other engines would follow what an untrusted file refers to.
-    """
+    """Return the xarray engine for a path, by what is there: others would follow what a netCDF file refers to."""
     from cfagg.storage.handles import handles
 
     if not os.path.isdir(path):  # noqa: PTH112

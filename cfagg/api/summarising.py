@@ -38,29 +38,7 @@ __all__ = ["aggregations", "references", "summarise", "summarise_aggregation"]
 def summarise(
     source: Source, *, allow: Sequence[str] = (), rows: int | None = ROWS, variables: Sequence[str] = ()
 ) -> FileSummary:
-    """Summarise a file's metadata.
-
-    Parameters
-    ----------
-    source : cfagg.arrays.source.Source
-        The metadata of one file; nothing else is opened.
-    allow : sequence of str
-        Further places that partitions may be read from.
-    rows : int or None
-        Members kept of every long list; `None` keeps all.
-    variables : sequence of str
-        Names or paths of the only variables to show; all where it is empty.
-
-    Returns
-    -------
-    FileSummary
-        Plain data.
-
-    Raises
-    ------
-    SourceError
-        If the file has no such variable.
-    """
+    """Summarise a file's metadata, or some variables of it, as plain data; nothing else is opened."""
     access = Access(source.path, allow)
     chosen = _chosen(source, variables)
     groups = (_group(g, access, rows, chosen) for g in source.root.walk() if not chosen or g.path in _homes(chosen))
@@ -68,25 +46,7 @@ def summarise(
 
 
 def aggregations(source: Source, variables: Sequence[str] = ()) -> dict[str, Aggregation]:
-    """Return the aggregations of a file by their paths.
-
-    Parameters
-    ----------
-    source : cfagg.arrays.source.Source
-        The metadata of one file.
-    variables : sequence of str
-        Names or paths of the only variables to look at; all where it is empty.
-
-    Returns
-    -------
-    dict of str to Aggregation
-        In file order.
-
-    Raises
-    ------
-    SourceError
-        If the file has no such variable.
-    """
+    """Return the aggregations of a file, or those among some variables, by their paths in file order."""
     chosen = _chosen(source, variables)
     return {
         variable_path(group.path, name): v
@@ -99,22 +59,8 @@ def aggregations(source: Source, variables: Sequence[str] = ()) -> dict[str, Agg
 def summarise_aggregation(
     aggregation: Aggregation, *, allow: Sequence[str] = (), rows: int | None = ROWS
 ) -> VariableSummary:
-    """Summarise one aggregation.
+    """Summarise one aggregation as plain data; one that was not read from a file tells nothing about access.
 
-    Parameters
-    ----------
-    aggregation : Aggregation
-        Any; one that was not read from a file tells nothing about access.
-    allow, rows
-        As for `summarise`.
-
-    Returns
-    -------
-    VariableSummary
-        Plain data.
-
-    Examples
-    --------
     >>> from cfagg.model import Partitions
     >>> partitions = Partitions.build(2, file=[0, 1], files=["a.nc", "b.nc"], layouts=[Layout(("time",))])
     >>> array = Aggregation("tas", ("time",), (48,), "f4", Grid([[0, 12, 48]]), partitions)
@@ -126,20 +72,7 @@ def summarise_aggregation(
 
 
 def references(aggregation: Aggregation, access: Access | None) -> Iterator[ReferenceSummary]:
-    """Yield every distinct file that an aggregation refers to, in order of first mention; none is opened.
-
-    Parameters
-    ----------
-    aggregation : Aggregation
-        Any.
-    access : Access or None
-        The policy to judge them by.
-
-    Yields
-    ------
-    ReferenceSummary
-        The aggregation's own file first, if a partition lies in it.
-    """
+    """Yield every distinct file that an aggregation refers to, judged by a policy, its own first; none is opened."""
     codes, counts = _file_counts(aggregation)
     formats = _unread_formats(aggregation)
     for code, count in zip(codes.tolist(), counts.tolist(), strict=True):

@@ -24,23 +24,7 @@ __all__ = ["AggregationStore"]
 
 
 class AggregationStore(AbstractDataStore):
-    """The variables of one group.
-
-    Parameters
-    ----------
-    source : Source
-        The file.
-    group : Group
-        One of its groups.
-    access : Access
-        Which files its aggregations may read.
-    missing : {"error", "fill"}
-        What to do about partitions whose file is missing.
-    workers : int, optional
-        Threads per read.
-    unpack : bool
-        Whether values are going to be unpacked.
-    """
+    """The variables of one group; `unpack`: values are going to be unpacked."""
 
     def __init__(
         self,

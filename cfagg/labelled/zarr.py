@@ -112,22 +112,7 @@ class ZarrEntrypoint(BackendEntrypoint):
         chunked: bool = False,
         **decoding: Any,
     ) -> xr.Dataset:
-        """Return a group of a store as a dataset.
-
-        Parameters
-        ----------
-        filename_or_obj : str
-            The store's directory.
-        allow : iterable of path
-            Where links in it may lead.
-        chunked : bool
-            Whether the dataset is about to be cut into its chunks.
-
-        Raises
-        ------
-        AccessError, SourceError, LimitError, UnsupportedError
-            As `cfagg.formats.zarr.open_array`.
-        """
+        """Return a group of a store as a dataset; `chunked`: it is about to be cut into its chunks."""
         store: CheckedStore | CheckedZip
         if os.path.isdir(filename_or_obj):  # noqa: PTH112
             store = CheckedStore(filename_or_obj, allow=allow)

@@ -39,13 +39,7 @@ _NAMES = ("dimension_names", "_ARRAY_DIMENSIONS")
 
 
 def refuse_code(found: Any, where: str) -> None:
-    """Raise where metadata name a codec that runs code which the store holds.
-
-    Raises
-    ------
-    UnsupportedError
-        They do.
-    """
+    """Raise where metadata name a codec that runs code which the store holds."""
     waiting = [found]
     while waiting:
         one = waiting.pop()
@@ -60,15 +54,7 @@ def refuse_code(found: Any, where: str) -> None:
 
 
 class CheckedStore(LocalStore):
-    """A directory that is only read, file by file as `cfagg.storage.tree` opens them.
-
-    Parameters
-    ----------
-    root : path
-        The store's directory.
-    allow : iterable of path
-        Where links in it may lead.
-    """
+    """A directory that is only read, file by file as `cfagg.storage.tree` opens them; links may lead to `allow`."""
 
     def __init__(self, root: str | Path, *, allow: Iterable[str | os.PathLike[str]] = ()) -> None:
         super().__init__(os.path.abspath(root), read_only=True)  # noqa: PTH100

@@ -46,20 +46,7 @@ def crc32c(data: Any) -> int:
 
 
 def object_checksum(array: ZarrArray, held: Sequence[int]) -> tuple[int, int] | None:
-    """Return size and checksum of a stored object, `None` where it is not stored.
-
-    Parameters
-    ----------
-    array : ZarrArray
-        The array.
-    held : sequence of int
-        Index in ``array.objects``.
-
-    Raises
-    ------
-    FragmentReadError, SourceError, AccessError
-        It cannot be read, is not a file, or is reached by a link that leads out of the store.
-    """
+    """Return size and checksum of a stored object, by its index in ``array.objects``; `None` where it is not stored."""
     path = f"{array.folder}/{array.key(held)}"
     opened = open_file(array.store, path, array.allow)
     if opened is None:

@@ -36,30 +36,11 @@ _GAP = 16384
 
 
 def read_chunk(array: ZarrArray, index: Sequence[int], seen: Callable[[Any], None] | None = None) -> Chunk | None:
-    """Return the elements of one chunk.
+    """Return the elements of one chunk by its index in ``array.grid``; `None` where it is not stored.
 
-    Parameters
-    ----------
-    array : ZarrArray
-        The array.
-    index : sequence of int
-        Index in ``array.grid``.
-    seen : callable, optional
-        Called with the stored bytes of the chunk before they are decoded; not for what zarr-python reads.
+    They are in native byte order and cut at the array's end, perhaps not contiguous, never read-only. `seen` is called
+    with the stored bytes before they are decoded, but not for what zarr-python reads.
 
-    Returns
-    -------
-    numpy.ndarray or None
-        In native byte order, cut at the array's end, not always contiguous or the only owner of its memory; never
-        read-only.  `None` where the chunk is not stored: all its elements are ``array.fill_value``.
-
-    Raises
-    ------
-    FragmentReadError
-        The chunk is damaged, truncated or not readable.
-
-    Examples
-    --------
     >>> import tempfile, numpy as np, zarr
     >>> from cfagg.formats.zarr.metadata import open_array
     >>> store = tempfile.mkdtemp()
@@ -110,37 +91,15 @@ def _decoded(
 
 
 def read_box(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...]) -> Chunk | None:
-    """Return part of one chunk.
+    """Return part of one chunk, as `read_chunk`: one slice per dimension, from the chunk's own start and of step 1.
 
     Where elements are stored as they are (`partial`), only the bytes needed are read; else the chunk is decoded.
 
-    Parameters
-    ----------
-    array : ZarrArray
-        The array.
-    index : sequence of int
-        Index in ``array.grid``.
-    box : tuple of slice
-        One slice per dimension, counted from the chunk's own start, of step 1.
-
-    Returns
-    -------
-    numpy.ndarray or None
-        As of `read_chunk`.
-
-    Raises
-    ------
-    FragmentReadError
-        The chunk is damaged, truncated or not readable.
-
-    Examples
-    --------
     >>> import tempfile, numpy as np, zarr
     >>> from cfagg.formats.zarr.metadata import open_array
     >>> store = tempfile.mkdtemp()
     >>> made = zarr.create_array(store, name="x", data=np.arange(12).reshape(3, 4), compressors=None)
-    >>> x = open_array(store, "x")
-    >>> read_box(x, (0, 0), (slice(1, 3), slice(2, 4)))
+    >>> read_box(open_array(store, "x"), (0, 0), (slice(1, 3), slice(2, 4)))
     array([[ 6,  7],
            [10, 11]])
     """
@@ -174,15 +133,7 @@ def full_chunk(array: ZarrArray, index: Sequence[int]) -> Chunk:
 
 
 def chunk_bytes(array: ZarrArray, index: Sequence[int]) -> int:
-    """Return the stored bytes of the object that holds a chunk, 0 where there is none.
-
-    Parameters
-    ----------
-    array : ZarrArray
-        The array.
-    index : sequence of int
-        Index in ``array.grid``.
-    """
+    """Return the stored bytes of the object that holds a chunk of ``array.grid``, 0 where there is none."""
     try:
         return os.stat(f"{array.folder}/{array.key(array.object_of(index))}").st_size  # noqa: PTH116
     except (FileNotFoundError, NotADirectoryError):

@@ -25,21 +25,11 @@ __all__ = ["DamagedError", "Decoder", "chain", "decoder", "named", "strip_crc32c
 
 @dataclass(frozen=True)
 class Decoder:
-    """How the bytes of a stored chunk become its elements.
+    """How the bytes of a stored chunk become its elements."""
 
-    Parameters
-    ----------
-    steps : tuple of Step
-        The codecs to undo, in the order of undoing; empty where elements are stored as they are.
-    swap : bool
-        Whether the elements are stored in the other byte order.
-    order : tuple of int, optional
-        The dimensions as they are stored, the slowest first; `None` where that is their own order.
-    """
-
-    steps: tuple[Step, ...]
-    swap: bool
-    order: tuple[int, ...] | None = None
+    steps: tuple[Step, ...]  # in the order of undoing; empty where elements are stored as they are
+    swap: bool  # elements are stored in the other byte order
+    order: tuple[int, ...] | None = None  # dimensions as they are stored, the slowest first; `None` for their own order
 
     @property
     def plain(self) -> bool:
@@ -47,25 +37,7 @@ class Decoder:
         return not self.steps and self.order is None
 
     def decode(self, stored: Any, nbytes: int) -> Bytes:
-        """Return the bytes of a chunk, in the stored byte order.
-
-        Parameters
-        ----------
-        stored : bytes-like
-            What the store holds.
-        nbytes : int
-            Size of the whole chunk.
-
-        Returns
-        -------
-        numpy.ndarray of uint8
-            Writable.
-
-        Raises
-        ------
-        DamagedError
-            The bytes are damaged or are another number.
-        """
+        """Return the `nbytes` bytes of a chunk, writable, in the stored byte order; another number is damage."""
         if len(self.steps) == 1:
             one = self.steps[0].undo(stored, nbytes, nbytes)
             if type(one) is np.ndarray and one.size == nbytes and one.flags.writeable:
@@ -99,17 +71,6 @@ class Decoder:
 def decoder(document: Mapping[str, Any], zarr_format: int, dtype: np.dtype[Any]) -> Decoder | None:
     """Return how chunks of an array are decoded; `None` where it takes a codec that is not done here.
 
-    Parameters
-    ----------
-    document : mapping
-        ``zarr.json`` or ``.zarray``.
-    zarr_format : int
-        3 or 2.
-    dtype : numpy.dtype
-        Type of the elements.
-
-    Examples
-    --------
     >>> decoder({"codecs": [{"name": "bytes", "configuration": {"endian": "big"}}]}, 3, np.dtype("f4"))
     Decoder(steps=(), swap=True, order=None)
     >>> decoder({"codecs": ["bytes", {"name": "packbits"}]}, 3, np.dtype("u1")) is None
@@ -148,17 +109,7 @@ def _v2(document: Mapping[str, Any], dtype: np.dtype[Any], rank: int) -> Decoder
 
 
 def chain(given: Sequence[Any], dtype: np.dtype[Any], rank: int = 0) -> Decoder | None:
-    """Return the decoder for a list of codecs of Zarr v3, `None` where one of them is not done here.
-
-    Parameters
-    ----------
-    given : sequence
-        The codecs as the metadata list them.
-    dtype : numpy.dtype
-        Type of the elements.
-    rank : int
-        Number of dimensions, without which dimensions in another order are not done.
-    """
+    """Return the decoder for codecs of Zarr v3, `None` where one is not done here, nor another order without `rank`."""
     order = tuple(range(rank))
     rest = [named(c) for c in given]
     while rest and rest[0][0] == "transpose":

@@ -18,15 +18,7 @@ _NOTHING: dict[str, Any] = {"metadata": {}, "must_understand": False, "kind": "i
 
 
 def consolidated(nodes: Mapping[str, Documents], zarr_format: int) -> Documents:
-    """Return the documents of the root of a store with those of all nodes below it.
-
-    Parameters
-    ----------
-    nodes : mapping
-        Documents by file name, of every group and array by path within the store; ``""`` is the root.
-    zarr_format : {2, 3}
-        Version of the Zarr format.
-    """
+    """Return the documents of the root of a store with those of all nodes, by path within the store, below it."""
     root = nodes[""]
     below = sorted((p for p in nodes if p), key=lambda p: (p.count("/"), unicodedata.normalize("NFKC", p).casefold()))
     held: dict[str, Any]
@@ -42,22 +34,7 @@ def consolidated(nodes: Mapping[str, Documents], zarr_format: int) -> Documents:
 
 
 def with_group(root: Mapping[str, Any], group: str, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return the document of a root of version 3 with other documents of a group.
-
-    Parameters
-    ----------
-    root : mapping
-        The ``zarr.json`` of the root.
-    group : str
-        Path of the group below it.
-    nodes : mapping
-        Documents by file name, by path below the group; ``""`` is the group itself.
-
-    Returns
-    -------
-    dict or None
-        `None` where it has no consolidated metadata, or the same.
-    """
+    """Return the root document of version 3 with other documents of a group; `None` where nothing changes."""
     whole = root.get("consolidated_metadata")
     held = whole.get("metadata") if isinstance(whole, dict) else None
     if not isinstance(whole, dict) or not isinstance(held, dict):

@@ -32,55 +32,25 @@ _LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 
 
 class NewArray(NamedTuple):
-    """What an array will be.
+    """What an array will be."""
 
-    Parameters
-    ----------
-    dims : tuple of str or None
-        Names of the dimensions; `None` where they are not told, or by the attributes.
-    shape : tuple of int
-        Sizes of the dimensions.
-    dtype : numpy.dtype
-        Type of the elements; `object` is text of any length.
-    chunks : tuple of int, or tuple of sequences of int
-        Lengths of a chunk; or, per dimension, the lengths of all chunks, which a rectilinear grid has.
-    fill : object
-        Fill value: a number, bytes or text; `None`, in version 2 only, is none.
-    codec : Codec
-        Its compression.
-    attributes : mapping
-        Attributes as JSON has them.
-    separator : str, optional
-        What stands between the numbers in the key of a chunk: ``"/"`` in version 3, and in version 2 the dot that is
-        meant where nothing is said.
-    inner : tuple of int, optional
-        Lengths of the chunks in a shard, which `chunks` then is; version 3 only.
-    item : int, optional
-        Size of what Blosc takes for an element in version 3; that of the type by default.
-    """
-
-    dims: tuple[str, ...] | None
+    dims: tuple[str, ...] | None  # `None` where they are not told, or by the attributes
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: np.dtype[Any]  # `object` is text of any length
+    # lengths of a chunk; or per dimension those of all chunks, which a rectilinear grid has
     chunks: Sequence[int] | Sequence[Sequence[int]]
-    fill: Any
+    fill: Any  # a number, bytes or text; `None`, in version 2 only, is none
     codec: Codec
     attributes: Mapping[str, Any]
+    # in keys of chunks; by default "/" in version 3, and in version 2 the dot that is meant where nothing is said
     separator: str | None = None
-    inner: Sequence[int] | None = None
-    item: int | None = None
+    inner: Sequence[int] | None = None  # lengths of the chunks in a shard, which `chunks` then is; version 3 only
+    item: int | None = None  # what Blosc takes for an element in version 3; that of the type by default
 
 
 def array_documents(array: NewArray, zarr_format: int) -> Documents:
-    """Return the metadata documents of an array by file name.
+    """Return the metadata documents of an array by file name; a type without a name in Zarr is a `TypeError`.
 
-    Raises
-    ------
-    TypeError
-        Its type has no name in Zarr.
-
-    Examples
-    --------
     >>> new = NewArray(("x",), (5,), np.dtype("f4"), (4,), np.float32("nan"), Codec("zstd"), {"units": "K"})
     >>> found = array_documents(new, 2)
     >>> found[".zarray"]["fill_value"], found[".zarray"]["compressor"], found[".zattrs"]
@@ -178,22 +148,10 @@ def group_documents(attributes: Mapping[str, Any], zarr_format: int) -> Document
 
 
 def document_bytes(document: Mapping[str, Any], *, published: bool = False) -> bytes:
-    r"""Return a document as it is stored.
+    r"""Return a document as it is stored, in the form of zarr-python 3.
 
-    Parameters
-    ----------
-    document : mapping
-        A metadata document.
-    published : bool
-        In the form of zarr-python 2: sorted, indented by 4, without NaN; else in that of zarr-python 3.
+    Where `published` in that of zarr-python 2: sorted, indented by 4, and a `ValueError` for NaN and infinities.
 
-    Raises
-    ------
-    ValueError
-        A number is not finite, which JSON has no word for (`published`).
-
-    Examples
-    --------
     >>> document_bytes({"b": 1, "a": 2})
     b'{\n  "b": 1,\n  "a": 2\n}'
     """
@@ -203,12 +161,6 @@ def document_bytes(document: Mapping[str, Any], *, published: bool = False) -> b
 
 
 def write_documents(folder: Path, documents: Mapping[str, Mapping[str, Any]], *, published: bool = False) -> None:
-    """Write the documents of a node in their order, each whole or not at all; see `document_bytes`.
-
-    Raises
-    ------
-    OSError
-        One cannot be written.
-    """
+    """Write the documents of a node in their order, each whole or not at all; see `document_bytes`."""
     for name, document in documents.items():
         write_whole(folder / name, document_bytes(document, published=published))

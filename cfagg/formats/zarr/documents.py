@@ -39,13 +39,7 @@ class Document(NamedTuple):
 
 
 def store_path(store: str | os.PathLike[str]) -> str:
-    """Return the absolute path of a store on this machine.
-
-    Raises
-    ------
-    SourceError
-        It is a URL, or no directory.
-    """
+    """Return the absolute path of a store on this machine; a URL, or what is no directory, is refused."""
     name = os.path.expanduser(a_path(store, "store", expected="name a Zarr store"))  # noqa: PTH111
     if "://" in name:
         raise SourceError(f"{name} is a URL; chunks are read from local stores only: copy the store to this machine")
@@ -56,15 +50,8 @@ def store_path(store: str | os.PathLike[str]) -> str:
 
 
 def node_folder(store: str, path: str) -> str:
-    """Return the directory of a group or array within a store; a path cannot leave the store.
+    """Return the directory of a group or array within a store; ``..`` and other ways out of it are refused.
 
-    Raises
-    ------
-    SourceError
-        The path has a component that is not a name: ``..``, a separator of another system, or a NUL character.
-
-    Examples
-    --------
     >>> node_folder("/data/a.zarr", "/ocean/tas/")
     '/data/a.zarr/ocean/tas'
     """
@@ -77,22 +64,7 @@ def node_folder(store: str, path: str) -> str:
 
 
 def read_document(folder: str, name: str, root: str | None = None, allow: Sequence[str] = ()) -> Document | None:
-    """Return a JSON object and the identity of its file, `None` where there is no such file.
-
-    Parameters
-    ----------
-    folder, name, root, allow
-        As of `read_text`.
-
-    Raises
-    ------
-    AccessError
-        A link leads out of the store.
-    SourceError
-        It cannot be read or is not JSON object.
-    LimitError
-        It is too large or too deeply nested.
-    """
+    """Return a JSON object and the identity of its file, `None` where there is no such file; see `read_text`."""
     read = read_text(folder, name, root, allow)
     if read is None:
         return None
@@ -102,15 +74,7 @@ def read_document(folder: str, name: str, root: str | None = None, allow: Sequen
 
 
 def parse(text: bytes, path: str) -> dict[str, Any]:
-    """Return a JSON object.
-
-    Raises
-    ------
-    SourceError
-        It is none.
-    LimitError
-        It is too deeply nested.
-    """
+    """Return a JSON object; what is none, or too deeply nested, is refused."""
     try:
         found = json.loads(text)
     except RecursionError as error:
@@ -139,15 +103,7 @@ def place_of(error: ValueError) -> str:
 
 
 def read_group(store: str, path: str, zarr_format: int, allow: Sequence[str] = ()) -> Document | None:
-    """Return the attributes of a group, and the document that holds them; `None` where there is no group.
-
-    Raises
-    ------
-    SourceError
-        A document cannot be read, or describes no group.
-    LimitError
-        A document is too large or too deeply nested.
-    """
+    """Return the attributes of a group, and the document that holds them; `None` where there is no group."""
     folder = node_folder(store, path)
     if zarr_format == 2:
         marker = read_document(folder, ".zgroup", store, allow)
@@ -177,26 +133,7 @@ def is_group(folder: str) -> bool:
 def read_text(
     folder: str, name: str, root: str | None = None, allow: Sequence[str] = ()
 ) -> tuple[bytes, tuple[int, ...]] | None:
-    """Return the bytes of a document and the identity of its file, `None` where there is no such file.
-
-    Parameters
-    ----------
-    folder, name : str
-        Directory and name of the document.
-    root : str, optional
-        The store's directory, which links do not leave; `folder` by default.
-    allow : sequence of str
-        Where links may lead nevertheless.
-
-    Raises
-    ------
-    AccessError
-        A link leads out of the store.
-    SourceError
-        It cannot be read.
-    LimitError
-        It is too large.
-    """
+    """Return the bytes of a document and the identity of its file; `None` where there is none. Links stay in `root`."""
     path = f"{folder}/{name}"
     found = read_file(folder if root is None else root, path, MAX_DOCUMENT, allow)
     if found is None:

@@ -20,22 +20,7 @@ _opening = threading.Lock()
 
 
 def read_by_zarr(array: ZarrArray, index: Sequence[int], ranges: Sequence[tuple[int, int]]) -> npt.NDArray[Any] | None:
-    """Return a box of a chunk, `None` where the object that holds it is not stored.
-
-    Parameters
-    ----------
-    array : ZarrArray
-        The array.
-    index : sequence of int
-        Index in ``array.grid``.
-    ranges : sequence of (int, int)
-        The box, counted from the chunk's own start.
-
-    Raises
-    ------
-    FragmentReadError
-        zarr-python cannot read it, or the array has another shape by now.
-    """
+    """Return a box of a chunk, counted from its own start; `None` where the object that holds it is not stored."""
     path = f"{array.folder}/{array.key(array.object_of(index))}"
     if not os.path.lexists(path):
         return None
@@ -55,13 +40,7 @@ def read_by_zarr(array: ZarrArray, index: Sequence[int], ranges: Sequence[tuple[
 
 
 def open_by_zarr(store: Any, path: str, zarr_format: int | None) -> Any:
-    """Return an array of a `CheckedStore`, opened with zarr-python.
-
-    Raises
-    ------
-    SourceError
-        There is none, or its metadata are damaged.
-    """
+    """Return an array of a `CheckedStore`, opened with zarr-python; a `SourceError` says what is damaged."""
     import zarr
 
     form: Any = zarr_format

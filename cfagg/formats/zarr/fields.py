@@ -25,15 +25,8 @@ _V2_TYPE = re.compile(r"[<>|](b1|[iu][1248]|f[248])")
 
 
 def data_type(given: Any, zarr_format: int, where: str) -> np.dtype[Any]:
-    """Return the type of the elements in native byte order.
+    """Return the type of the elements in native byte order: booleans, integers and reals only.
 
-    Raises
-    ------
-    UnsupportedError
-        No boolean, integer or real type.
-
-    Examples
-    --------
     >>> data_type("float32", 3, "a"), data_type(">i2", 2, "a")
     (dtype('float32'), dtype('int16'))
     """
@@ -47,8 +40,6 @@ def data_type(given: Any, zarr_format: int, where: str) -> np.dtype[Any]:
 def fill_number(given: Any, dtype: np.dtype[Any], problems: list[Problem]) -> int | float | bool:
     """Return the fill value as a Python number.
 
-    Examples
-    --------
     >>> fill_number("-Infinity", np.dtype("f4"), []), fill_number("0x7fc00000", np.dtype("f4"), [])
     (-inf, nan)
     """

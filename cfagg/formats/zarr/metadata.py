@@ -33,68 +33,28 @@ Opens = Callable[[str], tuple[int, os.stat_result] | None]
 
 @dataclass(frozen=True, eq=False)
 class ZarrArray:
-    """A Zarr array on this machine: its metadata, nothing of its data.
-
-    Attributes
-    ----------
-    store, path : str
-        Absolute path of the store, and the array's path within it.
-    zarr_format : int
-        2 or 3.
-    shape : tuple of int
-        Sizes of the dimensions.
-    dtype : numpy.dtype
-        Type of the elements in native byte order.
-    dims : tuple of str
-        Names of the dimensions; ``dim_0``, … where the array names none.
-    grid : Grid
-        The chunks that are decoded one by one: those inside of shards where there are shards.
-    objects : Grid
-        What is stored, one file each: shards where there are shards, else the chunks.
-    fill_value : int, float or bool
-        What elements of absent chunks are; 0 where the metadata leave it open.
-    fill_declared : bool
-        Whether the metadata give a fill value.
-    attributes : mapping
-        Attributes as written, without dimension names of Zarr v3.
-    document : mapping
-        ``zarr.json`` or ``.zarray``.
-    signature : str
-        Digest of the metadata documents as they were read, to notice that one was written since (`current_signature`).
-    prefix, separator : str
-        How keys of stored objects are made.
-    allow : tuple of str
-        Where links in the store may lead.
-    opens : callable, optional
-        Opens a stored object by its path, for stores that are not directories; returns `None` where it is not there.
-    """
+    """A Zarr array on this machine: its metadata, nothing of its data."""
 
     store: str
     path: str
     zarr_format: int
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    dims: tuple[str, ...]
-    grid: Grid
-    objects: Grid
-    fill_value: Any
-    fill_declared: bool
-    attributes: Mapping[str, Any] = field(repr=False)
-    document: Mapping[str, Any] = field(repr=False)
-    signature: str = field(repr=False)
-    prefix: str = field(repr=False)
+    dtype: np.dtype[Any]  # in native byte order
+    dims: tuple[str, ...]  # ``dim_0``, … where the array names none
+    grid: Grid  # chunks that are decoded one by one: those inside of shards
+    objects: Grid  # what is stored, one file each: shards, else chunks
+    fill_value: Any  # a number; 0 where the metadata leave it open
+    fill_declared: bool  # the metadata give a fill value
+    attributes: Mapping[str, Any] = field(repr=False)  # as written, without dimension names of Zarr v3
+    document: Mapping[str, Any] = field(repr=False)  # ``zarr.json`` or ``.zarray``
+    signature: str = field(repr=False)  # digest of the documents as they were read
+    prefix: str = field(repr=False)  # with `separator`, how keys of stored objects are made
     separator: str = field(repr=False)
     allow: tuple[str, ...] = field(default=(), repr=False, kw_only=True)
-    opens: Opens | None = field(default=None, repr=False, kw_only=True)
+    opens: Opens | None = field(default=None, repr=False, kw_only=True)  # of stores that are not directories
 
     def key(self, index: Sequence[int]) -> str:
-        """Return the key of a stored object, below the array's folder.
-
-        Parameters
-        ----------
-        index : sequence of int
-            Index in `objects`.
-        """
+        """Return the key of a stored object, by its index in `objects`, below the array's folder."""
         if not index:
             return self.prefix or "0"
         tail = self.separator.join(map(str, index))
@@ -162,35 +122,11 @@ def open_array(
     allow: Iterable[str | os.PathLike[str]] = (),
     any_type: bool = False,
 ) -> ZarrArray:
-    """Return what an array of a Zarr store is.
+    """Return what an array of a Zarr store is, from its own metadata, never consolidated ones.
 
-    Only the array's own metadata are read, never consolidated ones.
+    All problems of metadata that break the specification are listed. With `any_type`, elements of a type that is not
+    read here are given as ``void``, to look at stored objects and not into them.
 
-    Parameters
-    ----------
-    store : path
-        Directory of the store.
-    path : str
-        Path of the array within the store.
-    allow : iterable of path
-        Directories and files that links in the store may lead to.
-    any_type : bool
-        Whether elements may be of any type: one that is not read here is given as ``void``, to look at stored objects
-        and not into them.
-
-    Raises
-    ------
-    AccessError
-        A link leads out of the store to another place.
-    SourceError
-        There is no such array, or its metadata break the specification; all problems are listed.
-    ConventionError
-        ``dimension_names`` and ``_ARRAY_DIMENSIONS`` of a Zarr v3 array disagree.
-    UnsupportedError
-        Text, records, complex numbers and other types that are not numbers, or an unknown chunk grid.
-
-    Examples
-    --------
     >>> import tempfile, numpy as np, zarr
     >>> store = tempfile.mkdtemp()
     >>> a = zarr.create_array(store, name="tas", shape=(10, 4), chunks=(4, 4), dtype=">f4", dimension_names=("t", "x"))
@@ -219,21 +155,7 @@ def open_array(
 def array_of(store: str, path: str, read: Callable[[str], bytes | None], opens: Opens) -> ZarrArray:
     """Return what an array of a store is that is not a directory.
 
-    Parameters
-    ----------
-    store : str
-        What messages call the store.
-    path : str
-        Path of the array within it.
-    read : callable
-        Returns the bytes under a key, `None` where there are none.
-    opens : callable
-        Opens a stored object by its path: `store`, a slash and the key.
-
-    Raises
-    ------
-    SourceError, ConventionError, UnsupportedError
-        As `open_array`.
+    `read` returns the bytes under a key, `opens` opens a stored object by its path: `store`, a slash and the key.
     """
     node_folder(store, path)
     where, path = f"{store}: array {path!r}", path.strip("/")
@@ -250,10 +172,7 @@ def array_of(store: str, path: str, read: Callable[[str], bytes | None], opens: 
 
 
 def current_signature(array: ZarrArray) -> str | None:
-    """Return the digest of an array's metadata documents as they are now, `None` where the array is gone.
-
-    It differs from ``array.signature`` where one of them was written with other content since `array` was opened.
-    """
+    """Return ``array.signature`` of the documents as they are now, `None` where the array is gone."""
     names = ("zarr.json",) if array.zarr_format == 3 else (".zarray", ".zattrs")
     texts = [read_text(array.folder, name, array.store, array.allow) for name in names]
     return None if texts[0] is None else _signature(*(b"" if t is None else t[0] for t in texts))

@@ -16,18 +16,11 @@ Sizes = tuple[int, int]
 
 
 class Step(NamedTuple):
-    """One codec.
+    """One codec."""
 
-    Parameters
-    ----------
-    undo : callable
-        From stored bytes, and the fewest and the most bytes that may come out, to decoded bytes.
-    sizes : callable
-        From the sizes of decoded bytes to those of encoded bytes.
-    """
-
+    # from stored bytes, and the fewest and most that may come out, to decoded bytes
     undo: Callable[[Any, int, int], Any]
-    sizes: Callable[[Sizes], Sizes]
+    sizes: Callable[[Sizes], Sizes]  # from the sizes of decoded bytes to those of encoded bytes
 
 
 #: Names of numcodecs' classes by identifier, and the keys of their types, encoded and decoded.
@@ -40,13 +33,7 @@ _CODECS = {
 
 
 def numeric(stage: Mapping[str, Any]) -> Step | None:
-    """Return how a filter of Zarr v2 is undone, `None` where it is not done here.
-
-    Parameters
-    ----------
-    stage : mapping
-        Its configuration, with ``id``.
-    """
+    """Return how a filter of Zarr v2, by its configuration, is undone; `None` where it is not done here."""
     name = stage["id"]
     if name == "bitround":
         return Step(lambda stored, fewest, most: stored, lambda sizes: sizes)  # noqa: ARG005

@@ -35,47 +35,18 @@ Index = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, eq=False)
 class Shards:
-    """How the shards of an array are laid out.
+    """How the shards of an array are laid out."""
 
-    Parameters
-    ----------
-    decoder : Decoder
-        How the chunks within a shard are decoded.
-    inner : tuple of int
-        Lengths of these chunks.
-    at_start : bool
-        Whether the index is at a shard's start, else at its end.
-    checksum : bool
-        Whether a checksum follows the index.
-    """
-
-    decoder: Decoder
-    inner: tuple[int, ...]
-    at_start: bool
-    checksum: bool
+    decoder: Decoder  # of the chunks within a shard
+    inner: tuple[int, ...]  # lengths of these chunks
+    at_start: bool  # whether the index is at a shard's start, else at its end
+    checksum: bool  # whether a checksum follows the index
     _known: dict[tuple[int, ...], Index] = field(default_factory=dict, repr=False)
 
     def locate(
         self, file: int, status: os.stat_result, objects: Grid, held: Sequence[int], index: Sequence[int]
     ) -> tuple[int, int] | None:
-        """Return offset and size of a chunk in its shard, `None` where it is not stored.
-
-        Parameters
-        ----------
-        file : int
-            The opened shard.
-        status : os.stat_result
-            Its status.
-        objects : Grid
-            The grid of shards.
-        held, index : sequence of int
-            Index of the shard and of the chunk.
-
-        Raises
-        ------
-        DamagedError
-            The index is damaged, or leads out of the shard.
-        """
+        """Return offset and size of a chunk in its open shard, `None` where it is not stored."""
         counts, position = [], []
         for axis, inner, h, i in zip(objects.axes, self.inner, held, index, strict=True):
             a, b = (h * axis.chunk, (h + 1) * axis.chunk) if isinstance(axis, Regular) else (axis[h], axis[h + 1])
@@ -115,15 +86,7 @@ class Shards:
 
 
 def find_shards(document: Mapping[str, Any], dtype: np.dtype[Any]) -> Shards | None:
-    """Return how shards are laid out, `None` where they take a codec that is not done here.
-
-    Parameters
-    ----------
-    document : mapping
-        ``zarr.json`` of an array whose one codec is ``sharding_indexed``.
-    dtype : numpy.dtype
-        Type of the elements.
-    """
+    """Return how shards are laid out, `None` where they take a codec that is not done here."""
     name, configuration = named(document["codecs"][0])
     codecs, index, inner = (configuration.get(key) for key in ("codecs", "index_codecs", "chunk_shape"))
     if not (isinstance(codecs, list) and isinstance(index, list) and isinstance(inner, list)):

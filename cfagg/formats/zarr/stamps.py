@@ -30,27 +30,11 @@ _KEPT = 2**18
 
 
 def stamps(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> Stamps:
-    """Return size, times and inode of stored objects.
+    """Return size, modification and change time in nanoseconds, and inode of stored objects: int64, shape (objects, 4).
 
     The time of modification can be set to any value, and archives do; that of the last change cannot, and a file that
-    is put in another's place has another inode.
-
-    Parameters
-    ----------
-    array : ZarrArray
-        The array.
-    which : int64 array, optional
-        Numbers of the objects, in C order of ``array.objects``; all by default.
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (objects, 4)
-        Bytes, modification and change time in nanoseconds since 1970, inode; `ABSENT` where none is stored.
-
-    Raises
-    ------
-    FragmentReadError
-        A directory cannot be read.
+    is put in another's place has another inode. `which` are numbers in C order of ``array.objects``; `ABSENT` is not
+    stored.
     """
     try:
         folder = os.open(array.folder, os.O_RDONLY)

@@ -24,23 +24,12 @@ _SHUFFLES = {"shuffle": 1, "bitshuffle": 2}
 
 @dataclass(frozen=True)
 class Codec:
-    """A codec by name and level.
+    """A codec by name and level."""
 
-    Parameters
-    ----------
-    name : str
-        ``"zstd"``, ``"blosc"``, ``"gzip"`` or ``"none"``.
-    level : int, optional
-        Compression level.
-    inner : {"zstd", "lz4"}
-        How Blosc packs.
-    shuffle : {"shuffle", "bitshuffle"}
-        What Blosc sorts before it packs: bytes or bits.
-    """
-
-    name: str
+    name: str  # "zstd", "blosc", "gzip" or "none"
     level: int | None = None
-    inner: Literal["zstd", "lz4"] = "zstd"
+    inner: Literal["zstd", "lz4"] = "zstd"  # how Blosc packs: "zstd" or "lz4"
+    # what Blosc sorts before it packs: "shuffle" for bytes, "bitshuffle"
     shuffle: Literal["shuffle", "bitshuffle"] = "shuffle"
 
     @property

@@ -42,15 +42,7 @@ class CheckedZip(ZipStore):
         return str(self.path), os.stat(str(self.path)).st_mtime  # noqa: PTH116
 
     def member(self, key: str) -> tuple[int, os.stat_result] | None:
-        """Return an open file with what is stored under a key, and its status; `None` where there is nothing.
-
-        Raises
-        ------
-        LimitError
-            It is larger than any chunk may be.
-        FragmentReadError
-            The Zip file is damaged.
-        """
+        """Return an open file with what is stored under a key, and its status; `None` where there is nothing."""
         where = f"{self.path}: {key}"
         with self._lock:
             if not self._is_open:
