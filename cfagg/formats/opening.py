@@ -10,7 +10,7 @@ import os
 import re
 
 from cfagg.errors import SourceError
-from cfagg.formats.classic import MAGIC
+from cfagg.formats.classic.header import MAGIC
 from cfagg.formats.values.kinds import kind
 from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
 

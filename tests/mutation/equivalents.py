@@ -110,7 +110,7 @@ EQUIVALENTS: dict[str, dict[tuple[str, str, str], str]] = {
         ("if size is None and 0 < fewest == most:", "0", "1"): "one byte is decoded either way",
         ("if at + 3 > len(view):", "at + 3", "at - 3"): "behind the end there are only zeros, so that it is seen later",
     },
-    "cfagg/formats/classic.py": {
+    "cfagg/formats/classic/header.py": {
         ("if begin + count > len(self.data):", "begin + count > len(self.data)", "False"): _BEHIND,
         ("raise ShortError", "raise ShortError", "pass"): _BEHIND,
     },

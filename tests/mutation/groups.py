@@ -54,12 +54,12 @@ GROUPS: dict[str, Group] = {
     ),
     "readers": Group(
         _in("formats/hdf5", "boxes chunks library_variables proof_values variables")
-        + _in("formats/values", "contiguous classic filters find located netcdf"),
+        + _in("formats/values", "contiguous filters find located netcdf"),
         ["tests/formats/hdf5", "tests/formats/values", "tests/storage", "tests/formats", "tests/api/test_reading.py"],
     ),
     "codecs": Group(_in("formats", "codecs"), ["tests/formats/test_codecs.py"]),
     "formats": Group(
-        _in("formats", "classic")
+        _in("formats/classic", "header variables")
         + _in("formats/hdf5", "bytes head heaps indexes lookup3 messages objects old slots sound space trees"),
         ["tests/formats", "tests/formats/values", "tests/storage", "tests/formats/metadata"],
     ),

@@ -53,7 +53,7 @@ def _of(handle: Handle) -> Dataset:
     head = handle.some(HEAD, 0)
     form = format_of(handle, head=head)
     if form == CLASSIC:
-        from cfagg.formats.metadata import classic
+        from cfagg.formats.classic import dataset as classic
 
         return classic.open_classic(handle)
     if head.startswith(MAGIC_HDF5):

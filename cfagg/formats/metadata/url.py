@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from cfagg.errors import AccessError, FragmentReadError, LimitError, SourceError
-from cfagg.formats.metadata import classic
+from cfagg.formats.classic import dataset as classic
 from cfagg.formats.metadata.netcdf import EXPECTED
 from cfagg.formats.opening import CDL, CLASSIC, HDF5, HEAD, format_of, not_netcdf
 from cfagg.formats.values.kinds import is_page

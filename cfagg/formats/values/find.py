@@ -12,13 +12,14 @@ import numpy.typing as npt
 
 from cfagg.cf.header import Header
 from cfagg.errors import CfaggError, UnsupportedError
+from cfagg.formats.classic import variables as classic
 from cfagg.formats.codecs import check_chunk
 from cfagg.formats.hdf5 import chunks as hdf5_chunks
 from cfagg.formats.hdf5 import head
 from cfagg.formats.hdf5 import library_variables as hdf5
 from cfagg.formats.hdf5 import variables as hdf5_header
 from cfagg.formats.opening import CLASSIC, HDF5, MAGIC_HDF5, format_of
-from cfagg.formats.values import classic, contiguous, netcdf
+from cfagg.formats.values import contiguous, netcdf
 from cfagg.formats.values.located import Chunked, Contiguous, Library, Located
 from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.gate import Checked, admit

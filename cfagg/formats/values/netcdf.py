@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import UnsupportedError
+from cfagg.formats.classic import variables as classic
 from cfagg.formats.hdf5 import links as hdf5_links
 from cfagg.formats.hdf5.proof import UnsoundError
 from cfagg.formats.opening import CLASSIC, HDF5, HEAD, format_of, not_netcdf
-from cfagg.formats.values import classic
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.pool import Pool
 from cfagg.runtime import netcdf_files

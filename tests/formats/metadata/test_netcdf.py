@@ -17,9 +17,9 @@ from cfagg.checking.engine import run
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
 from cfagg.errors import AccessError, CfaggError, FragmentReadError, SourceError
+from cfagg.formats.classic.dataset import open_classic
 from cfagg.formats.hdf5.dataset import open_fast, parsed
 from cfagg.formats.hdf5.library_dataset import open_hdf5
-from cfagg.formats.metadata.classic import open_classic
 from cfagg.formats.metadata.foreign import Foreign
 from cfagg.formats.metadata.netcdf import open_netcdf
 from cfagg.formats.metadata.netcdf4 import open_netcdf4

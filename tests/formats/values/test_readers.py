@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from cfagg.arrays.source import open_source
 from cfagg.errors import SourceError
+from cfagg.formats.classic import variables as classic
 from cfagg.formats.hdf5 import chunks as hdf5_chunks
 from cfagg.formats.hdf5 import library_variables as hdf5
-from cfagg.formats.values import classic, contiguous, locate, netcdf, read
+from cfagg.formats.values import contiguous, locate, netcdf, read
 from cfagg.formats.values.find import check
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.pool import close_files, open_files, set_open_files

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.cf.header import Header
-from cfagg.formats import classic as raw
+from cfagg.formats.classic import header as raw
 from cfagg.formats.values.located import Contiguous, Located
 from cfagg.storage.files import Context, FileKey, Handle
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import FragmentReadError, SourceError
-from cfagg.formats import classic as raw
+from cfagg.formats.classic import header as raw
 from cfagg.formats.metadata.foreign import name_of, too_long, value_of
 from cfagg.model.dataset import AttributeValue, Dataset, Group, Kind, Variable
 from cfagg.storage.files import Handle

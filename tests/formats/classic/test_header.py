@@ -13,7 +13,7 @@ import pytest
 import cfagg
 from cfagg.arrays.source import open_source
 from cfagg.errors import SourceError
-from cfagg.formats.classic import CutError, DamagedError, Header, ShortError, parse
+from cfagg.formats.classic.header import CutError, DamagedError, Header, ShortError, parse
 
 FORMATS = {"NETCDF3_CLASSIC": 1, "NETCDF3_64BIT_OFFSET": 2, "NETCDF3_64BIT_DATA": 5}
 
