@@ -16,30 +16,11 @@ __all__ = ["apply"]
 
 
 def apply(recipe: Recipe, block: npt.NDArray[Any], target: npt.NDArray[Any], *, where: str) -> None:
-    """Write a block of a sub-array into its place in an array of the master's form.
+    """Write a block, in the sub-array's own order and direction, into its place in an array of the master's form.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        What is done.
-    block : ndarray
-        Stored values in the sub-array's own order and direction, selection and ``part`` already applied.
-    target : ndarray
-        View of the place in master order, of type ``recipe.dtype``; it is written.
-    where : str
-        File, variable and partition, for messages.
+    `target` is a view of that place in master order, of type ``recipe.dtype``. `ConformError` and `CalendarError` tell
+    of values and dates that the master cannot hold.
 
-    Raises
-    ------
-    FragmentMismatchError
-        The block does not fit.
-    ConformError
-        A value that the master array cannot hold.
-    CalendarError
-        A date that the master's calendar does not have.
-
-    Examples
-    --------
     >>> from cfagg.cf.recipe import Recipe
     >>> turned = Recipe((1, 0), (True, False), (), "f8", False, "i2", "f8", scale=0.5)
     >>> out = np.empty((3, 2))

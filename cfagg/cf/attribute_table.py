@@ -19,16 +19,10 @@ Type = Literal["S", "N", "D"]
 class Attribute(NamedTuple):
     """A row of Table A.1.
 
-    Parameters
-    ----------
-    name : str
-        Its name.
-    type : {"S", "N", "D"}
-        Text, numbers, or values of the type of the variable.
-    uses : tuple of (int, frozenset of str)
-        From which minor version of CF 1 on it may be used where: the abbreviations of the table (``C`` coordinate data,
-        ``D`` data variables, ``G`` global, ``Gr`` groups, ``M`` geometry containers, ``Q`` quantization containers,
-        ``Do`` domain variables, ``BI`` and ``BO`` bounds variables, ``A`` aggregation variables, ``-`` others).
+    `type` is ``S`` for text, ``N`` for numbers, ``D`` for values of the type of the variable. `uses` tells from which
+    minor version of CF 1 on it may be used where, by the abbreviations of the table: ``C`` coordinate data, ``D`` data
+    variables, ``G`` global, ``Gr`` groups, ``M`` geometry containers, ``Q`` quantization containers, ``Do`` domain
+    variables, ``BI`` and ``BO`` bounds variables, ``A`` aggregation variables, ``-`` others.
     """
 
     name: str
@@ -115,8 +109,6 @@ valid_range N 0:C,D 11:C,D,BO
 def attribute_table() -> dict[str, Attribute]:
     """Return the rows of the table by the names of the attributes.
 
-    Examples
-    --------
     >>> attribute_table()["units_metadata"].since
     Version(major=1, minor=11)
     """
@@ -133,8 +125,6 @@ def attribute_table() -> dict[str, Attribute]:
 def uses(name: str, version: Version) -> frozenset[str]:
     """Return where a version of CF defines an attribute, nowhere if it does not know it.
 
-    Examples
-    --------
     >>> sorted(uses("coordinates", Version(1, 8))), sorted(uses("select", Version(1, 8)))
     (['D', 'M'], [])
     """

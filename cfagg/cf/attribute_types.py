@@ -18,8 +18,6 @@ Holds = Literal["text", "texts", "integer", "real", "bytes", "other"]
 def holds(value: AttributeValue) -> Holds:
     """Return what an attribute holds.
 
-    Examples
-    --------
     >>> holds("K"), holds(np.array([1.5])), holds(None)
     ('text', 'real', 'other')
     """
@@ -41,8 +39,6 @@ def faulty_text(value: AttributeValue, version: Version) -> bool:
 
     The rules of single attributes leave these alone.
 
-    Examples
-    --------
     >>> faulty_text(("a", "b"), Version(1, 13)), faulty_text(("a", "b"), Version(1, 11))
     (True, False)
     """
@@ -50,13 +46,7 @@ def faulty_text(value: AttributeValue, version: Version) -> bool:
 
 
 def said(value: AttributeValue, *, typed: bool = True) -> str:
-    """Return in words what an attribute holds: ``text``, ``int32``, ``2 values of float64``.
-
-    Parameters
-    ----------
-    typed : bool
-        Whether the widths of numbers are known; they are not in JSON.
-    """
+    """Return in words what an attribute holds: ``text``, ``int32``, ``2 values of float64``; widths if `typed`."""
     kind = holds(value)
     if kind == "text":
         return "text"

@@ -24,14 +24,8 @@ __all__ = ["Axes"]
 class Axes:
     """The way from a sub-array's axes to the master's.
 
-    Parameters
-    ----------
-    axes : tuple of int
-        Per master axis the sub-array axis that feeds it; -1 where the sub-array does not have it.
-    flips : tuple of bool
-        Per master axis, whether it runs the other way in the sub-array.
-    extra : tuple of int
-        Sub-array axes that the master does not have; they are of size 1.
+    `axes` are, per master axis, the sub-array axis that feeds it, -1 where there is none; `flips` tell whether it runs
+    the other way; `extra` are sub-array axes of size 1 that the master does not have.
     """
 
     axes: tuple[int, ...]
@@ -40,15 +34,8 @@ class Axes:
 
     @classmethod
     def match(cls, aggregation: Aggregation, layout: Layout, header: Header, *, where: str) -> Axes:
-        """Return the axes of the sub-array that `layout` and `header` describe.
+        """Return the axes of the sub-array that `layout` and `header` describe, and must not disagree about.
 
-        Raises
-        ------
-        FragmentMismatchError
-            The file has other dimensions than the layout says, or the same in another order.
-
-        Examples
-        --------
         >>> from cfagg.model import Grid, Partitions
         >>> master = Aggregation("t", ("time", "lat"), (12, 64), "f4", Grid([[0, 12], [0, 64]]),
         ...                      Partitions.build(1, layouts=[Layout(("time", "lat"))]))
@@ -66,13 +53,7 @@ class Axes:
         )
 
     def view(self, block: npt.NDArray[Any], shape: tuple[int, ...], *, where: str) -> npt.NDArray[Any]:
-        """Return a view of a block, given in the sub-array's order, that has the master's order, directions and shape.
-
-        Raises
-        ------
-        FragmentMismatchError
-            The block does not fit its place.
-        """
+        """Return a view of a block in the sub-array's order that has the master's order, directions and shape."""
         ndim = sum(k >= 0 for k in self.axes) + len(self.extra)
         if block.ndim != ndim:
             raise FragmentMismatchError(f"{where}: the sub-array has {block.ndim} dimensions, expected {ndim}")

@@ -51,20 +51,10 @@ _VAGUE = re.compile(r"\b(months?|mon|years?|yrs?|y|a)\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Reference:
-    """A reference time: ``unit since epoch`` in a calendar.
+    """A reference time: ``unit since epoch`` in a calendar, by its canonical name.
 
-    Parameters
-    ----------
-    unit : Fraction or None
-        The unit in seconds; `None` for months and years, which have no fixed length.
-    word : str
-        The unit as written.
-    day : int
-        The epoch's day, counted as in `cfagg.cf.dates`.
-    second : Fraction
-        The epoch's second of the day, in UTC.
-    calendar : str
-        Canonical name.
+    `unit` is in seconds, `None` for months and years, which have no fixed length; `word` is it as written. The epoch's
+    `day` is counted as in `cfagg.cf.dates`, its `second` of the day in UTC.
     """
 
     unit: Fraction | None
@@ -77,13 +67,6 @@ class Reference:
 def canonical(calendar: str | None) -> str:
     """Return the one name used for a calendar; without one it is the standard calendar.
 
-    Raises
-    ------
-    CalendarError
-        The calendar is not one of CF's.
-
-    Examples
-    --------
     >>> canonical("365_day"), canonical(None)
     ('noleap', 'standard')
     """
@@ -97,15 +80,6 @@ def canonical(calendar: str | None) -> str:
 def parse(units: str, calendar: str | None) -> Reference:
     """Return what the units of a reference time say.
 
-    Raises
-    ------
-    CalendarError
-        The text is not understood, or the epoch is not a date of the calendar.
-    UnitsError
-        The unit is not one of time.
-
-    Examples
-    --------
     >>> ref = parse("hours since 2000-03-01 12:00 +1:30", "noleap")
     >>> ref.unit, ref.day, ref.second
     (Fraction(3600, 1), 730000, Fraction(37800, 1))
@@ -132,29 +106,10 @@ def parse(units: str, calendar: str | None) -> Reference:
 def time_transform(
     source: str, source_calendar: str | None, target: str, target_calendar: str | None
 ) -> Linear | DateChange:
-    """Return what brings reference times to other units and another calendar.
+    """Return what brings reference times to other units: scale and offset within a calendar, else a change by date.
 
-    Parameters
-    ----------
-    source, target : str
-        Units such as ``days since 2000-01-01``.
-    source_calendar, target_calendar : str, optional
-        Calendars; the standard one where they are not given.
+    Unknown calendars, dates that they do not have and units without a fixed length raise `CalendarError`.
 
-    Returns
-    -------
-    tuple of two Fraction, or DateChange
-        Scale and offset within a calendar, else a change by date.
-
-    Raises
-    ------
-    CalendarError
-        An unknown calendar, a date that its calendar does not have, or units without a fixed length.
-    UnitsError
-        A unit that is not one of time.
-
-    Examples
-    --------
     >>> time_transform("hours since 2000-01-02", None, "days since 2000-01-01", "gregorian")
     (Fraction(1, 24), Fraction(1, 1))
     """
@@ -207,15 +162,6 @@ def transform(
 
     A variable without units is a pure number, as CF has it: ``None``, ``""`` and ``"1"`` are the same.
 
-    Raises
-    ------
-    UnitsError
-        Units that do not convert into each other.
-    CalendarError
-        Reference times that do not convert: an unknown calendar, an epoch that its calendar does not have.
-
-    Examples
-    --------
     >>> transform("hours since 2000-03-01", "noleap", "days since 2000-02-28", "365_day")
     (Fraction(1, 24), Fraction(1, 1))
     >>> transform(None, None, "1", None) == SAME

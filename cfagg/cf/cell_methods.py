@@ -59,26 +59,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of ``cell_methods``.
+    """One entry of ``cell_methods``: what the method was applied to, and its other words as written.
 
-    Parameters
-    ----------
-    names : tuple of str
-        What the method was applied to, without colons.
-    method : str
-        As written.
-    where, over : str or None
-        Area types or the variables that hold them.
-    within : str or None
-        ``"within"`` or ``"over"`` in the entries of climatologies.
-    period : str or None
-        ``"days"`` or ``"years"``.
-    norm : str or None
-        What follows ``anomaly_wrt``.
-    intervals : tuple of Interval
-        Of the comment.
-    comment : str or None
-        Its remainder, `None` where there is no comment.
+    `where` and `over` are area types or the variables that hold them, `norm` follows ``anomaly_wrt``; `comment` is what
+    remains beside the intervals, `None` without a comment.
     """
 
     names: tuple[str, ...]
@@ -104,18 +88,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a ``cell_methods`` attribute says.
+    """What a ``cell_methods`` attribute says: entries that follow the grammar, and where words and comments do not.
 
-    Parameters
-    ----------
-    entries : tuple of Entry
-        Those that follow the grammar.
-    problems : tuple of str
-        Where the words do not follow the grammar.
-    comment_problems : tuple of str
-        Where comments do not follow theirs.
-    comment_doubts : tuple of str
-        Where comments look as if they were meant to follow theirs, and may hold other text as well.
+    `comment_doubts` tell of comments that look as if they were meant to follow theirs, and may hold other text as well.
     """
 
     entries: tuple[Entry, ...]
@@ -127,8 +102,6 @@ class Parsed:
 def parse(text: str) -> Parsed:
     """Return what a ``cell_methods`` attribute says, as far as it follows the grammar.
 
-    Examples
-    --------
     >>> entry = parse("lat: lon: mean where land (interval: 10 km comment: weighted)").entries[0]
     >>> entry.names, entry.where, entry.intervals, entry.comment
     (('lat', 'lon'), 'land', (Interval(value='10', unit='km'),), 'weighted')

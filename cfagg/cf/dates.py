@@ -46,22 +46,8 @@ _FURTHEST = 2.0**48
 
 
 def from_days(calendar: str, days: npt.ArrayLike) -> tuple[Int64, Int64, Int64]:
-    """Return year, month and day of the month of days.
+    """Return year, month and day of days since 1 March of year 0 (in the standard calendar, by the Gregorian rule).
 
-    Parameters
-    ----------
-    calendar : str
-        A key of `CALENDARS`.
-    days : array_like of int
-        Days since 1 March of year 0 (in the standard calendar, by the Gregorian rule).
-
-    Returns
-    -------
-    year, month, day : int64 arrays
-        Dates.  The standard and the Julian calendar have no year 0.
-
-    Examples
-    --------
     >>> [int(v) for v in from_days("360_day", 719999)]
     [2000, 2, 30]
     """
@@ -82,8 +68,6 @@ def to_days(
 ) -> tuple[Int64, npt.NDArray[np.bool_]]:
     """Return the days of dates, and which dates the calendar has.
 
-    Examples
-    --------
     >>> days, there = to_days("noleap", 2000, [2, 2], [28, 29])
     >>> days[0], there
     (np.int64(729999), array([ True, False]))
@@ -163,17 +147,8 @@ class DateChange:
     Times may lie up to a microsecond, or four units in the last place, before a midnight and still count as that
     midnight, so that round-off does not lead to the day before; their fraction is kept as it is.
 
-    Parameters
-    ----------
-    source, target : str
-        Calendars, keys of `CALENDARS`.
-    source_unit, target_unit : Fraction
-        Units of time in seconds.
-    source_epoch, target_epoch : tuple of int and Fraction
-        Reference times as the day and the second of the day, each in its calendar.
+    Units are in seconds; epochs are the day and the second of the day, each in its calendar.
 
-    Examples
-    --------
     >>> from fractions import Fraction
     >>> day = Fraction(86400)
     >>> change = DateChange("360_day", "noleap", day, day, (0, Fraction(0)), (0, Fraction(0)))
@@ -189,20 +164,7 @@ class DateChange:
     target_epoch: tuple[int, Fraction]
 
     def __call__(self, times: npt.NDArray[np.float64], *, where: str) -> npt.NDArray[np.float64]:
-        """Return the times changed; NaN stays NaN.
-
-        Parameters
-        ----------
-        times : float64 array
-            Times in the source's units.
-        where : str
-            File, variable and partition, for messages.
-
-        Raises
-        ------
-        CalendarError
-            A date that the target calendar does not have, or a time that is not a date.
-        """
+        """Return the times changed, NaN as NaN; `CalendarError` for what is no date, or none of the target's."""
         from fractions import Fraction  # takes longer to load than a check has for calendars
 
         out = np.full(times.shape, np.nan)

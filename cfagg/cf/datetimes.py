@@ -63,20 +63,9 @@ _NUMERIC_ZONE = re.compile(r"([-+])(\d{1,2})(?::(\d{2}))?$")
 
 @dataclass(frozen=True, slots=True)
 class Datetime:
-    """What a reference datetime says; every part is kept as it is written.
+    """What a reference datetime says; every part is kept as it is written, `None` where it is missing.
 
-    Parameters
-    ----------
-    year, month, day, hour, minute, second : str or None
-        Digits, those of the year with its sign; `None` where the part is missing.
-    separator : str
-        What stands between date and time.
-    zone : str or None
-        Time zone offset.
-    rest : str
-        What follows and is not understood.
-    packed : bool
-        Whether the date was written as ``yyyymmdd`` or ``yyyymm``.
+    `separator` stands between date and time, `rest` follows and is not understood; `packed` dates are ``yyyymmdd``.
     """
 
     year: str
@@ -133,8 +122,6 @@ def parse_datetime(text: str) -> Datetime | None:
     The forms are those that UDUNITS reads: parts with or without leading zeros and punctuation (``20000131T123015``,
     ``2000-01-31 1230``), and the zone behind them.
 
-    Examples
-    --------
     >>> parse_datetime("2000-01-31 12:00:0.5Z").clock
     (12, 0, 0.5)
     >>> parse_datetime("noon") is None

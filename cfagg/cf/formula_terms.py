@@ -19,22 +19,10 @@ Measure = Literal["pressure", "length", "number", "either"]
 
 
 class Formula(NamedTuple):
-    """One parametric vertical coordinate.
+    """One parametric vertical coordinate: its terms, what each is measured in, and standard names.
 
-    Parameters
-    ----------
-    name : str
-        Standard name of the coordinate.
-    terms : mapping of str to str
-        Each term and what it is measured in.
-    names : mapping of str to tuple of str
-        Standard names that terms may have; of several, the one at the same place in `computed` goes with each.
-    computed : tuple of str
-        Standard names that the computed coordinate may have.
-    since : Version
-        The first version that has it.
-    names_since : Version
-        The first version that tells the standard names.
+    Of several names of a term, the one at the same place in `computed` goes with each. `names_since` is the first
+    version that tells the standard names.
     """
 
     name: str
@@ -152,8 +140,6 @@ def _all() -> Mapping[str, Formula]:
 def formulas(version: Version) -> Mapping[str, Formula]:
     """Return the parametric vertical coordinates of a version of CF by their standard names.
 
-    Examples
-    --------
     >>> formulas(Version(1, 13))["atmosphere_sigma_coordinate"].computed
     ('air_pressure',)
     """

@@ -18,21 +18,9 @@ _BLOCK = 2**16
 def gather_numpy(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> tuple[int, int]:
     """Copy `source` into `target` by `rule`, block by block.
 
-    Parameters
-    ----------
-    source, target : ndarray
-        Of equal shape, of `rule`'s types in any byte order, with any strides; `target` is written.
-    rule : GatherRule
-        What is done to an element.
+    Return how many elements `target` cannot hold, and the flat index of the first in C order, or -1. What stands in the
+    target at such an element is not defined.
 
-    Returns
-    -------
-    bad, first : int
-        Number of elements that `target` cannot hold, and the flat index of the first in C order, or -1.  What stands in
-        the target at such an element is not defined.
-
-    Examples
-    --------
     >>> out = np.empty(3, "u1")
     >>> gather_numpy(np.array([1, 300, -1]), out, GatherRule.make(np.dtype("i8"), out.dtype))
     (2, 1)

@@ -41,26 +41,11 @@ def mantissa(dtype: np.dtype[Any]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class GatherRule:
-    """The work on one element.
+    """The work on one element: ``source * scale + offset`` in float64; 1 and 0 are a pure cast.
 
-    Parameters
-    ----------
-    source, target : numpy.dtype
-        Native types of both sides.
-    scale, offset : float
-        ``source * scale + offset`` in float64; 1 and 0 are a pure cast.
-    fills : tuple of numpy scalars
-        Values of the source's type that mean missing.
-    low, high : numpy scalars
-        Smallest and largest value of the source's type that is not missing.
-    fill : numpy scalar
-        What a missing element becomes, in the target's type.
-    masked : bool
-        Whether an element can be missing and then needs `fill` written (NaN that stays NaN needs nothing).
-    lost : bool
-        Whether a missing element is bad because the target has no value for it.
-    checked : bool
-        Whether any other element can be bad.
+    `fills`, and what is not between `low` and `high`, mean missing, in the source's type. `masked`: an element can be
+    missing and then needs `fill` written (NaN that stays NaN needs nothing); `lost`: a missing element is bad because
+    the target has no value for it; `checked`: any other element can be bad.
     """
 
     source: np.dtype[Any]
@@ -117,17 +102,8 @@ class GatherRule:
         valid_max: Any = None,
         fill: Any = None,
     ) -> GatherRule:
-        """Return the rule for these types and values.
+        """Return the rule of these types and values; other types raise `UnsupportedError`, values `ConformError`.
 
-        Raises
-        ------
-        UnsupportedError
-            A type that is not integer or real with 1 to 8 bytes (float16 is not accepted).
-        ConformError
-            `scale` or `offset` is not finite, or `fill` is not a value of the target's type.
-
-        Examples
-        --------
         >>> rule = GatherRule.make(np.dtype("i2"), np.dtype("f4"), 0.1, 0.0, fills=[-1, 99999], valid_max=9.5)
         >>> rule.fills, rule.high, rule.masked, rule.checked
         ((np.int16(-1),), np.int16(9), True, False)

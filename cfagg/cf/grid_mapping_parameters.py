@@ -104,17 +104,7 @@ DOMAINS: dict[str, tuple[float, float, bool]] = {
 
 
 class Mapping(NamedTuple):
-    """A grid mapping.
-
-    Parameters
-    ----------
-    since : Version
-        The first version of CF that has it.
-    needs : tuple of tuple of str
-        Its parameters that are not marked as optional; of each inner tuple one is needed.
-    coordinates : tuple of str
-        Standard names of its coordinates.
-    """
+    """A grid mapping; of each inner tuple of `needs`, its parameters that are not optional, one is needed."""
 
     since: Version
     needs: tuple[tuple[str, ...], ...]

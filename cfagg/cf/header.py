@@ -13,25 +13,8 @@ __all__ = ["Header"]
 
 @dataclass(frozen=True)
 class Header:
-    """A variable as its own file describes it, nothing decoded.
+    """A variable as its own file describes it, nothing decoded; its file and name are for messages.
 
-    Parameters
-    ----------
-    file : str
-        The file, for messages.
-    variable : str
-        The variable, for messages.
-    dims : tuple of str
-        Its dimensions in order.
-    shape : tuple of int
-        Sizes of `dims`.
-    dtype : numpy.dtype
-        Type of the stored values.
-    attributes : mapping
-        Its attributes as stored.
-
-    Examples
-    --------
     >>> Header("a.nc", "tas", ("time", "lat"), (12, 64), "i2", {"units": "K"}).dtype
     dtype('int16')
     """

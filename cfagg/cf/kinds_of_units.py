@@ -54,16 +54,10 @@ _NAMES = re.compile(r"[^\W\d_]\w*?(?=-?\d|\W|\b)|°[A-Za-z]*")
 
 
 class Meaning(NamedTuple):
-    """What units mean.
+    """What units mean: base units with their exponents, without radians, which are numbers.
 
-    Parameters
-    ----------
-    dimension : frozenset of (str, int)
-        Base units with their exponents; radians are left out as they are numbers.
-    logarithmic : bool
-        Whether values are logarithms of ratios to a reference level of that dimension.
-    reference : bool
-        Whether values are times since an instant.
+    Logarithmic values are of ratios to a reference level of that dimension; those of a reference are times since an
+    instant.
     """
 
     dimension: frozenset[tuple[str, int]]

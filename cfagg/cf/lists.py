@@ -15,8 +15,6 @@ def pairs(text: str) -> list[tuple[str, list[str]]] | None:
 
     A key is a word that ends in a colon; names follow it.
 
-    Examples
-    --------
     >>> pairs("area: areacella volume: vol")
     [('area', ['areacella']), ('volume', ['vol'])]
     >>> pairs("areacella") is None
@@ -40,8 +38,6 @@ def pairs(text: str) -> list[tuple[str, list[str]]] | None:
 def grid_mappings(text: str) -> list[tuple[str, list[str]]] | None:
     """Return (grid mapping variable, coordinates) of each part of a ``grid_mapping`` (CF section 5.6).
 
-    Examples
-    --------
     >>> grid_mappings("crs")
     [('crs', [])]
     >>> grid_mappings("crsOSGB: x y crsWGS84: lat lon")
@@ -60,8 +56,6 @@ def interpolations(text: str) -> list[tuple[list[str], str]] | None:
 
     Source: CF section 8.3.
 
-    Examples
-    --------
     >>> interpolations("lat: lon: bi_linear")
     [(['lat', 'lon'], 'bi_linear')]
     """

@@ -57,16 +57,10 @@ def default_fill(dtype: np.dtype[Any]) -> int | float | None:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Values that mean missing, in the type of the stored values (with ``_Unsigned`` already applied).
+    """Values that mean missing, and the smallest and largest that do not, in the type of the stored values.
 
-    Parameters
-    ----------
-    fills : tuple of int or float
-        Values that mean missing.
-    low, high : int or float, optional
-        Smallest and largest value that does not.
-    declared : bool
-        Whether the variable declares a missing value itself, so that `fills` is not netCDF's default alone.
+    ``_Unsigned`` is already applied. `declared` tells that the variable declares a missing value itself, so that
+    `fills` is not netCDF's default alone.
     """
 
     fills: tuple[int | float, ...] = ()
@@ -88,35 +82,13 @@ class Missing:
         warn: bool = True,
         where: str,
     ) -> Missing:
-        """Return what a variable's attributes declare as missing.
+        """Return what a variable's attributes declare as missing; `ConformError` where they are no numbers.
 
-        Every ``_FillValue`` and ``missing_value`` is, and where there is no ``_FillValue`` also what the netCDF library
-        writes where nothing was written.  What lies outside the valid range is, too (see `cfagg.cf.valid`).
+        Every ``_FillValue`` and ``missing_value`` is, `fill` if it is known from elsewhere, and where there is no
+        ``_FillValue`` also what the netCDF library writes where nothing was written (`netcdf`; Zarr arrays have their
+        own). What lies outside the valid range is, too (see `cfagg.cf.valid`). `values` is the `stored` type with
+        ``_Unsigned`` applied; `warn` of ``valid_range`` beside ``valid_min`` or ``valid_max``.
 
-        Parameters
-        ----------
-        attributes : mapping
-            ``_FillValue``, ``missing_value`` (one or several), ``valid_min``, ``valid_max``, ``valid_range``.
-        stored, values : numpy.dtype
-            Integer or real type as stored, and with ``_Unsigned`` applied.
-        scale, offset : float
-            The variable's packing.
-        fill : number, optional
-            A missing value known from elsewhere.
-        netcdf : bool
-            Whether the netCDF library may have written its default fill value; Zarr arrays have their own.
-        warn : bool
-            Whether to warn of ``valid_range`` beside ``valid_min`` or ``valid_max``.
-        where : str
-            File, variable and partition, for messages.
-
-        Raises
-        ------
-        ConformError
-            An attribute that is not a number, or a range that is not two.
-
-        Examples
-        --------
         >>> i2 = np.dtype("i2")
         >>> Missing.of({"_FillValue": np.int16(-1), "valid_max": np.int16(9)}, i2, i2, where="a.nc")
         Missing(fills=(-1,), low=None, high=9, declared=True)

@@ -52,13 +52,6 @@ class Packing:
     def of(cls, attributes: Mapping[str, Any], *, where: str) -> Packing:
         """Return the packing that ``scale_factor`` and ``add_offset`` declare.
 
-        Raises
-        ------
-        ConformError
-            One of them is not a finite number, or the scale is 0.
-
-        Examples
-        --------
         >>> Packing.of({"scale_factor": 0.5}, where="a.nc")
         Packing(scale=0.5, offset=0.0)
         """
@@ -70,11 +63,6 @@ class Packing:
         """Return the packing of a sub-array: the file's own, else what the aggregation says.
 
         A netCDF file's own packing is undone when it is read, so what the aggregation repeats is not applied twice.
-
-        Raises
-        ------
-        FragmentMismatchError
-            File and aggregation both say something, and not the same.
         """
         own = cls.of(attributes, where=where)
         scale = 1.0 if layout.scale_factor is None else layout.scale_factor
@@ -118,13 +106,6 @@ def check_declared(name: str | None, dtype: np.dtype[Any], packing: Packing, *, 
     The aggregation may also give the unpacked type of a packed sub-array: as netCDF files unpack themselves, the
     convention does not say which of the two it means.
 
-    Raises
-    ------
-    FragmentMismatchError
-        It has another.
-
-    Examples
-    --------
     >>> check_declared("double", np.dtype(">f8"), Packing(), where="a.nc")
     >>> check_declared("f4", np.dtype("f8"), Packing(), where="a.nc")
     Traceback (most recent call last):

@@ -52,15 +52,7 @@ _STRUCTURAL = frozenset(
 
 
 class Roles:
-    """The roles of the variables of a dataset, each as a set of identities: ``v in roles.bounds``.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The dataset.
-    references : list of Reference
-        All its references.
-    """
+    """The roles of a dataset's variables, by its references, each as a set of identities: ``v in roles.bounds``."""
 
     def __init__(self, dataset: Dataset, references: list[Reference]) -> None:
         self._dataset = dataset

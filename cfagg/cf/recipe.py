@@ -32,31 +32,13 @@ __all__ = ["Recipe", "inverse", "master_fill", "recipe"]
 class Recipe:
     """What is done to a sub-array, in a form that can be pickled.
 
-    Parameters
-    ----------
-    axes, flips, extra : tuple
-        See `cfagg.cf.axes.Axes`.
-    dtype : numpy.dtype
-        Type of the master array as stored.
-    identity : bool
-        Values are copied bit by bit, up to byte order, axes and flips.
-    source, target : numpy.dtype
-        Types as which the sub-array and the master are meant, with ``_Unsigned`` applied.
-    scale, offset : float
-        ``stored * scale + offset`` is what is stored in the master.
-    missing : Missing
-        Values of the sub-array that mean missing.
-    fill : number, optional
-        What they become; `None` in a real master is NaN, and in an integer master there is nothing for them.
-    clash : tuple of two numbers, optional
-        Range of valid stored values that may become `fill` and would then be mixed up with missing ones.
-    whole : bool
-        Computed values must be whole numbers, because the master is an integer array without packing.
-    dates : DateChange, optional
-        A change of calendar.  `scale` and `offset` then unpack to the sub-array's own time, and `pack` packs what
-        comes out.
-    pack : Packing
-        The master's packing.
+    `dtype` is the type of the master as stored, `source` and `target` are types with ``_Unsigned`` applied. With
+    `identity`, values are copied bit by bit, up to byte order, axes and flips (see `cfagg.cf.axes.Axes`); else ``stored
+    * scale + offset`` is stored in the master. Missing values become `fill`: `None` is NaN in a real master, and in an
+    integer master there is nothing for them. Valid stored values in the range `clash` may become `fill` and would then
+    be mixed up with missing ones. `whole`: computed values must be whole numbers, because the master is an integer
+    array without packing. With `dates`, a change of calendar, `scale` and `offset` unpack to the sub-array's own time,
+    and `pack`, the master's packing, packs what comes out.
     """
 
     axes: tuple[int, ...]
@@ -96,13 +78,6 @@ def master_fill(aggregation: Aggregation) -> int | float | None:
     It is the variable's ``_FillValue``, else its ``missing_value``, else NaN for real types.  Integers without either,
     text and other types have none.
 
-    Raises
-    ------
-    ConformError
-        The declared value is not one of the variable's type.
-
-    Examples
-    --------
     >>> from cfagg.model import Grid, Partitions
     >>> one = Partitions.build(1, layouts=[Layout(())])
     >>> master_fill(Aggregation("n", (), (), "i2", Grid([]), one, attributes={"missing_value": [-1, -2]}))
@@ -131,32 +106,11 @@ def master_fill(aggregation: Aggregation) -> int | float | None:
 
 
 def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: str) -> Recipe:
-    """Return what has to be done to the sub-arrays of one layout in files with one header.
+    """Return what has to be done to the sub-arrays of one layout in files with one header; `where` is for messages.
 
-    Parameters
-    ----------
-    aggregation : Aggregation
-        The master array.
-    layout : Layout
-        What the aggregation says about the sub-array.
-    header : Header
-        What its own file says.
-    where : str
-        File, variable and partition, for messages: ``file a.nc, variable tas, partition (0, 1)``.
+    Contradictions of file and aggregation raise `FragmentMismatchError`, units and calendars that do not convert
+    `UnitsError` and `CalendarError`, attributes that make no sense `ConformError`.
 
-    Raises
-    ------
-    FragmentMismatchError
-        File and aggregation contradict each other about dimensions, type or packing.
-    UnitsError, CalendarError
-        Units or calendars do not convert.
-    ConformError
-        Attributes that make no sense.
-    UnsupportedError
-        A real type of 2 or 16 bytes.
-
-    Examples
-    --------
     >>> from cfagg.model import Grid, Partitions
     >>> layout = Layout(("time",), (True,), units="K @ 273.15")
     >>> one = Partitions.build(1, layouts=[layout])

@@ -45,23 +45,11 @@ How = Literal["path", "own", "ancestor", "lateral", "elsewhere"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reference:
-    """One name of a variable in an attribute.
+    """One name of a variable in an attribute, and the variable, `None` where there is none.
 
-    Parameters
-    ----------
-    source : Variable
-        The variable that has the attribute.
-    attribute : str
-        The attribute.
-    name : str
-        The name as written.
-    key : str or None
-        What stands before the colon, where the attribute has keys; ``"interpolation"`` marks the interpolation variable
-        of a ``coordinate_interpolation``, ``"coordinate"`` a coordinate in an extended ``grid_mapping``.
-    target : Variable or None
-        The variable, `None` where there is none.
-    how : {"path", "own", "ancestor", "lateral", "elsewhere"} or None
-        How it was found.
+    `key` stands before the colon, where the attribute has keys; ``"interpolation"`` marks the interpolation variable of
+    a ``coordinate_interpolation``, ``"coordinate"`` a coordinate in an extended ``grid_mapping``. `how` tells how it
+    was found.
     """
 
     source: Variable
@@ -73,13 +61,7 @@ class Reference:
 
 
 class Resolver:
-    """Finds variables and dimensions by name.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The dataset.
-    """
+    """Finds variables and dimensions of a dataset by name."""
 
     def __init__(self, dataset: Dataset) -> None:
         self._root = dataset.root

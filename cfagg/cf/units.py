@@ -33,18 +33,8 @@ _LEVELS = re.compile(r"(?<![A-Za-z])(dB|decibels?|debicels|bels?|Np|nepers?)(?![
 def linear(source: str, target: str) -> tuple[float, float]:
     """Return (scale, offset) such that ``value * scale + offset`` is in `target` where `value` is in `source`.
 
-    Parameters
-    ----------
-    source, target : str
-        Units in the syntax of UDUNITS, none of them a reference time.
+    None of them is a reference time. Units that do not convert by a scale and an offset raise `UnitsError`.
 
-    Raises
-    ------
-    UnitsError
-        Units that do not exist, do not convert into each other, or not by a scale and an offset.
-
-    Examples
-    --------
     >>> linear("K @ 273.15", "K")
     (1.0, 273.15)
     >>> linear("km h-1", "m h-1")

@@ -15,15 +15,7 @@ _NUMBERS = ("scale_factor", "add_offset")
 
 
 class UnpackableError(ConventionError):
-    """Variables whose packing is not one number.
-
-    Parameters
-    ----------
-    message, problems
-        As `CfaggError`.
-    variables : iterable of str
-        Their names.
-    """
+    """Variables whose packing is not one number, by their names."""
 
     def __init__(self, message: str, problems: Iterable[Any] = (), variables: Iterable[str] = ()) -> None:
         super().__init__(message, problems)
@@ -36,22 +28,9 @@ class UnpackableError(ConventionError):
 def check_packing(
     path: str, variables: Iterable[tuple[str, Mapping[str, Any], Any]], decoding: Mapping[str, Any]
 ) -> None:
-    """Raise where a variable that is about to be unpacked cannot be.
+    """Raise `UnpackableError` where variables that xarray is about to unpack, with its options, cannot be.
 
-    Parameters
-    ----------
-    path : str
-        The file or store.
-    variables : iterable of (str, mapping, numpy.dtype)
-        Names, attributes and types of its variables.
-    decoding : mapping
-        The options of `xarray.open_dataset`.
-
-    Raises
-    ------
-    UnpackableError
-        If ``scale_factor`` or ``add_offset`` is not one number (CF section 8.1), or the values are texts; names all
-        such variables.
+    That is where ``scale_factor`` or ``add_offset`` is not one number (CF section 8.1), or values are texts.
     """
     found = [(name, *bad) for name, attributes, dtype in variables for bad in _bad(name, attributes, dtype, decoding)]
     if not found:
@@ -98,15 +77,6 @@ def real_packing(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> dict[st
     It unpacks to the type of ``scale_factor``: with a whole number, real values would be cut, and missing ones have no
     place.  A list of one number is that number.
 
-    Parameters
-    ----------
-    attributes : mapping
-        Those of a variable.
-    dtype : numpy.dtype
-        Its stored type.
-
-    Examples
-    --------
     >>> real_packing({"scale_factor": 2, "_FillValue": -1}, np.dtype("i2"))
     {'scale_factor': np.float64(2.0), '_FillValue': -1}
     >>> real_packing({"scale_factor": 2}, np.dtype("i2"))

@@ -29,8 +29,6 @@ def problem_of(text: str) -> str | None:
 
     Problems that begin with "holds" are of characters only, which a URI writes as ``%`` and two digits.
 
-    Examples
-    --------
     >>> problem_of("../parts/jan.nc"), problem_of("file:///data/jan.nc")
     (None, None)
     >>> problem_of("/data/jan.nc")

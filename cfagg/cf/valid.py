@@ -37,24 +37,9 @@ def stored_bounds(
 ) -> tuple[Bound, Bound]:
     """Return the smallest and largest stored value that is valid; the narrower one where both forms are there.
 
-    Parameters
-    ----------
-    attributes : mapping
-        ``valid_range``, ``valid_min``, ``valid_max``, and the types of ``scale_factor`` and ``add_offset``.
-    stored, values : numpy.dtype
-        Type as stored, and with ``_Unsigned`` applied, which is that of the result.
-    scale, offset : float
-        The packing.
-    where : str
-        File and variable, for messages.
+    They are in the type `values`, which is `stored` with ``_Unsigned`` applied. `attributes` also tell the types of
+    ``scale_factor`` and ``add_offset``; `ConformError` for those that are no numbers.
 
-    Raises
-    ------
-    ConformError
-        An attribute that is not a number, or a range that is not two.
-
-    Examples
-    --------
     >>> i2 = np.dtype("i2")
     >>> stored_bounds({"valid_range": np.float32([0, 5])}, i2, i2, -0.5, 1.0, "a.nc")
     (-8, 2)

@@ -14,15 +14,8 @@ __all__ = ["integer_range", "number", "numbers", "reinterpret", "whole"]
 
 
 def numbers(attributes: Mapping[str, Any], name: str, where: str) -> list[int | float]:
-    """Return an attribute's numbers as Python's own, none where it is absent.
+    """Return an attribute's numbers as Python's own, none where it is absent; `ConformError` for anything else.
 
-    Raises
-    ------
-    ConformError
-        The attribute holds something else.
-
-    Examples
-    --------
     >>> numbers({"valid_range": np.array([0, 9], "i2")}, "valid_range", "a.nc")
     [0, 9]
     """
@@ -35,13 +28,7 @@ def numbers(attributes: Mapping[str, Any], name: str, where: str) -> list[int | 
 
 
 def number(attributes: Mapping[str, Any], name: str, where: str) -> int | float | None:
-    """Return an attribute's one number, `None` where it is absent.
-
-    Raises
-    ------
-    ConformError
-        The attribute holds something else or several numbers.
-    """
+    """Return an attribute's one number, `None` where it is absent; `ConformError` for anything else."""
     values = numbers(attributes, name, where)
     if len(values) > 1:
         raise ConformError(f"{where}: attribute {name} = {attributes[name]!r} has {len(values)} values, expected 1")

@@ -81,8 +81,6 @@ class _Node:
 def problems(text: str) -> list[str]:
     """Return what is wrong with a text as the well-known text of a coordinate reference system, the first thing only.
 
-    Examples
-    --------
     >>> problems('GEOGCS["WGS 84",DATUM["d",SPHEROID["s",6378137,298.2]],PRIMEM["g",0],UNIT["degree",0.017]]')
     []
     >>> problems("EPSG:4326")

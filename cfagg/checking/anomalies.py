@@ -27,24 +27,10 @@ Case = Literal[0, 1, 2, 3]
 class Anomaly:
     """An entry ``anomaly_wrt`` whose norm exists.
 
-    Parameters
-    ----------
-    data, norm : Variable
-        The anomalies, and what they are anomalies with respect to.
-    entry : Entry
-        The entry of the cell methods of `data`.
-    axes : list of Variable
-        Coordinates of `data` along which the norm was taken.
-    partners : dict of Variable to Variable
-        For each of `axes`, the coordinate of the norm that says over what it was taken, where there is one.
-    lacking, shared : list of Variable
-        Other coordinates of `data` that the norm has not, and that it has.
-    foreign : list of Variable
-        Other coordinates of the norm that `data` has not.
-    selecting : bool
-        Whether the norm is laid out as that of a climatology with several times.
-    is_data : bool
-        Whether the norm looks like data, not like a mere description.
+    `axes` are coordinates of `data` along which the norm was taken, `partners` those of the norm that say over what.
+    `lacking` and `shared` are other coordinates of `data` that the norm has not, and has; `foreign` those of the norm
+    that `data` has not. A norm is `selecting` if laid out as that of a climatology with several times; `is_data` if it
+    looks like data, not like a mere description.
     """
 
     data: Variable

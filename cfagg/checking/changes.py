@@ -19,23 +19,7 @@ _SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of one attribute.
-
-    Parameters
-    ----------
-    path : str or None
-        The variable, or a group with a slash at its end; `None` for the root group.
-    attribute : str
-        Its name before.
-    before : AttributeValue
-        Its value before, `None` where there was none.
-    name : str or None
-        Its name afterwards, `None` where it is deleted.
-    after : AttributeValue
-        Its value afterwards.
-    code : str
-        The rule that asks for it.
-    """
+    """A change of one attribute that a rule asks for; `name` is `None` if it is deleted, `before` if it is new."""
 
     path: str | None
     attribute: str
@@ -94,18 +78,9 @@ def try_change(attributes: dict[str, AttributeValue], change: Change) -> None:
 
 
 def planned(dataset: Dataset, findings: Iterable[Finding], *, unsafe: bool = False) -> tuple[list[Change], list[str]]:
-    """Return the changes that findings propose, and what of it is refused.
+    """Return the changes that findings propose, `unsafe` ones too if asked for, and what of it is refused.
 
     Of several changes of one attribute the first is made; the others show when what was written is checked again.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        What was checked.
-    findings : iterable of Finding
-        What was found in it.
-    unsafe : bool
-        Whether changes that may alter the meaning are made too.
     """
     owners = owners_of(dataset)
     changes: list[Change] = []
@@ -170,15 +145,6 @@ def _plain(value: Any) -> AttributeValue:
 def difference(changes: Iterable[Change], source: str, target: str) -> str:
     """Return changes as a difference of two texts in CDL.
 
-    Parameters
-    ----------
-    changes : iterable of Change
-        The changes.
-    source, target : str
-        What the two are called.
-
-    Examples
-    --------
     >>> print(difference([Change("time", "calendar", "gregorian", "calendar", "standard", "TIM011")], "a.nc", "b.nc"))
     --- a.nc
     +++ b.nc

@@ -106,15 +106,7 @@ def check(
 
 
 def options_of(settings: Any, **given: Any) -> Options:
-    """Return the options of a check: those given, else those of the configuration.
-
-    Raises
-    ------
-    OptionError
-        If the version of CF is not known or no rule has a code that begins so.
-    SourceError
-        If a table cannot be read.
-    """
+    """Return the options of a check: those given, else those of the configuration; `OptionError` for unknown ones."""
     options = Options(**{**settings.options, **{name: value for name, value in given.items() if value}})
     if options.cf_version is not None:
         from cfagg.findings.versions import parse

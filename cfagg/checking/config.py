@@ -55,19 +55,7 @@ KEYS = ("cf-version", *_TRUTHS, *_LISTS, "tables", "per-file-ignores", "per-vari
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a configuration asks for.
-
-    Parameters
-    ----------
-    path : Path or None
-        The file, `None` where there is none.
-    options : mapping
-        Arguments of `cfagg.checking.options.Options`.
-    suppressions : tuple of Suppression
-        What is not to be reported.
-    strict : bool
-        Whether warnings fail as errors do.
-    """
+    """What a configuration asks for; no `path` where there is none, `strict` where warnings fail as errors do."""
 
     path: Path | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -76,13 +64,7 @@ class Settings:
 
 
 class Finder:
-    """Finds the configuration of each source: the nearest above it, else the nearest above the working directory.
-
-    Parameters
-    ----------
-    directory : path
-        The working directory.
-    """
+    """Finds the configuration of each source: the nearest above it, else the nearest above the working directory."""
 
     def __init__(self, directory: str | os.PathLike[str] = ".") -> None:
         self._known: dict[Path, Settings | None] = {}
@@ -140,18 +122,7 @@ def _in(directory: Path) -> Settings | None:
 
 
 def load(path: str | os.PathLike[str]) -> Settings:
-    """Return the settings in a file.
-
-    Parameters
-    ----------
-    path : path
-        A ``pyproject.toml``, or a file of the form of ``cfagg.toml``.
-
-    Raises
-    ------
-    SourceError
-        If it is not there, not TOML, or has keys or values that are not understood.
-    """
+    """Return the settings in a ``pyproject.toml`` or ``cfagg.toml``; `SourceError` for what is not understood."""
     found = _read(Path(path))
     return Settings(Path(path)) if found is None else found
 
@@ -180,13 +151,7 @@ def _read(path: Path) -> Settings | None:
 
 
 class Reader:
-    """Turns the section of a file into settings; every error names file and key.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    """
+    """Turns the section of a file into settings; every error names file and key."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -196,13 +161,7 @@ class Reader:
         return SourceError(f"{self._path}: {key} must be {wanted}")
 
     def settings(self, section: Any) -> Settings:
-        """Return the settings of a section as TOML gives it.
-
-        Raises
-        ------
-        SourceError
-            If a key or a value is not understood.
-        """
+        """Return the settings of a section as TOML gives it."""
         if not isinstance(section, dict):
             raise self._wrong("the section check", "a table")
         for key in section:

@@ -21,26 +21,7 @@ T = TypeVar("T")
 
 
 class Context:
-    """One dataset under check.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The dataset.
-    version : Version
-        The version of CF that it is checked against.
-    options : Options, optional
-        What the user has asked for.
-
-    Attributes
-    ----------
-    resolver : Resolver
-        Finds variables and dimensions by name.
-    references : list of Reference
-        All references between variables.
-    roles : Roles
-        What each variable is there for.
-    """
+    """One dataset under check, the version of CF that it is checked against, and what the user has asked for."""
 
     def __init__(self, dataset: Dataset, version: Version = LATEST, options: Options | None = None) -> None:
         if options is None:

@@ -32,24 +32,11 @@ __all__ = ["Description", "described", "is_private"]
 
 @dataclass(eq=False)
 class Description:
-    """What one aggregation variable describes.
+    """What one aggregation variable describes: `aggregation` is `None` where its grid and fragments are not understood.
 
-    Parameters
-    ----------
-    variable : Variable
-        The variable.
-    aggregation : Aggregation or None
-        Its grid and fragments, `None` where they are not understood.
-    problems : tuple of Problem
-        What is wrong, of variables described in JSON; the other rules tell it of others.
-    misprints : tuple of str
-        How its JSON had to be repaired.
-    repairs : tuple of str
-        What else had to be repaired or left out.
-    limit : str
-        Why it was not read, where it is larger than is read.
-    broken : bool
-        Whether it is not one object in strict JSON, not even after a repair.
+    `problems` are those of JSON; other rules tell those of other dialects. `misprints` tell how the JSON had to be
+    repaired, `repairs` what else had to be repaired or left out, `limit` why it was not read if it is too large.
+    `broken` JSON is not one strict object, not even after a repair.
     """
 
     variable: Variable

@@ -37,20 +37,8 @@ COUNTED = 100_000
 class Result:
     """What the rules found in one dataset.
 
-    Parameters
-    ----------
-    source : str
-        The dataset.
-    version : Version
-        The version of CF that it was checked against.
-    findings : list of Finding
-        In the order of the rules.
-    skipped : dict of str to str
-        Rules that were not run, by code, and why.
-    dropped : Counter
-        By code, how many findings beyond `KEPT` there are.
-    unfinished : dict of str to list of str
-        Codes of the rules that could not read all that they need, by the reason.
+    `skipped` are rules that were not run, and why; `dropped` counts findings beyond `KEPT`, by code; `unfinished` are
+    codes of rules that could not read all that they need, by the reason.
     """
 
     source: str

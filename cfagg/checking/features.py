@@ -40,17 +40,7 @@ _IDENTIFIERS = frozenset({"timeseries_id", "profile_id", "trajectory_id"})
 
 
 class Placed(NamedTuple):
-    """A data variable with its coordinates by axis.
-
-    Parameters
-    ----------
-    variable : Variable
-        The data variable.
-    listed : bool
-        Whether it has a ``coordinates`` attribute.
-    axes : dict of str to list of Variable
-        Its coordinates for each of X, Y, Z and T.
-    """
+    """A data variable with its coordinates for each of X, Y, Z and T; `listed` if ``coordinates`` names them."""
 
     variable: Variable
     listed: bool
@@ -58,20 +48,10 @@ class Placed(NamedTuple):
 
 
 class Features:
-    """The features of a dataset.
+    """The features of a dataset; `type` is the ``featureType`` in small letters, `None` for one that table 9.1 lacks.
 
-    Attributes
-    ----------
-    context : Context
-        The dataset.
-    type : str or None
-        The ``featureType`` in small letters, `None` where there is none that table 9.1 knows.
-    counts : list of (Variable, Dimension or None)
-        Count variables of contiguous ragged arrays, with the sample dimension.
-    indices : list of (Variable, Dimension or None)
-        Index variables of indexed ragged arrays, with the instance dimension.
-    identifiers : list of Variable
-        Variables with a ``cf_role`` that identifies features.
+    `counts` are count variables of contiguous ragged arrays with the sample dimension, `indices` index variables of
+    indexed ones with the instance dimension, `identifiers` variables with a ``cf_role`` that identifies features.
     """
 
     def __init__(self, context: Context, type_: str | None) -> None:

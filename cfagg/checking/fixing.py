@@ -28,20 +28,9 @@ _ROUNDS = 4
 
 @dataclass(slots=True)
 class Fixed:
-    """What fixing has come to.
+    """What fixing has come to: changes, what was refused and why, and what a check finds in what was written.
 
-    Parameters
-    ----------
-    source : str
-        The dataset that was checked.
-    changes : list of Change
-        What was or would be changed.
-    refused : list of str
-        What was not, and why, in sentences.
-    output : str or None
-        The dataset that was written, `None` where none was.
-    remaining : list of Finding
-        What a check finds in what was written.
+    `output` is `None` where nothing was written.
     """
 
     source: str
@@ -66,38 +55,12 @@ def fix(
     overwrite: bool = False,
     options: Options | None = None,
 ) -> Fixed:
-    """Fix what can be fixed without a decision by the user.
+    """Fix what can be fixed in a netCDF file or Zarr store without a decision by the user.
 
-    Parameters
-    ----------
-    source : str or path
-        A netCDF file or a Zarr store on this machine.
-    findings : iterable of Finding, optional
-        What a check has found in it; it is checked if these are not given.
-    output : str or path, optional
-        Where the corrected copy is written.  Without it, and without `in_place`, nothing is written.
-    unsafe : bool
-        Make changes too that may alter the meaning.
-    in_place : bool
-        Replace the source by the corrected copy.
-    overwrite : bool
-        Replace what is at `output`.
-    options : Options, optional
-        As it was and is checked.
-
-    Returns
-    -------
-    Fixed
-        What was changed, what not, and what is still found.
-
-    Raises
-    ------
-    UnsupportedError
-        If a dataset of this kind cannot be written.
-    TargetExistsError
-        If there is something at `output`.
-    TargetError
-        If the copy cannot be written, or would have errors that the source has not.
+    The source is checked if no `findings` are given. Without `output`, where the corrected copy is written, and without
+    `in_place`, which replaces the source by it, nothing is written. `unsafe` changes may alter the meaning. Kinds of
+    datasets that cannot be written raise `UnsupportedError`; a copy that would have errors that the source has not
+    raises `TargetError`.
     """
     options = options or Options()
     place = str(source)

@@ -18,13 +18,7 @@ __all__ = ["copied", "finished"]
 
 @contextmanager
 def copied(source: str, target: str) -> Iterator[str]:
-    """Copy a file or directory to a new name in the directory of `target`; give the copy's path.
-
-    Raises
-    ------
-    TargetError
-        If it cannot be copied, or an error within the block is about the copy: it then names the target.
-    """
+    """Copy a file or directory to a new name in the directory of `target`, give its path; errors name the target."""
     # A link stays a link: what it leads to is replaced.
     place = Path(os.path.realpath(target))
     try:
@@ -70,13 +64,7 @@ def _first(error: shutil.Error) -> str:
 
 
 def finished(copy: str, target: str) -> None:
-    """Put a copy in the place of `target`: its data are on disk before.
-
-    Raises
-    ------
-    TargetError
-        If it cannot be put there.
-    """
+    """Put a copy, whose data are on disk before, in the place of `target`; `TargetError` if it cannot be."""
     made, place = Path(copy), Path(os.path.realpath(target))
     try:
         if made.is_dir():

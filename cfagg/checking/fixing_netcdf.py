@@ -24,12 +24,7 @@ __all__ = ["change"]
 def change(path: str, changes: Iterable[Change]) -> list[str]:
     """Change attributes of a file; return what could not be changed, and why, in sentences.
 
-    Raises
-    ------
-    AccessError, SourceError
-        If the netCDF library would follow the file to another one, or it is damaged.
-    TargetError
-        If the netCDF library does not open the file for writing.
+    `AccessError` and `SourceError` if the netCDF library would follow the file to another one, or it is damaged.
     """
     refused = []
     with LIBRARY:

@@ -23,13 +23,7 @@ __all__ = ["change"]
 
 
 def change(path: str, changes: Iterable[Change]) -> list[str]:
-    """Change attributes of a store; return what could not be changed, and why, in sentences.
-
-    Raises
-    ------
-    TargetError
-        If a document cannot be written.
-    """
+    """Change attributes of a store; return what could not be changed, and why, in sentences."""
     refused = []
     by_node: dict[str, list[Change]] = {}
     for one in changes:

@@ -20,21 +20,7 @@ _MISSING = ("_FillValue", "missing_value", "valid_min", "valid_max", "valid_rang
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What one fragment is meant to be.
-
-    Parameters
-    ----------
-    master : Variable
-        The aggregation variable.
-    dims : tuple of str
-        Its dimensions.
-    extent : tuple of int
-        How much of each of them the fragment spans.
-    layout : Layout
-        What the aggregation says of how the fragment is stored.
-    part : str or None
-        The part of the stored array that the fragment is.
-    """
+    """What one fragment is meant to be: how much of each dimension of the master it spans, and how it is stored."""
 
     master: Variable
     dims: tuple[str, ...]

@@ -41,19 +41,7 @@ _KEPT = 100
 
 
 class Problem(NamedTuple):
-    """What is wrong with one fragment.
-
-    Parameters
-    ----------
-    code : str
-        The rule.
-    variable : Variable
-        The aggregation variable.
-    message : str
-        What was found and expected.
-    severity : str, optional
-        Where it is other than the rule's own.
-    """
+    """What is wrong with one fragment; `severity` where it is other than the rule's own."""
 
     code: str
     variable: Variable
@@ -63,15 +51,7 @@ class Problem(NamedTuple):
 
 @dataclass(eq=False)
 class Survey:
-    """What was found in the fragments of all aggregations of a dataset.
-
-    Parameters
-    ----------
-    problems : list of Problem
-        The first ones of each rule and variable.
-    more : dict of (str, Variable) to int
-        How many more there are.
-    """
+    """The problems of all fragments: the first problems of each rule and variable, and how many more."""
 
     problems: list[Problem] = field(default_factory=list)
     more: dict[tuple[str, Variable], int] = field(default_factory=dict)

@@ -21,18 +21,7 @@ LONGEST = 1 << 24
 class Geometry(NamedTuple):
     """A geometry container with the variables that it names, `None` for one that is not there or not named.
 
-    Parameters
-    ----------
-    container : Variable
-        The container.
-    users : list of Variable
-        The variables that name it in ``geometry``.
-    kind : str or None
-        Its ``geometry_type`` in small letters, where that is a legal one.
-    nodes : list of Variable
-        The node coordinates that are there.
-    node_count, part_node_count, interior_ring : Variable or None
-        As its attributes name them.
+    `users` name it in ``geometry``; `kind` is a legal ``geometry_type`` in small letters.
     """
 
     container: Variable

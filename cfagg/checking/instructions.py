@@ -36,15 +36,7 @@ LIMIT = 1 << 22
 
 @dataclass(frozen=True)
 class Masked:
-    """The values of an instruction variable.
-
-    Parameters
-    ----------
-    values : ndarray
-        As stored; text as `object`, characters joined.
-    valid : bool array of the same shape
-        Where they are not missing.
-    """
+    """The values of an instruction variable, text as joined `object`, and where they are not missing."""
 
     values: npt.NDArray[Any]
     valid: npt.NDArray[np.bool_]
@@ -56,14 +48,10 @@ def text_dimensions(variable: Variable) -> tuple[Dimension, ...]:
 
 
 def masked(variable: Variable, limit: int = LIMIT) -> Masked | None:
-    """Return the values of a variable and which of them are missing, `None` where there are no values to look at.
+    """Return the values of a variable and which of them are missing, `None` where there are none to look at.
 
     Of numbers those are missing that `cfagg.cf.missing` says, of texts empty ones and those that are declared missing.
-
-    Raises
-    ------
-    LimitError
-        There are more than `limit`.
+    More than `limit` raise `LimitError`.
     """
     if variable.read is None or variable.dialect is not None or variable.kind == "other":
         return None
@@ -87,20 +75,9 @@ def masked(variable: Variable, limit: int = LIMIT) -> Masked | None:
 
 @dataclass(eq=False)
 class Instructions:
-    """The instructions of one aggregation variable.
+    """The instructions of one aggregation variable: names of variables by the terms of ``aggregated_data``.
 
-    Parameters
-    ----------
-    variable : Variable
-        The aggregation variable.
-    dialect : {"CF", "CFA"}
-        How it is described.
-    terms : dict of str to str
-        Names of the variables by the terms of ``aggregated_data``.
-    targets : dict of str to Variable
-        Those that exist.
-    problem : str or None
-        What is wrong with the attribute, if its grammar is.
+    `targets` are those that exist; `problem` is what is wrong with the grammar of the attribute.
     """
 
     variable: Variable

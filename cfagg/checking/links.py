@@ -19,8 +19,6 @@ def document() -> str:
 def place(rule: Rule) -> str:
     """Return where a rule comes from, in short.
 
-    Examples
-    --------
     >>> from cfagg.checking.registry import about
     >>> place(about()["NAM001"])
     'CF 3.2'
@@ -31,8 +29,6 @@ def place(rule: Rule) -> str:
 def link(rule: Rule) -> str:
     """Return the address of the section that a rule comes from, empty where there is none.
 
-    Examples
-    --------
     >>> from cfagg.checking.registry import about
     >>> link(about()["NAM001"]).rpartition("/")[2]
     'cf-conventions.html#long-name'

@@ -17,18 +17,8 @@ _ENDS = (".nc", ".nc4", ".nca", ".cdf", ".netcdf", ".cdl")
 def expanded(sources: Iterable[str]) -> Iterator[str]:
     """Yield the sources; for a directory that is not a store, the files and stores below it, by name.
 
-    Symbolic links to directories are not followed, and what begins with a dot is passed over.  Directories that cannot
-    be listed are yielded themselves, so that they are reported.
-
-    Parameters
-    ----------
-    sources : iterable of str
-        Paths and URLs.
-
-    Raises
-    ------
-    SourceError
-        If there is nothing to check in a directory.
+    Symbolic links to directories are not followed, and what begins with a dot is passed over. Directories that cannot
+    be listed are yielded themselves, so that they are reported. Nothing to check in one raises `SourceError`.
     """
     for source in sources:
         if not source or "://" in source or not os.path.isdir(source) or leaves_traces(source):  # noqa: PTH112

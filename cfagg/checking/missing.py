@@ -42,20 +42,7 @@ def unsigned(v: Variable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def missing_mask(v: Variable, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Return which values as stored are missing, as `cfagg.cf.missing` decides it; attributes of no use are left alone.
-
-    Parameters
-    ----------
-    v : Variable
-        A variable of numbers.
-    values : numpy.ndarray
-        Values as stored, of any shape.
-
-    Returns
-    -------
-    numpy.ndarray of bool
-        In the shape of `values`.
-    """
+    """Return which stored values are missing, as `cfagg.cf.missing` decides it; attributes of no use are left alone."""
     values = unsigned(v, np.asarray(values))
     if values.dtype.kind not in "iuf" or not v.is_numeric:
         return np.zeros(values.shape, bool)

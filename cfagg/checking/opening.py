@@ -26,23 +26,9 @@ _LOCAL = re.compile(r"file://(?:localhost)?/", re.IGNORECASE)
 def open_dataset(source: Any, *, options: Options | None = None) -> Dataset:
     """Return the model of a dataset, to be closed or used in a ``with`` statement.
 
-    Parameters
-    ----------
-    source : str, path-like or object
-        A netCDF or CDL file, a directory with Zarr, a URL of one of these; an `xarray.Dataset`, `xarray.DataArray` or
-        `xarray.DataTree`; an open `netCDF4.Dataset`, `h5py.File` or `zarr.Group`.
-    options : Options, optional
-        What the user has asked for.
+    It may be a path or URL of a netCDF or CDL file or of Zarr; an `xarray.Dataset`, `xarray.DataArray` or
+    `xarray.DataTree`; an open `netCDF4.Dataset`, `h5py.File` or `zarr.Group`.
 
-    Raises
-    ------
-    SourceError
-        If it cannot be opened; the message says why and what to do.
-    LimitError
-        If it is larger than what is looked at.
-
-    Examples
-    --------
     >>> with open_dataset("sample_data/sst.nca") as dataset:  # doctest: +SKIP
     ...     dataset.variables[0].dims
     ('time', 'latitude', 'longitude')
@@ -57,20 +43,7 @@ def open_dataset(source: Any, *, options: Options | None = None) -> Dataset:
 
 
 def open_file(path: str, name: str) -> Dataset:
-    """Return the model of one file, to be closed or used in a ``with`` statement.
-
-    Parameters
-    ----------
-    path : str
-        What is opened, for instance the name of a file that is open already.
-    name : str
-        What the file is called.
-
-    Raises
-    ------
-    SourceError, LimitError
-        As `open_dataset`.
-    """
+    """Return the model of one file, called `name`, which may be open already; to be closed, as of `open_dataset`."""
     dataset = _with_aggregations(_file(path, name, foreign=False))
     dataset.path = name
     return dataset

@@ -11,25 +11,7 @@ __all__ = ["Options"]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a user may ask of a check.
-
-    Parameters
-    ----------
-    cf_version : str, optional
-        The version to check against instead of the one that the dataset claims, such as ``"1.8"``.
-    data : bool
-        Whether values are read too.
-    references : bool
-        Whether the files that aggregations refer to are opened.
-    allow : tuple of str
-        Places that references may lead to, beside the dataset's own.
-    select, ignore : tuple of str
-        Codes of rules or their beginnings: only these, and not these.
-    timeout : float, optional
-        Seconds that a server may take for one request; ten times as many for all of a dataset.
-    tables : mapping of str to Path
-        Files that replace the packed tables: ``standard_names``, ``area_types``, ``regions``.
-    """
+    """What a user may ask of a check: see `cfagg.check`."""
 
     cf_version: str | None = None
     data: bool = False
@@ -43,8 +25,6 @@ class Options:
     def chooses(self, code: str) -> bool:
         """Whether a rule is to be run; of several beginnings the longest counts.
 
-        Examples
-        --------
         >>> Options(select=("TIM",), ignore=("TIM013",)).chooses("TIM013")
         False
         """

@@ -34,8 +34,6 @@ def by_gravity(findings: Iterable[Finding]) -> list[Finding]:
 def counted(number: int, what: str) -> str:
     """Return a number of things in words.
 
-    Examples
-    --------
     >>> counted(1, "error"), counted(2000, "warning")
     ('1 error', '2,000 warnings')
     """
@@ -44,32 +42,13 @@ def counted(number: int, what: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the check of one source found.
+    """What the check of one source found; `cf_version` is `None` where it could not be opened, for `failure`.
 
-    Parameters
-    ----------
-    source : str
-        The source as it was named.
-    cf_version : str or None
-        The version of CF that it was checked against, such as ``"1.8"``; `None` where it could not be opened.
-    findings : tuple of Finding
-        Grouped by variable, most severe first.
-    skipped : mapping of str to str
-        Rules that were not run, by code, and why.
-    ran : tuple of str
-        Rules that were run.
-    dropped : mapping of str to int
-        By code, how many findings are left out because there are too many of the kind.
-    suppressed : mapping of int to int
-        How many findings each suppression of the configuration has hidden, by its place there.
-    reached : tuple of int
-        The suppressions that were meant for this source and for a rule that was run.
-    pictures : tuple of (str, str)
-        Path of each aggregation variable and its partition matrix as SVG, where they were asked for.
-    tables : mapping of str to str
-        Versions of the tables that were used.
-    failure : str or None
-        Why it could not be checked.
+    Findings are grouped by variable, most severe first; `dropped` counts by code those left out because there are too
+    many of the kind, `suppressed` those that each suppression of the configuration has hidden, by its place there;
+    `reached` are the suppressions that were meant for this source and a rule that `ran`. `skipped` tells which rules
+    were not, and why; `pictures` are aggregations' partition matrices as SVG, by path; `tables` the versions that were
+    used.
     """
 
     source: str

@@ -50,26 +50,11 @@ def processes(wanted: int | None = None) -> int:
 def check_many(
     jobs_of: Iterable[Any], *, jobs: int = 1, fork: bool = False, count: int | None = None, patient: bool = False
 ) -> Iterator[Checked]:
-    """Check sources one after another, or several at a time.
+    """Check sources one after another, or several at a time, and yield the results in their order.
 
-    Parameters
-    ----------
-    jobs_of : iterable of Job
-        What is checked, or tuples of the same members.
-    jobs : int
-        Number of processes.
-    fork : bool
-        Start them as copies of this one, where the system can.  That is fast, and only safe while this process has
-        no other threads, no files open and no connections.
-    count : int, optional
-        The number of sources, where it is known.
-    patient : bool
-        Check the first ones in this process, and start as many others as those that are left are worth.
-
-    Yields
-    ------
-    Checked
-        In the order of the jobs; sources that could not be checked have a `failure`.
+    `fork` starts processes as copies of this one, where the system can: that is fast, and only safe while this process
+    has no other threads, no files open and no connections. `patient` checks the first ones in this process, and starts
+    as many others as those that are left, of `count` where that is known, are worth.
     """
     waiting = (Job(*job) for job in jobs_of)
     jobs = jobs if count is None else min(jobs, count)

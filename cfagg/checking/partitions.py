@@ -12,22 +12,8 @@ MOST = 20
 
 
 def partition_matrices(dataset: Dataset, most: int = MOST) -> list[tuple[str, str]]:
-    """Return the partition matrix of each aggregation variable as a picture.
+    """Return path and picture (SVG) of the partition matrix of each aggregation that is understood.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        The dataset, still open.
-    most : int
-        Pictures at most.
-
-    Returns
-    -------
-    list of (str, str)
-        Path of the variable, and an SVG element; aggregations that are not understood are left out.
-
-    Examples
-    --------
     >>> from cfagg.formats.metadata.cdl import parse_cdl
     >>> partition_matrices(parse_cdl("netcdf a { dimensions: x = 2 ; variables: float t(x) ; }"))
     []

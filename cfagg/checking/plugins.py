@@ -28,41 +28,19 @@ _CODE = re.compile(r"[A-Z][A-Z0-9]{1,11}[0-9]{3}")
 
 
 class Loaded(NamedTuple):
-    """The rules of other packages.
-
-    Parameters
-    ----------
-    rules : dict of str to Rule
-        By their codes.
-    problems : tuple of str
-        What is wrong with packages or rules that are left out.
-    """
+    """The rules of other packages by their codes, and what is wrong with packages or rules that are left out."""
 
     rules: dict[str, Rule]
     problems: tuple[str, ...]
 
 
 def from_packages(known: Collection[str]) -> Loaded:
-    """Return the rules of all installed packages.
-
-    Parameters
-    ----------
-    known : collection of str
-        Codes that are taken.
-    """
+    """Return the rules of all installed packages; `known` codes are taken."""
     return collected(loaders(GROUP), known)
 
 
 def collected(entries: Iterable[tuple[str, Any]], known: Collection[str]) -> Loaded:
-    """Return the rules of entry points.
-
-    Parameters
-    ----------
-    entries : iterable of (str, callable)
-        Name of each entry point and what loads its object.
-    known : collection of str
-        Codes that are taken.
-    """
+    """Return the rules of entry points, each a name and what loads its object; `known` codes are taken."""
     rules: dict[str, Rule] = {}
     problems = []
     for name, load in entries:

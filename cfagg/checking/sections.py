@@ -28,8 +28,6 @@ def older_sections() -> Mapping[str, tuple[tuple[Version, str, str], ...]]:
 def section_in(rule: Rule, version: Version) -> tuple[str, str]:
     """Return number and title of the section of a rule in a version of CF.
 
-    Examples
-    --------
     >>> from cfagg.checking.registry import about
     >>> section_in(about()["TIM010"], Version(1, 8)), section_in(about()["TIM010"], Version(1, 13))
     (('4.4.1', 'Calendar'), ('4.4.3', 'Calendar'))

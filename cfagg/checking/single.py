@@ -26,24 +26,7 @@ __all__ = ["check_one", "check_or_tell", "could_not", "named"]
 def check_one(
     source: Any, options: Options, suppressions: Sequence[Suppression] = (), *, drawn: bool = False
 ) -> Checked:
-    """Check one source.
-
-    Parameters
-    ----------
-    source : object
-        As for `check`.
-    options : Options
-        What is asked for.
-    suppressions : sequence of Suppression
-        What is not to be reported.
-    drawn : bool
-        Draw the partition matrices of aggregations as well.
-
-    Raises
-    ------
-    SourceError
-        If it cannot be opened.
-    """
+    """Check one source; `drawn` draws the partition matrices of aggregations as well."""
     with open_dataset(source, options=options) as dataset:
         version = version_of(dataset, options)
         result = run(dataset, options)

@@ -14,17 +14,7 @@ __all__ = ["METHODS", "Mapped", "Method", "Use", "interpolation_variables", "map
 
 
 class Method(NamedTuple):
-    """An interpolation method of appendix J.
-
-    Parameters
-    ----------
-    dimensions : int
-        How many dimensions it interpolates.
-    terms : frozenset of str
-        Terms of ``interpolation_parameters`` that it knows.
-    needs : frozenset of str
-        Those of them that it cannot do without.
-    """
+    """An interpolation method of appendix J: dimensions that it interpolates, terms that it knows and needs."""
 
     dimensions: int
     terms: frozenset[str] = frozenset()
@@ -46,18 +36,7 @@ METHODS = {
 
 
 class Mapped(NamedTuple):
-    """One interpolated dimension in a ``tie_point_mapping``; of each name also what it means, `None` for nothing.
-
-    Parameters
-    ----------
-    interpolated, indices, subsampled, subarea : str
-        Names of the interpolated dimension, the tie point index variable, the subsampled dimension and the
-        interpolation subarea dimension, the last one empty where there is none.
-    interpolated_dimension, subsampled_dimension, subarea_dimension : Dimension or None
-        The dimensions.
-    index_variable : Variable or None
-        The tie point index variable.
-    """
+    """One interpolated dimension in a ``tie_point_mapping``: four names, and what each means, `None` for nothing."""
 
     interpolated: str
     indices: str
@@ -70,19 +49,7 @@ class Mapped(NamedTuple):
 
 
 class Use(NamedTuple):
-    """Tie point variables that a data variable has interpolated by one interpolation variable.
-
-    Parameters
-    ----------
-    parent : Variable
-        The data variable.
-    span : tuple of Dimension
-        Its dimensions.
-    ties : list of Variable
-        The tie point variables that are there.
-    interpolation : Variable
-        The interpolation variable.
-    """
+    """Tie point variables that a data variable (`parent`, of dimensions `span`) has interpolated by one variable."""
 
     parent: Variable
     span: tuple[Dimension, ...]

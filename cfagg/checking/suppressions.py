@@ -14,21 +14,10 @@ __all__ = ["Suppression", "suppressed"]
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """Findings that are not to be reported.
+    """Findings that are not to be reported: codes or their beginnings, in files and variables of these patterns.
 
-    Parameters
-    ----------
-    codes : tuple of str
-        Codes of rules or their beginnings.
-    files : tuple of str
-        Patterns of sources, ``*`` standing for anything; none for all.  Those without a slash are compared with the
-        last part of the path, others with the path below `base`, or the whole of it.
-    variables : tuple of str
-        Patterns of the paths of variables; none for all, and for findings about the dataset as a whole.
-    reason : str
-        Why, for readers.
-    base : str
-        Directory of the configuration.
+    ``*`` stands for anything; no pattern means all. Patterns of files without a slash are compared with the last part
+    of the path, others with the path below `base`, the directory of the configuration, or the whole of it.
     """
 
     codes: tuple[str, ...]
@@ -40,8 +29,6 @@ class Suppression:
     def meant_for(self, source: str) -> bool:
         """Whether it is about this source.
 
-        Examples
-        --------
         >>> Suppression(("UNI",), files=("old_*.nc",)).meant_for("/data/old_1.nc")
         True
         >>> Suppression(("UNI",), files=("raw/*",), base="/data").meant_for("/data/raw/a/b.nc")
@@ -81,17 +68,6 @@ def suppressed(
     """Return the findings that remain, how many each suppression hid, and which ones could have hidden some.
 
     Findings about the check itself (``INT``) are never hidden.
-
-    Parameters
-    ----------
-    source : str
-        The source.
-    findings : iterable of Finding
-        What was found in it.
-    ran : sequence of str
-        The rules that were run.
-    suppressions : sequence of Suppression
-        All that there are.
     """
     meant = [(n, s) for n, s in enumerate(suppressions) if s.meant_for(source)]
     reached = tuple(n for n, s in meant if any(code.startswith(s.codes) for code in ran))

@@ -54,19 +54,10 @@ _SHORT = ("da", "h", "k", "M", "G", "T", "P", "E", "Z", "Y", "d", "c", "m", "u",
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Time:
-    """A variable of time coordinates.
+    """A variable of time coordinates with its units ``unit word text``, such as ``days since 2000-01-01``.
 
-    Parameters
-    ----------
-    variable : Variable
-        The variable.
-    unit, word, text : str
-        Its units: ``unit word text`` such as ``days since 2000-01-01``.
-    datetime : Datetime or None
-        What the text says, `None` if it does not begin with a number.
-    calendar : str or None
-        The name used here for its calendar, ``"standard"`` for none; `None` for a calendar that CF does not list and
-        for one that is defined by its months.
+    `datetime` is what the text says, `None` if it does not begin with a number. `calendar` is the name used here,
+    `None` for a calendar that CF does not list and for one that is defined by its months.
     """
 
     variable: Variable
@@ -139,8 +130,6 @@ def _times(c: Context, like: set[Variable]) -> Iterator[Time]:
 def unit_words(unit: str) -> tuple[tuple[str, str], ...]:
     """Return (prefix, unit) of each name in a unit of time; the unit is in the singular.
 
-    Examples
-    --------
     >>> unit_words("days"), unit_words("12 kiloyears"), unit_words("ms")
     ((('', 'day'),), (('kilo', 'year'),), (('m', 's'),))
     """

@@ -23,36 +23,12 @@ FORM_VERSION = 1
 
 
 def file_json(summary: FileSummary) -> str:
-    """Return a file's summary as strict JSON in ASCII.
-
-    Parameters
-    ----------
-    summary : FileSummary
-        From `cfagg.api.summarising.summarise`.
-
-    Returns
-    -------
-    str
-        One object; numbers that JSON lacks are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
-    """
+    """Return a file's summary as strict JSON in ASCII; numbers that JSON lacks are ``"NaN"`` and ``"Infinity"``."""
     return dump({"form": "cfagg show", "form_version": FORM_VERSION, **_members(summary)})
 
 
 def references_json(path: str, found: Iterable[tuple[str, Iterable[ReferenceSummary]]]) -> str:
-    """Return the references of every aggregation as strict JSON.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    found : iterable of (str, iterable of ReferenceSummary)
-        Path of each variable and its references.
-
-    Returns
-    -------
-    str
-        One object.
-    """
+    """Return the references of every aggregation as strict JSON."""
     variables = [{"variable": name, "references": [encode(r) for r in each]} for name, each in found]
     return dump({"form": "cfagg show --references", "form_version": FORM_VERSION, "path": path, "variables": variables})
 
@@ -60,18 +36,6 @@ def references_json(path: str, found: Iterable[tuple[str, Iterable[ReferenceSumm
 def encode(value: Any) -> Any:
     """Return a value of a summary or of an attribute as what strict JSON can hold.
 
-    Parameters
-    ----------
-    value : object
-        Dataclasses, mappings, sequences, NumPy arrays and scalars, bytes, and what JSON has.
-
-    Returns
-    -------
-    object
-        Dictionaries, lists, strings, numbers, booleans and None.
-
-    Examples
-    --------
     >>> encode({"valid_range": np.array([0.0, np.inf], "f4")})
     {'valid_range': [0.0, 'Infinity']}
     """
@@ -104,13 +68,6 @@ def _members(value: Any) -> dict[str, Any]:
 def dump(value: Any) -> str:
     r"""Return strict JSON in ASCII.
 
-    Parameters
-    ----------
-    value : object
-        What JSON has, as of `encode`.
-
-    Examples
-    --------
     >>> print(dump({"name": "température"}))
     {
       "name": "temp\u00e9rature"

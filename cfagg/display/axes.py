@@ -24,24 +24,10 @@ _ABSENT = (150.0, 70.0, 0.0)
 
 @dataclass(frozen=True)
 class Axis:
-    """One direction of a picture.
+    """One direction of a picture: partition numbers, positions in the array and pixels where its cells begin and end.
 
-    Parameters
-    ----------
-    number : int or None
-        Which dimension of the array; `None` where there is none to draw in this direction.
-    name : str
-        Its name, safe to print.
-    size, partitions : int
-        Its size and number of partitions.
-    bounds : int64 array, shape (cells + 1,)
-        Partition numbers at which the drawn cells begin and end.
-    edges : int64 array, shape (cells + 1,)
-        Positions in the array at the same places.
-    pixels : float64 array, shape (cells + 1,)
-        Positions in the picture, from 0.
-    uniform : int or None
-        Size that all partitions have, but perhaps the last.
+    `number` is the dimension, `None` where there is none to draw in this direction; `uniform` the size that all
+    partitions have, but perhaps the last. `bounds`, `edges` and `pixels` have one member more than there are cells.
     """
 
     number: int | None
@@ -103,16 +89,8 @@ class Axis:
 def choose(aggregation: Aggregation) -> tuple[Axis, Axis, Axis]:
     """Return the directions to the right, downwards and in depth.
 
-    Parameters
-    ----------
-    aggregation : Aggregation
-        Any.
-
-    Returns
-    -------
-    tuple of Axis
-        The dimension with most partitions runs to the right, the last of several; the one with next most runs
-        downwards, the first of several.  Dimensions of size 1 are only drawn where nothing else is.
+    The dimension with most partitions runs to the right, the last of several; the one with next most downwards, the
+    first of several. Dimensions of size 1 are only drawn where nothing else is.
     """
     shape, matrix = aggregation.shape, aggregation.grid.matrix_shape
     # A dimension of size 0 has no partition: there is nothing to draw at all.

@@ -25,18 +25,10 @@ _GAP = 15.0
 
 @dataclass(frozen=True)
 class Places:
-    """Where the cells of an array with two dimensions are.
+    """Where the cells of an array of shape (n, m) are: corners in degrees, longitudes from `west` on, less than a turn.
 
-    Parameters
-    ----------
-    latitudes, longitudes : float64 array, shape (n + 1, m + 1)
-        Corners in degrees; longitudes from `west` on, less than a turn.
-    wraps : bool array, shape (n, m)
-        Cells across the edge of the map, whose corners lie on both sides of it.
-    known : bool array, shape (n, m)
-        Cells whose corners are all known.
-    west, east : float
-        Edges of the map.
+    `wraps` are cells across the edge of the map, whose corners lie on both sides of it; `known` those whose corners
+    are.
     """
 
     latitudes: Floats
@@ -81,19 +73,7 @@ def places(array: DataArray, grid: Grid | None) -> Places | None:
 
 
 def draw(axes: Axes, found: Places, values: Any, colours: dict[str, Any]) -> Any:
-    """Draw cells where they are; return what a bar of colours belongs to.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        To draw on.
-    found : Places
-        From `places`.
-    values : masked array, shape (n, m)
-        Of the cells.
-    colours : dict
-        Colour map and limits.
-    """
+    """Draw cells where they are; return what a bar of colours belongs to."""
     from matplotlib.collections import PolyCollection
 
     shown = np.ma.masked_where(~found.known | found.wraps, values)

@@ -18,20 +18,8 @@ _EPOCH, _UNIX = "days since 0001-01-01", "days since 1970-01-01"
 
 
 def numbers(dates: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return dates as positions along an axis.
+    """Return dates of one calendar as days from an origin of their own for each kind of date; NaN where there is none.
 
-    Parameters
-    ----------
-    dates : array of numpy.datetime64 or of cftime.datetime
-        All of one calendar.
-
-    Returns
-    -------
-    float64 array
-        Days, from an origin of their own for each kind of date; NaN where there is no date.
-
-    Examples
-    --------
     >>> numbers(np.array(["1970-01-02", "1970-01-03T12:00"], "M8[ns]"))
     array([1. , 2.5])
     """
@@ -44,17 +32,7 @@ def numbers(dates: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 def label(axes: Axes, which: Literal["x", "y"], dates: npt.NDArray[Any]) -> None:
-    """Put ticks with dates on an axis that was drawn with `numbers`.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        Its limits are set.
-    which : {"x", "y"}
-        The axis.
-    dates : array
-        As given to `numbers`.
-    """
+    """Put ticks with dates on an axis that was drawn with `numbers`."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     low, high = sorted(axes.get_xlim() if which == "x" else axes.get_ylim())
     numpy_dates = dates.dtype.kind == "M"

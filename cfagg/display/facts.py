@@ -16,24 +16,8 @@ _MOST = 200
 def facts_html(
     head: str, facts: Iterable[tuple[str, object]], lists: Iterable[tuple[str, Sequence[object]]] = ()
 ) -> str:
-    """Return a headline, facts and lists as HTML.
+    """Return a headline, facts and lists as HTML; facts without a value and empty lists are left out, long ones cut.
 
-    Parameters
-    ----------
-    head : str
-        The headline.
-    facts : iterable of (str, object)
-        Name and value; those without a value (`None` or the empty text) are left out.
-    lists : iterable of (str, sequence)
-        Title and lines; empty ones are left out, long ones are cut.
-
-    Returns
-    -------
-    str
-        One element.
-
-    Examples
-    --------
     >>> shown = facts_html("Report", [("store", "<b>.zarr"), ("notes", None)])
     >>> "&lt;b&gt;.zarr" in shown, "<b>" in shown, "notes" in shown
     (True, False, False)

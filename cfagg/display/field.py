@@ -38,33 +38,12 @@ def save(
     title: str = "",
     subtitle: str = "",
 ) -> None:
-    """Draw an array with one, two or three dimensions.
+    """Draw an array with one, two or three dimensions into a file whose name tells the kind: .png, .svg or .pdf.
 
     A line along time, months, seasons or any other dimension; a profile along height; a map over latitude and longitude
-    of one dimension or two (no coastlines); a section over two other dimensions; a panel per month, season or other
-    value of a third one.
+    of one dimension or two (`grid`, no coastlines); a section over two other dimensions; a panel per month, season or
+    other value of a third one. What cannot be drawn raises `UnsupportedError`.
 
-    Parameters
-    ----------
-    array : xarray.DataArray
-        Numbers; missing values are NaN.
-    path : str or path-like
-        File to write, replaced if it exists; the end of its name tells the kind: .png, .svg or .pdf.
-    kinds : mapping
-        What each dimension stands for: time, latitude, longitude, vertical, month, season or other.
-    grid : tuple of two xarray.DataArray, optional
-        Latitudes and longitudes along two dimensions.
-    title, subtitle : str
-        Written above; by default the array's name.
-
-    Raises
-    ------
-    UnsupportedError
-        If matplotlib is not installed, the file's name ends otherwise, or the array has other dimensions, is empty, or
-        has more panels than `PANELS`.
-
-    Examples
-    --------
     >>> import xarray
     >>> save(xarray.DataArray(280.5, name="tas"), "tas.png", {})
     Traceback (most recent call last):

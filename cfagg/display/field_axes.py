@@ -40,20 +40,6 @@ MONTHS = (
 def label(array: DataArray, *, units: bool = True) -> str:
     """Return what an array or coordinate is called in a picture.
 
-    Parameters
-    ----------
-    array : xarray.DataArray
-        Its attributes ``long_name``, ``standard_name`` and ``units``, and its name, are used.
-    units : bool
-        Whether units stand behind in brackets.
-
-    Returns
-    -------
-    str
-        One line.
-
-    Examples
-    --------
     >>> import xarray
     >>> label(xarray.DataArray(1, name="tas", attrs={"standard_name": "air_temperature", "units": "K"}))
     'air temperature (K)'
@@ -72,22 +58,10 @@ _DEGREES = (1, 2, 3, 5, 10, 15, 20, 30, 45, 60, 90)
 
 
 def positions(array: DataArray, dim: Hashable, kind: str) -> npt.NDArray[np.float64]:
-    """Return where along an axis the values of a dimension stand.
+    """Return where along an axis the values of a dimension stand, rising or falling throughout.
 
-    Parameters
-    ----------
-    array : xarray.DataArray
-        What is drawn.
-    dim : hashable
-        One of its dimensions.
-    kind : str
-        What the dimension stands for.
-
-    Returns
-    -------
-    float64 array
-        Of the dimension's length, rising or falling throughout: the coordinate, or the values' numbers where there is
-        no coordinate of numbers or dates, or one that goes to and fro and would put cells on top of each other.
+    That is the coordinate, or the values' numbers where there is none of numbers or dates, or one that goes to and fro
+    and would put cells on top of each other.
     """
     found = _numbers(array, dim, kind)
     return np.arange(array.sizes[dim], dtype="f8") if found is None else found
@@ -118,24 +92,8 @@ def _ordered(values: npt.NDArray[np.float64]) -> bool:
 
 
 def edges(centres: npt.NDArray[np.float64], kind: str, *, ratios: bool = False) -> npt.NDArray[np.float64]:
-    """Return the edges of cells, half-way between centres.
+    """Return the edges of cells, half-way between centres, also in `ratios`; those of ``"latitude"`` end at the poles.
 
-    Parameters
-    ----------
-    centres : float64 array
-        Rising or falling.
-    kind : str
-        Cells of ``"latitude"`` end at the poles.
-    ratios : bool
-        Whether half-way is meant in ratios, as on a scale of powers.
-
-    Returns
-    -------
-    float64 array
-        One more than centres.
-
-    Examples
-    --------
     >>> edges(np.array([-90.0, 0.0, 90.0]), "latitude")
     array([-90., -45.,  45.,  90.])
     """
@@ -149,20 +107,7 @@ def edges(centres: npt.NDArray[np.float64], kind: str, *, ratios: bool = False) 
 
 
 def is_pressure(array: DataArray, dim: Hashable) -> bool:
-    """Tell whether a dimension's coordinate is a pressure of the air, of many sizes, which is drawn by powers.
-
-    Parameters
-    ----------
-    array : xarray.DataArray
-        What is drawn.
-    dim : hashable
-        One of its dimensions.
-
-    Returns
-    -------
-    bool
-        False also where some pressure is not positive, or the largest is at most 20 times the smallest.
-    """
+    """Tell whether a coordinate is a positive pressure that spans more than a factor of 20, and is drawn by powers."""
     values = _numbers(array, dim, "vertical")
     return _falls(array, dim) and values is not None and bool(values.min() > 0 and values.max() > 20 * values.min())
 
@@ -177,17 +122,7 @@ def _falls(array: DataArray, dim: Hashable) -> bool:
 
 
 def direct(axes: Axes, array: DataArray, dim: Hashable) -> None:
-    """Let pressure and depth grow downwards, on a scale of powers where `is_pressure` says so.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        With the vertical dimension upright and drawn.
-    array : xarray.DataArray
-        What is drawn.
-    dim : hashable
-        The vertical dimension.
-    """
+    """Let pressure and depth grow downwards, on a scale of powers where `is_pressure` says so."""
     attributes = array.coords[dim].attrs if dim in array.coords else {}
     if is_pressure(array, dim):
         from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
@@ -202,23 +137,7 @@ def direct(axes: Axes, array: DataArray, dim: Hashable) -> None:
 
 
 def scale(axes: Axes, which: Literal["x", "y"], array: DataArray, dim: Hashable, kind: str, *, wide: bool) -> None:
-    """Put ticks and a label on the axis of a dimension.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        Its limits are set.
-    which : {"x", "y"}
-        The axis.
-    array : xarray.DataArray
-        What is drawn.
-    dim : hashable
-        The dimension along the axis.
-    kind : str
-        What the dimension stands for.
-    wide : bool
-        Whether there is room for months by three letters, and nothing beside the axis.
-    """
+    """Put ticks and a label on the axis of a dimension; `wide` axes have room for months by three letters."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     coordinate = array.coords[dim] if dim in array.coords and array.coords[dim].ndim == 1 else None
     text = str(dim) if coordinate is None else label(coordinate)
@@ -256,15 +175,6 @@ def _number(axis: Any, coordinate: DataArray | None, dim: str, size: int) -> str
 def degrees(value: float, kind: str) -> str:
     """Return a latitude or longitude as 30°N, 60°W and the like.
 
-    Parameters
-    ----------
-    value : float
-        Degrees north or east; longitudes in any turn.
-    kind : {"latitude", "longitude"}
-        Which of both.
-
-    Examples
-    --------
     >>> degrees(-30.0, "latitude"), degrees(350, "longitude"), degrees(180, "longitude"), degrees(0, "latitude")
     ('30°S', '10°W', '180°', '0°')
     """
@@ -278,17 +188,7 @@ def degrees(value: float, kind: str) -> str:
 
 
 def degree_ticks(axis: Any, kind: str, *, narrow: bool = False) -> None:
-    """Write whole degrees on an axis whose limits are set; parts of degrees where it spans less than two.
-
-    Parameters
-    ----------
-    axis : matplotlib.axis.Axis
-        Of a map or section.
-    kind : {"latitude", "longitude"}
-        What is along it.
-    narrow : bool
-        Whether another panel stands beside it.
-    """
+    """Write whole degrees on an axis whose limits are set; parts of degrees where it spans less than two."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
     low, high = sorted(axis.get_view_interval())
@@ -305,13 +205,7 @@ def degree_ticks(axis: Any, kind: str, *, narrow: bool = False) -> None:
 
 
 def soften(axes: Axes) -> None:
-    """Make frame and ticks of axes thin and grey.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        Its ticks are set.
-    """
+    """Make frame and ticks of axes thin and grey."""
     axes.tick_params(labelsize=8, color=MUTED, labelcolor=INK)
     for spine in axes.spines.values():
         spine.set_color(MUTED)

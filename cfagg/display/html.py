@@ -58,20 +58,7 @@ background:none}
 
 
 def file_html(summary: FileSummary, aggregations: Mapping[str, Aggregation]) -> str:
-    """Return a file as HTML.
-
-    Parameters
-    ----------
-    summary : FileSummary
-        From `cfagg.api.summarising.summarise`.
-    aggregations : mapping of str to Aggregation
-        The file's aggregations by their paths, for the pictures.
-
-    Returns
-    -------
-    str
-        One element.
-    """
+    """Return a file as HTML."""
     head = f'<span class="cfagg-name">{escape(summary.path)}</span> {_quiet(f"({summary.format})")}'
     drawable = dict(list(aggregations.items())[:_PICTURES])
     return page(f'<div class="cfagg-head">{head}</div>' + "".join(_group(g, drawable) for g in summary.groups))

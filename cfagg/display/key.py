@@ -23,17 +23,7 @@ _STEPS = 256
 
 @dataclass(frozen=True)
 class Key:
-    """One colour per distinct file or variable.
-
-    Parameters
-    ----------
-    aggregation : Aggregation
-        What is drawn.
-    by : str
-        ``"file"`` or ``"address"``.
-    used : int array, shape (count,)
-        The codes in use, ascending; -1 is the aggregation's own file.
-    """
+    """One colour per distinct file or variable; of the codes in use -1 is the aggregation's own file."""
 
     aggregation: Aggregation
     by: str
@@ -93,18 +83,7 @@ class Key:
 
 
 def key_of(aggregation: Aggregation) -> Key:
-    """Return what the colours of an aggregation's picture stand for.
-
-    Parameters
-    ----------
-    aggregation : Aggregation
-        Any.
-
-    Returns
-    -------
-    Key
-        By file; by variable where one file holds several sub-arrays.
-    """
+    """Return what the colours of a picture stand for: files, or variables where one file holds several sub-arrays."""
     p = aggregation.partitions
     files, addresses = (np.unique(codes[p.present]) for codes in (p.file, p.address))
     if len(files) <= 1 < len(addresses):

@@ -75,22 +75,10 @@ class _Scene:
 
 
 def draw(aggregation: Aggregation, *, title: bool = True) -> Drawing:
-    """Draw the partition matrix of an aggregation.
+    """Draw the partition matrix of an aggregation by at most some 2,500 polygons.
 
-    Parameters
-    ----------
-    aggregation : Aggregation
-        Any; of more than three dimensions those with most partitions are drawn, at the first index of the others.
-    title : bool
-        Write name, units and shape above.
+    Of more than three dimensions those with most partitions are drawn, at the first index of the others.
 
-    Returns
-    -------
-    Drawing
-        At most some 2,500 polygons, whatever the number of partitions.
-
-    Examples
-    --------
     >>> from cfagg.model import Grid, Layout, Partitions
     >>> partitions = Partitions.build(2, file=[0, 1], files=["a.nc", "b.nc"], layouts=[Layout(("time",))])
     >>> array = Aggregation("tas", ("time",), (48,), "f4", Grid([[0, 12, 48]]), partitions)

@@ -24,25 +24,8 @@ PER_INCH = 96
 
 
 def kind(path: str | Path) -> str:
-    """Return the kind of picture that a file's name asks for.
+    """Return the kind of picture that a file's name asks for; other names raise `UnsupportedError`.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Name of the file.
-
-    Returns
-    -------
-    str
-        One of `FORMATS`.
-
-    Raises
-    ------
-    UnsupportedError
-        If the name ends otherwise.
-
-    Examples
-    --------
     >>> kind("Map.PNG")
     'png'
     """
@@ -54,37 +37,13 @@ def kind(path: str | Path) -> str:
 
 
 def check_library() -> None:
-    """Raise where matplotlib is not installed, without loading it.
-
-    Raises
-    ------
-    MissingExtraError
-        If it is not.
-    """
+    """Raise `MissingExtraError` where matplotlib is not installed, without loading it."""
     require("pictures", "matplotlib")
 
 
 @contextmanager
 def figure(path: str | Path, width: float, height: float) -> Iterator[Figure]:
-    """Give an empty figure that is written when the block ends well.
-
-    Parameters
-    ----------
-    path : str or path-like
-        File to write, replaced if it exists.
-    width, height : float
-        In inches.
-
-    Yields
-    ------
-    matplotlib.figure.Figure
-        To draw on.
-
-    Raises
-    ------
-    UnsupportedError
-        If the file's name is not that of a picture, or matplotlib is not installed.
-    """
+    """Give an empty figure that is written when the block ends well."""
     form = kind(path)
     check_library()
     import matplotlib as mpl

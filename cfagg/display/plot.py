@@ -26,22 +26,8 @@ _POINTS = 72 / PER_INCH
 
 
 def save(aggregations: Mapping[str, Aggregation], path: str | Path) -> None:
-    """Draw partition matrices into one picture, one below the other.
+    """Draw the partition matrices of at most `PANELS` aggregations into one picture, one below the other.
 
-    Parameters
-    ----------
-    aggregations : mapping of str to Aggregation
-        By their paths; at most `PANELS` are drawn.
-    path : str or path-like
-        File to write, replaced if it exists; the end of its name tells the kind: .png, .svg or .pdf.
-
-    Raises
-    ------
-    UnsupportedError
-        If matplotlib is not installed, or the name ends otherwise.
-
-    Examples
-    --------
     >>> save({}, "picture.bmp")
     Traceback (most recent call last):
     cfagg.errors.UnsupportedError: the picture picture.bmp cannot be drawn: its name must end in .png, .svg or .pdf

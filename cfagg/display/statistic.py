@@ -34,19 +34,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Selected:
-    """What of one dimension was selected.
-
-    Parameters
-    ----------
-    first, last : object
-        Labels, or positions where there is no coordinate.
-    count, of : int
-        How many, and how many there are.
-    units : str
-        Units of the labels, empty for dates.
-    kind : str
-        What the dimension stands for, such as ``"time"``; ``"positions"`` without a coordinate.
-    """
+    """What of one dimension was selected: labels, or positions where there is no coordinate."""
 
     first: Any
     last: Any
@@ -71,23 +59,7 @@ class Selected:
 
 @dataclass(frozen=True)
 class Query:
-    """What was asked of which array.
-
-    Parameters
-    ----------
-    store, variable : str
-        The array.
-    statistic : str
-        ``"mean"``, ``"sum"``, ``"min"``, ``"max"``, ``"std"``, ``"var"`` or ``"count"``.
-    over : tuple of str
-        Dimensions that were reduced.
-    group : str or None
-        ``"month"``, ``"season"``, ``"year"`` or another component of dates that values are grouped by.
-    selected : mapping of str to Selected
-        For every dimension that was reduced or selected from.
-    weights : str or None
-        How values are weighted.
-    """
+    """What was asked of which array: statistic, dimensions reduced, component of dates that groups, weights."""
 
     store: str
     variable: str
@@ -101,8 +73,6 @@ class Query:
     def title(self) -> str:
         """What was computed, in words.
 
-        Examples
-        --------
         >>> Query("a.zarr", "tas", "min", ("time",), "month", {}, None).title
         'minimum over time, by month'
         """
@@ -112,21 +82,8 @@ class Query:
 
 
 def selected(array: DataArray, dim: Hashable, kind: str, chosen: Any) -> Selected:
-    """Return what positions along one dimension are.
+    """Return what positions along one dimension are; values are not looked at.
 
-    Parameters
-    ----------
-    array : xarray.DataArray
-        Has the dimension and its coordinate; its values are not looked at.
-    dim : hashable
-        The dimension.
-    kind : str
-        What it stands for.
-    chosen : int, slice or int array
-        Positions, at least one.
-
-    Examples
-    --------
     >>> import xarray
     >>> array = xarray.DataArray(np.zeros(9), coords={"lat": np.arange(9.0) * 10}, dims="lat")
     >>> str(selected(array, "lat", "latitude", slice(3, 7)))
@@ -143,22 +100,7 @@ def selected(array: DataArray, dim: Hashable, kind: str, chosen: Any) -> Selecte
 
 
 def text_lines(result: DataArray, asked: Query, *, rows: int | None = 24) -> list[str]:
-    """Return a result in lines of text.
-
-    Parameters
-    ----------
-    result : xarray.DataArray
-        The statistic.
-    asked : Query
-        What was asked.
-    rows : int or None
-        Most values that are listed of a result with one dimension; `None` for all.
-
-    Returns
-    -------
-    list of str
-        Each one line, printable.
-    """
+    """Return a result in printable lines; of one with one dimension at most `rows` values are listed."""
     units = str(result.attrs.get("units", ""))
     name = label(result, units=False)
     head = f"{asked.variable}: {name}, {asked.title}" if name != asked.variable else f"{asked.variable}: {asked.title}"
@@ -185,21 +127,7 @@ def text_lines(result: DataArray, asked: Query, *, rows: int | None = 24) -> lis
 
 
 def as_json(result: DataArray, asked: Query) -> str:
-    """Return a result as strict JSON.
-
-    Parameters
-    ----------
-    result : xarray.DataArray
-        The statistic.
-    asked : Query
-        What was asked.
-
-    Returns
-    -------
-    str
-        One object, with values as nested lists in the order of ``dims``; dates are text as in ISO 8601, and missing
-        values ``"NaN"``.
-    """
+    """Return a result as strict JSON, values in the order of ``dims``; missing ones are ``"NaN"``."""
     coordinates = {
         str(name): {
             "dims": [str(d) for d in c.dims],
@@ -224,15 +152,7 @@ def as_json(result: DataArray, asked: Query) -> str:
 
 
 def plan_json(plan: Mapping[str, Any], asked: Query) -> str:
-    """Return how a result would be computed as strict JSON.
-
-    Parameters
-    ----------
-    plan : mapping
-        What would be read.
-    asked : Query
-        What was asked.
-    """
+    """Return how a result would be computed as strict JSON."""
     return dump({**_asked_json("cfagg mean --explain", asked), "plan": encode(plan)})
 
 

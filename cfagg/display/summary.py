@@ -35,17 +35,7 @@ ROWS = 12
 
 @dataclass(frozen=True)
 class Listing[T]:
-    """A list, shortened in the middle.
-
-    Parameters
-    ----------
-    count : int
-        Length of the whole list.
-    first : tuple
-        Its first members; all of them where the list is short.
-    last : tuple
-        Its last members where some are left out, else empty.
-    """
+    """A list of `count` members, shortened in the middle: `last` is empty where `first` holds all."""
 
     count: int
     first: tuple[T, ...]

@@ -10,20 +10,9 @@ __all__ = ["svg"]
 
 
 def svg(drawing: Drawing, *, label: str = "Partition matrix") -> str:
-    """Return a drawing as an SVG element.
+    """Return a drawing as an SVG element, its text escaped.
 
-    Parameters
-    ----------
-    drawing : Drawing
-        From `cfagg.display.matrix.draw`.
-    label : str
-        Description for readers that do not see it.
-
-    Returns
-    -------
-    str
-        One element; colours of ink and paper are the CSS variables ``--cfagg-ink``, ``--cfagg-muted`` and
-        ``--cfagg-paper``.  All text is escaped.
+    Colours of ink and paper are the CSS variables ``--cfagg-ink``, ``--cfagg-muted`` and ``--cfagg-paper``.
     """
     width, height = round(drawing.width), round(drawing.height)
     head = (

@@ -43,20 +43,7 @@ _LONGEST = 100
 
 
 def file_lines(summary: FileSummary, *, attributes: bool = False) -> Iterator[str]:
-    """Yield the lines that show a file.
-
-    Parameters
-    ----------
-    summary : FileSummary
-        From `cfagg.api.summarising.summarise`.
-    attributes : bool
-        Show every attribute too.
-
-    Yields
-    ------
-    str
-        Lines without line ends, safe for a terminal.
-    """
+    """Yield the lines, safe for a terminal, that show a file."""
     yield f"{printable(summary.path)} ({printable(summary.format)})"
     for group in summary.groups:
         if group.path != "/":
@@ -66,20 +53,7 @@ def file_lines(summary: FileSummary, *, attributes: bool = False) -> Iterator[st
 
 
 def variable_lines(variable: VariableSummary, *, attributes: bool = False) -> Iterator[str]:
-    """Yield the lines that show one aggregation: partition matrix, partitions, layouts, references.
-
-    Parameters
-    ----------
-    variable : VariableSummary
-        Any; an ordinary variable takes one line.
-    attributes : bool
-        Show every attribute too.
-
-    Yields
-    ------
-    str
-        Lines without line ends, safe for a terminal.
-    """
+    """Yield the lines, safe for a terminal, that show one aggregation; an ordinary variable takes one line."""
     yield _variable_line(variable)
     if attributes:
         yield from _attribute_lines(variable.attributes, "  ")
@@ -101,18 +75,7 @@ def variable_lines(variable: VariableSummary, *, attributes: bool = False) -> It
 
 
 def reference_lines(found: Iterable[ReferenceSummary]) -> Iterator[str]:
-    """Yield one line per reference: what the access policy says, partitions, the file as written.
-
-    Parameters
-    ----------
-    found : iterable of ReferenceSummary
-        From `cfagg.api.summarising.references`.
-
-    Yields
-    ------
-    str
-        Fields separated by tabs.
-    """
+    """Yield one line per reference, fields separated by tabs: what the access policy says, partitions, the file."""
     for r in found:
         yield "\t".join([access_text(r), str(r.partitions), OWN_FILE if r.file is None else printable(r.file)])
 

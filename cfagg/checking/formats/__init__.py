@@ -29,21 +29,7 @@ FORMATS = {
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a report is written.
-
-    Parameters
-    ----------
-    colour : bool
-        Use the colours of a terminal.
-    width : int or None
-        Columns of the terminal; `None` does not break lines.
-    skipped : bool
-        List the rules that were not run as well.
-    statistics : bool
-        Count the findings of each rule instead of listing them.
-    strict : bool
-        Warnings fail as errors do.
-    """
+    """How a report is written: `width` of the terminal, `None` to break no lines; what is listed; what fails."""
 
     colour: bool = False
     width: int | None = None
@@ -72,22 +58,7 @@ class Once:
 
 
 def pieces(format: str, results: Iterable[Outcome], style: Style) -> Iterator[str]:  # noqa: A002 - the word of the CLI
-    """Yield the text of a check piece by piece.
-
-    Parameters
-    ----------
-    format : str
-        One of `FORMATS`.
-    results : iterable of Outcome
-        They are taken one by one and not kept.
-    style : Style
-        How it is written.
-
-    Raises
-    ------
-    OptionError
-        If there is no such format.
-    """
+    """Yield the text of a check in one of `FORMATS`, piece by piece; results are taken one by one and not kept."""
     if format not in FORMATS:
         raise OptionError(f"{format!r} is not a format of reports; the formats are {', '.join(FORMATS)}")
     yield from import_module(FORMATS[format]).pieces(results, style)

@@ -32,8 +32,6 @@ def pieces(results: Iterable[Outcome], style: Style) -> Iterator[str]:
 def _data(text: str) -> str:
     r"""Return a message with what would end it escaped.
 
-    Examples
-    --------
     >>> _data("50 %\nof all")
     '50 %25%0Aof all'
     """

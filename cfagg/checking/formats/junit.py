@@ -77,8 +77,6 @@ def _lines(found: Iterable[Finding]) -> str:
 def _text(text: str) -> str:
     r"""Return text for XML; what XML 1.0 cannot hold is written as Python escapes.
 
-    Examples
-    --------
     >>> _text("a < b\x00")
     'a &lt; b\\x00'
     """
