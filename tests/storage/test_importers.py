@@ -23,6 +23,7 @@ IMPORTERS = {
         "cfagg/formats/hdf5/proof.py",  # proves attributes
         "cfagg/formats/hdf5/library_variables.py",  # finds variables, and opens what the gate admitted
         "cfagg/formats/hdf5/chunks.py",  # asks where the chunks are of what the gate admitted
+        "cfagg/formats/hdf5/listing.py",  # asks how the library lists chunks
         "cfagg/formats/hdf5/proof_values.py",  # proves values of variable length
         "cfagg/formats/hdf5/library_dataset.py",  # follows no link out of a file
         "cfagg/formats/hdf5/values.py",  # reads what the gate admitted

@@ -22,6 +22,7 @@ from cfagg.formats.codecs import check_chunk
 from cfagg.formats.hdf5 import indexes, library_variables
 from cfagg.formats.hdf5.boxes import Axis, Box, boxes
 from cfagg.formats.hdf5.head import Head
+from cfagg.formats.hdf5.listing import Listing, listing
 from cfagg.formats.hdf5.proof import UnsoundError, prove_index
 from cfagg.formats.values import contiguous, filters
 from cfagg.formats.values.located import Chunked, Contiguous
@@ -273,11 +274,7 @@ class _Table:
         inside = (self._indices >= box.first) & (self._indices <= box.last)
         if not inside.all(axis=1).any():
             return None, self._fill
-        return [held.get(start, (0, None, 0)) for start in self._starts(box)], self._fill
-
-    def _starts(self, box: Box) -> list[tuple[int, ...]]:
-        """Return the elements at which the chunks of a box begin."""
-        return [tuple(map(operator.mul, touch[0], self.storage.chunks)) for touch in box.touches()]
+        return [held.get(touch[0], (0, None, 0)) for touch in box.touches()], self._fill
 
     def _ask(self, box: Box) -> list[_Entry] | None:
         """Let the library look; `None` where the whole table is held from now on."""
@@ -287,8 +284,8 @@ class _Table:
         with LIBRARY:
             try:
                 dataset = library_variables.dataset(checked, context) if self.opened is None else self.opened
-                prove_index(checked.handle, h5py.h5i.get_file_id(dataset), dataset)
-                found = self._found(dataset, box)
+                kind = prove_index(checked.handle, h5py.h5i.get_file_id(dataset), dataset)
+                found = self._found(dataset, box, listing(dataset, kind, self.storage.chunks))
                 if self._fill is None and (found is None or any(offset is None for _, offset, _ in found)):
                     # Of other types only what refers to something is looked at, and nothing is there.
                     void = self.storage.dtype.kind == "V"
@@ -306,22 +303,25 @@ class _Table:
                 ) from error
         return found
 
-    def _found(self, dataset: Any, box: Box) -> list[_Entry] | None:
+    def _found(self, dataset: Any, box: Box, listed: Listing | None) -> list[_Entry] | None:
         """Return the entries of a box, or `None` after the whole table was read."""
         import h5py
 
+        chunks = self.storage.chunks
         at_once = box.count > _SINGLY and h5py.version.hdf5_version_tuple >= _ITERATES
         if not at_once or dataset.get_num_chunks() > _HELD:
-            return _looked_up(dataset, self._starts(box), at_once)
+            indices = (touch[0] if listed is None else listed.listed(touch[0]) for touch in box.touches())
+            return _looked_up(dataset, [tuple(map(operator.mul, index, chunks)) for index in indices], at_once)
         table: dict[tuple[int, ...], _Entry] = {}
 
         def note(info: Any) -> None:
-            table[info.chunk_offset] = int(info.filter_mask), info.byte_offset, int(info.size)
+            index = tuple(map(operator.floordiv, info.chunk_offset, chunks))
+            index = index if listed is None else listed.actual(index)
+            table[index] = int(info.filter_mask), info.byte_offset, int(info.size)
 
         dataset.chunk_iter(note)
         self._held = table
-        rank = len(self.storage.chunks)
-        self._indices = np.array(list(table), np.int64).reshape(-1, rank) // self.storage.chunks
+        self._indices = np.array(list(table), np.int64).reshape(-1, len(chunks))
         return None
 
 

@@ -46,8 +46,10 @@ def prove_file(handle: Handle, file: Any) -> None:
         _checked[handle] = True
 
 
-def prove_index(handle: Handle, file: Any, dataset: Any) -> None:
-    """Look at the index of a dataset's chunks before the library looks for some in it; the library lock is held.
+def prove_index(handle: Handle, file: Any, dataset: Any) -> int:
+    """Look at the index of a dataset's chunks before the library looks for some in it, and return its kind.
+
+    The library lock is held.
 
     Raises
     ------
@@ -55,7 +57,7 @@ def prove_index(handle: Handle, file: Any, dataset: Any) -> None:
         If it is damaged.
     """
     try:
-        sound_of(handle, file).index(address_of(dataset))
+        return sound_of(handle, file).index(address_of(dataset))
     except BrokenError as error:
         raise UnsoundError("its index of chunks is damaged") from error
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import cfagg
 from cfagg.formats import values
 from cfagg.formats.hdf5 import chunks as hdf5_chunks
+from cfagg.formats.hdf5 import listing as hdf5_listing
 from cfagg.formats.hdf5.boxes import Axis, boxes
 from cfagg.formats.hdf5.chunks import _looked_up
 from cfagg.formats.values import find
@@ -86,13 +87,14 @@ def selections(draw):
     return shape, chunks, draw(st.lists(some, max_size=12)), slices
 
 
-@given(selection=selections(), batch=st.integers(1, 300), held=st.sampled_from([0, 5, 10**6]))
-@settings(max_examples=examples(200), deadline=None)
-def test_arrays_of_which_little_was_written_read_as_by_the_library(tmp_path_factory, selection, batch, held):
+@given(selection=selections(), batch=st.integers(1, 300), held=st.sampled_from([0, 5, 10**6]), data=st.data())
+@settings(max_examples=examples(300), deadline=None)
+def test_arrays_of_which_little_was_written_read_as_by_the_library(tmp_path_factory, selection, batch, held, data):
     shape, chunks, stored, slices = selection
     path = tmp_path_factory.mktemp("sparse") / "a.h5"
+    most = [data.draw(st.sampled_from([None, n, n + 1, 3 * n + 2])) for n in shape]
     with h5py.File(path, "w", libver="latest") as file:
-        made = file.create_dataset("v", shape, "i4", chunks=tuple(chunks), fillvalue=-7)
+        made = file.create_dataset("v", shape, "i4", chunks=tuple(chunks), maxshape=most, fillvalue=-7)
         for n, index in enumerate(stored):
             made[tuple(slice(i * c, (i + 1) * c) for i, c in zip(index, chunks, strict=True))] = n
         expected = made[:][tuple(slices)]
@@ -135,3 +137,39 @@ def test_boxes_hold_each_touched_chunk_once_in_order_and_no_more_than_asked_for(
             assert all(np.array_equal(a, b) for a, b in zip(grid, taken, strict=True))
             places[place] += 1
     assert (places == 1).all()
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+@pytest.mark.parametrize("written", ["all", "some"])
+def test_chunks_whose_unlimited_dimension_is_not_the_first_stand_where_they_were_written(tmp_path, axis, written):
+    shape, chunks, most = (5, 7, 9), (2, 3, 2), [8, 10, 30]
+    most[axis] = None
+    expected = np.full(shape, -1)
+    if written == "all":
+        expected[...] = np.arange(5 * 7 * 9).reshape(shape)
+    else:
+        expected[2:4, 3:6, 4:6] = 5
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        made = file.create_dataset("v", shape, "i4", chunks=chunks, maxshape=most, fillvalue=-1)
+        made[2:4, 3:6, 4:6] = expected[2:4, 3:6, 4:6]
+        if written == "all":
+            made[...] = expected
+    with cfagg.read(tmp_path / "a.h5", mask_and_scale=False) as opened:
+        np.testing.assert_array_equal(opened["v"].values, expected)
+        np.testing.assert_array_equal(opened["v"][3, 4, 5].values, expected[3, 4, 5])
+
+
+def test_an_hdf5_library_that_lists_chunks_rightly_is_believed(tmp_path, monkeypatch):
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        made = file.create_dataset("v", (4, 6), "i4", chunks=(2, 2), maxshape=(4, None))
+        assert hdf5_listing.listing(made.id, 3, (2, 2)) is None
+        monkeypatch.setattr(hdf5_listing, "_listed_wrongly", lambda: False)
+        assert hdf5_listing.listing(made.id, 4, (2, 2)) is None
+
+
+@given(counts=st.lists(st.integers(1, 6), min_size=2, max_size=4), data=st.data())
+def test_an_index_and_how_it_is_listed_lead_to_each_other(counts, data):
+    axis = data.draw(st.integers(1, len(counts) - 1))
+    index = tuple(data.draw(st.integers(0, 99 if d == axis else n - 1)) for d, n in enumerate(counts))
+    one = hdf5_listing.Listing(counts, axis)
+    assert one.actual(one.listed(index)) == index
