@@ -76,7 +76,7 @@ GROUPS: dict[str, Group] = {
             "cfagg/arrays/zarr_source.py",
             "cfagg/labelled/zarr.py",
             *_in("formats/zarr", "checked_store checksums chunks codecs documents fallback fields"),
-            *_in("formats/zarr", "metadata numeric plain shards stamps zipped"),
+            *_in("formats/zarr", "metadata numeric shards stamps zipped"),
         ],
         ["tests/formats/zarr", "tests/conversion/test_convert_zarr.py"],
     ),
