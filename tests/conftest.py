@@ -20,6 +20,11 @@ settings.register_profile(
 )
 settings.load_profile("cfagg")
 
+# Nobody asks the machine for the keys of a cloud, and the user's own are not used.
+os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+for _name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+    os.environ[_name] = os.devnull + "/none"
+
 
 # What is collected lives until the end: the tests and the modules they import. Going through millions of such objects
 # again and again took an eighth of the processor time of the suite.

@@ -30,7 +30,7 @@ OTHERS = {
     "model": {"numpy"},
     "findings": {"numpy"},
     "errors": set(),
-    "storage": {"numpy"},
+    "storage": {"numpy", "botocore", "obstore"},
     "runtime": {"distributed", "rich"},
 }
 

@@ -103,8 +103,8 @@ def test_what_is_no_path_is_named_for_what_it_is() -> None:
     for wrong in (None, 3, object()):
         with pytest.raises(cfagg.errors.OptionError, match=r"of type .* is not a path"):
             cfagg.read(wrong)  # type: ignore[arg-type]
-    with pytest.raises(cfagg.errors.SourceError, match="is a URL; cfagg"):
-        cfagg.read("https://example.org/a.nc")
+    with pytest.raises(cfagg.errors.SourceError, match=r"ftp:// is not read; expected http://"):
+        cfagg.read("ftp://example.org/a.nc")
     with pytest.raises(cfagg.errors.OptionError, match=r"cf_version=1\.8 is not text; write it in quotes"):
         cfagg.check(cfagg.demo.sample("test1.nc"), cf_version=1.8)
 

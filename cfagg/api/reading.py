@@ -15,10 +15,11 @@ from cfagg.errors import (
     UnreadableAggregationError,
     UnsupportedError,
 )
-from cfagg.errors.arguments import a_path, a_text, names
+from cfagg.errors.arguments import a_path, a_text, names, paths
 from cfagg.errors.extras import require
-from cfagg.formats.opening import ZIP, a_name, format_of, is_store, no_store
+from cfagg.formats.opening import ZIP, format_of, is_store, no_store
 from cfagg.model import Aggregation
+from cfagg.storage.urls import Url, a_place
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -35,6 +36,7 @@ def read(
     allow: Iterable[str | os.PathLike[str]] = (),
     missing: Literal["error", "fill"] = "error",
     workers: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Dataset:
     """Open a file as one labelled, lazy dataset, however many files its values are in.
@@ -42,7 +44,8 @@ def read(
     Parameters
     ----------
     path : str or path-like
-        An aggregation file, a plain netCDF file, or a Zarr store.
+        An aggregation file, a plain netCDF file, or a Zarr store: a path, or a URL ``https://``, ``s3://``, ``gs://``
+        or ``az://``.
     variables : str or iterable of str, optional
         Variables to keep, with the coordinates that belong to them; all by default.
     chunks : optional
@@ -56,6 +59,9 @@ def read(
         What to do if values are read from a partition whose file is missing: raise, or return missing values.
     workers : int, optional
         Threads that one read may use; by default the processors of this process, at most 8.
+    storage_options : mapping, optional
+        Of a URL: what its server wants, such as ``{"skip_signature": True}``; the page on remote data lists them all.
+        What is not given is taken from the environment, as other tools do.
     **options
         Passed to `xarray.open_dataset`, for instance ``decode_times`` or ``mask_and_scale``.
 
@@ -95,7 +101,8 @@ def read(
     _check_single(path)
     if group is not None:
         a_text(group, "group", "the path of a group")
-    name = a_name(os.fsdecode(path))
+    allow = paths(allow)
+    name = a_place(path, storage_options, allow)
     engine = _engine(name, allow)
     if engine == "cfagg":
         from cfagg.labelled.engine import CfaggBackendEntrypoint
@@ -133,15 +140,19 @@ def read(
     return dataset[kept]
 
 
-def open_aggregation(path: str | os.PathLike[str], variable: str) -> Aggregation:
+def open_aggregation(
+    path: str | os.PathLike[str], variable: str, *, storage_options: Mapping[str, Any] | None = None
+) -> Aggregation:
     """Return the description of an aggregation variable, without opening any partition.
 
     Parameters
     ----------
     path : str or path-like
-        The aggregation file.
+        The aggregation file, or its URL.
     variable : str
         Name or path of the variable.
+    storage_options : mapping, optional
+        Of a URL, as for `read`.
 
     Raises
     ------
@@ -158,7 +169,7 @@ def open_aggregation(path: str | os.PathLike[str], variable: str) -> Aggregation
     from cfagg.arrays.source import open_source
 
     a_text(variable, "variable", "the name or path of a variable")
-    source = open_source(a_name(a_path(path)))
+    source = open_source(a_place(path, storage_options))
     _, found = source.find(variable)
     if isinstance(found, Aggregation):
         return found
@@ -175,13 +186,11 @@ def open_aggregation(path: str | os.PathLike[str], variable: str) -> Aggregation
 
 
 def _check_single(path: object) -> None:
-    """Refuse several files, or a pattern of their names, saying what opens them; URLs; and what is no path at all."""
+    """Refuse several files, or a pattern of their names, saying what opens them; and what is no path at all."""
     single = isinstance(path, str | bytes | os.PathLike)
     name = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else ""
     if not single and not isinstance(path, Sequence | AbstractSet | Iterator):
         a_path(path)
-    if "://" in name and not os.path.lexists(name):
-        raise SourceError(f"{name} is a URL; cfagg.read opens files on this machine: copy it here first")
     if single and (not set(name) & set("*?[") or os.path.lexists(os.path.expanduser(name))):  # noqa: PTH111
         return
     shown = repr(name) if single else f"{type(path).__name__} of files"
@@ -228,6 +237,8 @@ def _engine(path: str, allow: Iterable[str | os.PathLike[str]]) -> str:
     """Return the xarray engine for a path, by what is there: others would follow what a netCDF file refers to."""
     from cfagg.storage.handles import handles
 
+    if isinstance(path, Url):
+        return _remote_engine(path)
     if not os.path.isdir(path):  # noqa: PTH112
         # The pool holds it by this name for the engine, which reads the very file that was judged.
         return "zarr" if format_of(handles.get(os.path.abspath(path))) == ZIP else "cfagg"  # noqa: PTH100
@@ -238,3 +249,15 @@ def _engine(path: str, allow: Iterable[str | os.PathLike[str]]) -> str:
         read_node(LocalStore(os.path.abspath(path), allow), "")  # noqa: PTH100 - says why it cannot be looked into
         raise SourceError(no_store(path))
     return "zarr"
+
+
+def _remote_engine(url: Url) -> str:
+    """Return the engine for what is behind a URL."""
+    from cfagg.formats.metadata.url import file_at
+
+    handle = file_at(url)
+    if handle is None:
+        return "zarr"
+    if format_of(handle) == ZIP:
+        raise UnsupportedError(f"{url} is a Zip file, which is not read from other machines; copy it here")
+    return "cfagg"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from cfagg.api.summarising import aggregations, summarise
 from cfagg.arrays.opening import open_any
@@ -54,6 +55,7 @@ def show(
     variables: Sequence[str] = (),
     rows: int | None = ROWS,
     allow: Sequence[str] = (),
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Shown:
     """Show what is in a file: dimensions, variables, and where the partitions of each aggregation are.
 
@@ -61,13 +63,16 @@ def show(
     ----------
     path : str or path-like
         A netCDF file, with aggregations or without, the directory of a Zarr store, or a file in a format of a
-        plug-in.
+        plug-in; or the URL of a netCDF file or of a Zarr store.
     variables : str or sequence of str
         Names or paths of the only variables to show; all by default.
     rows : int or None
         Lines of every long list, first and last ones; `None` is all.
     allow : sequence of str
         Further places that partitions may be read from: references there are shown as readable.
+
+    storage_options : mapping, optional
+        Of a URL, as for `cfagg.read`.
 
     Returns
     -------
@@ -94,4 +99,4 @@ def show(
     variables:
       x (x: 7) int32 column
     """
-    return Shown(open_any(path, allow), variables, rows=rows, allow=allow)
+    return Shown(open_any(path, allow, storage_options), variables, rows=rows, allow=allow)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -223,14 +222,13 @@ def _reference(
     except UnsupportedError as error:
         return ReferenceSummary(name, count, "refused", reason=error.message)
     except AccessError as error:
-        try:
-            # Only where it lies keeps it out if a policy that allows everything lets it in.
-            place = Access(access.parent, [os.path.abspath(os.sep)]).resolve(name)  # noqa: PTH100
-        except AccessError:
+        # Only where it lies keeps it out if a policy that allows more lets it in.
+        remedy = None if name is None else access.remedy(name)
+        if remedy is None:
             return ReferenceSummary(name, count, "refused", reason=error.message)
         if unread is not None:
             return _not_readable(name, count, unread)
-        return ReferenceSummary(name, count, "needs allow", allow=os.path.dirname(place))  # noqa: PTH120
+        return ReferenceSummary(name, count, "needs allow", allow=remedy)
     if unread is not None:
         return _not_readable(name, count, unread)
     return ReferenceSummary(name, count, "inside")

@@ -26,7 +26,7 @@ from cfagg.cf.header import Header
 from cfagg.conventions import part
 from cfagg.errors import CfaggError, ConformError, FragmentMismatchError, FragmentNotFoundError, OptionError
 from cfagg.model import Aggregation
-from cfagg.storage.files import absent
+from cfagg.storage.handles import handles
 
 if TYPE_CHECKING:
     from cfagg.storage.access import Access
@@ -119,7 +119,7 @@ class AggregationReader(Reader):
                 yield self._absent(i, out, target)
                 continue
             path = self._fragments.path(i)
-            if self.missing == "fill" and absent(path):
+            if self.missing == "fill" and handles.lacks(path):
                 yield self._absent(i, out, target)
                 continue
             fragment = self._fragments.open(i, path)

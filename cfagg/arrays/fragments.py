@@ -220,7 +220,11 @@ def _units_of_coordinate(key: FileKey, address: str, group: str) -> dict[str, st
     Bounds have the units of their coordinate variable (CF section 7.1), and every file may have its own.
     """
     context = Context(key.path)
-    with opened_handle(handles.of(key, context), context) as dataset:
+    if (handle := handles.of(key, context)).data is not None:
+        here, found = _source(key).find_from(group, address)
+        named = (v for v in here.variables.values() if found.name in [v.attributes.get(name) for name in BOUNDS])
+        return {k: v for one in named for k in ("units", "calendar") if isinstance(v := one.attributes.get(k), str)}
+    with opened_handle(handle, context) as dataset:
         bounds = lookup(dataset, address, group)
         if bounds is None:
             return {}

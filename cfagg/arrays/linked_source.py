@@ -26,6 +26,11 @@ __all__ = ["LinkedGroup", "linked_group"]
 #: References that are followed when an object is opened, and lead to no values of this file.
 _LINKS = ("an external link", "a user-defined link")
 
+_FOLLOWS = (
+    "only the netCDF library describes it, which must not open this file, for it would follow the links to other files "
+    "in it, and takes numbers that netCDF does not have for strings: remove them"
+)
+
 
 class _Described:
     """Attributes as netCDF4-python gives them."""
@@ -72,9 +77,9 @@ class _LinkedDimension:
 
 
 class LinkedGroup(_Described):
-    """A group, likewise; `links` says by path why something in the file is not read."""
+    """A group; `links` says by path why something in the file is not read, `why` that of what is not described."""
 
-    def __init__(self, found: model.Group, path: str, links: dict[str, str]) -> None:
+    def __init__(self, found: model.Group, path: str, links: dict[str, str], why: str = _FOLLOWS) -> None:
         super().__init__(path, {k: v for k, v in found.attributes.items() if _is_plain(v)})
         self.path = path
         self.links = links
@@ -85,11 +90,8 @@ class LinkedGroup(_Described):
             if variable.kind != "other" and all(map(_is_plain, variable.attributes.values())):
                 self.variables[name] = _LinkedVariable(variable)
             else:
-                links[f"{below}/{name}"] = (
-                    "only the netCDF library describes it, which must not open this file, for it would follow the "
-                    "links to other files in it, and takes numbers that netCDF does not have for strings: remove them"
-                )
-        self.groups = {name: LinkedGroup(g, f"{below}/{name}", links) for name, g in found.groups.items()}
+                links[f"{below}/{name}"] = why
+        self.groups = {name: LinkedGroup(g, f"{below}/{name}", links, why) for name, g in found.groups.items()}
 
 
 def _is_plain(value: Any) -> bool:

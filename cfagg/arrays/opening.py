@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.foreign_source import ForeignSource, open_foreign_source
@@ -12,20 +12,26 @@ from cfagg.arrays.reader import Reader
 from cfagg.arrays.source import Source, open_source
 from cfagg.arrays.stored import NetcdfReader
 from cfagg.arrays.zarr_source import ZarrSource, open_zarr_source
-from cfagg.errors.arguments import a_path
-from cfagg.formats.opening import a_name
+from cfagg.formats.metadata.url import file_at
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access
+from cfagg.storage.urls import Url, a_place
 
 __all__ = ["open_any", "open_reader"]
 
 
-def open_any(path: str | os.PathLike[str], allow: Sequence[str | os.PathLike[str]] = ()) -> Source:
-    """Return the metadata of a netCDF file, of a Zarr store in a directory, or of a file in a format of a plug-in.
+def open_any(
+    path: str | os.PathLike[str],
+    allow: Sequence[str | os.PathLike[str]] = (),
+    storage_options: Mapping[str, Any] | None = None,
+) -> Source:
+    """Return the metadata of a netCDF file, of a Zarr store, or of a file in a format of a plug-in, at a path or URL.
 
     Links in a store may lead to `allow`.  A `SourceError` says what something else is, or what is damaged.
     """
-    name = a_name(a_path(path))
+    name = a_place(path, storage_options, allow)
+    if isinstance(name, Url):
+        return open_zarr_source(name) if file_at(name) is None else open_source(name)
     if os.path.isdir(name):  # noqa: PTH112
         return open_zarr_source(name, allow)
     return open_foreign_source(name) or open_source(name)

@@ -24,6 +24,7 @@ from cfagg.errors import (
     UnsupportedError,
 )
 from cfagg.model import Aggregation
+from cfagg.storage.urls import absolute
 
 if TYPE_CHECKING:
     import netCDF4
@@ -35,6 +36,9 @@ __all__ = ["BOUNDS", "Group", "Source", "Variable", "open_source", "refuse_unrea
 #: Attributes by which a coordinate variable names the variable with the bounds of its cells.
 BOUNDS = ("bounds", "climatology")
 
+
+#: Names of the classic formats by their first bytes.
+_FORMATS = {b"CDF\1": "NETCDF3_CLASSIC", b"CDF\2": "NETCDF3_64BIT_OFFSET", b"CDF\5": "NETCDF3_64BIT_DATA"}
 
 _NCA_MARK = re.compile(r"NCA(-[0-9.]+)?")
 
@@ -184,13 +188,15 @@ def open_source(path: str | os.PathLike[str]) -> Source:
     from cfagg.storage.handles import handles
 
     name = os.fspath(path)
-    return source_of(handles.get(os.path.abspath(name)), name)  # noqa: PTH100
+    return source_of(handles.get(absolute(name)), name)
 
 
 def source_of(handle: Handle, name: str) -> Source:
     """Read the metadata of an open file; `name` is what it is called."""
     from cfagg.formats.values.netcdf import opened_handle
 
+    if handle.data is not None:
+        return _described_source(handle, name)
     try:
         with opened_handle(handle) as dataset:
             return Source(name, str(dataset.data_model), _group(dataset, name, {}, {}))
@@ -201,10 +207,27 @@ def source_of(handle: Handle, name: str) -> Source:
         if found is None:
             raise
     described: Any = found  # as a dataset of netCDF4-python
-    source = Source(name, "NETCDF4", _group(described, name, {}, {}))
-    for path, why in found.links.items():
+    return _with_links(Source(name, "NETCDF4", _group(described, name, {}, {})), found.links)
+
+
+def _described_source(handle: Handle, name: str) -> Source:
+    """Read the metadata of a file that no library opens, for it is on another machine."""
+    from cfagg.arrays.linked_source import LinkedGroup
+    from cfagg.formats.metadata.url import of_handle
+
+    with of_handle(handle) as dataset:
+        links: dict[str, str] = {}
+        described: Any = LinkedGroup(
+            dataset.root, "/", links, "only the netCDF library describes it, which does not read from other machines"
+        )
+        source = Source(name, _FORMATS.get(handle.some(4, 0), "NETCDF4"), _group(described, name, {}, {}))
+    return _with_links(source, links)
+
+
+def _with_links(source: Source, links: Mapping[str, str]) -> Source:
+    for path, why in links.items():
         where, _, last = path.rpartition("/")
-        message = f"{name}: variable {path.lstrip('/')!r} cannot be read: {why}"
+        message = f"{source.path}: variable {path.lstrip('/')!r} cannot be read: {why}"
         source.group(where).unreadable[last] = _unreadable(where or "/", last, message)
     return source
 

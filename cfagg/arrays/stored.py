@@ -20,6 +20,7 @@ from cfagg.errors import AccessError, FragmentMismatchError, SourceError, Unsupp
 from cfagg.formats.values import locate, read, scan
 from cfagg.model import Grid
 from cfagg.storage.files import CONTEXT_SOURCE
+from cfagg.storage.urls import absolute
 
 __all__ = ["NetcdfReader", "RefusedReader", "SlabReader"]
 
@@ -59,7 +60,7 @@ class NetcdfReader(_Stored):
     """A variable of a netCDF file, in the group at a path."""
 
     def __init__(self, path: str | os.PathLike[str], group: str, variable: str, *, workers: int | None = None) -> None:
-        self.path = os.path.abspath(path)  # noqa: PTH100
+        self.path = absolute(os.fspath(path))
         self.group = group
         self.variable = variable
         self.workers = workers

@@ -1,4 +1,4 @@
-"""A Zarr store of this machine as a source: what is in it, and its values, as `cfagg.arrays.source` gives a file's."""
+"""A Zarr store as a source: what is in it, and its values, as `cfagg.arrays.source` gives a file's."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from cfagg.arrays.stored import SlabReader
 from cfagg.cf.header import Header
 from cfagg.errors import CfaggError, SourceError, SourceNotFoundError
 from cfagg.formats.metadata.nczarr import HIDDEN
-from cfagg.formats.metadata.stores import LocalStore
+from cfagg.formats.metadata.stores import LocalStore, RemoteStore
+from cfagg.formats.metadata.url import store_at
 from cfagg.formats.metadata.zarr import Node, open_store, read_node
-from cfagg.formats.zarr.metadata import open_array
+from cfagg.formats.zarr.metadata import array_of, open_array
 from cfagg.model import dataset as model
+from cfagg.storage.urls import Url
 
 __all__ = ["ZarrSource", "open_zarr_source"]
 
@@ -30,7 +32,7 @@ __all__ = ["ZarrSource", "open_zarr_source"]
 class ZarrSource(Source):
     """The metadata of one Zarr store, and where its values are."""
 
-    store: LocalStore = field(kw_only=True)
+    store: LocalStore | RemoteStore = field(kw_only=True)
     arrays: dict[str, model.Variable] = field(kw_only=True)
 
     @property
@@ -44,14 +46,18 @@ class ZarrSource(Source):
         slab: Any = self.arrays[path].read
         grid = fill = None
         try:
-            array = open_array(self.store.path, slab.path, allow=self.store.allow)
+            if isinstance(self.store, LocalStore):
+                array = open_array(self.store.path, slab.path, allow=self.store.allow)
+            else:
+                array = array_of(self.store.source, slab.path, self.store.read, _nothing)
         except CfaggError:
             pass  # strings and the like, which zarr-python reads; damaged metadata raise when values are read
         else:
             fill = array.fill_value
             if array.ndim == len(variable.dims):  # NCZarr's scalars are arrays of one element
                 grid = array.grid
-                if array.decoder is not None and (array.shape, array.dtype) == (variable.shape, variable.dtype):
+                here = isinstance(self.store, LocalStore) and array.decoder is not None
+                if here and (array.shape, array.dtype) == (variable.shape, variable.dtype):
                     return ZarrReader(array, workers=workers)
         header = Header(
             self.store.source, variable.name, variable.dims, variable.shape, variable.dtype, variable.attributes
@@ -83,9 +89,13 @@ def open_zarr_source(path: str | os.PathLike[str], allow: Sequence[str | os.Path
     ('Zarr v3', {'time': 4}, dtype('int64'))
     """
     name = os.fspath(path)
-    if not os.path.isdir(name):  # noqa: PTH112
+    store: LocalStore | RemoteStore
+    if isinstance(name, Url):
+        store = store_at(name)
+    elif not os.path.isdir(name):  # noqa: PTH112
         raise SourceNotFoundError(f"{name} is not a Zarr store: there is no such directory")
-    store = LocalStore(os.path.abspath(name), allow)  # noqa: PTH100
+    else:
+        store = LocalStore(os.path.abspath(name), allow)  # noqa: PTH100
     dataset = open_store(store)
     top = read_node(store, "")
     form = "Zarr" if top is None else f"Zarr v{top.format}"
@@ -99,7 +109,11 @@ def open_zarr_source(path: str | os.PathLike[str], allow: Sequence[str | os.Path
     )
 
 
-def _attributes(group: model.Group, store: LocalStore) -> dict[str, Any]:
+def _nothing(_path: str) -> None:
+    """Open no chunk: zarr-python reads those of other machines."""
+
+
+def _attributes(group: model.Group, store: LocalStore | RemoteStore) -> dict[str, Any]:
     """Return the attributes of a group."""
     node = read_node(store, group.path.strip("/"))
     return {} if node is None or node.is_array else _shown(node)
@@ -110,7 +124,7 @@ def _shown(node: Node) -> dict[str, Any]:
     return {k: v for k, v in node.attributes.items() if k not in HIDDEN}
 
 
-def _variable(found: model.Variable, store: LocalStore) -> Variable:
+def _variable(found: model.Variable, store: LocalStore | RemoteStore) -> Variable:
     """Return what an array is."""
     read: Any = found.read
     node = read_node(store, read.path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +18,7 @@ from cfagg.errors import AccessError, SourceError
 from cfagg.labelled.lazy import LazyArray
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access
+from cfagg.storage.urls import absolute
 
 __all__ = ["AggregationStore"]
 
@@ -65,7 +65,7 @@ class AggregationStore(AbstractDataStore):
         """Return the unlimited dimensions and the file."""
         return {
             "unlimited_dims": set(self.group.unlimited) & set(self.group.public_dimensions),
-            "source": os.path.abspath(self.source.path),  # noqa: PTH100
+            "source": str(absolute(self.source.path)),
         }
 
     def _aggregated(self, aggregation: Aggregation) -> XarrayVariable:
@@ -106,7 +106,7 @@ class AggregationStore(AbstractDataStore):
         dtype: Any = reader.dtype
         if dtype.kind == "O" and (dtype.metadata or {}).get("element_type") is str:
             dtype = str
-        return {"source": os.path.abspath(self.source.path), "original_shape": reader.shape, "dtype": dtype}  # noqa: PTH100
+        return {"source": str(absolute(self.source.path)), "original_shape": reader.shape, "dtype": dtype}
 
     @staticmethod
     def _variable(

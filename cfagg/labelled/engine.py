@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Literal
 
 from xarray import Dataset, DataTree
@@ -11,7 +11,7 @@ from xarray.backends.common import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 
 from cfagg.errors import CfaggError, SourceError
-from cfagg.formats.opening import a_name
+from cfagg.storage.urls import a_place
 
 __all__ = ["CfaggBackendEntrypoint"]
 
@@ -35,6 +35,7 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
         "allow",
         "missing",
         "workers",
+        "storage_options",
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
@@ -64,8 +65,9 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
         allow: Iterable[str | os.PathLike[str]] = (),
         missing: Literal["error", "fill"] = "error",
         workers: int | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Dataset:
-        """Open one group of a file; see `cfagg.read` for `allow`, `missing` and `workers`."""
+        """Open one group of a file; see `cfagg.read` for `allow`, `missing`, `workers` and `storage_options`."""
         decoding = {
             "mask_and_scale": mask_and_scale,
             "decode_times": decode_times,
@@ -76,7 +78,7 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
             "decode_timedelta": decode_timedelta,
         }
         path = group or "/"
-        return _open(_path(filename_or_obj), [path], allow, missing, workers, decoding)[path]
+        return _open(_path(filename_or_obj, storage_options, allow), [path], allow, missing, workers, decoding)[path]
 
     def open_groups_as_dict(
         self,
@@ -86,10 +88,11 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
         allow: Iterable[str | os.PathLike[str]] = (),
         missing: Literal["error", "fill"] = "error",
         workers: int | None = None,
+        storage_options: Mapping[str, Any] | None = None,
         **decoding: Any,
     ) -> dict[str, Dataset]:
         """Open all groups from `group` downwards, by their paths relative to it."""
-        path = _path(filename_or_obj)
+        path = _path(filename_or_obj, storage_options, allow)
         top = (group or "/").rstrip("/")
         found = _open(path, None, allow, missing, workers, decoding, top or "/")
         return {p.removeprefix(top) or "/": ds for p, ds in found.items()}
@@ -99,17 +102,18 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
         return DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
 
 
-def _path(filename_or_obj: Any) -> str:
-    """Return the path of a local file."""
+def _path(
+    filename_or_obj: Any,
+    storage_options: Mapping[str, Any] | None = None,
+    allow: Iterable[str | os.PathLike[str]] = (),
+) -> str:
+    """Return the path or URL of a file."""
     if not isinstance(filename_or_obj, (str, os.PathLike)):
         raise SourceError(
-            f"expected the path of a local netCDF file, found {type(filename_or_obj).__name__}; references in an "
+            f"expected the path or URL of a netCDF file, found {type(filename_or_obj).__name__}; references in an "
             "aggregation start at its file, so it cannot be read from memory"
         )
-    path = os.fspath(filename_or_obj)
-    if isinstance(path, bytes):
-        path = os.fsdecode(path)
-    return a_name(path)
+    return a_place(filename_or_obj, storage_options, allow)
 
 
 def _open(

@@ -1,4 +1,4 @@
-"""Zarr stores of this machine as xarray shows them, read through checked files and decoded here.
+"""Zarr stores as xarray shows them, read through checked files and decoded here.
 
 xarray and zarr-python make of the metadata what they always make; values are read by `cfagg.arrays.chunked` where
 chunks are decoded here, and what is raised for damaged metadata becomes an error of cfagg that names the field.
@@ -21,8 +21,11 @@ from cfagg.arrays.chunked import ZarrReader
 from cfagg.cf.unpackable import check_packing, real_packing
 from cfagg.conventions import limits
 from cfagg.errors import CfaggError, FragmentReadError, LimitError, SourceError
+from cfagg.formats.codecs import check_chunk
+from cfagg.formats.metadata.remote_store import KeyStore
 from cfagg.formats.metadata.stores import LocalStore
-from cfagg.formats.metadata.zarr import read_node
+from cfagg.formats.metadata.url import is_consolidated, store_at
+from cfagg.formats.metadata.zarr import open_store, read_node
 from cfagg.formats.zarr.checked_store import CheckedStore
 from cfagg.formats.zarr.documents import node_folder, read_document
 from cfagg.formats.zarr.metadata import open_array
@@ -30,6 +33,7 @@ from cfagg.formats.zarr.settings import unequal_chunks
 from cfagg.formats.zarr.zipped import CheckedZip
 from cfagg.labelled.lazy import LazyArray
 from cfagg.storage.tree import listed
+from cfagg.storage.urls import Url
 
 __all__ = ["ZarrEntrypoint"]
 
@@ -47,9 +51,9 @@ class _Store(ZarrStore):
             variable.attrs = real_packing(variable.attrs, variable.dtype)
         wrapper: Any = getattr(variable._data, "array", None)
         store = self.zarr_group.store
-        if type(wrapper) is ZarrArrayWrapper and isinstance(store, CheckedStore | CheckedZip):
+        if type(wrapper) is ZarrArrayWrapper and isinstance(store, CheckedStore | CheckedZip | KeyStore):
             array: Any = wrapper._array
-            found = store.decoded(array.path)
+            found = None if isinstance(store, KeyStore) else store.decoded(array.path)
             if found is None:
                 wrapper._array = _Array(array)
             else:
@@ -80,15 +84,27 @@ class _Indexer:
         self._array, self._source = array, source
 
     def __getitem__(self, key: Any) -> Any:
+        where = f"array {self._array.path!r} of {self._array.store}"
+        check_chunk(_chunks(self._array)[1] * self._array.dtype.itemsize, f"a chunk of {where}")
         try:
             return self._source[key]
         except (CfaggError, IndexError, MemoryError):
             raise
         except Exception as error:  # as many kinds as there are codecs
             raise SourceError(
-                f"array {self._array.path!r} of {self._array.store} cannot be read, zarr-python says: "
+                f"{where} cannot be read, zarr-python says: "
                 f"{type(error).__name__}: {str(error)[:300]}; write the chunk again"
             ) from error
+
+
+def _chunks(array: Any) -> tuple[int, int]:
+    """Return how many chunks an array has, and how many elements the largest of them."""
+    try:
+        chunks = array.chunks
+    except NotImplementedError:  # of unequal lengths
+        sizes = array.write_chunk_sizes
+        return math.prod(map(len, sizes)), math.prod(max(lengths, default=0) for lengths in sizes)
+    return math.prod(-(-n // max(c, 1)) for n, c in zip(array.shape, chunks, strict=True)), math.prod(chunks)
 
 
 class ZarrEntrypoint(BackendEntrypoint):
@@ -113,8 +129,14 @@ class ZarrEntrypoint(BackendEntrypoint):
         **decoding: Any,
     ) -> xr.Dataset:
         """Return a group of a store as a dataset; `chunked`: it is about to be cut into its chunks."""
-        store: CheckedStore | CheckedZip
-        if os.path.isdir(filename_or_obj):  # noqa: PTH112
+        store: CheckedStore | CheckedZip | KeyStore
+        if isinstance(filename_or_obj, Url):
+            known = store_at(filename_or_obj)
+            open_store(known)  # says in one sentence why it cannot be opened
+            if consolidated is None and not group:
+                consolidated = is_consolidated(known)
+            store = KeyStore(known.remote)
+        elif os.path.isdir(filename_or_obj):  # noqa: PTH112
             store = CheckedStore(filename_or_obj, allow=allow)
             # zarr-python keeps whole grids of chunks in mind, so their number is looked at first.
             _check_counts(store, group or "", chunked=chunked)
@@ -132,8 +154,11 @@ class ZarrEntrypoint(BackendEntrypoint):
                     use_zarr_fill_value_as_mask=use_zarr_fill_value_as_mask,
                     zarr_format=zarr_format,
                 )
-                arrays = opened.zarr_group.arrays()
+                arrays = list(opened.zarr_group.arrays())
                 check_packing(filename_or_obj, ((name, array.attrs, array.dtype) for name, array in arrays), decoding)
+                if chunked and isinstance(store, KeyStore):
+                    for name, array in arrays:
+                        _check_count(str(store), name, _chunks(array)[0])
                 opened.unpack = decoding.get("mask_and_scale") is not False
                 return StoreBackendEntrypoint().open_dataset(opened, **decoding)
         except FragmentReadError:
@@ -180,12 +205,15 @@ def _check_counts(store: CheckedStore, group: str, *, chunked: bool) -> None:
                 continue
             if all(type(n) is int for n in (*shape, *chunks)):
                 count = math.prod(-(-n // max(c, 1)) for n, c in zip(shape, chunks, strict=True))
-                if count > limits.MAX_PARTITIONS:
-                    raise LimitError(
-                        f"{store.path}: array {path!r} has {count:,} chunks, expected at most "
-                        f"{limits.MAX_PARTITIONS:,} for an array in chunks; pass chunks=None, or set "
-                        "cfagg.conventions.limits.MAX_PARTITIONS"
-                    )
+                _check_count(str(store.path), path, count)
+
+
+def _check_count(store: str, path: str, count: int) -> None:
+    if count > limits.MAX_PARTITIONS:
+        raise LimitError(
+            f"{store}: array {path!r} has {count:,} chunks, expected at most {limits.MAX_PARTITIONS:,} for an array in "
+            "chunks; pass chunks=None, or set cfagg.conventions.limits.MAX_PARTITIONS"
+        )
 
 
 def _find_problem(store: CheckedStore, group: str) -> None:

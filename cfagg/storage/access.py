@@ -2,18 +2,22 @@
 
 A partition may be the aggregation file itself, or a file at or below the aggregation file's own directory after
 symbolic links and ``..`` are resolved.  Anything else needs ``allow=[prefix, …]``, matched on whole path components.
+Of a file behind a URL the same holds for URLs, and it never reads files of this machine.
 """
 
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from urllib.parse import quote
 
 from cfagg.errors import AccessError, UnsupportedError
 from cfagg.errors.arguments import paths
+from cfagg.storage.urls import Options, Url, absolute, covers, is_url
 
 __all__ = ["Access"]
 
@@ -59,9 +63,9 @@ class Access:
         prefixes = paths(allow)
         if not all(prefixes):
             raise AccessError("an empty prefix in allow= would allow nothing; write '.' for the working directory")
-        object.__setattr__(self, "parent", os.path.abspath(os.fspath(parent)))  # noqa: PTH100
+        object.__setattr__(self, "parent", absolute(os.fspath(parent)))
         # Made absolute here, so that a worker process with another working directory allows the same.
-        object.__setattr__(self, "allow", tuple(os.path.abspath(p) for p in prefixes))  # noqa: PTH100
+        object.__setattr__(self, "allow", tuple(map(absolute, prefixes)))
 
     @cached_property
     def _real_parent(self) -> str:
@@ -76,7 +80,7 @@ class Access:
     def _roots(self) -> tuple[str, ...]:
         home = os.path.dirname(self._real_parent)  # noqa: PTH120
         linked = os.path.realpath(os.path.dirname(self.parent))  # noqa: PTH120
-        return tuple(dict.fromkeys((home, linked, *map(os.path.realpath, self.allow))))
+        return tuple(dict.fromkeys((home, linked, *(os.path.realpath(a) for a in self.allow if not is_url(a)))))
 
     def nested(self, parent: str) -> Access:
         """Return the policy for an aggregation file that is itself a partition."""
@@ -102,11 +106,13 @@ class Access:
         AccessError
             If the file lies elsewhere; the message tells the ``allow=`` that admits it.
         UnsupportedError
-            If the reference is a URL.
+            If the reference is a URL of a kind that is not read.
         """
         if reference is None:
-            return self._real_parent
+            return self.parent if isinstance(self.parent, Url) else self._real_parent
         self._check_text(reference)
+        if isinstance(self.parent, Url) or is_url(reference):
+            return self._url(reference)
         # Python joins an absolute reference to itself.
         joined = os.path.join(os.path.dirname(self.parent), reference)  # noqa: PTH118, PTH120
         try:
@@ -118,6 +124,40 @@ class Access:
             raise AccessError(f"{self.parent} refers to {reference!r}, which cannot be resolved: {error}") from error
         self.judge(real, reference)
         return real
+
+    def remedy(self, reference: str) -> str | None:
+        """Return the prefix in ``allow=`` that would admit a reference, `None` where none does."""
+        if is_url(reference):
+            return reference.rpartition("/")[0]
+        if isinstance(self.parent, Url):
+            return None
+        try:
+            return os.path.dirname(Access(self.parent, [os.sep]).resolve(reference))  # noqa: PTH120
+        except AccessError:
+            return None
+
+    def _url(self, reference: str) -> Url:
+        """Return the URL that a reference means: below that of the aggregation file, or below one that is allowed."""
+        if not is_url(reference):
+            if reference.startswith(("/", "~")):
+                raise AccessError(
+                    f"{self.parent} refers to {reference!r}, a path of this machine: a file on another machine never "
+                    "reads files here"
+                )
+            # A name in a reference is written as it is, one in a URL of a web server percent-encoded.
+            web = self.parent.lower().startswith("http")
+            scheme, _, home = self.parent.rpartition("/")[0].partition("://")
+            below = posixpath.normpath(f"{home}/{quote(reference) if web else reference}")
+            reference = f"{scheme}://{below}"
+        own = isinstance(self.parent, Url) and covers(self.parent.rpartition("/")[0], reference)
+        target = Url(reference, self.parent.options if own and isinstance(self.parent, Url) else self._others)
+        self.judge(target, reference)
+        return target
+
+    @property
+    def _others(self) -> Options:
+        """With what URLs are read that the user allows: no options of the parent are sent there."""
+        return Options({}, tuple(a for a in self.allow if is_url(a)), guarded=isinstance(self.parent, Url))
 
     def judge(self, real: str, reference: str | None = None) -> None:
         """Refuse a file outside the places that may be read.
@@ -134,6 +174,17 @@ class Access:
         AccessError
             If the file lies elsewhere; the message names the ``allow=`` that admits it.
         """
+        if is_url(real):
+            prefixes = [a for a in self.allow if is_url(a)]
+            if isinstance(self.parent, Url):
+                prefixes.append(self.parent.rpartition("/")[0])
+            if not any(covers(prefix, real) for prefix in prefixes):
+                place = real.rpartition("/")[0]
+                raise AccessError(
+                    f"{self.parent} refers to {reference!r}, a URL outside the aggregation file's own place; to read "
+                    f"it, pass allow=[{place!r}] or, on the command line, --allow {place}"
+                )
+            return
         if not any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in self._roots):
             raise AccessError(
                 f"{self.parent} refers to {reference!r}, which is {real} and lies outside the aggregation file's "
@@ -179,8 +230,8 @@ class Access:
             os.fsencode(reference)
         except UnicodeEncodeError as error:
             raise AccessError(f"{self.parent} refers to {shown}: not a file name of this system: {error}") from error
-        if _SCHEME.match(reference):
+        if _SCHEME.match(reference) and not is_url(reference):
             raise UnsupportedError(
-                f"{self.parent} refers to {shown}, a URL; only local paths are read: "
+                f"{self.parent} refers to {shown}, a URL of a kind that is not read: "
                 "download the file and refer to its path"
             )

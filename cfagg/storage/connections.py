@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import io
+import ipaddress
 import os
 import socket
 import time
@@ -14,6 +15,8 @@ import urllib.request
 from collections import deque
 from typing import Any
 from urllib.parse import urlsplit
+
+from cfagg.errors import AccessError
 
 __all__ = ["Connection", "Connections"]
 
@@ -83,10 +86,12 @@ class Connection:
         Its port, where that is not the usual one.
     silence : float
         Seconds that the server may send nothing.
+    guarded : bool
+        Whether an untrusted file or a redirect led here, so that nothing is sent to an address of this network.
     """
 
-    def __init__(self, scheme: str, host: str, port: int | None, silence: float) -> None:
-        self.silence = silence
+    def __init__(self, scheme: str, host: str, port: int | None, silence: float, guarded: bool = False) -> None:
+        self.silence, self.host, self.guarded = silence, host, guarded
         self.used = False
         #: Whether requests name the whole URL, as a proxy wants it.
         self.absolute = False
@@ -95,6 +100,8 @@ class Connection:
             made = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
             self.http = made(host, port, timeout=silence)
             return
+        # The proxy connects, to what it may.
+        self.guarded = False
         via = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
         if scheme == "https":
             self.http = http.client.HTTPSConnection(via.hostname or "", via.port, timeout=silence)
@@ -124,11 +131,23 @@ class Connection:
             self.http.timeout = max(0.001, min(self.silence, deadline - time.monotonic()))
             self.http.connect()
             connected: Any = self.http.sock
+            if self.guarded:
+                self._check_address(connected.getpeername()[0])
             self.http.sock = _TimedSocket(connected, self.silence)
         timed: Any = self.http.sock
         timed.deadline = deadline
         self.http.request(method, target, headers=headers)
         return self.http.getresponse()
+
+    def _check_address(self, address: str) -> None:
+        """Raise where a name led to an address of this machine or network; the user may allow the address itself."""
+        found: Any = ipaddress.ip_address(address.partition("%")[0])
+        found = getattr(found, "ipv4_mapped", None) or found
+        if not found.is_global and self.host not in (str(found), "localhost"):
+            raise AccessError(
+                f"{self.host} is at the address {found} of this machine or its network, where no file and no redirect "
+                "may lead; if that is right, allow the address itself"
+            )
 
     def close(self) -> None:
         """Close it."""
@@ -147,39 +166,39 @@ class Connections:
     def __init__(self, silence: float) -> None:
         self.silence = silence
         self._process = os.getpid()
-        self._idle: dict[tuple[str, str], deque[Connection]] = {}
+        self._idle: dict[tuple[str, str, bool], deque[Connection]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Connections, (self.silence,)
 
-    def take(self, url: str) -> Connection:
+    def take(self, url: str, guarded: bool = False) -> Connection:
         """Return a connection to the server of a URL: an idle one, else a new one."""
         parts = urlsplit(url)
-        idle = self._of(parts.scheme, parts.netloc)
+        idle = self._of(parts.scheme, parts.netloc, guarded)
         try:
             return idle.pop()
         except IndexError:
-            return Connection(parts.scheme, parts.hostname or "", parts.port, self.silence)
+            return Connection(parts.scheme, parts.hostname or "", parts.port, self.silence, guarded)
 
     def give_back(self, url: str, connection: Connection) -> None:
         """Keep a connection whose response was read to its end."""
         parts = urlsplit(url)
-        idle = self._of(parts.scheme, parts.netloc)
+        idle = self._of(parts.scheme, parts.netloc, connection.guarded)
         connection.used = True
         if len(idle) < _IDLE and connection.http.sock is not None:
             idle.append(connection)
         else:
             connection.close()
 
-    def forget(self, url: str) -> None:
+    def forget(self, url: str, guarded: bool) -> None:
         """Close the idle connections to the server of a URL, which has closed one of them."""
         parts = urlsplit(url)
-        idle = self._of(parts.scheme, parts.netloc)
+        idle = self._of(parts.scheme, parts.netloc, guarded)
         while idle:
             idle.pop().close()
 
-    def _of(self, scheme: str, netloc: str) -> deque[Connection]:
+    def _of(self, scheme: str, netloc: str, guarded: bool) -> deque[Connection]:
         if self._process != os.getpid():
             # A child does not speak on the connections of its parent.
             self._idle, self._process = {}, os.getpid()
-        return self._idle.setdefault((scheme, netloc), deque())
+        return self._idle.setdefault((scheme, netloc, guarded), deque())

@@ -127,6 +127,11 @@ class Handle:
         return self._fd >= 0
 
     @property
+    def data(self) -> Any:
+        """The bytes of a file that has no descriptor, by slices; `None` where it has one."""
+        return None
+
+    @property
     def library_path(self) -> str:
         """A name by which a library opens the very file that is open here; elsewhere than on Linux just its path."""
         return f"/proc/self/fd/{self.fd}" if _HAS_PROC else self.real
@@ -241,6 +246,11 @@ class Borrowed(Handle):
     def is_open(self) -> bool:
         """Whether the file may still be read."""
         return self._lent
+
+    @property
+    def data(self) -> Any:
+        """Its bytes, by slices."""
+        return self._data
 
     def some(self, size: int, offset: int, context: Context = CONTEXT_SOURCE) -> bytes:
         """Return up to `size` bytes at `offset`."""

@@ -10,7 +10,9 @@ import os
 import threading
 from collections import OrderedDict
 
-from cfagg.storage.files import CONTEXT_SOURCE, Context, FileKey, Handle, on_pressure, open_regular
+from cfagg.errors import CfaggError
+from cfagg.storage.files import CONTEXT_SOURCE, Context, FileKey, Handle, absent, on_pressure, open_regular
+from cfagg.storage.urls import Url
 
 __all__ = ["Handles", "handles", "share_of_open_files"]
 
@@ -71,6 +73,8 @@ class Handles:
             As `cfagg.storage.files.open_regular`.
         """
         handle = self._held.get(path)
+        if isinstance(path, Url):
+            return self._remote(path, handle, context)
         if handle is not None:
             try:
                 found = os.stat(path)  # noqa: PTH116
@@ -98,13 +102,39 @@ class Handles:
         handle = self._held.get(key.path)
         if handle is not None and handle.key.is_same_content(key):
             return self._used(key.path, handle)
-        handle = open_regular(key.path, context)
+        handle = self.get(key.path, context) if isinstance(key.path, Url) else open_regular(key.path, context)
         if not handle.key.is_same_content(key):
             handle.close()
             raise context.broken(
                 context.said(f"{key.path} was written or replaced while it was read; read it again when it is complete")
             )
         return self._keep(key.path, handle)
+
+    def _remote(self, url: Url, handle: Handle | None, context: Context) -> Handle:
+        """Return a file on another machine as it is there now."""
+        from cfagg.storage.remote_file import RemoteHandle, open_remote
+
+        if isinstance(handle, RemoteHandle) and handle.is_fresh():
+            return self._used(url, handle)
+        return self._keep(url, open_remote(url, context))
+
+    def lacks(self, path: str) -> bool:
+        """Return whether there is no such file; one that is out of reach counts as there."""
+        if not isinstance(path, Url):
+            return absent(path)
+        try:
+            self.get(path)
+        except FileNotFoundError:
+            return True
+        except CfaggError:
+            return False
+        return False
+
+    def renew(self, url: Url) -> Handle:
+        """Return a file on another machine, asked for anew: the user opens it now."""
+        from cfagg.storage.remote_file import open_remote
+
+        return self._keep(url, open_remote(url))
 
     def _used(self, path: str, handle: Handle) -> Handle:
         with self._lock:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from cfagg.errors import SourceError
 from cfagg.errors.arguments import a_mapping, a_path, paths
+from cfagg.storage.credentials import setting
 from cfagg.storage.local import LocalSource
 from cfagg.storage.store import Source
+from cfagg.storage.urls import Options, Url
 
-__all__ = ["make_source"]
+__all__ = ["make_source", "source_of"]
 
 
 def make_source(
-    path: str | os.PathLike[str], options: Mapping[str, Any] | None = None, allow: Iterable[str] = ()
+    path: str | os.PathLike[str],
+    options: Mapping[str, Any] | None = None,
+    allow: Iterable[str] = (),
+    *,
+    guarded: bool = False,
 ) -> Source:
     """Return where the bytes of a store are.
 
@@ -26,10 +33,13 @@ def make_source(
     options : mapping, optional
         For URLs: ``headers``, ``timeout`` and ``deadline``; for ``s3://`` also ``region``, ``endpoint``,
         ``access_key_id``, ``secret_access_key``, ``session_token``, ``credentials``, ``request_payer`` and
-        ``virtual_hosted_style_request``.  Nothing is taken from the environment unless ``credentials`` says so.
+        ``virtual_hosted_style_request``.  What is not given is taken from the environment as other tools do, unless
+        ``skip_signature``.
     allow : iterable of str
         Prefixes of URLs to which the server may redirect, or places that links in a directory may lead to; none by
         default.
+    guarded : bool
+        Whether an untrusted file led here, so that addresses of this network are refused.
 
     Raises
     ------
@@ -52,7 +62,7 @@ def make_source(
         from cfagg.storage.remote import HttpSource, S3Source
 
         made = S3Source if scheme.lower() == "s3" else HttpSource
-        return made(name, given, places)
+        return made(name, given, places, guarded=guarded)
     if mark:
         raise SourceError(f"{name} is a URL of another kind; stores are read from http://, https:// and s3://")
     if given:
@@ -60,3 +70,14 @@ def make_source(
             f"{name} is a directory of this machine and takes no options; found {sorted(map(str, given))}"
         )
     return LocalSource(os.path.expanduser(name), places)  # noqa: PTH111
+
+
+def source_of(url: Url, place: str) -> Source:
+    """Return the store at a place, with the options of a URL; it is kept, and its connections with it."""
+    amazon = place.lower().startswith("s3:")
+    return _source(place, url.options, *((setting("region"), setting("endpoint_url")) if amazon else (None, None)))
+
+
+@lru_cache(maxsize=64)
+def _source(place: str, options: Options, _region: str | None, _endpoint: str | None) -> Source:
+    return make_source(place, options.given, options.allow, guarded=options.guarded)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import html
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from cfagg.errors import AccessError, FragmentReadError, SourceError, StaleError, UnsupportedError
+from cfagg.errors import AccessError, FragmentReadError, LimitError, SourceError, StaleError, UnsupportedError
 from cfagg.errors.redacting import redacted
-from cfagg.storage.signing import Credentials, Signing, canonical_query, from_environment
-from cfagg.storage.store import MAX_OBJECT, check_key
+from cfagg.storage.credentials import Credentials, from_environment, setting
+from cfagg.storage.signing import Signing, canonical_query
+from cfagg.storage.store import MAX_OBJECT, Part, check_key
 from cfagg.storage.transport import Reply, Transport
 
 __all__ = ["HttpSource", "S3Source"]
@@ -27,6 +29,8 @@ _TIMEOUT, _DEADLINE = 60.0, 300.0
 _OPEN_HEADERS = frozenset({"accept", "accept-language", "referer", "user-agent", "x-amz-request-payer"})
 #: Characters of a path that stand for themselves; those that are percent-encoded stay so.
 _KEPT = "/%:@!$&'()*+,;=-_.~"
+#: Pages of a listing, of a thousand names each.
+_PAGES = 10_000
 #: Sizes of so many objects are asked for at the same time.
 _AT_ONCE = 16
 
@@ -52,9 +56,13 @@ class HttpSource:
     """
 
     remote = True
+    #: Whether the server tells what there is.
+    lists = False
     _tagged = False
 
-    def __init__(self, url: str, options: Mapping[str, Any], allow: Iterable[str] = ()) -> None:
+    def __init__(
+        self, url: str, options: Mapping[str, Any], allow: Iterable[str] = (), *, guarded: bool = False
+    ) -> None:
         _check_options(url, options, _HTTP_OPTIONS)
         parts = _split(url)
         if parts is None or parts.query or parts.fragment or parts.username is not None:
@@ -65,7 +73,7 @@ class HttpSource:
         self.path = url.rstrip("/")
         base = f"{parts.scheme}://{parts.netloc}{quote(parts.path, safe=_KEPT)}".rstrip("/")
         headers, timeout, deadline = _common(url, options)
-        self._transport = Transport(base, headers, timeout, allow, deadline=deadline)
+        self._transport = Transport(base, headers, timeout, allow, None, deadline, guarded)
         self._known: dict[str, tuple[int, str]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -86,51 +94,62 @@ class HttpSource:
         """Return `count` bytes from `start` on; fewer only where the object ends before."""
         if not count:
             return b""
-        found = self._part(key, f"{start}-{start + count - 1}", count)
+        found = self.part(key, start, count)
         if found is None:
             raise FragmentReadError(f"{self.path}/{key} no longer exists; open the store again")
-        body, first, _ = found
-        if body and first != start:
-            raise FragmentReadError(
-                f"{self.path}/{key}: the server was asked for bytes from {start:,} on and says it sends those from "
-                f"{first:,} on"
-            )
-        return body
+        self._check_known(key, found)
+        return found.body
 
     def read_edge(self, key: str, count: int, *, last: bool = False) -> tuple[bytes, int] | None:
         """Return the first `count` bytes of an object, or the last, and its size; `None` where there is none."""
-        found = self._part(key, f"-{count}" if last else f"0-{count - 1}", count)
+        found = self.part(key, None if last else 0, count)
         if found is None:
             return None
-        body, first, size = found
-        if len(body) != min(count, size) or first != (size - len(body) if last else 0):
+        self._check_known(key, found)
+        if len(found.body) != min(count, found.size):
             raise FragmentReadError(f"{self.path}/{key}: the server does not send the bytes that were asked for")
-        return body, size
+        return found.body, found.size
 
-    def _part(self, key: str, wanted: str, count: int) -> tuple[bytes, int, int] | None:
-        """Return bytes of an object, the first one's place, and the object's size; `None` where there is none."""
+    def _check_known(self, key: str, found: Part) -> None:
+        if found.tag is None:  # an answer about a range beyond the end
+            return
+        state = found.size, found.tag
+        if self._known.setdefault(key, state) != state:
+            raise StaleError(f"{self.path}/{key} has been written since the store was opened; open the store again")
+
+    def part(self, key: str, start: int | None, count: int) -> Part | None:
+        """Return `count` bytes from `start` on, or the last ones, and the object's state; `None` if there is none."""
+        wanted = f"-{count}" if start is None else f"{start}-{start + count - 1}"
         reply = self._transport.ask("GET", self._url(key), headers={"range": f"bytes={wanted}"}, limit=count)
         told = reply.headers.get("content-range", "")
+        # Tags of web servers differ between machines that serve the same files; those of object stores do not.
+        tag = reply.headers.get("etag" if self._tagged else "last-modified", "")
         if reply.status == 416:
             beyond = re.fullmatch(r"bytes \*/(\d+)", told)
-            return b"", 0, int(beyond[1]) if beyond else 0
+            return Part(b"", int(beyond[1]) if beyond else 0, None)
         if not self._there(key, reply):
             return None
         if reply.status != 206:
-            if len(reply.body) == int(reply.headers.get("content-length", -1)) and not wanted.startswith("-"):
-                return reply.body, 0, len(reply.body)  # the whole object, and it is not more than was asked for
+            if len(reply.body) == int(reply.headers.get("content-length", -1)) and start == 0:
+                return Part(reply.body, len(reply.body), tag)  # the whole object is not more than was asked for
             raise UnsupportedError(
                 f"{self.path}: the server does not support byte ranges and sends whole files; copy the "
                 "store to this machine or to another server"
             )
-        place = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", told)
+        place = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+)", told)
         if place is None:
             raise FragmentReadError(f"{self.path}/{key}: the server sends bytes and says {told!r} of their place")
-        # Tags of web servers differ between machines that serve the same files; those of object stores do not.
-        found = int(place[2]), reply.headers.get("etag", "") if self._tagged else ""
-        if self._known.setdefault(key, found) != found:
-            raise StaleError(f"{self.path}/{key} has been written since the store was opened; open the store again")
-        return reply.body, int(place[1]), int(place[2])
+        first, size = int(place[1]), int(place[3])
+        if first != (max(size - count, 0) if start is None else start):
+            raise FragmentReadError(
+                f"{self.path}/{key}: the server was asked for the bytes {wanted} and says it sends those from "
+                f"{first:,} on"
+            )
+        if len(reply.body) != int(place[2]) + 1 - first:
+            raise FragmentReadError(
+                f"{self.path}/{key}: the server sends {len(reply.body):,} bytes and says that they are {told!r}"
+            )
+        return Part(reply.body, size, tag)
 
     def read_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Return several ranges ``(start, count)`` of one object, asked for at the same time."""
@@ -209,16 +228,19 @@ class S3Source(HttpSource):
         The URL or an option is not understood.
     """
 
+    lists = True
     _tagged = True
 
-    def __init__(self, url: str, options: Mapping[str, Any], allow: Iterable[str] = ()) -> None:
+    def __init__(
+        self, url: str, options: Mapping[str, Any], allow: Iterable[str] = (), *, guarded: bool = False
+    ) -> None:
         _check_options(url, options, _S3_OPTIONS)
         found = re.fullmatch(r"s3://([A-Za-z0-9][A-Za-z0-9._-]+)(?:/+(.*))?", url, re.IGNORECASE | re.DOTALL)
         if found is None:
             raise SourceError(f"{redacted(url)} is not a URL of a store; expected s3://bucket/path")
         bucket, prefix = found[1], (found[2] or "").strip("/")
         self.path = f"s3://{bucket}/{prefix}".rstrip("/")
-        region = str(options.get("region", "us-east-1"))
+        region = str(options.get("region") or setting("region") or "us-east-1")
         if not re.fullmatch(r"[A-Za-z0-9-]+", region):
             raise SourceError(f"{self.path}: {region!r} is not a region")
         self._root, self._prefix = _endpoint(bucket, region, options), prefix
@@ -227,34 +249,57 @@ class S3Source(HttpSource):
             headers = Headers({**headers.now(), "x-amz-request-payer": "requester"})
         signer = _signing(self.path, options, region)
         base = f"{self._root}/{quote(prefix, safe='/-_.~')}".rstrip("/")
-        self._transport = Transport(base, headers, timeout, allow, signer, deadline)
+        self._transport = Transport(base, headers, timeout, allow, signer, deadline, guarded)
         self._known = {}
         # A listing asks the bucket itself, which lies above the store.
-        self._listing = Transport(self._root, headers, timeout, allow, signer, deadline)
+        self._listing = Transport(self._root, headers, timeout, allow, signer, deadline, guarded)
 
     def sizes(self, folder: str, names: Sequence[str]) -> list[int | None]:
         """Return the number of bytes of objects below a folder, `None` where there are none."""
         prefix = f"{self._prefix}/{check_key(self.path, folder)}/".lstrip("/")
         found: dict[str, int] = {}
-        query = {"list-type": "2", "prefix": prefix, "encoding-type": "url"}
-        while True:
+        try:
+            for text in self._listed(folder, {"prefix": prefix}):
+                for item in re.findall(r"<Contents>(.*?)</Contents>", text, re.DOTALL):
+                    key, size = re.search(r"<Key>(.*?)</Key>", item), re.search(r"<Size>(\d+)</Size>", item)
+                    if key and size:
+                        found[_unquoted(key[1])] = int(size[1])
+        except AccessError:
+            return super().sizes(folder, names)  # objects may be read and not listed
+        return [found.get(prefix + name) for name in names]
+
+    def children(self, folder: str) -> Iterator[str]:
+        """Yield the names of folders below a folder, ``""`` for the store itself."""
+        whole = "/".join(p for p in (self._prefix, check_key(self.path, folder) if folder else "") if p)
+        prefix = f"{whole}/" if whole else ""
+        for text in self._listed(folder, {"delimiter": "/", "prefix": prefix}):
+            for item in re.findall(r"<CommonPrefixes>(.*?)</CommonPrefixes>", text, re.DOTALL):
+                found = re.search(r"<Prefix>(.*?)</Prefix>", item)
+                name = _unquoted(found[1])[len(prefix) :].rstrip("/") if found else ""
+                if name and "/" not in name and name not in (".", ".."):
+                    yield name
+
+    def _listed(self, folder: str, asked: Mapping[str, str]) -> Iterator[str]:
+        """Yield the pages of a listing."""
+        query = {"list-type": "2", "encoding-type": "url", **asked}
+        for _ in range(_PAGES):
             reply = self._listing.ask("GET", f"{self._root}/", canonical_query(query), limit=MAX_OBJECT)
-            if reply.status in (401, 403):
-                return super().sizes(folder, names)  # objects may be read and not listed
             self._there(folder, reply)
             text = reply.body.decode("utf-8", "replace")
-            for item in re.findall(r"<Contents>(.*?)</Contents>", text, re.DOTALL):
-                key, size = re.search(r"<Key>(.*?)</Key>", item), re.search(r"<Size>(\d+)</Size>", item)
-                if key and size:
-                    found[unquote(key[1].replace("+", " "))] = int(size[1])
+            yield text
             token = re.search(r"<NextContinuationToken>(.*?)</NextContinuationToken>", text)
             if token is None:
-                return [found.get(prefix + name) for name in names]
-            query["continuation-token"] = token[1]
+                return
+            query["continuation-token"] = html.unescape(token[1])
+        raise LimitError(f"{self.path}/{folder} is listed on more than {_PAGES:,} pages")
 
     @property
     def _remedy(self) -> str:
         return "'access_key_id' and 'secret_access_key'"
+
+
+def _unquoted(text: str) -> str:
+    return unquote(text.replace("+", " "))
 
 
 def _split(url: str) -> SplitResult | None:
@@ -350,7 +395,7 @@ def _signing(path: str, options: Mapping[str, Any], region: str) -> Signing | No
             raise SourceError(f"{path}: options= has credentials that are neither a function nor 'environment'")
         return Signing(provider, region)
     if key is None and secret is None and token is None:
-        return None
+        return Signing(from_environment, region, optional=True)
     if not isinstance(key, str) or not isinstance(secret, str) or not (token is None or isinstance(token, str)):
         raise SourceError(f"{path}: options= needs both access_key_id and secret_access_key, as text, or none")
     return Signing(Credentials(key, secret, token, region), region)
@@ -358,7 +403,7 @@ def _signing(path: str, options: Mapping[str, Any], region: str) -> Signing | No
 
 def _endpoint(bucket: str, region: str, options: Mapping[str, Any]) -> str:
     """Return the URL of the bucket."""
-    given = options.get("endpoint")
+    given = options.get("endpoint") or setting("endpoint_url")
     if given is not None:
         parts = _split(given) if isinstance(given, str) else None
         if parts is None or parts.scheme not in ("http", "https") or parts.query or parts.username is not None:

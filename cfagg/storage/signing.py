@@ -7,86 +7,43 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NoReturn
 from urllib.parse import quote
 
 from cfagg.errors import AccessError
+from cfagg.storage.credentials import Credentials, Provider
 
-__all__ = ["Credentials", "Provider", "Signing", "canonical_query", "from_environment", "sign"]
+__all__ = ["Signing", "canonical_query", "sign"]
 
 #: Digest of an empty body: what is read has none.
 _EMPTY = hashlib.sha256(b"").hexdigest()
 
 
-#: Asked for each request; gives what is new where keys expire.
-Provider = Callable[[], Mapping[str, str]]
-
-
-@dataclass(frozen=True)
-class Credentials:
-    """Keys of one account, given by the user for one store.  They are not pickled.
-
-    Parameters
-    ----------
-    key, secret : str
-        Access key and secret key.
-    token : str, optional
-        Session token of temporary keys.
-    region : str
-        Region of the store.
-    """
-
-    key: str
-    secret: str = field(repr=False)
-    token: str | None = field(default=None, repr=False)
-    region: str = "us-east-1"
-
-    def __reduce__(self) -> NoReturn:
-        raise AccessError(
-            "keys given as access_key_id= and secret_access_key= are not sent to other processes; give "
-            "options={'credentials': provider}, an importable function that returns them, or "
-            "options={'credentials': 'environment'}, with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY set where the "
-            "store is read"
-        )
-
-
 @dataclass(frozen=True)
 class Signing:
-    """Signs requests with the keys of one account.
-
-    Parameters
-    ----------
-    given : Credentials or callable
-        The keys, or who gives them: a function without arguments that returns a mapping with ``access_key_id``,
-        ``secret_access_key`` and perhaps ``session_token``.  A function is pickled by its name.
-    region : str
-        Region of the store.
-    """
+    """Signs requests, with keys or those that a provider gives at that moment; a provider is pickled by its name."""
 
     given: Credentials | Provider
     region: str
+    #: Whether requests are not signed where a provider gives no keys.
+    optional: bool = False
 
     def __call__(
         self, method: str, host: str, path: str, query: str, headers: Mapping[str, str], now: datetime
     ) -> dict[str, str]:
-        """Return the headers of a signed request; see `sign`."""
-        return sign(self.keys(), method, host, path, query, headers, now)
+        """Return the headers of a request, signed unless the environment has no keys; see `sign`."""
+        keys = self.keys()
+        return dict(headers) if keys is None else sign(keys, method, host, path, query, headers, now)
 
-    def keys(self) -> Credentials:
-        """Return the keys of this moment.
-
-        Raises
-        ------
-        AccessError
-            Whoever gives them gives none.
-        """
+    def keys(self) -> Credentials | None:
+        """Return the keys of this moment; `None` where the environment has none, as for public buckets."""
         if isinstance(self.given, Credentials):
             return self.given
         found = self.given()
+        if not found and self.optional:
+            return None
         key, secret, token = (found.get(n) for n in ("access_key_id", "secret_access_key", "session_token"))
         if not key or not secret:
             raise AccessError(
@@ -94,12 +51,6 @@ class Signing:
                 "secret_access_key"
             )
         return Credentials(key, secret, token or None, self.region)
-
-
-def from_environment() -> dict[str, str]:
-    """Return the keys in ``AWS_ACCESS_KEY_ID``, ``AWS_SECRET_ACCESS_KEY`` and ``AWS_SESSION_TOKEN``."""
-    names = ("access_key_id", "secret_access_key", "session_token")
-    return {name: os.environ[f"AWS_{name.upper()}"] for name in names if os.environ.get(f"AWS_{name.upper()}")}
 
 
 def canonical_query(query: Mapping[str, str]) -> str:

@@ -6,14 +6,24 @@ Keys are paths below the store, such as ``data/0.0``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from cfagg.errors import SourceError
 
-__all__ = ["MAX_OBJECT", "Source", "check_key"]
+__all__ = ["MAX_OBJECT", "Part", "Source", "check_key"]
 
 #: Bytes of an object that is read whole; such are metadata.
 MAX_OBJECT = 2**28
+
+
+class Part(NamedTuple):
+    """Bytes of an object on another machine, and the state that it has."""
+
+    body: bytes
+    #: Bytes of the whole object.
+    size: int
+    #: What changes when the object is written; `None` where the server did not say.
+    tag: str | None
 
 
 @runtime_checkable

@@ -19,8 +19,9 @@ from urllib.parse import urljoin, urlsplit
 
 from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError
 from cfagg.storage.connections import Connections
+from cfagg.storage.urls import covers
 
-__all__ = ["Reply", "Transport", "covers"]
+__all__ = ["Reply", "Transport"]
 
 _REDIRECTS = {301, 302, 303, 307, 308}
 #: Answers that another attempt may better.
@@ -49,22 +50,6 @@ class Reply:
     body: bytes
 
 
-def covers(prefix: str, url: str) -> bool:
-    """Return whether a URL lies at or below another, by whole parts of the path.
-
-    >>> covers("https://a.org/x", "https://a.org/x/y"), covers("https://a.org/x", "https://a.org/xy")
-    (True, False)
-    """
-    outer, inner = urlsplit(prefix), urlsplit(url)
-    if (outer.scheme.lower(), outer.netloc.lower()) != (inner.scheme.lower(), inner.netloc.lower()):
-        return False
-    parts = inner.path.split("/")
-    if ".." in parts or "%2e" in inner.path.lower():
-        return False
-    top = outer.path.rstrip("/")
-    return inner.path == top or inner.path.startswith(top + "/")
-
-
 class Transport:
     """Requests to the server of one store.
 
@@ -82,6 +67,9 @@ class Transport:
         Returns the headers of a signed request; see `cfagg.storage.signing.sign`.
     deadline : float
         Seconds that one request may take in all: redirects, attempts and waits in between included.
+    guarded : bool
+        Whether an untrusted file led to this store, so that addresses of this network are refused; redirects out of
+        the store are guarded always.
     """
 
     def __init__(
@@ -92,9 +80,10 @@ class Transport:
         allow: Iterable[str] = (),
         signer: Signer | None = None,
         deadline: float = 300.0,
+        guarded: bool = False,
     ) -> None:
         self.base, self.headers, self.timeout, self.deadline = base, headers, timeout, deadline
-        self.allow, self.signer = tuple(allow), signer
+        self.allow, self.signer, self.guarded = tuple(allow), signer, guarded
         self._connections = Connections(timeout)
 
     def ask(
@@ -173,15 +162,16 @@ class Transport:
     def _once(self, method: str, url: str, query: str, headers: Mapping[str, str], limit: int, until: float) -> Reply:
         parts = urlsplit(url)
         target = f"{parts.path or '/'}{'?' + query if query else ''}"
-        sent = dict(headers)
-        if covers(self.base, url):
+        sent, own = dict(headers), covers(self.base, url)
+        guarded = self.guarded or not own
+        if own:
             sent |= self.headers.now()
             if self.signer is not None:
                 sent = self.signer(method, parts.netloc, parts.path or "/", query, sent, datetime.now(UTC))
         # Ranges are of the bytes as they are stored, not of any compressed for the way.
         sent["accept-encoding"] = "identity"
         while True:
-            connection = self._connections.take(url)
+            connection = self._connections.take(url, guarded)
             whole = f"{parts.scheme}://{parts.netloc}{target}" if connection.absolute else target
             try:
                 answer = connection.request(method, whole, sent, until)
@@ -191,7 +181,7 @@ class Transport:
                 if not connection.used:
                     raise
                 # Servers close connections that were idle for long; that is no failure of this request.
-                self._connections.forget(url)
+                self._connections.forget(url, connection.guarded)
                 continue
             except BaseException:
                 connection.close()

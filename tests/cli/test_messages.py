@@ -33,6 +33,7 @@ ONLY_IN_PYTHON = frozenset(
         "sample",
         "secret_access_key",
         "start",
+        "storage_options",
         "time",
         "vertical",
     ]

@@ -50,6 +50,8 @@ class Server:
         self.folder = folder
         self.rules: dict[str, list] = {}
         self.seen: list[tuple[str, str, dict[str, str]]] = []
+        #: Whether answers say when the file was written, as real servers do.
+        self.dated = False
         #: Ports that requests came from: one for each connection.
         self.ports: list[int] = []
         outer = self
@@ -97,9 +99,10 @@ class Server:
             self._send(request, 404, b"")
             return
         body = file.read_bytes()
+        when = request.date_time_string(file.stat().st_mtime) if self.dated else None
         wanted = re.fullmatch(r"bytes=(\d*)-(\d+)", request.headers.get("Range", ""))
         if wanted is None or rule == "whole":
-            self._send(request, 200, body, cut=rule == "cut", coded=rule == "gzip")
+            self._send(request, 200, body, cut=rule == "cut", coded=rule == "gzip", when=when)
             return
         last = max(0, len(body) - int(wanted[2]))
         start, stop = (int(wanted[1]), int(wanted[2]) + 1) if wanted[1] else (last, len(body))
@@ -108,7 +111,7 @@ class Server:
             return
         told = start + 1 if rule == "other range" else start
         part = f"bytes {told}-{min(stop, len(body)) - 1}/{len(body)}"
-        self._send(request, 206, body[start:stop], part, cut=rule == "cut", coded=rule == "gzip")
+        self._send(request, 206, body[start:stop], part, cut=rule == "cut", coded=rule == "gzip", when=when)
 
     @staticmethod
     def _drip(request, headers: bool) -> None:
@@ -127,8 +130,10 @@ class Server:
         request.close_connection = True
 
     @staticmethod
-    def _send(request, status, body, part=None, *, cut=False, coded=False) -> None:
+    def _send(request, status, body, part=None, *, cut=False, coded=False, when=None) -> None:
         request.send_response(status)
+        if when:
+            request.send_header("Last-Modified", when)
         request.send_header("Content-Length", str(len(body)))
         if part:
             request.send_header("Content-Range", part)

@@ -3,11 +3,13 @@
 import os
 import pathlib
 import pickle
+import re
 
 import pytest
 
 from cfagg.errors import AccessError, CfaggError, UnsupportedError
 from cfagg.storage.access import Access
+from cfagg.storage.urls import Options, Url
 
 
 @pytest.fixture
@@ -95,12 +97,56 @@ def test_a_linked_aggregation_file_may_refer_to_either_directory(home):
     assert access.resolve(str(home / "deep" / "a.nc")) == str(home / "deep" / "a.nc")
 
 
-@pytest.mark.parametrize(
-    "reference", ["http://host/a.nc", "s3://bucket/a.nc", "file:///etc/passwd", "FILE:a.nc", "https://localhost/x"]
-)
-def test_urls_are_refused_even_where_everything_is_allowed(home, reference):
+@pytest.mark.parametrize("reference", ["ftp://host/a.nc", "file:///etc/passwd", "FILE:a.nc", "gopher://localhost/x"])
+def test_urls_of_other_kinds_are_refused_even_where_everything_is_allowed(home, reference):
     with pytest.raises(UnsupportedError, match="a URL"):
         resolve(home, reference, ["/"])
+
+
+@pytest.mark.parametrize(
+    "reference", ["http://host/d/a.nc", "s3://bucket/d/a.nc", "https://localhost/d/x", "az://c/d/x"]
+)
+def test_urls_are_refused_unless_a_prefix_of_urls_allows_them(home, reference):
+    place = reference.rpartition("/")[0]
+    for allow in ([], ["/"], [place + "x"], ["s3://other"]):
+        with pytest.raises(AccessError, match=re.escape(f"pass allow=['{place}']")):
+            resolve(home, reference, allow)
+    assert resolve(home, reference, [place]) == reference
+
+
+@pytest.mark.parametrize(
+    ("parent", "reference", "expected"),
+    [
+        ("https://a.org/d/agg.nca", None, "https://a.org/d/agg.nca"),
+        ("https://a.org/d/agg.nca", "parts/a b.nc", "https://a.org/d/parts/a%20b.nc"),
+        ("https://a.org/d/agg.nca", "./x/../a.nc", "https://a.org/d/a.nc"),
+        ("https://a.org/d/agg.nca", "https://a.org/d/e/a.nc", "https://a.org/d/e/a.nc"),
+        ("s3://bucket/d/agg.nca", "a b.nc", "s3://bucket/d/a b.nc"),
+    ],
+)
+def test_references_of_a_file_behind_a_url_are_urls_below_its_place(parent, reference, expected):
+    options = Options({"timeout": 3})
+    found = Access(Url(parent, options)).resolve(reference)
+    assert found == expected
+    assert isinstance(found, Url)
+    assert found.options == options
+
+
+@pytest.mark.parametrize("allow", [(), ("/",), ("/etc", "https://a.org/d")])
+@pytest.mark.parametrize(
+    "reference",
+    ["/etc/passwd", "~/x", "../x.nc", "https://a.org/x.nc", "http://a.org/d/x.nc", "https://a.org:8443/d/x"],
+)
+def test_a_file_behind_a_url_reads_no_files_here_and_no_other_place(reference, allow):
+    with pytest.raises(AccessError):
+        Access(Url("https://a.org/d/agg.nca"), allow).resolve(reference)
+
+
+def test_options_of_a_file_behind_a_url_are_not_sent_to_other_places():
+    access = Access(Url("https://a.org/d/agg.nca", Options({"headers": {"Authorization": "x"}})), ["https://b.org/e"])
+    found = access.resolve("https://b.org/e/a.nc")
+    assert found.options.given == {}
+    assert found.options.guarded
 
 
 @pytest.mark.parametrize("reference", ["a\0.nc", "", "x" * 100_000, "\ud800", "a/" * 5000 + "b"])
@@ -158,8 +204,8 @@ def test_the_longest_reference_is_looked_at_and_a_longer_one_is_not(home):
 @pytest.mark.parametrize(("length", "shown"), [(200, "h" * 193), (201, "h" * 193 + "…")])
 def test_a_long_reference_is_shortened_in_the_message(home, length, shown):
     with pytest.raises(UnsupportedError) as caught:
-        resolve(home, "http://".ljust(length, "h"))
-    assert f"refers to 'http://{shown}', a URL" in str(caught.value)
+        resolve(home, "ftps://".ljust(length, "h"))
+    assert f"refers to 'ftps://{shown}', a URL" in str(caught.value)
 
 
 def test_directories_are_resolved_once_and_so_many_are_remembered(home, monkeypatch):

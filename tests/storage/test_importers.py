@@ -27,7 +27,6 @@ IMPORTERS = {
         "cfagg/formats/hdf5/proof_values.py",  # proves values of variable length
         "cfagg/formats/hdf5/library_dataset.py",  # follows no link out of a file
         "cfagg/formats/hdf5/values.py",  # reads what the gate admitted
-        "cfagg/formats/metadata/url.py",  # opens what is read over a network
     },
     "numcodecs": {
         "cfagg/formats/codecs.py",  # decodes, within bounds

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+from functools import cache
 from typing import Any
 
 from cfagg.formats.values.pool import Pool
 from cfagg.storage.files import Handle
 
-__all__ = ["ERRORS", "address_of", "close_hdf5", "file_of", "open_hdf5", "release"]
+__all__ = ["ERRORS", "address_of", "close_hdf5", "file_of", "open_bytes", "open_hdf5", "release"]
 
 #: What h5py raises about a damaged file.
 ERRORS = (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError, OverflowError)
@@ -39,6 +41,20 @@ def open_hdf5(path: str) -> Any:
     raise first
 
 
+def open_bytes(data: Any) -> Any:
+    """Return a file that the HDF5 library reads through a file object."""
+    import h5py
+
+    _close_at_exit()
+    return h5py.File(data, "r").id
+
+
+@cache
+def _close_at_exit() -> None:
+    """Close such files while there is still a Python to read them with; the HDF5 library crashes without."""
+    atexit.register(lambda: _pool.shrink(0))
+
+
 def address_of(opened: Any) -> int:
     """Return where the header of an open object stands, from where HDF5 begins.
 
@@ -51,7 +67,7 @@ def address_of(opened: Any) -> int:
 
 
 def _open(handle: Handle) -> Any:
-    return open_hdf5(handle.library_path)
+    return open_hdf5(handle.library_path) if handle.data is None else open_bytes(handle.data)
 
 
 def close_hdf5(opened: Any) -> None:

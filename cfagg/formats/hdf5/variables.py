@@ -81,6 +81,8 @@ def find(handle: Handle, head: bytes, address: str, group: str = "/") -> Located
     It is what `cfagg.formats.hdf5.library_variables.find` returns; `head` are the file's first bytes.
     """
     name = address.removeprefix("/")
+    if handle.data is not None:
+        return None
     if "/" in name or not name or (group != "/" and not address.startswith("/")) or head[8:9] not in (b"\2", b"\3"):
         return None
     key = handle.key

@@ -1,39 +1,60 @@
-"""A store for zarr-python over anything that gives bytes by key; nothing can be written."""
+"""A store of another machine for zarr-python; nothing can be written."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+import re
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Store
 from zarr.core.buffer import Buffer, BufferPrototype
 
-__all__ = ["KeyStore"]
+from cfagg.formats.metadata.json_values import document
+from cfagg.formats.zarr.checked_store import refuse_code
+
+__all__ = ["KeyStore", "vetted"]
+
+
+#: How the netCDF library writes the type of characters, which have no order of bytes, and what zarr-python takes.
+_ORDERED, _PLAIN = re.compile(rb'("dtype"\s*:\s*")[<>](S\d+")'), rb"\1|\2"
+
+
+def vetted(key: str, raw: bytes | None) -> bytes | None:
+    """Return what zarr-python may be given of a store."""
+    if raw is None or key.rpartition("/")[2] not in (".zarray", "zarr.json"):
+        return raw
+    refuse_code(document(raw, key), key)
+    return _ORDERED.sub(_PLAIN, raw) if key.endswith(".zarray") else raw
 
 
 class KeyStore(Store):
-    """A read-only store.
+    """A read-only store; it pickles where its source does.
 
     Parameters
     ----------
-    read : callable
-        Returns the bytes under a key, `None` where there are none.
-    read_range : callable, optional
-        Returns bytes under a key by start and count; without it they are cut from the whole.
+    source : cfagg.storage.store.Source
+        The store on another machine.
     """
 
-    def __init__(
-        self, read: Callable[[str], bytes | None], read_range: Callable[[str, int, int], bytes] | None = None
-    ) -> None:
+    def __init__(self, source: Any) -> None:
         super().__init__(read_only=True)
-        self._read, self._read_range = read, read_range
+        self.source = source
 
     def __eq__(self, other: object) -> bool:
-        return self is other
+        return isinstance(other, KeyStore) and self.source is other.source
 
     def __hash__(self) -> int:
-        return id(self)
+        return id(self.source)
+
+    def __str__(self) -> str:
+        return str(self.source.path)
+
+    def __repr__(self) -> str:
+        return f"KeyStore({self.source!r})"
+
+    def _read(self, key: str) -> bytes | None:
+        return vetted(key, self.source.read(key))
 
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
@@ -47,13 +68,12 @@ class KeyStore(Store):
         return (prototype or default_buffer_prototype()).buffer.from_bytes(raw)
 
     def _part(self, key: str, part: ByteRequest | None) -> bytes | None:
-        if isinstance(part, RangeByteRequest) and self._read_range is not None:
-            return self._read_range(key, part.start, part.end - part.start)
+        if isinstance(part, RangeByteRequest):
+            found: bytes = self.source.read_range(key, part.start, part.end - part.start)
+            return found
         whole = self._read(key)
         if whole is None or part is None:
             return whole
-        if isinstance(part, RangeByteRequest):
-            return whole[part.start : part.end]
         if isinstance(part, OffsetByteRequest):
             return whole[part.offset :]
         return whole[-part.suffix :] if part.suffix else b""
@@ -80,8 +100,8 @@ class KeyStore(Store):
 
     @property
     def supports_listing(self) -> bool:
-        """What there is is not told."""
-        return False
+        """Whether the server tells what there is."""
+        return bool(self.source.lists)
 
     async def set(self, key: str, value: Buffer) -> None:  # noqa: ARG002
         """Refuse to write."""
@@ -103,8 +123,7 @@ class KeyStore(Store):
         for name in nothing:
             yield name
 
-    async def list_dir(self, prefix: str) -> AsyncIterator[Any]:  # noqa: ARG002
-        """List nothing."""
-        nothing: tuple[Any, ...] = ()
-        for name in nothing:
+    async def list_dir(self, prefix: str) -> AsyncIterator[Any]:
+        """Yield the names below a prefix."""
+        for name in await asyncio.to_thread(list, self.source.children(prefix.strip("/")) if self.source.lists else ()):
             yield name

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from cfagg.errors import LimitError, SourceError
-from cfagg.formats.metadata.json_values import document
 from cfagg.formats.zarr.settings import unequal_chunks
 from cfagg.storage.tree import listed, prefixes, read_file
 
@@ -27,10 +25,13 @@ class Store(Protocol):
         What messages call the store.
     lists : bool
         Whether the store tells what is in it.
+    is_remote : bool
+        Whether each document is a message to another machine, so that consolidated metadata are asked for first.
     """
 
     source: str
     lists: bool
+    is_remote: bool
 
     def read(self, key: str) -> bytes | None:
         """Return a document, `None` where there is none."""
@@ -62,7 +63,7 @@ class LocalStore:
         Where links in it may lead.
     """
 
-    lists = True
+    lists, is_remote = True, False
 
     def __init__(self, path: str, allow: Iterable[str | os.PathLike[str]] = ()) -> None:
         self.source = path
@@ -119,7 +120,7 @@ class MemoryStore:
         What messages call it.
     """
 
-    lists = True
+    lists, is_remote = True, False
 
     def __init__(self, store: Any, path: str, source: str) -> None:
         self.source = source
@@ -147,12 +148,14 @@ class MemoryStore:
         key = joined(path, "zarr.json" if format_ == 3 else ".zarray")
         raw = self.read(key)
         if raw is not None:
-            _vetted(key, raw)
+            from cfagg.formats.metadata.remote_store import vetted
+
+            vetted(key, raw)
         return _opened(self._store, "/".join(p for p in (self._path, path) if p), format_)
 
 
 class RemoteStore:
-    """A store on a web server or in an object store; what is in it only consolidated metadata tell.
+    """A store on a web server or in an object store; what is in it only consolidated metadata and object stores tell.
 
     Parameters
     ----------
@@ -162,26 +165,27 @@ class RemoteStore:
         What messages call it.
     """
 
-    lists = False
+    is_remote = True
 
     def __init__(self, remote: Any, source: str) -> None:
         self.source = source
         self.remote = remote
+        self.lists: bool = remote.lists
 
     def read(self, key: str) -> bytes | None:
         """Return a document, `None` where there is none."""
         found: bytes | None = self.remote.read(key)
         return found
 
-    def children(self, path: str) -> Iterator[str]:  # noqa: ARG002
-        """Yield nothing: web servers do not tell."""
-        yield from ()
+    def children(self, path: str) -> Iterator[str]:
+        """Yield the names in a group; web servers do not tell them."""
+        yield from self.remote.children(path) if self.lists else ()
 
     def array(self, path: str, format_: int) -> Any:
         """Return an array, opened with zarr-python."""
         from cfagg.formats.metadata.remote_store import KeyStore
 
-        return _opened(KeyStore(lambda key: _vetted(key, self.read(key)), self.remote.read_range), path, format_)
+        return _opened(KeyStore(self.remote), path, format_)
 
 
 def _opened(store: Any, path: str, format_: int) -> Any:
@@ -190,17 +194,3 @@ def _opened(store: Any, path: str, format_: int) -> Any:
     form: Any = format_
     with unequal_chunks():
         return zarr.open_array(store, path=path, mode="r", zarr_format=form)
-
-
-#: How the netCDF library writes the type of characters, which have no order of bytes, and what zarr-python takes.
-_ORDERED, _PLAIN = re.compile(rb'("dtype"\s*:\s*")[<>](S\d+")'), rb"\1|\2"
-
-
-def _vetted(key: str, raw: bytes | None) -> bytes | None:
-    """Return what zarr-python may be given of a store."""
-    from cfagg.formats.zarr.checked_store import refuse_code
-
-    if raw is None or key.rpartition("/")[2] not in (".zarray", "zarr.json"):
-        return raw
-    refuse_code(document(raw, key), key)
-    return _ORDERED.sub(_PLAIN, raw) if key.endswith(".zarray") else raw

@@ -107,7 +107,7 @@ def _tree(store: Store) -> Node:
         raise SourceError(no_store(store.source))
     if top.is_array:
         return top
-    consolidated = None if store.lists else _consolidated(store, top)
+    consolidated = _consolidated(store, top) if store.is_remote else None
     if not store.lists and consolidated is None:
         raise SourceError(
             f"{store.source} has no consolidated metadata, without which a web server does not tell what a store "

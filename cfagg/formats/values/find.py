@@ -112,6 +112,10 @@ def read(located: Located, slices: Sequence[slice], context: Context) -> npt.NDA
         check_chunk(nbytes, context.said(f"a chunk of {located.address!r} in {located.key.path}"))
     if isinstance(storage, Chunked) and hdf5_chunks.can_read(storage):
         return hdf5_chunks.read(checked, storage, slices, context)
+    if checked.handle.data is not None:
+        from cfagg.formats.values import described
+
+        return described.read(checked, slices, context)
     # The netCDF library has some of the other filters, depending on how it was built.
     return netcdf.read(checked, slices, context)
 
@@ -175,6 +179,13 @@ def _find(handle: Handle, address: str, context: Context, group: str) -> Located
 
 def _by_library(handle: Handle, address: str, context: Context, group: str) -> Located:
     """Return a variable that only the netCDF library understands; what it would read of it was checked."""
+    if handle.data is not None:
+        from cfagg.formats.values import described
+
+        known = described.find(handle, address, context, group)
+        if isinstance(known, list):
+            raise _missing(handle, address, known, context)
+        return known
     try:
         return _described(handle, address, context, group)
     except UnsupportedError:

@@ -95,6 +95,12 @@ def check_file(handle: Handle, context: Context) -> Checked:
     CfaggError
         ``context.broken`` where it is not netCDF, or its header is damaged.
     """
+    if handle.data is not None:
+        raise UnsupportedError(
+            context.said(
+                f"{handle.key.path} needs the netCDF library, which reads no files of other machines: copy it here"
+            )
+        )
     head = handle.some(HEAD, 0, context)
     form = format_of(handle, context, head)
     if form == CLASSIC:

@@ -103,6 +103,8 @@ def _is_exhausted(error: OSError | RuntimeError, handle: Handle) -> bool:
     """Return whether a library failed because the process has too many open files; not every library says so."""
     if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):
         return True
+    if handle.data is not None:
+        return False
     spare: list[int] = []
     try:
         # So many files a library opens for one.

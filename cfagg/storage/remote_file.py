@@ -1,0 +1,232 @@
+"""Files on other machines as readers see them: a handle like that of a file here, read by ranges of bytes.
+
+What is read in small parts, as metadata are, is kept in blocks; large parts, which are values, are not.  The state of
+the object that was seen first is compared with that of each answer, so that two states are never mixed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import time
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError, StaleError
+from cfagg.storage import counters
+from cfagg.storage.files import CONTEXT_SOURCE, Borrowed, Context, FileKey
+from cfagg.storage.places import source_of
+from cfagg.storage.urls import Url
+
+__all__ = ["BLOCK", "RemoteBytes", "RemoteHandle", "open_remote"]
+
+#: Bytes of one block.
+BLOCK = 1 << 16
+
+#: Blocks that one file keeps, and how many of them one request fetches.
+_KEPT, _AT_ONCE = 512, 64
+
+#: Seconds after which a file that is kept open is compared with what the server has.
+_TRUST = 1.0
+
+
+class RemoteBytes(io.RawIOBase):
+    """The bytes of one object, by slices or as a file object.
+
+    Parameters
+    ----------
+    source : Source
+        The store that it is in.
+    name : str
+        Its key there.
+    head : Part
+        Its first bytes, and its state.
+    most : int, optional
+        Bytes that may be read of it in all.
+    """
+
+    def __init__(self, source: Any, name: str, head: Any, most: int | None = None) -> None:
+        super().__init__()
+        self._source, self._name, self._most = source, name, most
+        self.size, self.tag = int(head.size), head.tag or ""
+        self._blocks: OrderedDict[int, bytes] = OrderedDict({0: head.body[:BLOCK]})
+        self._read, self._at = len(head.body), 0
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def where(self) -> str:
+        """What messages call it."""
+        return f"{self._source.path}/{self._name}"
+
+    def __getitem__(self, where: slice) -> bytes:
+        """Return bytes; fewer where the file ends before."""
+        start, stop, _ = where.indices(self.size)
+        if stop <= start:
+            return b""
+        first, last = start // BLOCK, (stop - 1) // BLOCK
+        if last - first >= _AT_ONCE:
+            return self.fetch(start, stop)
+        found = {i: self._blocks.get(i) for i in range(first, last + 1)}
+        missing = [i for i, block in found.items() if block is None]
+        if missing:
+            begin = missing[0] * BLOCK
+            data = self.fetch(begin, min((missing[-1] + 1) * BLOCK, self.size))
+            for i in range(missing[0], missing[-1] + 1):
+                found[i] = self._blocks[i] = data[i * BLOCK - begin : (i + 1) * BLOCK - begin]
+            while len(self._blocks) > _KEPT:
+                self._blocks.popitem(last=False)
+        whole = b"".join(b for b in found.values() if b is not None)
+        return whole[start - first * BLOCK : stop - first * BLOCK]
+
+    def fetch(self, start: int, stop: int) -> bytes:
+        """Return bytes that are not kept."""
+        self._read += stop - start
+        if self._most is not None and self._read > self._most:
+            raise LimitError(
+                f"{self.where}: more than {self._most:,} bytes would be read; copy the file to this machine"
+            )
+        found = self._source.part(self._name, start, stop - start)
+        if found is None:
+            raise FragmentReadError(f"{self.where} no longer exists; open it again")
+        self.compare(found)
+        if len(found.body) != stop - start:
+            raise FragmentReadError(f"{self.where} ends before its size of {self.size:,} bytes")
+        return bytes(found.body)
+
+    def compare(self, found: Any) -> None:
+        """Raise where the object is not what it was when it was opened."""
+        if (found.size, found.tag or "") != (self.size, self.tag):
+            raise StaleError(f"{self.where} has been written since it was opened; open it again")
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return that it can be read anywhere."""
+        return True
+
+    def tell(self) -> int:
+        """Return where it is read next."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Set where it is read next."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
+        self._at = max(base + offset, 0)
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into a buffer."""
+        data = self[self._at : self._at + len(buffer)]
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+class RemoteHandle(Borrowed):
+    """An open file on another machine; libraries read it through `file` only."""
+
+    __slots__ = ("_looked", "_source", "_stale")
+
+    def __init__(self, url: Url, source: Any, data: RemoteBytes) -> None:
+        super().__init__(url, data)
+        # What tells this state from others takes the place of inode and time.
+        state = int.from_bytes(hashlib.sha256(f"{data.tag}\0{data.size}".encode()).digest()[:7])
+        self.key = FileKey(url, -1, state, data.size, state, 0)
+        self._source = source
+        self._stale, self._looked = False, time.monotonic()
+
+    @property
+    def library_path(self) -> str:
+        """There is none: no library opens a file on another machine by a name.
+
+        Raises
+        ------
+        AccessError
+            Always.
+        """
+        raise AccessError(f"{self.key.path} is on another machine, and only read by ranges of bytes")
+
+    def some(self, size: int, offset: int, context: Context = CONTEXT_SOURCE) -> bytes:
+        """Return up to `size` bytes at `offset`."""
+        try:
+            found: bytes = self.data[offset : min(offset + size, self.key.size)]
+        except (FragmentReadError, StaleError) as error:
+            self._stale = True
+            raise _in_context(error, context) from error
+        return found
+
+    def fill(self, buffer: npt.NDArray[np.uint8], offset: int, context: Context = CONTEXT_SOURCE) -> None:
+        """Fill `buffer` with the bytes at `offset`; large parts are values, which are not kept."""
+        if buffer.nbytes < BLOCK or offset + buffer.nbytes > self.key.size:
+            super().fill(buffer, offset, context)
+            return
+        try:
+            buffer[...] = np.frombuffer(self.data.fetch(offset, offset + buffer.nbytes), np.uint8)
+        except (FragmentReadError, StaleError) as error:
+            self._stale = True
+            raise _in_context(error, context) from error
+        counters.add(bytes=buffer.nbytes)
+
+    def said(self, error: BaseException) -> str:
+        """Return what a library says."""
+        return str(error)
+
+    def failed(self, error: BaseException) -> str:
+        """Return why a library could not open it."""
+        return f"{self.key.path} is damaged or not netCDF, the library says: {error}; restore or replace the file"
+
+    def is_unchanged(self) -> bool:
+        """Return whether it is as it was, as far as is known: each read compares."""
+        return not self._stale
+
+    def is_fresh(self) -> bool:
+        """Return whether the server still has it, by a look that holds for some seconds."""
+        if self._stale or not self.is_open:
+            return False
+        if time.monotonic() - self._looked > _TRUST:
+            found = self._source.part(self.key.path.place[1], 0, 1)  # type: ignore[attr-defined]
+            if found is None or (found.size, found.tag or "") != (self.data.size, self.data.tag):
+                self._stale = True
+                return False
+            self._looked = time.monotonic()
+        return True
+
+    def close(self) -> None:
+        """Read nothing of it any more."""
+        super().close()
+        self._stale = True
+
+
+def _in_context(error: CfaggError, context: Context) -> CfaggError:
+    if isinstance(error, StaleError):
+        return StaleError(context.said(error.message))
+    return context.broken(context.said(error.message))
+
+
+def open_remote(url: Url, context: Context = CONTEXT_SOURCE) -> RemoteHandle:
+    """Open a file on another machine.
+
+    Raises
+    ------
+    AccessError
+        It may not be read.
+    CfaggError
+        ``context.missing`` where there is none; ``context.broken`` where it cannot be read.
+    """
+    home, name = url.place
+    source: Any = source_of(url, home)
+    try:
+        head = source.part(name, 0, BLOCK)
+    except FragmentReadError as error:
+        raise context.broken(context.said(error.message)) from error
+    if head is None:
+        raise context.missing(context.said(f"there is no file {url}; {context.remedy}"))
+    counters.add(files=1)
+    return RemoteHandle(url, source, RemoteBytes(source, name, head))

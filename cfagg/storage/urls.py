@@ -1,0 +1,199 @@
+"""What a user calls a file or a store: a path on this machine, or a URL with what its server wants.
+
+Every function that takes a path sends it through `a_place`, so that all know the same URLs and say the same of others.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+from urllib.parse import unquote, urlsplit
+
+from cfagg.errors import AccessError, SourceError, UnsupportedError
+from cfagg.errors.arguments import a_mapping, a_path, paths
+from cfagg.errors.redacting import redacted
+
+__all__ = ["SCHEMES", "Options", "Url", "a_place", "absolute", "covers", "is_url", "refuse_url"]
+
+#: Kinds of URLs that are read.
+SCHEMES = ("http", "https", "s3", "gs", "az")
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+#: Options that hold no secret, and so are sent to other processes with a URL.
+_OPEN = frozenset(
+    {
+        "account_name", "deadline", "endpoint", "region", "request_payer", "skip_signature", "timeout", "use_emulator",
+        "virtual_hosted_style_request",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """What the user gives with a URL: options of its store, and where its server may redirect to.
+
+    They pickle where none of them is a secret: providers, which are functions, by their names.
+    """
+
+    given: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    allow: tuple[str, ...] = ()
+    #: Whether an untrusted file led here: addresses of this machine and its network are not connected to.
+    guarded: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Options) and (self.given, self.allow, self.guarded) == (
+            other.given,
+            other.allow,
+            other.guarded,
+        )
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.given), self.allow))
+
+    def __getstate__(self) -> dict[str, Any]:
+        secret = sorted(n for n, v in self.given.items() if n not in _OPEN and not callable(v) and v != "environment")
+        if secret:
+            raise AccessError(
+                f"storage_options= with {', '.join(secret)} may hold secrets and are not sent to other processes; give "
+                "a provider instead, storage_options={'credentials': function} or {'headers': function}, an importable "
+                "function that returns them; or leave them out and set them in the environment of the workers"
+            )
+        return {"given": dict(self.given), "allow": self.allow, "guarded": self.guarded}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+class Url(str):
+    """A URL of a file or a store, which is text to whoever does not know it, with the options of its store."""
+
+    __slots__ = ("options",)
+    options: Options
+
+    def __new__(cls, text: str, options: Options | None = None) -> Self:
+        """Return a URL."""
+        made = super().__new__(cls, text)
+        made.options = options or Options()
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return str.__eq__(self, other) is True and (not isinstance(other, Url) or self.options == other.options)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return str.__hash__(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Url, (str(self), self.options)
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The URL of the folder that holds the object, and its key there."""
+        home, _, name = self.rstrip("/").rpartition("/")
+        return home, unquote(name) if self.lower().startswith("http") else name
+
+    def beside(self, text: str) -> Url:
+        """Return a URL of the same store, with the same options."""
+        return Url(text, self.options)
+
+
+def is_url(path: object) -> bool:
+    """Return whether something is a URL of a kind that is read.
+
+    >>> is_url("s3://bucket/a.nc"), is_url("/data/a.nc"), is_url("file:///data/a.nc")
+    (True, False, False)
+    """
+    found = _URL.match(path) if isinstance(path, str) else None
+    return found is not None and found[1].lower() in SCHEMES
+
+
+def a_place(
+    path: Any,
+    storage_options: Mapping[str, Any] | None = None,
+    allow: Iterable[Any] = (),
+    *,
+    name: str = "path",
+    expected: str = "name a file or a Zarr store",
+) -> str:
+    """Return what a user calls something: a `Url`, or a path of this machine with the home directory for ``~``.
+
+    Raises
+    ------
+    SourceError
+        It is no name of anything, a URL of another kind, or a path with options.
+    OptionError
+        It is not a path.
+    """
+    text = path if isinstance(path, Url) else a_path(path, name, expected=expected)
+    options = a_mapping(storage_options, "storage_options", "a mapping such as {'skip_signature': True}")
+    if is_url(text):
+        if isinstance(text, Url):
+            return text
+        if "?" in text or "#" in text:
+            raise SourceError(f"{redacted(text)}: a URL with a query or a fragment is not read; name the place alone")
+        return Url(text, Options(options, tuple(a for a in paths(allow) if is_url(a))))
+    if not text or "\0" in text:
+        raise SourceError(f"{text!r} is not a file name")
+    other = _URL.match(text)
+    if other is not None and not os.path.lexists(text):
+        raise SourceError(
+            f"{redacted(text)}: {other[1]}:// is not read; expected {', '.join(f'{s}://' for s in SCHEMES)}, or a copy "
+            "on this machine"
+        )
+    if options:
+        raise SourceError(f"{text} is on this machine and takes no storage_options; found {sorted(map(str, options))}")
+    return os.path.expanduser(text)  # noqa: PTH111
+
+
+def refuse_url(path: Any, what: str) -> None:
+    """Refuse a URL where it cannot be used yet: the one sentence and class for that.
+
+    Parameters
+    ----------
+    path : object
+        What the user gave.
+    what : str
+        What cannot be done with it, such as "accumulated".
+
+    Raises
+    ------
+    UnsupportedError
+        It is a URL.
+
+    Examples
+    --------
+    >>> refuse_url("s3://b1/a.zarr", "accumulated")
+    Traceback (most recent call last):
+    ...
+    cfagg.errors.UnsupportedError: s3://b1/a.zarr is a URL, which cannot be accumulated yet; use a path of this machine
+    """
+    text = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else ""
+    if _URL.match(text) and not os.path.lexists(text):
+        raise UnsupportedError(f"{redacted(text)} is a URL, which cannot be {what} yet; use a path of this machine")
+
+
+def covers(prefix: str, url: str) -> bool:
+    """Return whether a URL lies at or below another, by whole parts of the path.
+
+    >>> covers("https://a.org/x", "https://a.org/x/y"), covers("https://a.org/x", "https://a.org/xy")
+    (True, False)
+    """
+    outer, inner = urlsplit(prefix), urlsplit(url)
+    if (outer.scheme.lower(), outer.netloc.lower()) != (inner.scheme.lower(), inner.netloc.lower()):
+        return False
+    parts = inner.path.split("/")
+    if ".." in parts or "%2e" in inner.path.lower():
+        return False
+    top = outer.path.rstrip("/")
+    return inner.path == top or inner.path.startswith(top + "/")
+
+
+def absolute(path: str) -> str:
+    """Return a path from the root of the file system; a URL as it is."""
+    return path if is_url(path) else os.path.abspath(path)  # noqa: PTH100

@@ -1,0 +1,1 @@
+"""Data on other machines, against real servers on this one."""

@@ -1,0 +1,155 @@
+"""Servers that are started once in a run: an S3 that verifies signatures, and nginx."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+#: What the environment may say about credentials and servers: tests say it themselves.
+_SETTINGS = (
+    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_DEFAULT_PROFILE",
+    "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3",
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No proxy stands between, and no settings of the user count."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
+    for name in _SETTINGS:
+        monkeypatch.delenv(name, raising=False)
+
+
+def free_port() -> int:
+    """Return a port of this machine that nobody uses."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@contextlib.contextmanager
+def started(command: list[str], port: int, log: Path, environment: dict[str, str] | None = None) -> Iterator[None]:
+    """Run a server until the block ends; it is ready when it takes connections."""
+    with log.open("wb") as out:
+        server = subprocess.Popen(command, stdout=out, stderr=out, env=os.environ | (environment or {}))
+        try:
+            until = time.monotonic() + 60
+            while True:
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                    break
+                if server.poll() is not None or time.monotonic() > until:
+                    raise RuntimeError(f"{command[0]} did not start: {log.read_text()[-2000:]}")
+                time.sleep(0.02)
+            yield
+        finally:
+            server.terminate()
+            server.wait(10)
+
+
+@dataclass
+class Bucket:
+    """A bucket of an S3 server that verifies signatures, and the keys of a user who may read and write it."""
+
+    name: str
+    endpoint: str
+    key: str
+    secret: str
+    client: Any
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What is given as storage_options."""
+        return {"endpoint": self.endpoint, "access_key_id": self.key, "secret_access_key": self.secret}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The same, as the environment has it."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": self.key,
+            "AWS_SECRET_ACCESS_KEY": self.secret,
+        }
+
+    def put(self, path: Path, prefix: str) -> str:
+        """Store a file, or all files of a folder, and return the URL."""
+        files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
+        for file in files:
+            key = f"{prefix}/{file.relative_to(path.parent)}"
+            self.client.put_object(Bucket=self.name, Key=key, Body=file.read_bytes())
+        return f"s3://{self.name}/{prefix}/{path.name}"
+
+    def keys(self, prefix: str) -> list[str]:
+        """Return all keys below a prefix."""
+        found = self.client.list_objects_v2(Bucket=self.name, Prefix=prefix)
+        return [each["Key"] for each in found.get("Contents", ())]
+
+
+@pytest.fixture(scope="session")
+def _s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bucket]:
+    port, folder = free_port(), tmp_path_factory.mktemp("s3")
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    # After these requests, which make a user, each is verified.
+    with started(command, port, folder / "log", {"INITIAL_NO_AUTH_ACTION_COUNT": "3", "no_proxy": "127.0.0.1"}):
+        url = f"http://127.0.0.1:{port}"
+
+        def client(service: str, key: str, secret: str) -> Any:
+            return boto3.client(
+                service, endpoint_url=url, region_name="us-east-1", aws_access_key_id=key, aws_secret_access_key=secret
+            )
+
+        before = os.environ.get("no_proxy")
+        os.environ["no_proxy"] = "127.0.0.1"
+        try:
+            iam = client("iam", "any", "any")
+            iam.create_user(UserName="reader")
+            made = iam.create_access_key(UserName="reader")["AccessKey"]
+            rights = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
+            iam.put_user_policy(UserName="reader", PolicyName="all", PolicyDocument=json.dumps(rights))
+            key, secret = made["AccessKeyId"], made["SecretAccessKey"]
+            s3 = client("s3", key, secret)
+            s3.create_bucket(Bucket="archive")
+            yield Bucket("archive", url, key, secret, s3)
+        finally:
+            if before is None:
+                del os.environ["no_proxy"]
+            else:
+                os.environ["no_proxy"] = before
+
+
+@pytest.fixture
+def bucket(_s3: Bucket) -> Bucket:
+    """A bucket that only signed requests read; its keys are given by each test."""
+    return _s3
+
+
+@pytest.fixture
+def keyed(_s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    """The same bucket, with keys and server in the environment."""
+    for name, value in _s3.environment.items():
+        monkeypatch.setenv(name, value)
+    return _s3
+
+
+@pytest.fixture(scope="session")
+def once() -> Callable[[str, Callable[[], Any]], Any]:
+    """Make something once in a run, by its name."""
+    made: dict[str, Any] = {}
+
+    def get(name: str, make: Callable[[], Any]) -> Any:
+        if name not in made:
+            made[name] = make()
+        return made[name]
+
+    return get

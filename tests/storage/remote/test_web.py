@@ -1,0 +1,141 @@
+"""What a user names on a web server is read as if it were here, and an untrusted file leads nowhere else."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import netCDF4
+import numpy as np
+import pytest
+import xarray as xr
+
+import cfagg
+from cfagg.demo import sample
+from cfagg.errors import AccessError, FragmentNotFoundError, SourceError, StaleError, UnsupportedError
+from cfagg.storage.places import make_source
+from tests.cli.test_show import aggregation_file
+from tests.observations.servers import Page, served
+
+SAMPLES = Path(sample("sst.nca")).parent
+
+
+@pytest.fixture
+def server():
+    with served(SAMPLES) as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", ["temperature.nca", "temperature2.nca", "packed.nca", "storms.nc", "profiles.nc"])
+def test_a_file_on_a_web_server_is_what_it_is_here(server, name) -> None:
+    there = cfagg.read(f"{server.url}/{name}").load()
+    xr.testing.assert_identical(there, cfagg.read(SAMPLES / name).load())
+    assert str(cfagg.show(f"{server.url}/{name}")).replace(f"{server.url}/{name}", "") == str(
+        cfagg.show(SAMPLES / name)
+    ).replace(str(SAMPLES / name), "")
+
+
+def test_strings_and_types_of_their_own_are_read_or_left_out_by_name(tmp_path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 3)
+        file.createVariable("s", str, ("x",))[:] = np.array(["a", "bé", ""], object)
+        file.createVariable("v", "i2", ("x",))[:] = [1, 2, 3]
+    with served(tmp_path) as server:
+        xr.testing.assert_identical(cfagg.read(f"{server.url}/a.nc").load(), cfagg.read(tmp_path / "a.nc").load())
+
+
+def test_a_large_array_is_read_by_the_bytes_of_its_selection(tmp_path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w", format="NETCDF3_64BIT_OFFSET") as file:
+        file.createDimension("x", 1_000_000)
+        file.createVariable("v", "f8", ("x",))[:] = np.arange(1_000_000)
+    with served(tmp_path) as server:
+        found = cfagg.read(f"{server.url}/a.nc")
+        assert found.v[500_000:500_010].values.tolist() == list(range(500_000, 500_010))
+        ends = [headers["range"].removeprefix("bytes=").split("-") for _, _, headers in server.seen]
+        assert sum(int(b) - int(a) + 1 for a, b in ends) < 300_000
+
+
+def test_partitions_that_are_not_there_are_missing_or_filled(tmp_path) -> None:
+    aggregation_file(tmp_path / "x.nca", ["absent.nc"])
+    with served(tmp_path) as server:
+        name = next(iter(cfagg.read(f"{server.url}/x.nca").data_vars))
+        with pytest.raises(FragmentNotFoundError, match=r"absent\.nc"):
+            cfagg.read(f"{server.url}/x.nca")[name].load()
+        assert cfagg.read(f"{server.url}/x.nca", missing="fill")[name].isnull().all()
+
+
+@pytest.mark.parametrize("reference", ["/etc/passwd", "../x.nc", "http://127.0.0.1:9/x.nc", "file:///etc/passwd"])
+def test_an_aggregation_on_a_web_server_leads_nowhere_else(tmp_path, reference) -> None:
+    aggregation_file(tmp_path / "x.nca", [reference])
+    with served(tmp_path) as server:
+        found = cfagg.read(f"{server.url}/x.nca")
+        with pytest.raises((AccessError, UnsupportedError)):
+            found[next(iter(found.data_vars))].load()
+        assert {path for _, path, _ in server.seen} == {"/x.nca"}
+
+
+def test_an_aggregation_here_reads_from_a_web_server_that_is_allowed(tmp_path) -> None:
+    with served(SAMPLES) as server:
+        path = aggregation_file(tmp_path / "x.nca", [f"{server.url}/absent.nc"])
+        found = cfagg.read(path)
+        name = next(iter(found.data_vars))
+        with pytest.raises(AccessError, match=rf"pass allow=\['{server.url}'\]"):
+            found[name].load()
+        assert not server.seen
+        with pytest.raises(FragmentNotFoundError):
+            cfagg.read(path, allow=[server.url])[name].load()
+        assert server.seen
+
+
+def test_what_an_untrusted_file_leads_to_is_no_address_of_this_network(server, monkeypatch) -> None:
+    port = server.url.rpartition(":")[2]
+    monkeypatch.setenv("no_proxy", "*")
+    asked = socket.getaddrinfo
+
+    def rebound(host: str, *rest: Any, **options: Any) -> Any:
+        return asked("127.0.0.1" if host == "data.example.org" else host, *rest, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", rebound)
+    url = f"http://data.example.org:{port}"
+    with pytest.raises(AccessError, match=r"data\.example\.org is at the address 127\.0\.0\.1"):
+        make_source(url, guarded=True).read("test1.nc")
+    assert not server.seen
+    assert make_source(url).read("test1.nc") == (SAMPLES / "test1.nc").read_bytes()
+
+
+def test_a_redirect_to_a_name_that_stands_for_this_machine_is_refused_even_if_allowed(server, monkeypatch) -> None:
+    port = server.url.rpartition(":")[2]
+    monkeypatch.setenv("no_proxy", "*")
+    asked = socket.getaddrinfo
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda host, *rest, **o: asked("127.0.0.1" if "example" in host else host, *rest, **o)
+    )
+    server.rules = {"test1": [f"http://data.example.org:{port}/test2.nc"]}
+    with pytest.raises(AccessError, match="this machine or its network"):
+        make_source(server.url, allow=[f"http://data.example.org:{port}"]).read("test1.nc")
+
+
+def test_an_error_that_passes_is_not_seen_and_one_that_stays_is_told(server, monkeypatch) -> None:
+    from cfagg.storage import transport
+
+    monkeypatch.setattr(transport.time, "sleep", lambda _: None)
+    server.rules = {"test1": [Page(503), Page(500), "cut"]}
+    xr.testing.assert_identical(cfagg.read(f"{server.url}/test1.nc").load(), cfagg.read(SAMPLES / "test1.nc").load())
+    server.rules = {"test1": [Page(503)] * 9}
+    with pytest.raises(SourceError, match="after 4 attempts: the server answers 503"):
+        cfagg.read(f"{server.url}/test1.nc")
+
+
+def test_a_file_of_equal_size_that_takes_the_place_of_another_is_an_error(tmp_path) -> None:
+    import os
+
+    with netCDF4.Dataset(tmp_path / "a.nc", "w", format="NETCDF3_CLASSIC") as file:
+        file.createDimension("x", 100_000)
+        file.createVariable("v", "f8", ("x",))[:] = 1
+    with served(tmp_path) as server:
+        server.dated = True
+        found = cfagg.read(f"{server.url}/a.nc")
+        os.utime(tmp_path / "a.nc", (1, 1))
+        with pytest.raises(StaleError, match="written since"):
+            found.v.load()
