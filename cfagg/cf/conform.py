@@ -10,7 +10,150 @@ Sources: NCA 0.1, "Partitions"; CF sections 2.5.1 (missing data), 3.1 (units), 4
 type.
 """
 
-from cfagg.cf.apply import apply
-from cfagg.cf.recipe import Recipe, master_fill, recipe
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf.axes import Axes
+from cfagg.cf.gather import gather, gather_by
+from cfagg.cf.recipe import Recipe, inverse, master_fill, recipe
+from cfagg.errors import ConformError, FragmentMismatchError
 
 __all__ = ["Recipe", "apply", "master_fill", "recipe"]
+
+
+def apply(recipe: Recipe, block: npt.NDArray[Any], target: npt.NDArray[Any], *, where: str) -> None:
+    """Write a block, in the sub-array's own order and direction, into its place in an array of the master's form.
+
+    `target` is a view of that place in master order, of type ``recipe.dtype``. `ConformError` and `CalendarError` tell
+    of values and dates that the master cannot hold.
+
+    >>> turned = Recipe((1, 0), (True, False), (), "f8", False, "i2", "f8", scale=0.5)
+    >>> out = np.empty((3, 2))
+    >>> apply(turned, np.array([[1, 2, 3], [4, 5, 6]], "i2"), out, where="file a.nc, variable t, partition (0,)")
+    >>> out
+    array([[1.5, 3. ],
+           [1. , 2.5],
+           [0.5, 2. ]])
+    """
+    view = Axes(recipe.axes, recipe.flips, recipe.extra).view(block, target.shape, where=where)
+    if view.dtype.kind not in "iuf" or target.dtype.kind not in "iuf":
+        np.copyto(target, view)
+        return
+    if view.dtype.itemsize != recipe.source.itemsize or (view.dtype.kind == "f") != (recipe.source.kind == "f"):
+        raise FragmentMismatchError(
+            f"{where}: values of type {view.dtype.name} were read where the file's header says {recipe.source.name}; "
+            "the file has changed since it was opened: read it again"
+        )
+    out = target.view(recipe.target) if target.dtype.isnative else np.empty(target.shape, recipe.target)
+    view = view.view(recipe.source if view.dtype.isnative else recipe.source.newbyteorder(view.dtype.byteorder))
+    if recipe.identity:
+        gather_by(view, out, recipe.rule)
+    elif recipe.dates is not None:
+        _apply_dates(recipe, view, out, where)
+    elif recipe.whole:
+        _apply_whole(recipe, view, out, where)
+    else:
+        bad, first = gather_by(view, out, recipe.rule)
+        if bad:
+            raise _refused(recipe, view, bad, first, where)
+    if recipe.clash is not None:
+        _check_clash(recipe, view, out, where)
+    if not target.dtype.isnative:
+        target.view(recipe.target.newbyteorder(target.dtype.byteorder))[...] = out
+
+
+def _apply_whole(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], where: str) -> None:
+    """Compute whole numbers, and refuse those that are not."""
+    exact = np.empty(view.shape, np.float64)
+    missing = recipe.missing
+    bad, first = gather(view, exact, recipe.scale, recipe.offset, missing.fills, missing.low, missing.high)
+    if not bad:
+        whole = np.rint(exact)
+        # So much may the computation itself have been off: scale, product and sum are rounded once each.
+        slack = np.abs(exact)
+        slack += 2 * abs(recipe.offset)
+        slack *= 2.0**-51
+        lossy = np.abs(exact - whole) > slack
+        # Beyond 2**53 no fraction would show.
+        lossy |= slack > 2.0
+        bad, first = _count(lossy)
+        if not bad:
+            bad, first = gather(whole, out, fill=recipe.fill)
+    if bad:
+        raise _refused(recipe, view, bad, first, where)
+
+
+def _apply_dates(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], where: str) -> None:
+    """Change the calendar of reference times."""
+    dates, missing = recipe.dates, recipe.missing
+    if dates is None:
+        return
+    times = np.empty(view.shape, np.float64)
+    bad, first = gather(view, times, recipe.scale, recipe.offset, missing.fills, missing.low, missing.high)
+    if bad:
+        raise _refused(recipe, view, bad, first, where)
+    changed = dates(times, where=where)
+    if recipe.pack or out.dtype.kind == "f":
+        scale, offset = inverse(recipe.pack)
+        bad, first = gather(changed, out, float(scale), float(offset), fill=recipe.fill)
+    else:
+        whole = np.rint(changed)
+        # Beyond 2**53 no fraction would show.
+        bad, first = _count((np.abs(changed - whole) > dates.tolerance(changed)) | (np.abs(changed) > 2.0**53))
+        if not bad:
+            bad, first = gather(whole, out, fill=recipe.fill)
+    if bad:
+        raise _refused(recipe, view, bad, first, where)
+
+
+def _check_clash(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], where: str) -> None:
+    """Refuse a valid value that has become the master's missing value."""
+    if recipe.clash is None:
+        return
+    low, high = recipe.clash
+    near = (view == low) if low == high else (view >= low) & (view <= high)
+    if not near.any():
+        return
+    near &= out == recipe.fill
+    for fill in recipe.missing.fills:
+        near &= view != fill
+    bad, first = _count(near)
+    if bad:
+        index, value = _element(view, first)
+        raise ConformError(
+            f"{where}: the value {value} at {index} of the part read is a valid one, but it becomes {recipe.fill}, "
+            f"which is the missing value of the aggregation ({bad} such values); declare another _FillValue on the "
+            "aggregation"
+        )
+
+
+def _refused(recipe: Recipe, view: npt.NDArray[Any], bad: int, first: int, where: str) -> ConformError:
+    """Return the error for values that the master array cannot hold, telling about the first."""
+    index, value = _element(view, first)
+    if recipe.missing.mask(np.array(value, view.dtype)):
+        reason = f"is a missing value, and the aggregation, of type {recipe.dtype.name}, declares none"
+        remedy = "declare a _FillValue on the aggregation"
+    else:
+        becomes = value * recipe.scale + recipe.offset
+        reason = "" if becomes == value else f"would become {becomes:.15g} and "
+        reason += f"cannot be held by type {recipe.dtype.name} without loss"
+        remedy = "give the aggregation a type that holds it"
+    return ConformError(
+        f"{where}: the value {value} at {index} of the part read {reason} ({bad} such values); {remedy}"
+    )
+
+
+def _element(view: npt.NDArray[Any], flat: int) -> tuple[tuple[int, ...], Any]:
+    """Return the index and the value of an element by its place in C order."""
+    index = tuple(int(i) for i in np.unravel_index(flat, view.shape))
+    return index, view[index].item()
+
+
+def _count(flags: npt.NDArray[np.bool_]) -> tuple[int, int]:
+    """Return how many flags are set, and the flat index of the first or -1."""
+    count = int(np.count_nonzero(flags))
+    return count, int(np.argmax(flags)) if count else -1

@@ -13,7 +13,7 @@ from typing import Literal
 from cfagg.cf.lists import grid_mappings, interpolations, pairs
 from cfagg.model.dataset import Dataset, Dimension, Group, Variable
 
-__all__ = ["DIMENSION_LISTS", "KEYED", "LISTS", "Reference", "Resolver", "references"]
+__all__ = ["DIMENSION_LISTS", "KEYED", "LISTS", "WITH_A_GRAMMAR", "Reference", "Resolver", "references"]
 
 #: Attributes that list names of variables.
 LISTS = (
@@ -34,6 +34,9 @@ LISTS = (
 
 #: Attributes of the form ``key: variable``.
 KEYED = ("cell_measures", "formula_terms", "interpolation_parameters", "aggregated_data")
+
+#: Attributes with a grammar of their own.
+WITH_A_GRAMMAR = ("grid_mapping", "coordinate_interpolation", "tie_point_mapping")
 
 #: Attributes that list names of dimensions.
 DIMENSION_LISTS = ("dimensions", "aggregated_dimensions", "compress", "instance_dimension", "sample_dimension")
@@ -116,8 +119,7 @@ class Resolver:
 def references(dataset: Dataset, resolver: Resolver) -> list[Reference]:
     """Return every reference to a variable, in the order of the variables.
 
-    They are in the attributes of `LISTS` and `KEYED`, in ``grid_mapping``, ``coordinate_interpolation`` and
-    ``tie_point_mapping``.
+    They are in the attributes of `LISTS`, `KEYED` and `WITH_A_GRAMMAR`.
     """
     found = []
     for variable in dataset.variables:

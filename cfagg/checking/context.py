@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cfagg.cf.purposes import Roles
 from cfagg.cf.references import Reference, Resolver, references
+from cfagg.cf.variable_roles import Roles
 from cfagg.conventions.aside import set_aside
 from cfagg.findings.versions import LATEST, Version
 from cfagg.model.dataset import LONGEST, Dataset, Group, Variable

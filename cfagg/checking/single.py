@@ -6,12 +6,12 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from cfagg.checking.context import Context
 from cfagg.checking.engine import run, version_of
 from cfagg.checking.lookup import table_versions
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
 from cfagg.checking.outcome import by_gravity
-from cfagg.checking.partitions import partition_matrices
 from cfagg.checking.registry import registered
 from cfagg.checking.report import Checked
 from cfagg.checking.suppressions import Suppression, suppressed
@@ -19,8 +19,9 @@ from cfagg.errors import CfaggError
 from cfagg.errors.redacting import redacted
 from cfagg.findings.finding import Finding
 from cfagg.formats.metadata.standard_input import StandardInput
+from cfagg.model.dataset import Dataset
 
-__all__ = ["check_one", "check_or_tell", "could_not", "named"]
+__all__ = ["MOST", "check_one", "check_or_tell", "could_not", "named", "partition_matrices"]
 
 
 def check_one(
@@ -81,3 +82,29 @@ def named(source: Any) -> str:
     if isinstance(source, StandardInput):
         return str(source)
     return f"{type(source).__name__} object"
+
+
+#: Pictures of one dataset at most: a page with hundreds helps nobody.
+MOST = 20
+
+
+def partition_matrices(dataset: Dataset, most: int = MOST) -> list[tuple[str, str]]:
+    """Return path and picture (SVG) of the partition matrix of each aggregation that is understood.
+
+    >>> from cfagg.formats.metadata.cdl import parse_cdl
+    >>> partition_matrices(parse_cdl("netcdf a { dimensions: x = 2 ; variables: float t(x) ; }"))
+    []
+    """
+    if all(v.dialect is None for v in dataset.variables):
+        return []
+    from cfagg.checking.described import described
+    from cfagg.display.matrix import draw
+    from cfagg.display.svg import svg
+
+    found: list[tuple[str, str]] = []
+    for variable, description in described(Context(dataset)).items():
+        if description.aggregation is not None and len(found) < most:
+            found.append(
+                (variable.path, svg(draw(description.aggregation), label=f"Partition matrix of {variable.path}"))
+            )
+    return found

@@ -84,8 +84,7 @@ def _explanation(rule: Rule) -> Any:
 
 def _told(rule: Rule, width: int, colour: bool) -> Iterator[str]:
     """Yield the lines about one rule."""
-    from cfagg.checking.links import link, place
-    from cfagg.checking.sections import older_sections
+    from cfagg.checking.links import link, older_sections, place
 
     told = _explanation(rule)
     yield _bold(f"{rule.code}: {rule.summary}", colour)
@@ -123,8 +122,7 @@ def _bold(text: str, colour: bool) -> str:
 
 
 def _as_dict(rule: Rule) -> dict[str, Any]:
-    from cfagg.checking.links import link
-    from cfagg.checking.sections import older_sections
+    from cfagg.checking.links import link, older_sections
 
     told = _explanation(rule)
     return {

@@ -7,8 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 from cfagg.checking.explaining import explanations
+from cfagg.checking.links import older_sections
 from cfagg.checking.registry import about, registered
-from cfagg.checking.sections import older_sections
 from cfagg.findings.rule import Rule
 from tests.checking.test_corpus import DEFECTS
 

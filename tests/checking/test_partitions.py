@@ -8,7 +8,7 @@ import pytest
 
 from cfagg.checking.explaining import explanations
 from cfagg.checking.opening import open_dataset
-from cfagg.checking.partitions import partition_matrices
+from cfagg.checking.single import partition_matrices
 from cfagg.demo import sample
 from cfagg.formats.metadata.cdl import parse_cdl
 from tests.checking.writing import write_cdl

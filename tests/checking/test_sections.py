@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cfagg.checking.links import older_sections, section_in
 from cfagg.checking.registry import about
-from cfagg.checking.sections import older_sections, section_in
 from cfagg.findings.versions import PUBLISHED, Version
 
 

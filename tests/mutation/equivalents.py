@@ -26,7 +26,7 @@ _NEARER = "elements are below the last edge; what was leapt over is bisected"
 _ALONE = "a row alone is sorted"
 
 EQUIVALENTS: dict[str, dict[tuple[str, str, str], str]] = {
-    "cfagg/cf/apply.py": {
+    "cfagg/cf/conform.py": {
         (
             _ROUNDED,
             "np.abs(changed - whole) > dates.tolerance(changed)",

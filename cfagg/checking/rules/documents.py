@@ -1,7 +1,8 @@
-"""The name of the file, the conventions that it follows and what it tells of itself: CF sections 2.1 and 2.6."""
+"""The name of the file, the conventions that it follows, its types and external variables: CF sections 2.1, 2.2, 2.6."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from cfagg.cf.attribute_types import holds, said
@@ -9,6 +10,7 @@ from cfagg.checking.context import Context
 from cfagg.findings.finding import Edit, Hit, NotApplicable
 from cfagg.findings.rule import rule
 from cfagg.findings.versions import DRAFT, Version, claimed, parse
+from cfagg.model.dataset import Variable
 
 _DESCRIPTIONS = ("title", "history", "institution", "source", "references", "comment")
 
@@ -113,3 +115,54 @@ def title_and_history_are_of_the_dataset(c: Context) -> Iterator[Hit]:
                     "CF defines it for datasets and groups only; on a variable it is allowed and has no meaning in CF"
                 )
                 yield Hit(v, name, told, "info")
+
+
+@rule("DOC014")
+def external_variables_lists_names(c: Context) -> Iterator[Hit]:
+    """``external_variables`` is a text of names separated by blanks."""
+    attributes = c.dataset.root.attributes
+    if "external_variables" not in attributes:
+        return
+    value = attributes["external_variables"]
+    if not isinstance(value, str):
+        if holds(value) not in ("bytes", "texts") or c.version < Version(1, 12):
+            told = f"it holds {said(value)}; expected a text with names of variables"
+            yield Hit(None, "external_variables", told)
+        return
+    bad = next((w for w in value.split() if re.search(r"[,;:/\"']", w)), None)
+    if bad is not None:
+        told = f"{bad!r} is not the name of a variable; expected names separated by blanks"
+        yield Hit(None, "external_variables", told)
+
+
+@rule("DOC015")
+def external_variables_are_elsewhere(c: Context) -> Iterator[Hit]:
+    """No variable that ``external_variables`` names is in the dataset."""
+    if not c.external:
+        return
+    for v in c.dataset.variables:
+        if v.name in c.external:
+            told = f"variable {v.path!r} is named, but it is in this dataset: take its name out of the list"
+            yield Hit(None, "external_variables", told)
+
+
+@rule("TYP001")
+def types_are_known_to_cf(c: Context) -> Iterator[Hit]:
+    """Variables are of the types that the version of CF allows."""
+    for v in c.dataset.variables:
+        if v.kind == "other":
+            told = "the variable is of a type that netCDF does not define"
+            # Section 2.2 speaks of data variables, and of types that netCDF has; a store of another kind has others.
+            grave = v in c.roles.data and c.version >= Version(1, 9) and c.dataset.format in ("netcdf", "cdl", "xarray")
+            yield Hit(v, None, f"{told}; expected text, integers or real numbers", None if grave else "warning")
+        elif not _acceptable(v, c.version):
+            name = "string" if v.kind == "string" else v.dtype.name
+            since = "1.8" if v.kind == "string" else "1.9"
+            told = f"the variable is of type {name}, which {c.version} does not name among those it accepts"
+            yield Hit(v, None, f"{told}: follow CF-{since} or later, or change the type", "warning")
+
+
+def _acceptable(v: Variable, version: Version) -> bool:
+    if v.kind == "string":
+        return version >= Version(1, 8)
+    return version >= Version(1, 9) or v.kind != "integer" or (v.dtype.kind == "i" and v.dtype.itemsize <= 4)

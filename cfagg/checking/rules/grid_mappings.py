@@ -214,3 +214,15 @@ def deprecated_parameters_are_not_used(c: Context) -> Iterator[Hit]:
         old = "scale_factor_at_projection_origin"
         if name == "lambert_cylindrical_equal_area" and old in v.attributes:
             yield Hit(v, old, f"{old} is deprecated here; give standard_parallel instead")
+
+
+@rule("GMP007")
+def crs_wkt_can_be_read(c: Context) -> Iterator[Hit]:
+    """The crs_wkt of a grid mapping variable is well-known text of a coordinate reference system."""
+    from cfagg.cf import wkt  # few datasets have one
+
+    for v in grid_mapping_variables(c):
+        text = v.text("crs_wkt")  # of another type: GMP006
+        if text is not None:
+            for problem in wkt.problems(text):
+                yield Hit(v, "crs_wkt", f"not well-known text of a coordinate reference system: {problem}")

@@ -7,33 +7,13 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from cfagg.cf.references import Reference
+from cfagg.cf.references import KEYED, LISTS, WITH_A_GRAMMAR, Reference
 from cfagg.model.dataset import Dataset, Variable
 
 __all__ = ["Roles"]
 
 #: Attributes whose targets are there for the variable that refers to them, and are not data variables.
-_SUBORDINATE = frozenset(
-    {
-        "coordinates",
-        "bounds",
-        "climatology",
-        "nodes",
-        "geometry",
-        "node_coordinates",
-        "node_count",
-        "part_node_count",
-        "interior_ring",
-        "bounds_tie_points",
-        "quantization",
-        "formula_terms",
-        "interpolation_parameters",
-        "aggregated_data",
-        "grid_mapping",
-        "coordinate_interpolation",
-        "tie_point_mapping",
-    }
-)
+_SUBORDINATE = {*LISTS, *KEYED, *WITH_A_GRAMMAR} - {"ancillary_variables", "cell_measures", "select"}
 
 #: Attributes by which a variable is a container or an index without being referred to.
 _STRUCTURAL = frozenset(
