@@ -1,4 +1,4 @@
-"""The name of the file, the conventions that it follows, its types and external variables: CF sections 2.1, 2.2, 2.6."""
+"""The name of the file, the conventions that it follows, types and external variables: CF sections 2.1, 2.2 and 2.6."""
 
 from __future__ import annotations
 
