@@ -54,13 +54,7 @@ class DamagedError(ValueError):
 
 
 def check_chunk(nbytes: int, where: str) -> None:
-    """Raise if a chunk is larger than what is decoded at once.
-
-    Raises
-    ------
-    LimitError
-        It is; the message names what raises the limit.
-    """
+    """Raise `LimitError` if a chunk is larger than what is decoded at once."""
     if nbytes > limits.MAX_CHUNK:
         raise LimitError(
             f"{where} takes {nbytes:,} bytes of memory at once, expected at most {limits.MAX_CHUNK:,}; if it is right, "
@@ -69,13 +63,7 @@ def check_chunk(nbytes: int, where: str) -> None:
 
 
 def check_index(nbytes: int, where: str) -> None:
-    """Raise if the index of a shard is larger than what is read at once.
-
-    Raises
-    ------
-    LimitError
-        It is; the message names what raises the limit.
-    """
+    """Raise `LimitError` if the index of a shard is larger than what is read at once."""
     if nbytes > limits.MAX_INDEX:
         raise LimitError(
             f"{where} takes {nbytes:,} bytes, expected at most {limits.MAX_INDEX:,}; if it is right, set "
@@ -94,19 +82,7 @@ def stored_most(most: int) -> int:
 
 
 def inflate(stored: Any, fewest: int, most: int, out: Bytes | None = None, *, members: bool = True) -> Any:
-    """Undo gzip or zlib.
-
-    Parameters
-    ----------
-    stored : bytes-like
-        What is stored.
-    fewest, most : int
-        How many bytes may come out.
-    out : uint8 array, optional
-        Memory for the result, of at least `most` bytes.
-    members : bool
-        Whether several streams may follow each other, as in gzip files.
-    """
+    """Undo gzip or zlib, into `out` where that is given; gzip files may have several `members`."""
     parts = []
     total = 0
     rest: Any = stored

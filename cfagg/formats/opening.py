@@ -46,30 +46,14 @@ _TRACES = (".zmetadata", ".zattrs", ".nczarr")
 
 
 def a_name(path: str) -> str:
-    """Return the path of something on this machine, with the home directory for ``~``.
-
-    Raises
-    ------
-    SourceError
-        If nothing can be called that.
-    """
+    """Return the path of something on this machine, with the home directory for ``~``."""
     if not path or "\0" in path:
         raise SourceError(f"{path!r} is not a file name")
     return os.path.expanduser(path)  # noqa: PTH111
 
 
 def format_of(handle: Handle, context: Context = CONTEXT_SOURCE, head: bytes | None = None) -> str | None:
-    """Return the format of an open file, `None` where it is none of those that are read.
-
-    Parameters
-    ----------
-    handle : Handle
-        The file.
-    context : Context
-        For whom it is read, for messages.
-    head : bytes, optional
-        Its first bytes, `HEAD` or more, where they have been read.
-    """
+    """Return the format of an open file, of which `head` are the first bytes; `None` where it is none of ours."""
     if head is None:
         head = handle.some(HEAD, 0, context)
     found = format_of_head(head)
@@ -107,17 +91,6 @@ def _has_user_block(handle: Handle, context: Context) -> bool:
 def not_netcdf(name: str, head: bytes, expected: str) -> str:
     r"""Return the sentence about a file that cannot be read, which says what it is instead.
 
-    Parameters
-    ----------
-    name : str
-        What messages call the file.
-    head : bytes
-        Its first bytes.
-    expected : str
-        What can be read in its place.
-
-    Examples
-    --------
     >>> not_netcdf("a.nc", b"GRIB\0\0\0\2", "netCDF")
     'a.nc is not a netCDF file: it is GRIB; expected netCDF'
     """

@@ -28,20 +28,7 @@ _OWN = ("netcdf", "zarr", "nczarr", "xarray", "cdl")
 
 
 def foreign_dataset(handle: Handle, head: bytes) -> Dataset | None:
-    """Return the description of a file in a format of another package, `None` where none of them knows it.
-
-    Parameters
-    ----------
-    handle : Handle
-        The file; it is closed with the dataset.
-    head : bytes
-        Its first bytes.
-
-    Raises
-    ------
-    SourceError
-        If such a package fails, which is named; or the file is damaged.
-    """
+    """Return the model of a file in a format of another package, `None` where none of them knows it."""
     path = handle.key.path
     for name, load in loaded():
         with _named(name, path):

@@ -295,7 +295,7 @@ def locate(path: str) -> None:
     """Find variables as partitions, and read them."""
     from cfagg.errors import CfaggError
     from cfagg.formats.values import find
-    from cfagg.formats.values.files import Context
+    from cfagg.storage.files import Context
 
     data = Path(path).read_bytes()
     for name in ("tas", "time", "data", "inner/packed", "word", "again"):

@@ -27,18 +27,7 @@ _KINDS: dict[str, Kind] = {"i": "integer", "u": "integer", "f": "float", "S": "c
 
 
 def open_classic(handle: Handle) -> Dataset:
-    """Return the model of a classic file.
-
-    Parameters
-    ----------
-    handle : Handle
-        The file, under the name that messages call it; it is closed with the dataset.
-
-    Raises
-    ------
-    SourceError
-        If it is cut off in its header or damaged.
-    """
+    """Return the model of a classic file, which is closed with it."""
     source = handle.key.path
     with mmap.mmap(handle.fd, 0, access=mmap.ACCESS_READ) as data:
         read = parse(data, len(data), source, handle.some)
@@ -48,26 +37,7 @@ def open_classic(handle: Handle) -> Dataset:
 
 
 def parse(data: mmap.mmap | bytes, size: int, source: str, pread: Pread) -> tuple[Group, str | None] | None:
-    """Return the root group that a header describes, `None` where more of the file is needed for it.
-
-    Beside it stands what is wrong with a file that ends before its values do.
-
-    Parameters
-    ----------
-    data : mmap or bytes
-        The file or its beginning.
-    size : int
-        Bytes of the file.
-    source : str
-        What messages call it.
-    pread : callable
-        Reads values.
-
-    Raises
-    ------
-    SourceError
-        If the header is cut off or damaged.
-    """
+    """Return the root group and what is wrong with a file cut off in its values; `None`: `data` must have more."""
     try:
         header = raw.parse(data, size)
     except raw.CutError as error:

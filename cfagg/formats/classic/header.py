@@ -67,51 +67,22 @@ class Variable(NamedTuple):
 
 
 class Header(NamedTuple):
-    """A whole header.
+    """A whole header; attributes are those of the file."""
 
-    Parameters
-    ----------
-    dims : list of (bytes, int)
-        Names and lengths; 0 is the length of the record dimension.
-    attributes : list of Attribute
-        Of the file.
-    variables : list of Variable
-        In the order of the file.
-    records : int
-        How many there are.
-    record : int
-        Bytes from one record to the next.
-    end : int
-        Bytes that the file has if it is complete, but for padding behind the last value.
-    """
-
+    #: Names and lengths; 0 is the length of the record dimension.
     dims: list[tuple[bytes, int]]
     attributes: list[Attribute]
     variables: list[Variable]
     records: int
+    #: Bytes from one record to the next.
     record: int
+    #: Bytes that the file has if it is complete, but for padding behind the last value.
     end: int
 
 
 def parse(data: bytes | mmap.mmap, size: int) -> Header:
-    r"""Parse the header of a file.
+    r"""Parse the header of a file of `size` bytes, of which the first are given.
 
-    Parameters
-    ----------
-    data : bytes or mmap
-        The file or its beginning.
-    size : int
-        Bytes of the file.
-
-    Raises
-    ------
-    DamagedError
-        If a value cannot be right; the message ends with the place.
-    ShortError
-        If the header goes on behind `data`; a `CutError` if it goes on behind the end of the file.
-
-    Examples
-    --------
     >>> parse(b"CDF\1" + bytes(28), 32)
     Header(dims=[], attributes=[], variables=[], records=0, record=0, end=0)
     """

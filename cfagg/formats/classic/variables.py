@@ -34,13 +34,7 @@ class _Classic:
 
 
 def find(handle: Handle, address: str, context: Context) -> Located | None:
-    """Return a variable of a classic file, or `None` if it has none of that name.
-
-    Raises
-    ------
-    FragmentReadError
-        If the header is damaged.
-    """
+    """Return a variable of a classic file, or `None` if it has none of that name."""
     parsed = _header(handle, context)
     name = address.removeprefix("/")
     variable = parsed.variables.get(name)

@@ -31,46 +31,24 @@ _FEW, _DENSEST = 1 << 26, 2048
 
 @dataclass(slots=True)
 class Found:
-    """A dataset of HDF5.
+    """A dataset of HDF5, as netCDF takes it."""
 
-    Parameters
-    ----------
-    address : int
-        Where it stands, which tells it from others.
-    shape : tuple of int
-        Its sizes.
-    grows : tuple of bool
-        Which of them may grow without limit.
-    dtype : numpy.dtype
-        Stored type.
-    kind : str
-        What it holds, as in the model.
-    attributes : dict
-        Those that are shown.
-    internal : dict
-        Those that are the netCDF library's own.
-    scales : sequence of (int or None), optional
-        For each dimension, the address of the dataset that is the dimension.
-    """
-
+    #: Where it stands, which tells it from others.
     address: int
     shape: tuple[int, ...]
+    #: Along which dimensions it may grow without limit.
     grows: tuple[bool, ...]
     dtype: np.dtype[Any]
     kind: Kind
     attributes: dict[str, AttributeValue]
+    #: Attributes that are the netCDF library's own; the others are shown.
     internal: Mapping[str, AttributeValue]
+    #: For each dimension, the address of the dataset that is the dimension.
     scales: Sequence[int | None] | None = None
 
 
 class Assembly:
-    """Puts the datasets of a file together: add them all, then `finish`.
-
-    Parameters
-    ----------
-    size : int
-        Bytes of the file.
-    """
+    """Puts the datasets of a file of `size` bytes together: add them all, then `finish`."""
 
     def __init__(self, size: int) -> None:
         self._most = max(_FEW, size * _DENSEST)
@@ -85,19 +63,7 @@ class Assembly:
     def add(
         self, group: Group, name: str, found: Found, read: Callable[[Variable], Callable[..., npt.NDArray[Any]]]
     ) -> None:
-        """Add a dataset to its group: as a dimension, a variable, or both.
-
-        Parameters
-        ----------
-        group : Group
-            The group.
-        name : str
-            Its name there.
-        found : Found
-            What is known of it.
-        read : callable
-            Returns what reads the values of the variable that is made of it.
-        """
+        """Add a dataset to its group: as a dimension, a variable, or both; `read` gives what reads its values."""
         name = name.removeprefix(NON_COORDINATE)
         if found.internal.get("CLASS") == "DIMENSION_SCALE":
             size, grows = (found.shape[0], found.grows[0]) if found.shape else (1, False)
@@ -167,8 +133,6 @@ class Assembly:
 def texts_of(name: str, raw: Sequence[bytes], *, scalar: bool) -> AttributeValue:
     """Return the texts of an attribute: one as text, several as a tuple.
 
-    Examples
-    --------
     >>> texts_of("units", [b"K"], scalar=False), texts_of("a", [b"x", b"y"], scalar=False)
     ('K', ('x', 'y'))
     """

@@ -29,13 +29,7 @@ _SHORT, _MOST_ALIKE = 512, 1 << 16
 
 
 class Attributes:
-    """Decodes the attributes of objects.
-
-    Parameters
-    ----------
-    objects : Objects
-        The object headers of the file.
-    """
+    """Decodes the attributes of objects."""
 
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
@@ -132,13 +126,7 @@ class Attributes:
 
 
 class OwnAttributes:
-    """The attributes of single objects of a file that the library has open.
-
-    Parameters
-    ----------
-    data : Bytes
-        The file's bytes, from where HDF5 begins.
-    """
+    """The attributes of single objects of a file that the library has open, from the bytes from where HDF5 begins."""
 
     def __init__(self, data: Bytes) -> None:
         self._space = Space(data)
@@ -148,13 +136,7 @@ class OwnAttributes:
     def read(
         self, at: int, rank: int
     ) -> tuple[dict[str, AttributeValue], dict[str, AttributeValue], list[int | None] | None] | None:
-        """Return what `Attributes.of` does, `None` where the object is unusual or damaged.
-
-        Raises
-        ------
-        OverlapError
-            If structures share bytes, so that a small file would take for ever.
-        """
+        """Return what `Attributes.of` does, `None` where the object is unusual or damaged."""
         before = len(self._space.checked)
         try:
             found = self._attributes.of(self._objects.read(at), rank)

@@ -62,15 +62,7 @@ def can_read(storage: Chunked) -> bool:
 def read(
     checked: Checked, storage: Chunked, slices: Sequence[slice], context: Context, opened: Any = None
 ) -> npt.NDArray[Any]:
-    """Read a hyperslab from the chunks that it touches.
-
-    Parameters, errors: as `scan`.
-
-    Returns
-    -------
-    ndarray
-        In native byte order.
-    """
+    """Read a hyperslab from the chunks that it touches, in native byte order; see `scan`."""
     block = np.empty([len(range(s.start, s.stop, s.step)) for s in slices], storage.dtype.newbyteorder("="))
     for place, values in scan(checked, storage, slices, context, opened):
         block[place] = values
@@ -80,35 +72,9 @@ def read(
 def scan(
     checked: Checked, storage: Chunked, slices: Sequence[slice], context: Context, opened: Any = None
 ) -> Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]]:
-    """Yield a hyperslab chunk by chunk.
-
-    Parameters
-    ----------
-    checked : Checked
-        The variable.
-    storage : Chunked
-        Chunk shape, filters and type.
-    slices : sequence of slice
-        One per dimension with 0 <= start <= stop <= size and a positive step.
-    context : Context
-        For messages.
-    opened : h5py.h5d.DatasetID, optional
-        The same dataset where the library has it open, of which the caller holds the lock.
-
-    Yields
-    ------
-    place : tuple of slice
-        Where the values stand in the hyperslab.
-    values : ndarray
-        Values as stored, in the file's byte order.  They are overwritten by the next step.
-
-    Raises
-    ------
-    FragmentReadError
-        If the file is cut off or a chunk is damaged.
-    LimitError
-        If a chunk takes more memory than allowed.
-    """
+    """Yield a hyperslab (0 <= start <= stop <= size, step > 0) by chunks: place, and values in stored byte order."""
+    # The values are overwritten by the next step; `opened` is the dataset where the caller has it open and holds the
+    # lock.
     scratch = _Scratch.take()
     try:
         for (index, place, within), mask, stored in _stored(checked, storage, slices, context, opened, scratch):
@@ -131,10 +97,7 @@ def scan(
 def raw(
     checked: Checked, storage: Chunked, slices: Sequence[slice], context: Context, opened: Any
 ) -> Iterator[tuple[tuple[int, ...], int, npt.NDArray[np.uint8]]]:
-    """Yield index, filter mask and bytes of the chunks that a hyperslab touches, as they are stored.
-
-    Parameters, errors: as `scan`.
-    """
+    """Yield index, filter mask and bytes of the chunks that a hyperslab touches, as they are stored; see `scan`."""
     scratch = _Scratch.take()
     try:
         for touch, mask, stored in _stored(checked, storage, slices, context, opened, scratch):
@@ -156,11 +119,9 @@ def damaged(checked: Checked, index: tuple[int, ...], error: Exception, context:
 def _stored(
     checked: Checked, storage: Chunked, slices: Sequence[slice], context: Context, opened: Any, scratch: _Scratch
 ) -> Iterator[tuple[_Touch, int, Any]]:
-    """Yield the chunks that a hyperslab touches with mask and bytes; of one never written, the value in it.
-
-    Of a large chunk without filters of which little is wanted its place is given instead.  Many neighbours of which
-    none was written come as one.
-    """
+    """Yield the chunks that a hyperslab touches with mask and bytes; of one never written, the value in it."""
+    # Of a large chunk without filters of which little is wanted its place is given instead.  Many neighbours of which
+    # none was written come as one.
     if any(s.start >= s.stop for s in slices):
         return
     nbytes = math.prod(storage.chunks) * storage.dtype.itemsize
@@ -207,10 +168,9 @@ def _stored(
 
 
 class _Scratch:
-    """Memory for one chunk as stored and as decoded, used again by the next read of the same thread.
+    """Memory for a chunk as stored and as decoded, used again by the next read of the same thread."""
 
-    The system takes about as long to provide fresh memory as the decoders take to fill it.
-    """
+    # The system takes about as long to provide fresh memory as the decoders take to fill it.
 
     #: Larger memory is not kept.
     most = 2**25

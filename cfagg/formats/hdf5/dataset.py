@@ -32,13 +32,7 @@ __all__ = ["open_fast", "parsed"]
 
 
 def open_fast(handle: Handle) -> Dataset | None:
-    """Return the model of an HDF5-based file, or `None` where the library has to look itself.
-
-    Parameters
-    ----------
-    handle : Handle
-        The file, under the name that messages call it; it is closed with the dataset.
-    """
+    """Return the model of an HDF5-based file, closed with it, or `None` where the library has to look itself."""
     with mmap.mmap(handle.fd, 0, access=mmap.ACCESS_READ) as data:
         read = parsed(data, handle, lambda: open_hdf5(handle.library_path))
         if read is None or damaged(data, read[1]):
@@ -47,17 +41,7 @@ def open_fast(handle: Handle) -> Dataset | None:
 
 
 def parsed(data: Bytes, handle: Handle, opens: Callable[[], Any]) -> tuple[Dataset, list[tuple[int, int, int]]] | None:
-    """Return the model and the structures whose checksums are still to be compared, `None` as `open_fast`.
-
-    Parameters
-    ----------
-    data : bytes, mmap or the like
-        The file.
-    handle : Handle
-        The same file, under the name that messages call it; it is closed with the dataset.
-    opens : callable
-        Opens the same file in the HDF5 library, where values are read from.
-    """
+    """Return the model and the structures whose checksums are still to be compared, `None` as `open_fast`."""
     source = handle.key.path
     try:
         reader = _Reader(Space(data), handle, opens)

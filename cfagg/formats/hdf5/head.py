@@ -90,10 +90,9 @@ _known: OrderedDict[Hashable, tuple[_Answer, ...]] = OrderedDict()
 
 
 def remembered[T](question: Hashable, file: Head, parse: Callable[[], T]) -> T:
-    """Return what `parse` returns, from before where a file with the same bytes was asked the same question.
-
-    The question has all that `parse` depends on beside the bytes that it takes; its result is shared, and not changed.
-    """
+    """Return what `parse` returns, from before where a file with the same bytes was asked the same question."""
+    # The question has all that `parse` depends on beside the bytes that it takes; its result is shared, and not
+    # changed.
     head = file.head
     for answer in _known.get(question, ()):
         if all(head[place] == data for place, data in answer.bytes):

@@ -99,11 +99,9 @@ def _check_old(space: Space, root: int, sizes: int) -> None:
 def positions(
     data: Bytes, tree: int, chunk: Sequence[int], indices: Sequence[tuple[int, ...]]
 ) -> list[tuple[int, int | None, int]] | None:
-    """Return filter mask, byte offset and stored size of chunks, given by their indices in the grid of chunks.
-
-    The version 1 B-tree at `tree` must be one node, as the netCDF library writes it, that has them all: else the result
-    is `None`.  What stands in the file is not compared with its size.
-    """
+    """Return filter mask, byte offset and stored size of chunks; `None` where the library has to look."""
+    # The version 1 B-tree must be one node, as the netCDF library writes it, that has them all.  What stands in the
+    # file is not compared with its size.
     entry = struct.Struct(f"<II{len(chunk) + 1}QQ")
     try:
         mark, level, count = struct.unpack("<5sBH", data[tree : tree + 8])

@@ -17,11 +17,9 @@ ERRORS = (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError, O
 
 
 def open_hdf5(path: str) -> Any:
-    """Return a file that is only read.
-
-    HDF5 opens a file again only in the way in which the process has it open already, and without a lock one that
-    another program is writing; so several ways are tried.
-    """
+    """Return a file that is only read."""
+    # HDF5 opens a file again only in the way in which the process has it open already, and without a lock one that
+    # another program is writing; so several ways are tried.
     import h5py
 
     name = path.encode("utf-8", "surrogateescape")
@@ -56,10 +54,8 @@ def _close_at_exit() -> None:
 
 
 def address_of(opened: Any) -> int:
-    """Return where the header of an open object stands, from where HDF5 begins.
-
-    `h5py.h5o.get_info` also counts the bytes of the object's index of chunks, and crashes on a damaged one.
-    """
+    """Return where the header of an open object stands, from where HDF5 begins."""
+    # `h5py.h5o.get_info` also counts the bytes of the object's index of chunks, and crashes on a damaged one.
     import h5py
 
     low, high = h5py.h5g.get_objinfo(opened).objno

@@ -36,20 +36,7 @@ __all__ = ["open_file", "open_hdf5"]
 
 
 def open_hdf5(handle: Handle) -> Dataset:
-    """Return the model of an HDF5-based file.
-
-    Parameters
-    ----------
-    handle : Handle
-        The file, under the name that messages call it; it is closed with the dataset.
-
-    Raises
-    ------
-    SourceError
-        If it is damaged.
-    LimitError
-        If its groups are nested too deeply.
-    """
+    """Return the model of an HDF5-based file, which is closed with it."""
     source = handle.key.path
     with mmap.mmap(handle.fd, 0, access=mmap.ACCESS_READ) as data, LIBRARY:
         try:
@@ -69,24 +56,7 @@ def open_hdf5(handle: Handle) -> Dataset:
 
 
 def open_file(file: Any, handle: Handle, data: Bytes) -> Dataset:
-    """Return the model of an open file, which stays open.
-
-    Parameters
-    ----------
-    file : h5py.h5f.FileID
-        The file.
-    handle : Handle
-        The same file, under the name that messages call it.
-    data : bytes, mmap or the like
-        The bytes of the same file.
-
-    Raises
-    ------
-    SourceError
-        If it is damaged.
-    LimitError
-        If its groups are nested too deeply.
-    """
+    """Return the model of a file that the library has open, given its bytes too; it stays open."""
     source = handle.key.path
     with LIBRARY:
         try:
@@ -201,11 +171,9 @@ class _Walk:
     def _attributes(
         self, owner: Any, path: bytes, rank: int = 0
     ) -> tuple[dict[str, AttributeValue], Mapping[str, AttributeValue], Sequence[int | None] | None]:
-        """Return the attributes, those that are the library's own, and where the dimensions are.
-
-        The library is asked only for what is not read without it, and for nothing of variable length: there it
-        believes whatever the file says of lengths and places.
-        """
+        """Return the attributes, those that are the library's own, and where the dimensions are."""
+        # The library is asked only for what is not read without it, and for nothing of variable length: there it
+        # believes whatever the file says of lengths and places.
         own = self.own.read(address_of(owner), rank)
         if own is not None:
             for value in own[0].values():

@@ -33,15 +33,9 @@ class _UnclearError(Exception):
 
 
 def find(handle: Handle, address: str, context: Context, group: str = "/", *, unnamed: bool = False) -> Located | None:
-    """Return a variable of an HDF5-based file, or `None` where the netCDF library has to look itself.
-
-    Dimensions without names get some only where they may be `unnamed`: their numbers are the netCDF library's to give.
-
-    Raises
-    ------
-    AccessError
-        If the variable's values would come from another file.
-    """
+    """Return a variable of an HDF5-based file, or `None` where the netCDF library has to look itself."""
+    # Dimensions without names get some only where they may be `unnamed`: their numbers are the netCDF library's to
+    # give.
     with LIBRARY:
         try:
             file = file_of(handle)
@@ -62,31 +56,8 @@ def find(handle: Handle, address: str, context: Context, group: str = "/", *, un
 def stored(
     handle: Handle, path: str, shape: tuple[int, ...], dtype: np.dtype[Any], context: Context
 ) -> tuple[str, Chunked | Contiguous] | None:
-    """Return where the values of a variable stand that the netCDF library has described, by its path in the file.
-
-    The library finds names for dimensions that have none, but lacks filters that are read here.
-
-    Parameters
-    ----------
-    handle : Handle
-        The open file.
-    path : str
-        Path of the variable.
-    shape, dtype : tuple of int, numpy.dtype
-        What the netCDF library makes of it.
-    context : Context
-        For messages.
-
-    Returns
-    -------
-    (str, Chunked or Contiguous) or None
-        Path of the dataset, and how it is stored; `None` where only the netCDF library reads what it has described.
-
-    Raises
-    ------
-    AccessError
-        If the variable's values would come from another file.
-    """
+    """Return path and storage of a variable that the netCDF library has described, `None` where only that reads it."""
+    # The library finds names for dimensions that have none, but lacks filters that are read here.
     import h5py
 
     where, _, name = path.lstrip("/").rpartition("/")
@@ -115,10 +86,7 @@ def stored(
 
 
 def references(handle: Handle, path: str) -> list[Reference] | None:
-    """Return by what a variable leads out of its file, `None` where that cannot be known.
-
-    Whatever the netCDF library could take for the variable of that path is looked at.
-    """
+    """Return by what anything that netCDF may take for a variable leads out of its file; `None`: it cannot be known."""
     with LIBRARY:
         try:
             file = file_of(handle)
@@ -142,10 +110,9 @@ def _leads(file: Any, path: str) -> list[Reference] | None:
 
 
 def dataset(checked: Checked, context: Context) -> Any:
-    """Return the open low-level dataset; the library lock is held.
-
-    The HDF5 library may understand a file otherwise than whoever found the dataset, so what it opens is looked at too.
-    """
+    """Return the open low-level dataset; the library lock is held."""
+    # The HDF5 library may understand a file otherwise than whoever found the dataset, so what it opens is looked at
+    # too.
     path = checked.dataset
     try:
         found = reach(file_of(checked.handle), path)

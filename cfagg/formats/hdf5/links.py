@@ -36,13 +36,7 @@ class LeavesError(Exception):
 
 
 def reach(file: Any, path: str, hops: int = _HOPS) -> Any:
-    """Return the object at a path within the file, `None` where there is none; the library lock is held.
-
-    Raises
-    ------
-    LeavesError
-        If the path leads out of the file.
-    """
+    """Return the object at a path within the file, `None` where there is none; the library lock is held."""
     import h5py
 
     return _walk(h5py.h5g.open(file, b"/"), file, path.encode("utf-8", "surrogateescape"), hops)
@@ -105,18 +99,9 @@ class _Level(NamedTuple):
 
 
 def followed(handle: Handle, context: Context, *, strange: bool = False) -> list[Reference] | None:
-    """Return what a library that reads all metadata of a file would follow out of it, `None` where it has no end.
-
-    Links to other files are followed when an object is opened, and sources of a virtual dataset whose extent depends on
-    them.  Values of external storage and of other virtual datasets are not touched before they are read.
-
-    Raises
-    ------
-    CfaggError
-        ``context.broken`` where the file is damaged.
-    UnsupportedError
-        Where a dataset holds numbers that netCDF does not have, unless files may hold `strange` ones.
-    """
+    """Return what a library that reads all metadata would follow out of a file, `None` where it has no end."""
+    # Links to other files are followed when an object is opened, and sources of a virtual dataset whose extent depends
+    # on them.  Values of external storage and of other virtual datasets are not touched before they are read.
     with LIBRARY:
         try:
             return _followed(handle, file_of(handle), context, strange)
@@ -234,13 +219,7 @@ def _scales(dataset: Any) -> list[Reference]:
 
 
 def _check_attributes(owner: Any, name: bytes) -> None:
-    """Refuse attributes that the netCDF library would read into less memory than they take.
-
-    Raises
-    ------
-    UnsoundError
-        If there is one.
-    """
+    """Refuse attributes that the netCDF library would read into less memory than they take."""
     import h5py
 
     if isinstance(owner, h5py.h5g.GroupID):

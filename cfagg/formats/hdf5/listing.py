@@ -24,10 +24,9 @@ _Index = tuple[int, ...]
 
 
 class Listing:
-    """Indices of chunks as they are and as the library lists them.
+    """Indices of chunks as they are and as the library lists them."""
 
-    `counts` has the most chunks of each dimension, of which that of the unlimited one, `axis`, is not used.
-    """
+    # `counts` has the most chunks of each dimension, of which that of the unlimited one, `axis`, is not used.
 
     def __init__(self, counts: Sequence[int], axis: int) -> None:
         self._counts, self._axis = counts, axis
@@ -50,17 +49,7 @@ class Listing:
 
 
 def listing(dataset: Any, kind: int, chunks: Sequence[int]) -> Listing | None:
-    """Return how the chunks of a dataset are listed where that is not as they are; the library lock is held.
-
-    Parameters
-    ----------
-    dataset : h5py.h5d.DatasetID
-        The dataset.
-    kind : int
-        Which index it has.
-    chunks : sequence of int
-        Lengths of its chunks.
-    """
+    """Return how the chunks of a dataset are listed where that is not as they are; the library lock is held."""
     import h5py
 
     if kind != _EXTENSIBLE:

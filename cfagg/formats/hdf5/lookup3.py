@@ -33,15 +33,7 @@ _SHIFTS = {bits: (np.uint32(bits), np.uint32(32 - bits)) for *_, bits in (*_MIX,
 
 
 def damaged(data: Bytes, structures: Sequence[tuple[int, int, int]]) -> bool:
-    """Return whether the checksum in any structure is not that of its bytes.
-
-    Parameters
-    ----------
-    data : bytes, mmap or the like
-        The file.
-    structures : sequence of (int, int, int)
-        Place and length of each, and where in it the checksum stands: at its end, or within it and summed as zeros.
-    """
+    """Return whether any structure (place, length, and where in it its checksum stands) has another checksum."""
     known = sorted(dict.fromkeys(structures), key=lambda item: -item[1])
     parts, wanted = [], []
     for at, size, mark in known:
@@ -61,10 +53,8 @@ def compiled() -> Callable[[bytes], int]:
 
 
 def lookup3(parts: Sequence[bytes]) -> list[int]:
-    """Return the checksums of several pieces, the longest first.
+    """Return the checksums of several structures, the longest first.
 
-    Examples
-    --------
     >>> [hex(n) for n in lookup3([b"Four score and seven years ago", b""])]
     ['0x17770551', '0xdeadbeef']
     """

@@ -142,15 +142,15 @@ _SETTINGS = {3: 1, 4: 5, 5: 6}
 
 
 class Layout(NamedTuple):
-    """How a dataset is stored: where (`UNDEFINED`: nowhere yet, or in the layout itself), and its chunks' index.
-
-    `size` is that of contiguous values; `chunk` has the bytes of an element at its end.
-    """
+    """How a dataset is stored: its class, and where its values or the index of its chunks stand."""
 
     version: int
     class_: int
+    #: `UNDEFINED` where nothing was written, or values stand in the layout itself.
     at: int
+    #: Bytes of contiguous values.
     size: int = 0
+    #: Sizes of a chunk, and behind them the bytes of an element.
     chunk: tuple[int, ...] = ()
     kind: int = 0
     settings: bytes = b""

@@ -185,10 +185,7 @@ class Objects:
         return found
 
     def links(self, group: Object, *, hard: bool = False) -> list[tuple[bytes, int]]:
-        """Return names and places of the objects of a group, in the order of their making or of their names.
-
-        Links by name are passed over where only those that are `hard` are wanted.
-        """
+        """Return names and places of a group's objects, in their order; links by name are unusual, or not `hard`."""
         if SYMBOLS in group.messages:
             from cfagg.formats.hdf5.old import symbols
 

@@ -18,13 +18,7 @@ _CONTINUED = 16
 
 
 def messages(space: Space, at: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yield number, flags and bytes of the messages of an object header of version 1.
-
-    Raises
-    ------
-    UnusualError
-        If it is none, or damaged.
-    """
+    """Yield number, flags and bytes of the messages of an object header of version 1."""
     version, count, size = struct.unpack_from("<BxH4xI", space.take(at, 16))
     if version != 1:
         raise BrokenError
@@ -48,24 +42,7 @@ def messages(space: Space, at: int) -> Iterator[tuple[int, int, bytes]]:
 
 
 def symbols(space: Space, message: bytes, *, hard: bool = False) -> Iterator[tuple[bytes, int]]:
-    """Yield names and places of the members of a group, by name.
-
-    Parameters
-    ----------
-    space : Space
-        The file's bytes.
-    message : bytes
-        The symbol table message of the group.
-    hard : bool
-        Whether members that are only links by name are passed over.
-
-    Raises
-    ------
-    UnusualError
-        If a member is only a link by name.
-    BrokenError
-        If a structure is damaged.
-    """
+    """Yield names and places of a group's members by name; links by name are unusual, or not `hard` and passed over."""
     tree, heap = struct.unpack_from("<QQ", message)
     mark, size, _, place = struct.unpack_from("<4s4xQQQ", space.take(heap, 32))
     if mark != b"HEAP":

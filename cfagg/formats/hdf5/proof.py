@@ -29,15 +29,8 @@ _checked: WeakKeyDictionary[Handle, bool] = WeakKeyDictionary()
 
 
 def prove_file(handle: Handle, file: Any) -> None:
-    """Look at all objects of a file before the library goes through them; the library lock is held.
-
-    On groups, heaps and trees that contradict themselves the library crashes where their checksums are right.
-
-    Raises
-    ------
-    UnsoundError
-        If one is damaged.
-    """
+    """Look at all objects of a file before the library goes through them; the library lock is held."""
+    # On groups, heaps and trees that contradict themselves the library crashes where their checksums are right.
     if handle not in _checked:
         try:
             sound_of(handle, file).check()
@@ -47,15 +40,7 @@ def prove_file(handle: Handle, file: Any) -> None:
 
 
 def prove_index(handle: Handle, file: Any, dataset: Any) -> int:
-    """Look at the index of a dataset's chunks before the library looks for some in it, and return its kind.
-
-    The library lock is held.
-
-    Raises
-    ------
-    UnsoundError
-        If it is damaged.
-    """
+    """Look at the index of a dataset's chunks before the library does, and return its kind; the lock is held."""
     try:
         return sound_of(handle, file).index(address_of(dataset))
     except BrokenError as error:
@@ -72,13 +57,7 @@ def sound_of(handle: Handle, file: Any) -> Sound:
 
 
 def prove(handle: Handle, file: Any, owner: Any) -> None:
-    """Compare the attributes of an object that the library has open with its file; the library lock is held.
-
-    Raises
-    ------
-    UnsoundError
-        If one must not be read.
-    """
+    """Compare the attributes of an object that the library has open with its file; the library lock is held."""
     import h5py
 
     doubtful = sound_of(handle, file).unproven(address_of(owner))

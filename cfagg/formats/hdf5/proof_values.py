@@ -27,10 +27,7 @@ __all__ = ["prove_named", "prove_values"]
 
 
 def prove_named(checked: Checked, slices: Sequence[slice], context: Context) -> None:
-    """Look at what the netCDF library could read as a hyperslab of a variable, given by its path; the lock is held.
-
-    Parameters, errors: as `prove_values`.
-    """
+    """Look at what netCDF could read as a hyperslab of a variable, given by its path; the library lock is held."""
     import h5py
 
     file = file_of(checked.handle)
@@ -46,26 +43,7 @@ def prove_named(checked: Checked, slices: Sequence[slice], context: Context) -> 
 
 
 def prove_values(checked: Checked, dataset: Any, slices: Sequence[slice], context: Context) -> None:
-    """Look at the values of a hyperslab before the library reads them; the library lock is held.
-
-    Parameters
-    ----------
-    checked : Checked
-        The dataset.
-    dataset : h5py.h5d.DatasetID
-        The same, as the library has it open.
-    slices : sequence of slice
-        One per dimension with 0 <= start <= stop <= size and a positive step.
-    context : Context
-        For messages.
-
-    Raises
-    ------
-    UnsoundError
-        If the library must not read them.
-    CfaggError
-        ``context.broken`` where a chunk is damaged.
-    """
+    """Look at the values of a hyperslab before the library reads them; the library lock is held."""
     import h5py
 
     handle, plist = checked.handle, dataset.get_create_plist()

@@ -29,37 +29,20 @@ _MOST, _DEEPEST = 1 << 12, 32
 
 
 class Slot(NamedTuple):
-    """A place in an element that refers to a heap.
-
-    Parameters
-    ----------
-    at : int
-        First byte in the element.
-    size : int
-        Bytes of one of the values that the reference leads to; 0 for a reference to a region, which gives no length.
-    below : tuple of Slot
-        Where those have slots themselves.
-    objects : bool
-        Whether those are references to objects.
-    """
+    """A place in an element that refers to a heap."""
 
     at: int
+    #: Bytes of one of the values that it leads to; 0 for a reference to a region, which gives no length.
     size: int
+    #: Where those have slots themselves.
     below: tuple[Slot, ...] = ()
+    #: Whether those are references to objects.
     objects: bool = False
 
 
 @lru_cache(256)
 def slots_of(data: bytes) -> tuple[int, tuple[Slot, ...]]:
-    """Return the bytes of an element of an encoded type, and its slots.
-
-    Raises
-    ------
-    UnusualError
-        If the type has parts that are not known here.
-    BrokenError
-        If it contradicts itself.
-    """
+    """Return the bytes of an element of an encoded type, and its slots."""
     try:
         _, size, slots = _read(data, 0, 0)
     except (struct.error, IndexError) as error:

@@ -35,15 +35,7 @@ _DEEPEST = 8
 
 
 class Sound:
-    """Looks at the objects of a file.
-
-    Parameters
-    ----------
-    data : Bytes
-        The file's bytes, from where HDF5 begins.
-    heaps : bool
-        Whether more than the heap read last is remembered.
-    """
+    """Looks at the objects of a file, from where HDF5 begins; `heaps`: more than the heap read last is remembered."""
 
     def __init__(self, data: Bytes, *, heaps: bool = True) -> None:
         self._space = Space(data, heaps=heaps)
@@ -54,15 +46,9 @@ class Sound:
         self._unproven: dict[int, frozenset[bytes] | None] = {}
 
     def check(self) -> None:
-        """Look at all objects of the file.
-
-        What only a table of shared messages explains is left to the library, and so are more objects than are counted.
-
-        Raises
-        ------
-        BrokenError
-            If the structure of one is damaged, or like none that is known.
-        """
+        """Look at all objects of the file."""
+        # What only a table of shared messages explains is left to the library, and so are more objects than are
+        # counted.
         seen: set[int] = set()
         self._space.renew()
         try:
@@ -127,13 +113,7 @@ class Sound:
             raise BrokenError
 
     def index(self, at: int) -> int:
-        """Look at the index of the chunks of a dataset, and return its kind, -1 where layouts have none.
-
-        Raises
-        ------
-        BrokenError
-            If it is damaged.
-        """
+        """Look at the index of the chunks of a dataset, and return its kind, -1 where layouts have none."""
         try:
             if at not in self._indexed:
                 self._index(at, self._objects.read(at))
@@ -144,13 +124,7 @@ class Sound:
             raise BrokenError from error
 
     def type(self, at: int) -> tuple[int, tuple[Slot, ...]]:
-        """Return the bytes of an element of a dataset, and where they refer to heaps.
-
-        Raises
-        ------
-        UnusualError
-            If that is not known.
-        """
+        """Return the bytes of an element of a dataset, and where they refer to heaps."""
         try:
             return slots_of(self._objects.read(at).messages[TYPE])
         except (OverlapError, struct.error, IndexError, KeyError) as error:
@@ -165,17 +139,7 @@ class Sound:
         return layout[4 : 4 + size]
 
     def exist(self, raw: bytes, size: int, slots: tuple[Slot, ...]) -> bool:
-        """Return whether all values exist to which elements refer, with their very lengths.
-
-        Parameters
-        ----------
-        raw : bytes
-            Elements, one after the other.
-        size : int
-            Bytes of one.
-        slots : tuple of Slot
-            Where in them references stand.
-        """
+        """Return whether all values to which elements of `size` bytes refer exist, with their very lengths."""
         # What is counted is what one reading takes.
         try:
             return all(Sound(self._space.data, heaps=bool(s.below or s.objects))._exist(raw, size, (s,)) for s in slots)

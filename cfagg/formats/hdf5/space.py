@@ -40,21 +40,14 @@ ERRORS = (UnusualError, struct.error, ValueError, LookupError, OverflowError, Me
 
 
 class Space:
-    """The bytes of a file, and which of them were read.
-
-    Parameters
-    ----------
-    data : Bytes
-        All of them.
-    heaps : bool
-        Whether more than the heap read last is remembered.
-    checksum : callable, optional
-        Compares checksums at once, and what has none is unusual; without it they are noted in `checked` (place and
-        length of a structure, and where in it the checksum stands), to be compared together in the end.
-    """
+    """The bytes of a file, and which of them were read."""
 
     def __init__(self, data: Bytes, *, heaps: bool = True, checksum: Callable[[bytes], int] | None = None) -> None:
-        self.data, self.size, self.heaps, self.checksum = data, len(data), heaps, checksum
+        # Whether more than the heap read last is remembered.
+        self.heaps = heaps
+        # With a function checksums are compared at once, and what has none is unusual.  Without one they are noted, to
+        # be compared together in the end: place and length of a structure, and where in it the checksum stands.
+        self.data, self.size, self.checksum = data, len(data), checksum
         self.checked: list[tuple[int, int, int]] = []
         self.renew()
         self._global: dict[int, dict[int, tuple[int, int]]] = {}

@@ -29,19 +29,7 @@ __all__ = ["Values"]
 
 
 class Values:
-    """Reads hyperslabs of one dataset, as stored.
-
-    Parameters
-    ----------
-    handle : Handle
-        What the gate admits it of.
-    file : callable
-        Returns the low-level file.
-    path : bytes
-        Path of the dataset.
-    where : str
-        What messages call it.
-    """
+    """Reads hyperslabs of the dataset at a path, as stored, from the low-level file that `file` returns."""
 
     __slots__ = ("file", "handle", "path", "where")
 

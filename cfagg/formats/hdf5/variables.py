@@ -76,10 +76,7 @@ class _Variable(NamedTuple):
 
 
 def find(handle: Handle, head: bytes, address: str, group: str = "/") -> Located | None:
-    """Return a variable of the root group of a netCDF-4 file, or `None` where the library has to look itself.
-
-    It is what `cfagg.formats.hdf5.library_variables.find` returns; `head` are the file's first bytes.
-    """
+    """Return what `library_variables.find` does, or `None` where the library has to look; `head`: the first bytes."""
     name = address.removeprefix("/")
     if handle.data is not None:
         return None

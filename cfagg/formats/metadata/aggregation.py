@@ -38,16 +38,8 @@ _CFA_TERMS = frozenset({"location", "file", "format", "address"})
 
 
 def aggregated(dataset: Dataset) -> None:
-    """Mark the aggregation variables of a dataset and give them their dimensions.
-
-    ``dialect`` and ``stored_dimensions`` are set; ``dimensions`` are those that the attribute names.  A name that no
-    dimension has stands for a dimension of size 0, which a rule tells of.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Changed in place; variables without a mark stay as they are.
-    """
+    """Mark the aggregation variables of a dataset, and give them the dimensions that their attributes name."""
+    # A name that no dimension has stands for a dimension of size 0, which a rule tells of.
     resolver: Resolver | None = None
     for variable in dataset.variables:
         if MARKS.isdisjoint(variable.attributes) or variable.dialect is not None:

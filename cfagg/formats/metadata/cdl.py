@@ -42,22 +42,8 @@ _TOKEN = re.compile(
 
 
 def parse_cdl(text: str, source: str = "CDL text") -> Dataset:
-    """Return the dataset that a text in CDL describes.
+    """Return the dataset that a text in CDL describes, as ``ncdump`` prints it.
 
-    Parameters
-    ----------
-    text : str
-        As printed by ``ncdump`` or ``ncdump -h``.
-    source : str
-        What messages call it.
-
-    Raises
-    ------
-    SourceError
-        If it is not CDL or has user-defined types.
-
-    Examples
-    --------
     >>> dataset = parse_cdl('netcdf a { dimensions: x = 2 ; variables: float t(x) ; t:units = "K" ; data: t = 1, 2 ; }')
     >>> dataset.variables[0].values()
     array([1., 2.], dtype=float32)

@@ -18,13 +18,7 @@ LONGEST_AGGREGATION = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A value that the rules do not look into.
-
-    Parameters
-    ----------
-    what : str
-        What it is, for people.
-    """
+    """A value that the rules do not look into: `what` it is, for people."""
 
     what: str
 

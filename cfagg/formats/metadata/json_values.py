@@ -17,15 +17,7 @@ LONGEST = 1 << 28
 
 
 def document(raw: bytes, where: str) -> dict[str, Any]:
-    """Return a JSON object.
-
-    Raises
-    ------
-    SourceError
-        If it is none.
-    LimitError
-        If it is too long or nested too deeply.
-    """
+    """Return a JSON object, neither too long nor nested too deeply."""
     if len(raw) > LONGEST:
         raise LimitError(f"{where} has {len(raw):,} bytes; metadata documents are read up to {LONGEST:,}")
     try:
@@ -42,17 +34,8 @@ def document(raw: bytes, where: str) -> dict[str, Any]:
 
 
 def value_of_json(given: Any, type_: str | None = None) -> AttributeValue:
-    """Return an attribute in the form of the model.
+    """Return an attribute in the form of the model, of a NumPy type where the store tells one.
 
-    Parameters
-    ----------
-    given : object
-        As in JSON.
-    type_ : str, optional
-        NumPy's name of its type, where the store tells it.
-
-    Examples
-    --------
     >>> value_of_json([1, 2], "<i2"), value_of_json(["a", "b"]), value_of_json(0.5)
     (array([1, 2], dtype=int16), ('a', 'b'), array([0.5]))
     >>> value_of_json(1, ">S1")

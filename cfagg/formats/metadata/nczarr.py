@@ -24,31 +24,18 @@ HIDDEN = frozenset(
 
 @dataclass(slots=True)
 class Notes:
-    """The notes of one group or array.
-
-    Attributes
-    ----------
-    found : bool
-        Whether there are any.
-    dimensions : dict
-        Those of a group: size, and whether it may grow.
-    order : list of str
-        Arrays and groups of a group, in order.
-    references : list of str or None
-        Paths of the dimensions of an array.
-    scalar : bool
-        Whether an array of one element stands for a scalar.
-    types : dict
-        NumPy's names of the types of attributes.
-    typed : bool
-        Whether types are told at all.
-    """
+    """The notes of one group or array."""
 
     found: bool = False
+    #: Those of a group: size, and whether it may grow.
     dimensions: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    #: Arrays and groups of a group, in order.
     order: list[str] = field(default_factory=list)
+    #: Paths of the dimensions of an array.
     references: list[Any] | None = None
+    #: Whether an array of one element stands for a scalar.
     scalar: bool = False
+    #: NumPy's names of the types of attributes, and whether they are told at all.
     types: dict[str, str] = field(default_factory=dict)
     typed: bool = False
 
@@ -56,8 +43,6 @@ class Notes:
 def notes_of(attributes: Mapping[str, Any], document: Mapping[str, Any]) -> Notes:
     """Return the notes among the attributes of a node or in its document.
 
-    Examples
-    --------
     >>> notes_of({"_nczarr_array": {"dimension_references": ["/x"]}}, {}).references
     ['/x']
     """

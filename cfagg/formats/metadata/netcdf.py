@@ -14,20 +14,7 @@ EXPECTED = "netCDF, Zarr or CDL"
 
 
 def open_netcdf(path: str, source: str | None = None) -> Dataset:
-    """Return the model of a netCDF file.
-
-    Parameters
-    ----------
-    path : str
-        A file in a classic format or in HDF5.
-    source : str, optional
-        What messages call it: the path, if not given.
-
-    Raises
-    ------
-    SourceError
-        If it is not there, not a regular file, not netCDF or damaged.
-    """
+    """Return the model of a netCDF file, which messages call `source`."""
     handle = opened(path, path if source is None else source)
     try:
         return of_handle(handle, path)
@@ -37,13 +24,7 @@ def open_netcdf(path: str, source: str | None = None) -> Dataset:
 
 
 def of_handle(handle: Handle, path: str) -> Dataset:
-    """Return the model of an open file, which is closed with it.
-
-    Raises
-    ------
-    SourceError
-        If it is not netCDF or damaged.
-    """
+    """Return the model of an open file, which is closed with it."""
     dataset = _of(handle)
     dataset.path = path
     return dataset
@@ -70,13 +51,7 @@ def _of(handle: Handle) -> Dataset:
 
 
 def opened(path: str, source: str) -> Handle:
-    """Return a regular file under the name that messages call it; nothing else is opened.
-
-    Raises
-    ------
-    SourceError
-        If it is none or cannot be opened.
-    """
+    """Return a regular file under the name that messages call it; nothing else is opened."""
     try:
         handle = open_regular(path)
     except SourceError as error:

@@ -31,13 +31,7 @@ _KINDS: dict[str, Kind] = {"i": "integer", "u": "integer", "f": "float", "S": "c
 
 
 def open_netcdf4(source: Any) -> Dataset:
-    """Return the model of an open `netCDF4.Dataset`; it stays open and as it is.
-
-    Parameters
-    ----------
-    source : netCDF4.Dataset
-        A dataset, or one of its groups, which is then taken for a dataset of its own.
-    """
+    """Return the model of an open `netCDF4.Dataset`, or of one of its groups; it stays open and as it is."""
     root = Group()
     with LIBRARY:
         whole = source
@@ -58,28 +52,14 @@ def open_netcdf4(source: Any) -> Dataset:
 
 
 class _Gate:
-    """Admits the variables of a dataset that the netCDF library has open.
-
-    Parameters
-    ----------
-    source : netCDF4.Dataset
-        The dataset.
-    name : str
-        The name it was opened by.
-    """
+    """Admits the variables of a dataset that the netCDF library has opened by a name."""
 
     def __init__(self, source: Any, name: str) -> None:
         self._source, self._name = source, name
         self._files: list[Handle] | None = None
 
     def admit(self, variable: Any) -> Checked:
-        """Admit a variable; the library lock is held.
-
-        Raises
-        ------
-        AccessError
-            It takes its values from another file, or that is not known.
-        """
+        """Admit a variable; the library lock is held."""
         path, own = path_of(variable), Borrowed(f"netCDF4.Dataset {self._name}")
         if self._source.disk_format in _CLOSED:
             return admit(own, path, ())

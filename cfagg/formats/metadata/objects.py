@@ -15,19 +15,7 @@ _LARGEST = 1 << 28
 
 
 def open_object(source: Any) -> Dataset:
-    """Return the model of an object.
-
-    Parameters
-    ----------
-    source : object
-        An `xarray.Dataset`, `xarray.DataArray` or `xarray.DataTree`; an open `netCDF4.Dataset`, `h5py.File` or
-        `zarr.Group`.
-
-    Raises
-    ------
-    SourceError
-        If it is something else.
-    """
+    """Return the model of an object of xarray, or of an open one of netCDF4, h5py or zarr."""
     # By name, so that no library is loaded that the object does not come from.
     for type_ in type(source).__mro__:
         known = type_.__module__.partition(".")[0], type_.__name__

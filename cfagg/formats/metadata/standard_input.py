@@ -22,13 +22,7 @@ STANDARD_INPUT = StandardInput()
 
 
 def spooled() -> str:
-    """Return the path of a temporary file with what standard input holds; the caller removes it.
-
-    Raises
-    ------
-    SourceError
-        If it is empty.
-    """
+    """Return the path of a temporary file with what standard input holds; the caller removes it."""
     # Imported here: most checks read no standard input, and these cost as much as the check of a small file.
     import shutil
     import tempfile

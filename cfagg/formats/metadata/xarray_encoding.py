@@ -29,40 +29,21 @@ _REFUSALS = (ValueError, TypeError, AttributeError, OverflowError, NotImplemente
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A variable as it is written.
+    """A variable as it is written, in the type that is written."""
 
-    Parameters
-    ----------
-    source : xarray.Variable
-        The variable with its values as they are in memory, and the encoding that they are written with.
-    dims : tuple of hashable
-        Its dimensions.
-    attributes : mapping
-        Its attributes.
-    dtype, kind
-        The type that is written.
-    characters : (str, int) or None
-        Name and size of the dimension that is added for the characters of strings.
-    writable : bool
-        Whether xarray could write it.
-    """
-
+    #: The variable with its values in memory, and the encoding that they are written with.
     source: Any
     dims: tuple[Hashable, ...]
     attributes: Mapping[Hashable, Any]
     dtype: np.dtype[Any]
     kind: Kind
+    #: Name and size of the dimension that is added for the characters of strings.
     characters: tuple[str, int] | None = None
+    #: Whether xarray could write it.
     writable: bool = True
 
     def read(self, slices: tuple[slice, ...], path: str) -> npt.NDArray[Any]:
-        """Return a hyperslab of the values as they are written.
-
-        Raises
-        ------
-        FragmentReadError
-            If the values cannot be read, or not be encoded.
-        """
+        """Return a hyperslab of the values as they are written."""
         try:
             return self._read(slices)
         except Exception as error:  # lazy arrays raise whatever their makers like

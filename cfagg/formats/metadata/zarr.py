@@ -52,44 +52,14 @@ class Node:
 
 
 def open_zarr(path: str, allow: Iterable[str] = ()) -> Dataset:
-    """Return the model of a Zarr store in a directory.
-
-    Parameters
-    ----------
-    path : str
-        The directory.
-    allow : iterable of str
-        Where links in it may lead.
-
-    Raises
-    ------
-    AccessError
-        If a link leads out of it.
-    SourceError
-        If it is not a Zarr store, or its metadata are damaged.
-    LimitError
-        If it is too large.
-    """
+    """Return the model of a Zarr store in a directory, in which links may lead to what is allowed."""
     dataset = open_store(LocalStore(path, allow))
     dataset.path = path
     return dataset
 
 
 def open_store(store: Store) -> Dataset:
-    """Return the model of a Zarr store.
-
-    Parameters
-    ----------
-    store : Store
-        Where its documents are.
-
-    Raises
-    ------
-    SourceError
-        If it is not a Zarr store, its metadata are damaged, or it cannot be listed and has no consolidated metadata.
-    LimitError
-        If it is too large.
-    """
+    """Return the model of a Zarr store."""
     top = _tree(store)
     notes = notes_of(top.attributes, top.document)
     root = Group(typed=notes.typed)

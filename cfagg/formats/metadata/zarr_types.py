@@ -28,8 +28,6 @@ _TEXTS = frozenset({"string", "fixed_length_utf32", "variable_length_utf8", "nul
 def kind_of(document: Mapping[str, Any], format_: int) -> tuple[np.dtype[Any], Kind]:
     """Return the NumPy type of an array and what it holds.
 
-    Examples
-    --------
     >>> kind_of({"dtype": "<f4"}, 2), kind_of({"data_type": "string"}, 3)
     ((dtype('float32'), 'float'), (dtype('O'), 'string'))
     """
@@ -65,12 +63,9 @@ def kind_of(document: Mapping[str, Any], format_: int) -> tuple[np.dtype[Any], K
 
 
 def fill_attribute(variable: Variable, document: Mapping[str, Any], format_: int, *, nczarr: bool) -> None:
-    """Give a variable the attribute ``_FillValue`` in its own type, where the store tells one.
-
-    Zarr v2 has no other place for it than the fill value of unwritten chunks, which is 0 where nobody has chosen one,
-    or that of the netCDF library: so these are not taken for a missing value.  xarray writes reals in base 64 in
-    Zarr v3.
-    """
+    """Give a variable the attribute ``_FillValue`` in its own type, where the store tells one."""
+    # Zarr v2 has no other place for it than the fill value of unwritten chunks, which is 0 where nobody has chosen one,
+    # or that of the netCDF library: so these are not taken for a missing value.  xarray writes reals in base 64 in v3.
     variable.netcdf = nczarr
     declared = document.get("fill_value")
     if format_ == 2 and declared is not None and not nczarr and variable.is_numeric:

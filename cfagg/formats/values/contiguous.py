@@ -25,13 +25,7 @@ _LONGEST = 2**26
 def read(
     checked: Checked, storage: Contiguous, shape: Sequence[int], slices: Sequence[slice], context: Context
 ) -> npt.NDArray[Any]:
-    """Read a hyperslab in native byte order, one slice per dimension with 0 <= start <= stop <= size and step > 0.
-
-    Raises
-    ------
-    FragmentReadError
-        If the file ends before the values do.
-    """
+    """Read a hyperslab in native byte order: one slice a dimension, 0 <= start <= stop <= size and step > 0."""
     handle = checked.handle
 
     def check(end: int) -> None:

@@ -43,11 +43,10 @@ _Memory = npt.NDArray[np.uint8] | None
 
 
 class _Filter(NamedTuple):
-    """How a filter is undone.
+    """How a filter is undone."""
 
-    It is given the bytes, the filter's parameters, how many bytes may come out at least and at most, and the array that
-    is to hold them, which it uses where its own result fits.
-    """
+    # It is given the bytes, the filter's parameters, how many bytes may come out at least and at most, and the array
+    # that is to hold them, which it uses where its own result fits.
 
     undo: Callable[[Any, tuple[int, ...], int, int, _Memory], Any]
     #: Bytes that it adds; `None` for compression, which makes any number of bytes.
@@ -66,31 +65,8 @@ def decode(
     out: _Memory = None,
     within: tuple[slice, ...] | None = None,
 ) -> npt.NDArray[Any]:
-    """Undo the filters of one chunk, last first, but those that the chunk's mask says were skipped.
-
-    Parameters
-    ----------
-    data : uint8 array
-        The chunk as stored.
-    mask : int
-        Bit k is set where filter k was skipped.
-    storage : Chunked
-        Chunk shape, filters and type.
-    out : uint8 array, shape (bytes of a chunk,), optional
-        Memory for the result.  It is used where the first filter can write into it; otherwise the result is elsewhere.
-    within : tuple of slice, optional
-        The part of the chunk that is wanted; by default all of it.
-
-    Returns
-    -------
-    ndarray
-        The values in the shape of the part and stored byte order; a view of `out` or not.
-
-    Raises
-    ------
-    DamagedError
-        If the bytes are damaged.
-    """
+    """Undo the filters of a chunk but those that its mask says were skipped; return the wanted part of its values."""
+    # The result is a view of `out`, of the bytes of a chunk, where the first filter can write into that.
     expected = storage.dtype.itemsize * math.prod(storage.chunks)
     used = [f for k, f in enumerate(storage.filters) if not mask >> k & 1]
     plain: Any = data
@@ -159,13 +135,7 @@ def _sizes(used: list[tuple[int, tuple[int, ...]]], nbytes: int) -> list[tuple[i
 
 
 def check_unknown(data: npt.NDArray[np.uint8], mask: int, storage: Chunked) -> None:
-    """Look at a chunk behind a filter that is not undone here, as far as that can be seen, before a library does it.
-
-    Raises
-    ------
-    DamagedError
-        If the bytes are damaged.
-    """
+    """Look at a chunk behind an unknown filter, as far as damage can be seen, before a library undoes it."""
     used = [f for k, f in enumerate(storage.filters) if not mask >> k & 1]
     plain: Any = data
     while used and known((used[-1],)):

@@ -43,30 +43,8 @@ _seen: OrderedDict[tuple[FileKey, str, str], Located] = OrderedDict()
 def locate(
     path: str, address: str, context: Context, group: str = "/", judge: Callable[[str], None] | None = None
 ) -> Located:
-    """Find a variable in a file, without reading values.
-
-    Parameters
-    ----------
-    path : str
-        Absolute path of a file that may be read.
-    address : str
-        Name or path of the variable.
-    context : Context
-        For whom, for messages.
-    group : str
-        Group from which a plain name is searched, upwards.
-    judge : callable, optional
-        Raises where the file that was opened, given by its path without symbolic links, may not be read.  Nothing is
-        read before.
-
-    Raises
-    ------
-    AccessError
-        If the variable takes its values from another file.
-    CfaggError
-        What `judge` raises; ``context.missing`` where file or variable are not there; ``context.broken`` where the file
-        cannot be read.
-    """
+    """Find a variable in a file; a plain name is searched from `group` upwards."""
+    # `judge` raises where the file that was opened, given by its path without symbolic links, may not be read.
     handle = handles.get(path, context)
     if judge is not None:
         judge(handle.real)
@@ -92,17 +70,7 @@ def forget() -> None:
 
 
 def read(located: Located, slices: Sequence[slice], context: Context) -> npt.NDArray[Any]:
-    """Read a hyperslab of stored values, in native byte order and undecoded.
-
-    Parameters
-    ----------
-    located : Located
-        From `locate`.
-    slices : sequence of slice
-        One per dimension with 0 <= start <= stop <= size and a positive step.
-    context : Context
-        For whom, for messages.
-    """
+    """Read a hyperslab of stored values, undecoded and in native byte order; steps are positive."""
     checked, storage = check(located, context), located.storage
     if isinstance(storage, Contiguous):
         return contiguous.read(checked, storage, located.header.shape, slices, context)
@@ -121,26 +89,16 @@ def read(located: Located, slices: Sequence[slice], context: Context) -> npt.NDA
 
 
 def check(located: Located, context: Context) -> Checked:
-    """Return the proof that values of a variable may be read; its file is opened again where it is not open.
-
-    Raises
-    ------
-    AccessError
-        If the variable takes its values from another file, or that is not known.
-    CfaggError
-        ``context.broken`` where the file was written or replaced since the variable was found.
-    """
+    """Return the proof that values of a variable may be read; its file is opened again where it is not open."""
     return admit(handles.of(located.key, context), located.path, located.references, context)
 
 
 def scan(
     located: Located, slices: Sequence[slice], context: Context
 ) -> Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]]:
-    """Yield a hyperslab in parts as they are decoded, each with its place in the hyperslab.
-
-    Large chunks come one by one, in the file's byte order, so that no array of the whole is needed between the file and
-    the output; a part is overwritten by the next.  All else comes as one.
-    """
+    """Yield a hyperslab in parts as they are decoded, each with its place; a part is overwritten by the next."""
+    # Large chunks come one by one, in the file's byte order, so that no array of the whole is needed between the file
+    # and the output.  All else comes as one.
     storage = located.storage
     if (
         isinstance(storage, Chunked)

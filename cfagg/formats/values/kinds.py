@@ -32,15 +32,8 @@ def is_page(head: bytes) -> bool:
 
 
 def kind(head: bytes) -> str | None:
-    r"""Return what a file is by its first bytes, `None` where they say nothing.
+    r"""Return what a file is by its first 8 bytes, `None` where they say nothing.
 
-    Parameters
-    ----------
-    head : bytes
-        At least 8 bytes, fewer where the file is shorter.
-
-    Examples
-    --------
     >>> kind(b"GRIB\0\0\0\2"), kind(b"\0\0\1\0\0\0\7\xd0")
     ('GRIB', 'PP, big-endian with words of 4 bytes')
     >>> kind(b"hello") is None

@@ -21,90 +21,53 @@ _DEFLATE, _SHUFFLE, _FLETCHER32 = 1, 2, 3
 
 @dataclass(frozen=True, slots=True)
 class Contiguous:
-    """Values in one block of bytes, or one block a record.
+    """Values in one block of bytes, or one block a record."""
 
-    Parameters
-    ----------
-    offset : int
-        Byte at which the first value stands; -1 where nothing was ever written.
-    record : int
-        Bytes from one index of the first dimension to the next; 0 where they follow each other.
-    dtype : numpy.dtype
-        Type as stored, with its byte order.
-    fill : object
-        Value of what was never written.
-    """
-
+    #: Byte at which the first value stands; -1 where nothing was ever written.
     offset: int
+    #: Bytes from one index of the first dimension to the next; 0 where they follow each other.
     record: int
+    #: As stored, with its byte order.
     dtype: np.dtype[Any]
+    #: Value of what was never written.
     fill: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class Chunked:
-    """Values in HDF5 chunks that are read and decoded without the HDF5 library.
-
-    Parameters
-    ----------
-    chunks : tuple of int
-        Shape of a chunk.
-    filters : tuple of (int, tuple of int)
-        Filters in the order of writing: HDF5 filter number and its parameters.
-    dtype : numpy.dtype
-        Type as stored, with its byte order.
-    path : str
-        The dataset's path in the file, for messages.
-    tree : int, optional
-        Where the table of chunks stands, where it may be a version 1 B-tree.
-    """
+    """Values in HDF5 chunks that are read and decoded without the HDF5 library."""
 
     chunks: tuple[int, ...]
+    #: In the order of writing: HDF5 filter number and its parameters.
     filters: tuple[tuple[int, tuple[int, ...]], ...]
+    #: As stored, with its byte order.
     dtype: np.dtype[Any]
+    #: In the file, for messages.
     path: str
+    #: Where the table of chunks stands, where it may be a version 1 B-tree.
     tree: int | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Values that only the netCDF library reads.
-
-    Parameters
-    ----------
-    chunks : tuple of int, optional
-        Shape of a chunk, where there are chunks.
-    """
+    """Values that only the netCDF library reads; the shape of a chunk, where there are chunks."""
 
     chunks: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A variable found in a file.
-
-    Parameters
-    ----------
-    key : FileKey
-        The file's state when it was found.
-    address, group : str
-        The variable as it was asked for.
-    header : Header
-        What the file says about it; the type is in native byte order.
-    storage : Contiguous, Chunked or Library
-        How its values are stored.
-    path : str
-        The variable's own path in the file.
-    references : sequence of Reference, optional
-        What it refers to outside the file; `None`, which the gate refuses, where that is not known.
-    """
+    """A variable found in a file, whose state was `key` then."""
 
     key: FileKey
+    #: As it was asked for; `path` is its own path in the file.
     address: str
     group: str
+    #: What the file says about it; the type is in native byte order.
     header: Header
     storage: Contiguous | Chunked | Library
     path: str
+    #: What it refers to outside the file; `None`, which the gate refuses, where that is not known.
     references: Sequence[Reference] | None = None
 
     @property

@@ -19,15 +19,7 @@ _pools: list[Pool] = []
 
 
 class Pool:
-    """Open files of one library; used only while the library lock is held.
-
-    Parameters
-    ----------
-    opens : callable
-        Opens a file of which there is a handle.
-    closes : callable
-        Closes what `opens` gave.
-    """
+    """Open files of one library; used only while the library lock is held."""
 
     def __init__(self, opens: Callable[[Handle], Any], closes: Callable[[Any], None]) -> None:
         self.opens = opens
@@ -131,12 +123,8 @@ on_pressure(_relieve)
 
 
 def set_open_files(limit: int) -> None:
-    """Set how many files are kept open between reads, and how many of them by each library; at least 1.
+    """Set how many files stay open between reads, and how many of them by each library; at least 1.
 
-    At first it is an eighth of what the process may open, and half of that by each library, at most 128 and 64.
-
-    Examples
-    --------
     >>> set_open_files(16)
     >>> set_open_files(64)
     """
@@ -147,10 +135,8 @@ def set_open_files(limit: int) -> None:
 
 
 def close_files() -> None:
-    """Close the files kept open; a later read opens them again.
+    """Close the files that stay open; a later read opens them again.
 
-    Examples
-    --------
     >>> close_files()
     >>> open_files()
     0

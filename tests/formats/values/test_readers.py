@@ -236,7 +236,7 @@ def test_a_forked_child_opens_its_own_handles(tmp_path):
     code = f"""
 import os
 from cfagg.formats.values import locate, read
-from cfagg.formats.values.files import CONTEXT_SOURCE
+from cfagg.storage.files import CONTEXT_SOURCE
 located = locate({str(tmp_path / "a.nc")!r}, "v", CONTEXT_SOURCE)
 read(located, [slice(0, 3, 1)], CONTEXT_SOURCE)
 child = os.fork()
