@@ -29,13 +29,7 @@ def vetted(key: str, raw: bytes | None) -> bytes | None:
 
 
 class KeyStore(Store):
-    """A read-only store; it pickles where its source does.
-
-    Parameters
-    ----------
-    source : cfagg.storage.store.Source
-        The store on another machine.
-    """
+    """A read-only store on another machine; it pickles where its source does."""
 
     def __init__(self, source: Any) -> None:
         super().__init__(read_only=True)

@@ -17,20 +17,13 @@ _LONGEST = 1 << 28
 
 
 class Store(Protocol):
-    """The documents of a Zarr store.
+    """The documents of a Zarr store."""
 
-    Attributes
-    ----------
-    source : str
-        What messages call the store.
-    lists : bool
-        Whether the store tells what is in it.
-    is_remote : bool
-        Whether each document is a message to another machine, so that consolidated metadata are asked for first.
-    """
-
+    #: What messages call it.
     source: str
+    #: Whether it tells what is in it.
     lists: bool
+    #: Whether each document is a message to another machine, so that consolidated metadata are asked for first.
     is_remote: bool
 
     def read(self, key: str) -> bytes | None:
@@ -53,15 +46,7 @@ def joined(path: str, name: str) -> str:
 
 
 class LocalStore:
-    """A store in a directory.
-
-    Parameters
-    ----------
-    path : str
-        The directory.
-    allow : iterable of path
-        Where links in it may lead.
-    """
+    """A store in a directory, in which links may lead to what is allowed."""
 
     lists, is_remote = True, False
 
@@ -108,17 +93,7 @@ class LocalStore:
 
 
 class MemoryStore:
-    """A store that zarr-python has opened.
-
-    Parameters
-    ----------
-    store : zarr.abc.store.Store
-        The store.
-    path : str
-        The group in it that is to be checked.
-    source : str
-        What messages call it.
-    """
+    """A store that zarr-python has opened, or the group in it that is to be checked."""
 
     lists, is_remote = True, False
 
@@ -155,15 +130,7 @@ class MemoryStore:
 
 
 class RemoteStore:
-    """A store on a web server or in an object store; what is in it only consolidated metadata and object stores tell.
-
-    Parameters
-    ----------
-    remote : cfagg.storage.store.Source
-        Reads objects.
-    source : str
-        What messages call it.
-    """
+    """A store on another machine; what is in it only consolidated metadata and object stores tell."""
 
     is_remote = True
 

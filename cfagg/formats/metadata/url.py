@@ -35,15 +35,7 @@ _CDL = 1 << 24
 
 
 def file_at(url: Url) -> Handle | None:
-    """Return the file at a URL as it is now; `None` where there is none, but perhaps a store.
-
-    Raises
-    ------
-    AccessError
-        It may not be read.
-    FragmentReadError
-        The server cannot be reached or fails.
-    """
+    """Return the file at a URL as it is now; `None` where there is none, but perhaps a store."""
     if _looks_like_store(url):
         return None
     try:
@@ -90,15 +82,7 @@ def open_url(
     timeout: float | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Dataset:
-    """Return the model of a dataset behind a URL, read once: a slow server is given up.
-
-    Raises
-    ------
-    SourceError
-        If there is no dataset.
-    AccessError
-        If it may not be read, or lies elsewhere.
-    """
+    """Return the model of a netCDF or CDL file or a Zarr store behind a URL."""
     from cfagg.formats.metadata.stores import RemoteStore
     from cfagg.formats.metadata.zarr import open_store
 

@@ -50,11 +50,9 @@ _LIBRARY_ERRORS = (OSError, RuntimeError, ValueError, KeyError, IndexError, Attr
 
 
 def dataset_of(path: str, mode: Literal["r", "a"]) -> netCDF4.Dataset:
-    """Return the dataset of a file that was checked; one that cannot be opened to its end is closed.
-
-    What netCDF4 leaves of such a file refers to itself. The garbage collector would close it whenever it comes by, in
-    any thread and without the lock, while another thread is inside the library, which crashes.
-    """
+    """Return the dataset of a file that was checked; one that cannot be opened to its end is closed."""
+    # What netCDF4 leaves of such a file refers to itself.  The garbage collector would close it whenever it comes by,
+    # in any thread and without the lock, while another thread is inside the library, which crashes.
     import netCDF4
 
     dataset = netCDF4.Dataset.__new__(netCDF4.Dataset)
@@ -86,15 +84,7 @@ _pool = Pool(_open, _close)
 
 
 def check_file(handle: Handle, context: Context) -> Checked:
-    """Admit a file to the netCDF library, by its format.
-
-    Raises
-    ------
-    AccessError
-        If the library would open another file by itself.
-    CfaggError
-        ``context.broken`` where it is not netCDF, or its header is damaged.
-    """
+    """Admit a file to the netCDF library, by its format."""
     if handle.data is not None:
         raise UnsupportedError(
             context.said(
@@ -113,17 +103,7 @@ def check_file(handle: Handle, context: Context) -> Checked:
 
 @contextmanager
 def opened(path: str, context: Context = CONTEXT_SOURCE) -> Iterator[netCDF4.Dataset]:
-    """Hold the library lock and the file's dataset, without masking or scaling; do not keep what it gives.
-
-    Only metadata may be read of it: values are read by `read`.
-
-    Raises
-    ------
-    AccessError
-        If the library would open another file by itself.
-    CfaggError
-        ``context.missing`` or ``context.broken``, where the file is not there or is not a readable netCDF file.
-    """
+    """Hold the library lock and the file's dataset, for metadata only; do not keep what it gives."""
     with opened_handle(handles.get(path, context), context) as dataset:
         yield dataset
 
@@ -159,13 +139,7 @@ def _dataset(handle: Handle, context: Context) -> netCDF4.Dataset:
 
 
 def attributes_of(item: netCDF4.Dataset | netCDF4.Variable[Any]) -> dict[str, Any]:
-    """Return all attributes of a dataset, group or variable, as stored.
-
-    Raises
-    ------
-    UnsupportedError
-        If an attribute has a type that the library cannot give.
-    """
+    """Return all attributes of a dataset, group or variable, as stored."""
     found = {}
     for name in item.ncattrs():
         try:
@@ -189,10 +163,7 @@ def attribute_names(path: str, context: Context = CONTEXT_SOURCE) -> list[list[s
 
 
 def dtype_of(variable: netCDF4.Variable[Any]) -> np.dtype[Any]:
-    """Return a variable's type in native byte order; `object` with metadata for types of variable length.
-
-    Integers of an enumeration have its members, values by name, as metadata in xarray's form.
-    """
+    """Return a variable's type in native byte order; variable lengths are `object`, enumerations as in xarray."""
     if variable.dtype is str:
         return np.dtype("O", metadata={"element_type": str})
     dtype: np.dtype[Any] = np.dtype(variable.dtype)
@@ -234,22 +205,7 @@ def path_of(variable: netCDF4.Variable[Any]) -> str:
 
 
 def read(checked: Checked, key: Sequence[slice], context: Context) -> npt.NDArray[Any]:
-    """Read a hyperslab of the stored values.
-
-    Parameters
-    ----------
-    checked : Checked
-        The variable, by its path in the file.
-    key : sequence of slice
-        One slice per dimension with 0 <= start <= stop <= size and a positive step.
-    context : Context
-        For messages.
-
-    Returns
-    -------
-    ndarray
-        Values in native byte order, without masking, scaling or joining of characters.
-    """
+    """Read a hyperslab as stored, in native byte order, without joining characters; steps are positive."""
     path, address = checked.handle.key.path, checked.dataset
     with opened_handle(checked.handle, context) as dataset:
         variable = lookup(dataset, address)
