@@ -17,6 +17,7 @@ from cfagg.checking.suppressions import Suppression
 from cfagg.errors import OptionError, SourceError
 from cfagg.errors.arguments import a_path, names, paths
 from cfagg.findings.finding import NotApplicable
+from cfagg.storage.urls import Options as StorageOptions
 
 __all__ = ["check", "options_of", "unused"]
 
@@ -34,6 +35,7 @@ def check(
     tables: Mapping[str, str | os.PathLike[str]] | None = None,
     config: str | os.PathLike[str] | None = None,
     jobs: int = 1,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Report:
     """Check datasets against the CF conventions.
 
@@ -60,6 +62,8 @@ def check(
         A ``cfagg.toml`` or ``pyproject.toml`` with settings and suppressions; none is looked for.
     jobs : int
         Processes for a list of files.  With more than one, a script needs its ``if __name__ == "__main__"`` guard.
+    storage_options : mapping, optional
+        Of a URL, as for `cfagg.read`.
 
     Returns
     -------
@@ -98,6 +102,7 @@ def check(
         ignore=names(ignore, "ignore"),
         timeout=timeout,
         tables={name: Path(path) for name, path in (tables or {}).items()},
+        storage=None if storage_options is None else StorageOptions(storage_options),
     )
     if not several:
         return _report([check_one(source, options, settings.suppressions, drawn=True)], settings.suppressions)

@@ -69,7 +69,8 @@ def _open(source: Any, options: Options) -> Dataset:
     if isinstance(source, str) and _URL.match(source):
         from cfagg.formats.metadata.url import open_url
 
-        return open_url(source, options.allow, options.timeout)
+        given = None if options.storage is None else options.storage.given
+        return open_url(source, options.allow, options.timeout, given)
     if isinstance(source, str | os.PathLike):
         return _path(os.fspath(source), options)
     from cfagg.formats.metadata.objects import open_object

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cfagg.storage.urls import Options as StorageOptions
+
 __all__ = ["Options"]
 
 
@@ -21,6 +23,8 @@ class Options:
     ignore: tuple[str, ...] = ()
     timeout: float | None = None
     tables: Mapping[str, Path] = field(default_factory=dict)
+    #: Of a URL; they are not pickled where they are secrets.
+    storage: StorageOptions | None = None
 
     def chooses(self, code: str) -> bool:
         """Whether a rule is to be run; of several beginnings the longest counts.

@@ -19,8 +19,7 @@ from cfagg.arrays.source import Source
 from cfagg.arrays.zarr_source import ZarrSource
 from cfagg.conversion.options import DEFAULT_MEMORY, Options
 from cfagg.errors import AccessError, CfaggError, TargetError, TargetExistsError
-from cfagg.errors.arguments import a_path
-from cfagg.formats.opening import a_name
+from cfagg.errors.arguments import a_path, paths
 from cfagg.formats.values.pool import close_files
 from cfagg.model import Aggregation
 from cfagg.runtime.budget import parse_size, worker_count
@@ -29,6 +28,8 @@ from cfagg.runtime.staging import is_known
 from cfagg.runtime.targets import check_target_name
 from cfagg.runtime.workplace import Workplace
 from cfagg.storage.access import Access
+from cfagg.storage.handles import handles
+from cfagg.storage.urls import Url, a_place
 
 if TYPE_CHECKING:
     from cfagg.conversion.plan import Array, Loss, Plan
@@ -124,6 +125,7 @@ def convert(
     workers: int | None = None,
     memory: int | str = DEFAULT_MEMORY,
     progress: Callable[[int, int], None] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Report:
     """Write an NCA aggregation, any netCDF file, or another Zarr store as a Zarr store with the same values.
 
@@ -133,7 +135,7 @@ def convert(
     Parameters
     ----------
     source : path
-        A netCDF file, with or without aggregations, or the directory of a Zarr store.
+        A netCDF file, with or without aggregations, or the directory of a Zarr store; or the URL of one of these.
     target : path
         Directory of the store; it must not exist, unless `overwrite`.
     variables : sequence of str, optional
@@ -171,6 +173,8 @@ def convert(
         Memory for values while they are converted, such as ``"512MiB"``, in addition to that of the libraries.
     progress : callable, optional
         Called as ``progress(done, total)`` with bytes of values.
+    storage_options : mapping, optional
+        Of a URL, as for `cfagg.read`.
 
     Returns
     -------
@@ -214,10 +218,10 @@ def convert(
         on_loss=on_loss,
     )
     threads, budget = worker_count(workers), parse_size(memory)
-    path = a_name(a_path(source, "source"))
+    path = a_place(source, storage_options, paths(allow), name="source")
     check_target_name(a_path(target, "target", expected="name a directory for the store"))
     place = Workplace(target, overwrite=overwrite, resume=resume)
-    if Path(os.path.realpath(path)).is_relative_to(place.target):
+    if not isinstance(path, Url) and Path(os.path.realpath(path)).is_relative_to(place.target):
         raise TargetError(f"{path} lies within {place.target}, which would replace it; choose another target")
     if os.path.isdir(path) and place.target.is_relative_to(os.path.realpath(path)):  # noqa: PTH112
         open_any(path, allow)  # a directory that is not a store is refused as that
@@ -361,14 +365,17 @@ def _fingerprint(source: Source, access: Access) -> str:
     if isinstance(source, ZarrSource):
         return source.fingerprint()
     digest = hashlib.sha256()
-    paths = {os.path.realpath(source.path)}
+    used_files = {source.path if isinstance(source.path, Url) else os.path.realpath(source.path)}
     for group in source.root.walk():
         for variable in group.variables.values():
             if isinstance(variable, Aggregation):
                 used = np.unique(variable.partitions.file[variable.partitions.present])
-                paths.update(access.resolve(variable.partitions.files[c]) for c in used.tolist() if c >= 0)
-    for path in sorted(paths):
+                used_files.update(access.resolve(variable.partitions.files[c]) for c in used.tolist() if c >= 0)
+    for path in sorted(used_files):
         try:
+            if isinstance(path, Url):
+                digest.update(f"{path}\0{handles.get(path).key[2:]}\n".encode("utf-8", "surrogateescape"))
+                continue
             state = Path(path).stat()
             found = f"{path}\0{state.st_size}\0{state.st_mtime_ns}\n"
         except FileNotFoundError:

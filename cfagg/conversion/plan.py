@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,6 +26,8 @@ from cfagg.conversion.storage import cell_edges, stored_chunks
 from cfagg.errors import LimitError, UnsupportedError
 from cfagg.model import Aggregation, Grid, Layout
 from cfagg.storage.access import Access
+from cfagg.storage.handles import handles
+from cfagg.storage.urls import absolute
 
 __all__ = ["Array", "Loss", "Plan", "build_plan"]
 
@@ -220,7 +221,7 @@ def _array(
     if isinstance(variable, Aggregation):
         storage = stored_chunks(group.path, variable, access)
     elif storage is not None:
-        _check_stored(variable.shape, storage, os.path.getsize(source.path), where)  # noqa: PTH202
+        _check_stored(variable.shape, storage, handles.get(absolute(source.path)).key.size, where)
     wanted = options.chunks if isinstance(options.chunks, str) else dict(options.chunks)
     itemsize = 32 if dtype.kind == "O" else dtype.itemsize
     grid, rectilinear = choose_chunks(path, variable.dims, reader.grid, storage, itemsize, wanted, options.zarr_format)

@@ -35,6 +35,7 @@ def open_observations(
     index: str | None = None,
     options: Mapping[str, Any] | None = None,
     allow: Iterable[str] = (),
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Observations:
     """Open a store of observations as samples, one per date, of the observations in a window around it.
 
@@ -78,11 +79,11 @@ def open_observations(
         Kind of index to look dates up in: ``"pages"``, ``"bisect"``, ``"btree"`` or one of an entry point
         ``cfagg.indexes``.  By default the fastest that the store has.
     options : mapping, optional
-        For URLs: ``headers``, ``timeout`` and ``deadline``; for ``s3://`` also ``region``, ``endpoint``,
-        ``access_key_id``, ``secret_access_key``, ``credentials`` and more (see
-        `cfagg.storage.places.make_source`).  The environment is only used with ``credentials="environment"``.
+        The former name of `storage_options`.
     allow : iterable of str
         Prefixes of URLs to which the server may redirect; none by default.
+    storage_options : mapping, optional
+        Of a URL, as for `cfagg.read`.
 
     Returns
     -------
@@ -131,6 +132,9 @@ def open_observations(
         )
     # What needs no store is checked first: a mistake is told at once, wherever the store is.
     span, region, thinning = Window.of(window), parse_area(area), parse_thinning(thin)
+    if options is not None and storage_options is not None:
+        raise OptionError("storage_options and options are the same; give storage_options")
+    options = storage_options if options is None else options
     store = open_store(path, options=options, allow=allow)
     columns = Columns.all_of(store.variables).choose(select, drop, reorder, rename)
     found = store.index(index)

@@ -23,6 +23,7 @@ from cfagg.observations.recipe_input import InputReader
 from cfagg.observations.recipe_sections import NO_VARIABLES, Build, Output, Statistics, period_of
 from cfagg.observations.settings import Section, parse, refused
 from cfagg.observations.steps import Step, failed, prepare
+from cfagg.storage.urls import refuse_url
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,6 +101,7 @@ def load_recipe(recipe: str | Path | Mapping[str, Any] | Recipe) -> Recipe:
     if isinstance(recipe, Mapping):
         return _from_mapping(recipe, None)
     expected = "name a YAML file, or give a mapping"
+    refuse_url(recipe, "read as a recipe")
     path = Path(os.path.expanduser(a_path(recipe, "recipe", expected=expected))).absolute()  # noqa: PTH111
     found = read_yaml(path)
     if not isinstance(found, Mapping):

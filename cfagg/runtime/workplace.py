@@ -17,10 +17,11 @@ from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 
-from cfagg.errors import TargetError, TargetExistsError, UnsupportedError
+from cfagg.errors import TargetError, TargetExistsError
 from cfagg.errors.arguments import a_path
 from cfagg.runtime.publishing import build_of, name_build, opened, reason
 from cfagg.runtime.staging import Staging, is_replaceable
+from cfagg.storage.urls import refuse_url
 
 __all__ = ["Workplace"]
 
@@ -55,8 +56,7 @@ class Workplace(Staging):
 
     def __init__(self, target: str | os.PathLike[str], *, overwrite: bool, resume: bool = False) -> None:
         name = os.path.expanduser(a_path(target, "target", expected="name a directory for the store"))  # noqa: PTH111
-        if "://" in name:
-            raise UnsupportedError(f"{name} is a URL; a store is written to a local directory: name one")
+        refuse_url(name, "written")
         place = Path(os.path.realpath(name))
         # An empty name is the working directory to the system: a variable of a script that was not set.
         if not name or not place.name:

@@ -11,6 +11,7 @@ from cfagg.errors import CfaggError, LimitError, SourceError
 from cfagg.errors.arguments import a_path, a_text
 from cfagg.storage.files import no_directory
 from cfagg.storage.tree import read_file
+from cfagg.storage.urls import refuse_url
 
 __all__ = [
     "MAX_DOCUMENT",
@@ -41,8 +42,7 @@ class Document(NamedTuple):
 def store_path(store: str | os.PathLike[str]) -> str:
     """Return the absolute path of a store on this machine; a URL, or what is no directory, is refused."""
     name = os.path.expanduser(a_path(store, "store", expected="name a Zarr store"))  # noqa: PTH111
-    if "://" in name:
-        raise SourceError(f"{name} is a URL; chunks are read from local stores only: copy the store to this machine")
+    refuse_url(name, "used like that")
     path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")
     if not name or not os.path.isdir(path):  # noqa: PTH112
         raise no_directory(name, "a Zarr store", f"make one of it with: cfagg convert {name} STORE")

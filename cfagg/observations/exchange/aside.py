@@ -11,6 +11,7 @@ from cfagg.errors import CfaggError, TargetError, TargetExistsError
 from cfagg.errors.arguments import a_path
 from cfagg.runtime import files
 from cfagg.runtime.publishing import reason
+from cfagg.storage.urls import refuse_url
 
 __all__ = ["written_aside"]
 
@@ -20,8 +21,7 @@ def written_aside(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[
     """Give the name of a new file that takes the place of another when the block ends well."""
     name = a_path(path, expected="name the file to write")
     target = Path(name)
-    if "://" in name:
-        raise TargetError(f"{path} is a URL; a file is written to a local directory: name one")
+    refuse_url(name, "written")
     if os.path.isdir(target):  # noqa: PTH112 - Path raises where it may not be looked for
         raise TargetError(f"{target} is a directory; give the name of a file")
     if os.path.lexists(target) and not overwrite:

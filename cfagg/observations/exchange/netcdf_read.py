@@ -15,6 +15,7 @@ from cfagg.observations.exchange.assembling import assemble
 from cfagg.observations.exchange.kept import KEPT, Kept, parse_kept
 from cfagg.observations.exchange.table import COLUMNS
 from cfagg.observations.frames import attributes_of, check_frame, check_rows
+from cfagg.storage.urls import refuse_url
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,6 +86,7 @@ def import_netcdf(
     from cfagg.observations.sources.netcdf import read_netcdf
 
     where = a_path(path, expected="name a netCDF file")
+    refuse_url(where, "imported")
     kept, about = _told(where)
     frames = read_netcdf(where, columns=None if kept is None else kept.variables)
     first = next(frames)

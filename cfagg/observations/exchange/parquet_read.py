@@ -14,6 +14,7 @@ from cfagg.observations.exchange.assembling import assemble
 from cfagg.observations.exchange.kept import KEPT, Kept, parse_kept
 from cfagg.observations.exchange.table import BLOCK_ROWS, COLUMNS
 from cfagg.observations.frames import check_frame, check_rows
+from cfagg.storage.urls import refuse_url
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,6 +74,7 @@ def import_parquet(
     [[281.5]]
     """
     require("Parquet files", "pyarrow")
+    refuse_url(path, "imported")
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -172,7 +172,6 @@ def test_an_array_that_is_not_there_is_told_with_those_that_are(tmp_path):
     [
         ("nowhere", "there is no such directory"),
         ("file", "it is a file, and a Zarr store is a directory; make one of it with: cfagg convert"),
-        ("https://example.org/a.zarr", "is a URL; chunks are read from local stores only"),
         ("", "the empty name is not a Zarr store"),
     ],
 )

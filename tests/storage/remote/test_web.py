@@ -139,3 +139,41 @@ def test_a_file_of_equal_size_that_takes_the_place_of_another_is_an_error(tmp_pa
         os.utime(tmp_path / "a.nc", (1, 1))
         with pytest.raises(StaleError, match="written since"):
             found.v.load()
+
+
+@pytest.mark.parametrize("name", ["temperature.nca", "storms.nc", "a.zarr"])
+def test_a_conversion_from_a_web_server_has_the_values_of_one_from_here(tmp_path, name) -> None:
+    import shutil
+
+    shutil.copytree(SAMPLES, tmp_path / "data", ignore=shutil.ignore_patterns("*.py", "sst"))
+    cfagg.convert(SAMPLES / "test1.nc", tmp_path / "data" / "a.zarr")
+    with served(tmp_path / "data") as server:
+        report = cfagg.convert(f"{server.url}/{name}", tmp_path / "there.zarr", verify=True)
+    cfagg.convert(tmp_path / "data" / name, tmp_path / "here.zarr")
+    assert report.verified
+    xr.testing.assert_identical(
+        xr.open_zarr(tmp_path / "there.zarr", decode_cf=False).load(),
+        xr.open_zarr(tmp_path / "here.zarr", decode_cf=False).load(),
+    )
+
+
+def test_functions_that_know_no_urls_yet_refuse_them_by_one_sentence_and_class(tmp_path) -> None:
+    from cfagg.observations import exchange
+
+    url = "s3://b1/a.zarr"
+    for call in (
+        lambda: cfagg.accumulate(url, "v"),
+        lambda: cfagg.open_accumulated(url, "v"),
+        lambda: cfagg.create_observations(url, tmp_path / "o"),
+        lambda: exchange.import_netcdf(url, tmp_path / "o"),
+        lambda: exchange.import_parquet(url, tmp_path / "o"),
+    ):
+        with pytest.raises(UnsupportedError, match=r"s3://b1/a\.\w+ is a URL, which cannot be .* yet; use a path"):
+            call()
+
+
+def test_a_check_takes_the_same_options(server) -> None:
+    options = {"headers": {"Authorization": "Bearer an unlikely secret"}}
+    report = cfagg.check(f"{server.url}/test1.nc", storage_options=options)
+    assert "unlikely" not in str(report)
+    assert {headers["authorization"] for _, _, headers in server.seen} == {"Bearer an unlikely secret"}
