@@ -24,7 +24,7 @@ from typing import Any, Literal
 from cfagg.findings.finding import Hit, Severity
 from cfagg.findings.versions import Version
 
-__all__ = ["FUNCTIONS", "Explanation", "Need", "Rule", "RuleFunction", "rule"]
+__all__ = ["FUNCTIONS", "Explanation", "Need", "Rule", "RuleFunction", "rule", "shared"]
 
 #: It takes a `cfagg.findings.context.Context`, which some rules ask for more than the protocol promises.
 RuleFunction = Callable[[Any], Iterable[Hit]]
@@ -129,3 +129,14 @@ def rule(
         return function
 
     return register
+
+
+def shared(function: Callable[..., Iterable[Hit]], *, needs: Need = "metadata", **cases: Any) -> None:
+    """Register a function that several rules share, by their codes with its arguments beside the context."""
+    for code, given in cases.items():
+        arguments = given if isinstance(given, tuple) else (given,)
+        rule(code, needs=needs)(_with(function, arguments))
+
+
+def _with(function: Callable[..., Iterable[Hit]], arguments: tuple[Any, ...]) -> RuleFunction:
+    return lambda c: function(c, *arguments)

@@ -11,7 +11,7 @@ from cfagg.checking.context import Context
 from cfagg.checking.instructions import Instructions, has_free_dimensions, instructions, text_dimensions, values_of
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.findings.finding import Edit, Hit
-from cfagg.findings.rule import rule
+from cfagg.findings.rule import rule, shared
 from cfagg.model.dataset import Variable
 
 #: Features that belong together.
@@ -188,19 +188,13 @@ def _matrix(c: Context, feature: str) -> Iterator[Hit]:
                 yield Hit(v, None, message)
 
 
-@rule("AGG006")
-def uris_have_a_dimension_for_each(c: Context) -> Iterator[Hit]:
-    """The uris variable has as many dimensions as there are aggregated dimensions."""
-    return _rank(c, "uris")
+shared(_rank, AGG006="uris", AGG012="unique_values")
 
 
-@rule("AGG007")
-def uris_fill_the_map(c: Context) -> Iterator[Hit]:
-    """The sizes of uris are the numbers of fragments in the rows of the map."""
-    return _matrix(c, "uris")
+shared(_matrix, AGG007="uris", AGG013="unique_values")
 
 
-def _missing(c: Context, feature: str, what: str) -> Iterator[Hit]:
+def _missing(c: Context, feature: str) -> Iterator[Hit]:
     for i, v in _targets(c, feature):
         if feature == "uris" and not _holds_strings(i, v):
             continue  # told by its type
@@ -208,14 +202,11 @@ def _missing(c: Context, feature: str, what: str) -> Iterator[Hit]:
         if found is not None and not found.valid.all():
             at = np.argwhere(~found.valid)
             where = f", the first at {list(map(int, at[0]))}" if found.values.ndim else ""
-            count = _plural(len(at), f"missing {what}")
+            count = _plural(len(at), "missing value")
             yield Hit(v, None, f"it has {count}{where}: every fragment needs one")
 
 
-@rule("AGG008")
-def uris_are_complete(c: Context) -> Iterator[Hit]:
-    """No name of a fragment dataset is missing."""
-    return _missing(c, "uris", "value")
+shared(_missing, AGG008="uris", AGG011="identifiers")
 
 
 @rule("AGG009")
@@ -247,24 +238,6 @@ def identifiers_are_like_uris(c: Context) -> Iterator[Hit]:
         own = _dims(uris)
         message = f"it has dimensions {_dims(v)}; expected none, or those of {i.terms['uris']!r}, {own}, in this order"
         yield Hit(v, None, message)
-
-
-@rule("AGG011")
-def identifiers_are_complete(c: Context) -> Iterator[Hit]:
-    """No identifier is missing."""
-    return _missing(c, "identifiers", "value")
-
-
-@rule("AGG012")
-def unique_values_have_a_dimension_for_each(c: Context) -> Iterator[Hit]:
-    """The unique_values variable has as many dimensions as there are aggregated dimensions."""
-    return _rank(c, "unique_values")
-
-
-@rule("AGG013")
-def unique_values_fill_the_map(c: Context) -> Iterator[Hit]:
-    """The sizes of unique_values are the numbers of fragments in the rows of the map."""
-    return _matrix(c, "unique_values")
 
 
 @rule("AGG014")

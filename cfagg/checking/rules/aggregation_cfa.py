@@ -20,7 +20,7 @@ from cfagg.checking.instructions import (
     values_of,
 )
 from cfagg.findings.finding import Hit
-from cfagg.findings.rule import rule
+from cfagg.findings.rule import rule, shared
 from cfagg.model.dataset import Variable
 
 #: Terms that every aggregation has.
@@ -153,16 +153,7 @@ def _like_file(c: Context, term: str) -> Iterator[Hit]:
         yield Hit(v, None, message)
 
 
-@rule("CFA017")
-def address_is_like_file(c: Context) -> Iterator[Hit]:
-    """The address variable is a scalar or has the dimensions of the file variable."""
-    return _like_file(c, "address")
-
-
-@rule("CFA018")
-def format_is_like_file(c: Context) -> Iterator[Hit]:
-    """The format variable is a scalar or has the dimensions of the file variable."""
-    return _like_file(c, "format")
+shared(_like_file, CFA017="address", CFA018="format")
 
 
 @rule("CFA019")

@@ -12,7 +12,7 @@ import numpy as np
 from cfagg.checking.context import Context
 from cfagg.checking.instructions import aggregations, has_free_dimensions
 from cfagg.findings.finding import Hit
-from cfagg.findings.rule import rule
+from cfagg.findings.rule import rule, shared
 from cfagg.formats.metadata.foreign import Foreign
 from cfagg.model.dataset import Variable
 
@@ -148,40 +148,24 @@ def _conventions(c: Context, dialect: str) -> Iterator[Hit]:
         yield Hit(c.dataset.root, "Conventions", message)
 
 
-@rule("NCA001")
-def nca_dimensions_exist(c: Context) -> Iterator[Hit]:
-    """``nca_dimensions`` names dimensions of the dataset, each once."""
-    return _dimensions(c, "NCA")
+shared(_dimensions, NCA001="NCA", CFA001="CFA")
 
 
-@rule("NCA002")
-def nca_variable_is_scalar(c: Context) -> Iterator[Hit]:
-    """An NCA variable is a scalar."""
-    return _scalar(c, "NCA")
+shared(_scalar, NCA002="NCA", CFA002="CFA")
 
 
-@rule("NCA003")
-def nca_array_is_json(c: Context) -> Iterator[Hit]:
-    """``nca_array`` is one object in strict JSON."""
-    return _json(c, "NCA")
+shared(_json, NCA003="NCA", CFA003="CFA")
 
 
-@rule("NCA004")
-def nca_array_has_its_keys(c: Context) -> Iterator[Hit]:
-    """``nca_array`` and its partitions have the keys of the convention, with values of their kinds."""
-    return _problems(c, "NCA", "keys")
-
-
-@rule("NCA005")
-def nca_partitions_fill_the_array(c: Context) -> Iterator[Hit]:
-    """Partitions take every place of their matrix once, and their locations tile the array."""
-    return _problems(c, "NCA", "matrix")
-
-
-@rule("NCA006")
-def nca_subarrays_fit(c: Context) -> Iterator[Hit]:
-    """Sub-arrays, or the parts taken of them, have the shapes of their locations."""
-    return _problems(c, "NCA", "shape")
+shared(
+    _problems,
+    NCA004=("NCA", "keys"),
+    NCA005=("NCA", "matrix"),
+    NCA006=("NCA", "shape"),
+    CFA004=("CFA", "keys"),
+    CFA005=("CFA", "matrix"),
+    CFA006=("CFA", "shape"),
+)
 
 
 @rule("NCA007")
@@ -194,55 +178,10 @@ def nca_own_subarrays_exist(c: Context) -> Iterator[Hit]:
     yield from _own(c, "NCA")
 
 
-@rule("NCA008")
-def nca_is_among_conventions(c: Context) -> Iterator[Hit]:
-    """``Conventions`` names NCA where there are NCA variables."""
-    return _conventions(c, "NCA")
-
-
-@rule("CFA001")
-def cfa_dimensions_exist(c: Context) -> Iterator[Hit]:
-    """``cfa_dimensions`` names dimensions of the dataset, each once."""
-    return _dimensions(c, "CFA")
-
-
-@rule("CFA002")
-def cfa_variable_is_scalar(c: Context) -> Iterator[Hit]:
-    """A CFA variable is a scalar."""
-    return _scalar(c, "CFA")
-
-
-@rule("CFA003")
-def cfa_array_is_json(c: Context) -> Iterator[Hit]:
-    """``cfa_array`` is one object in strict JSON."""
-    return _json(c, "CFA")
-
-
-@rule("CFA004")
-def cfa_array_has_its_keys(c: Context) -> Iterator[Hit]:
-    """``cfa_array`` and its partitions have the keys of the convention, with values of their kinds."""
-    return _problems(c, "CFA", "keys")
-
-
-@rule("CFA005")
-def cfa_partitions_fill_the_array(c: Context) -> Iterator[Hit]:
-    """Partitions take every place of their matrix once, and their locations tile the array."""
-    return _problems(c, "CFA", "matrix")
-
-
-@rule("CFA006")
-def cfa_subarrays_fit(c: Context) -> Iterator[Hit]:
-    """Sub-arrays, or the parts taken of them, have the shapes of their locations."""
-    return _problems(c, "CFA", "shape")
+shared(_conventions, NCA008="NCA", CFA008="CFA")
 
 
 @rule("CFA007")
 def cfa_own_subarrays_exist(c: Context) -> Iterator[Hit]:
     """Sub-arrays in the dataset itself are there, and marked as private."""
     return _own(c, "CFA")
-
-
-@rule("CFA008")
-def cfa_is_among_conventions(c: Context) -> Iterator[Hit]:
-    """``Conventions`` names CFA where there are CFA variables."""
-    return _conventions(c, "CFA")

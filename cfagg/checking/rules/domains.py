@@ -9,7 +9,7 @@ from cfagg.checking.context import Context
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.spans import coordinate_span, own_span
 from cfagg.findings.finding import Edit, Hit
-from cfagg.findings.rule import rule
+from cfagg.findings.rule import rule, shared
 from cfagg.findings.versions import Version
 from cfagg.model.dataset import Variable
 
@@ -121,28 +121,17 @@ def _outside(c: Context, v: Variable, attribute: str) -> Iterator[tuple[Variable
             yield r.target, foreign
 
 
-@rule("DOM003")
-def coordinates_are_within_the_domain(c: Context) -> Iterator[Hit]:
-    """Coordinates of a domain variable have no dimensions but the domain's."""
+def _within_the_domain(c: Context, attribute: str) -> Iterator[Hit]:
     for v in domain_variables(c):
-        for target, foreign in _outside(c, v, "coordinates"):
+        for target, foreign in _outside(c, v, attribute):
             yield Hit(
                 v,
-                "coordinates",
+                attribute,
                 f"{target.path!r} has the dimension {foreign[0]!r}, which {v.text('dimensions')!r} lacks; add it",
             )
 
 
-@rule("DOM004")
-def cell_measures_are_within_the_domain(c: Context) -> Iterator[Hit]:
-    """Cell measures of a domain variable have no dimensions but the domain's."""
-    for v in domain_variables(c):
-        for target, foreign in _outside(c, v, "cell_measures"):
-            yield Hit(
-                v,
-                "cell_measures",
-                f"{target.path!r} has the dimension {foreign[0]!r}, which {v.text('dimensions')!r} lacks; add it",
-            )
+shared(_within_the_domain, DOM003="coordinates", DOM004="cell_measures")
 
 
 @rule("DOM005")

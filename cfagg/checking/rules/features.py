@@ -9,7 +9,7 @@ from cfagg.checking.context import Context
 from cfagg.checking.features import ROLES, SPELLINGS, TYPES, Features, features
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.findings.finding import Edit, Hit
-from cfagg.findings.rule import rule
+from cfagg.findings.rule import rule, shared
 from cfagg.model.dataset import Variable
 
 
@@ -75,7 +75,8 @@ def features_have_a_feature_type(c: Context) -> Iterator[Hit]:
         yield Hit(None, "featureType", message)
 
 
-def _names_a_dimension(c: Context, attribute: str, what: str) -> Iterator[Hit]:
+def _names_a_dimension(c: Context, attribute: str) -> Iterator[Hit]:
+    what = attribute.replace("_", " ")
     for v in c.with_attribute(attribute):
         words = v.words(attribute)
         if faulty_text(v.attributes[attribute], c.version):
@@ -86,10 +87,7 @@ def _names_a_dimension(c: Context, attribute: str, what: str) -> Iterator[Hit]:
             yield Hit(v, attribute, f"there is no dimension {words[0]!r}; expected the {what}")
 
 
-@rule("DSG004")
-def sample_dimension_exists(c: Context) -> Iterator[Hit]:
-    """A sample_dimension is the name of a dimension that is there."""
-    yield from _names_a_dimension(c, "sample_dimension", "sample dimension")
+shared(_names_a_dimension, DSG004="sample_dimension", DSG006="instance_dimension")
 
 
 @rule("DSG005")
@@ -106,12 +104,6 @@ def counts_are_integers_for_each_instance(c: Context) -> Iterator[Hit]:
             )
         elif v.dimensions[0] is sample:
             yield Hit(v, None, f"the count variable has the sample dimension {sample.name!r}; expected the instances'")
-
-
-@rule("DSG006")
-def instance_dimension_exists(c: Context) -> Iterator[Hit]:
-    """An instance_dimension is the name of a dimension that is there."""
-    yield from _names_a_dimension(c, "instance_dimension", "instance dimension")
 
 
 @rule("DSG007")

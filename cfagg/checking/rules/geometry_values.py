@@ -12,7 +12,7 @@ from cfagg.checking.context import Context
 from cfagg.checking.geometries import LONGEST, Geometry, counts, geometries
 from cfagg.checking.missing import unwritten
 from cfagg.findings.finding import Hit
-from cfagg.findings.rule import rule
+from cfagg.findings.rule import rule, shared
 from cfagg.model.dataset import Variable
 
 
@@ -47,16 +47,7 @@ def _too_few(c: Context, kind: str, least: int) -> Iterator[Hit]:
                 yield Hit(g.part_node_count, None, message, "warning")
 
 
-@rule("GEO005", needs="data")
-def lines_have_two_nodes(c: Context) -> Iterator[Hit]:
-    """Each line has two nodes at least."""
-    yield from _too_few(c, "line", 2)
-
-
-@rule("GEO006", needs="data")
-def polygons_have_three_nodes(c: Context) -> Iterator[Hit]:
-    """Each polygon has three nodes at least."""
-    yield from _too_few(c, "polygon", 3)
+shared(_too_few, GEO005=("line", 2), GEO006=("polygon", 3), needs="data")
 
 
 def node_total(g: Geometry) -> Iterator[Hit]:

@@ -9,7 +9,7 @@ from cfagg.cf.attribute_table import attribute_table, uses
 from cfagg.cf.references import DIMENSION_LISTS, Reference
 from cfagg.checking.context import Context
 from cfagg.findings.finding import Edit, Hit
-from cfagg.findings.rule import rule
+from cfagg.findings.rule import rule, shared
 from cfagg.findings.versions import Version
 from cfagg.model.dataset import Variable
 
@@ -156,16 +156,7 @@ def _shadowing(c: Context, how: str) -> Iterator[Hit]:
             above = above.parent
 
 
-@rule("GRP005")
-def the_own_group_comes_first(c: Context) -> Iterator[Hit]:
-    """A bare name means the variable of the referring group if there is one."""
-    yield from _shadowing(c, "own")
-
-
-@rule("GRP006")
-def the_nearest_ancestor_comes_next(c: Context) -> Iterator[Hit]:
-    """A bare name that is not in the referring group means the variable of the nearest group above it."""
-    yield from _shadowing(c, "ancestor")
+shared(_shadowing, GRP005="own", GRP006="ancestor")
 
 
 @rule("GRP007")

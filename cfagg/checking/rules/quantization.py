@@ -9,7 +9,7 @@ import numpy as np
 from cfagg.cf.attribute_types import holds, said, said_type
 from cfagg.checking.context import Context
 from cfagg.findings.finding import Edit, Hit
-from cfagg.findings.rule import rule
+from cfagg.findings.rule import rule, shared
 from cfagg.model.dataset import Variable
 
 #: Each algorithm and the attribute that tells how much it keeps.
@@ -159,16 +159,7 @@ def _out_of_range(c: Context, name: str) -> Iterator[Hit]:
             yield Hit(v, name, f"it is {value[0]}; expected 1 to {largest} for {v.dtype.name}")
 
 
-@rule("QNT006")
-def bits_are_in_range(c: Context) -> Iterator[Hit]:
-    """``quantization_nsb`` is 1 to 23 for ``float`` and 1 to 52 for ``double``."""
-    yield from _out_of_range(c, "quantization_nsb")
-
-
-@rule("QNT007")
-def digits_are_in_range(c: Context) -> Iterator[Hit]:
-    """``quantization_nsd`` is 1 to 7 for ``float`` and 1 to 15 for ``double``."""
-    yield from _out_of_range(c, "quantization_nsd")
+shared(_out_of_range, QNT006="quantization_nsb", QNT007="quantization_nsd")
 
 
 @rule("QNT008")

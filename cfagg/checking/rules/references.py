@@ -9,7 +9,7 @@ import numpy as np
 from cfagg.checking.context import Context
 from cfagg.checking.instructions import aggregations
 from cfagg.findings.finding import Hit
-from cfagg.findings.rule import rule
+from cfagg.findings.rule import rule, shared
 from cfagg.findings.versions import Version
 
 #: So many files are named in a message.
@@ -52,58 +52,7 @@ def _found(c: Context, code: str) -> Iterator[Hit]:
             yield Hit(v, None, f"{n:,} more fragments have a problem of this kind")
 
 
-@rule("REF002", needs="references")
-def references_are_allowed(c: Context) -> Iterator[Hit]:
-    """Fragments are where the access policy lets them be read."""
-    return _found(c, "REF002")
-
-
-@rule("REF003", needs="references")
-def datasets_exist(c: Context) -> Iterator[Hit]:
-    """Every fragment dataset is there and can be opened."""
-    return _found(c, "REF003")
-
-
-@rule("REF004", needs="references")
-def variables_exist(c: Context) -> Iterator[Hit]:
-    """Every fragment is a variable of its dataset."""
-    return _found(c, "REF004")
-
-
-@rule("REF005", needs="references")
-def shapes_fit(c: Context) -> Iterator[Hit]:
-    """Every fragment has the shape of its place in the aggregation."""
-    return _found(c, "REF005")
-
-
-@rule("REF006", needs="references")
-def dimensions_are_in_order(c: Context) -> Iterator[Hit]:
-    """Every fragment has its dimensions in the order that the aggregation says."""
-    return _found(c, "REF006")
-
-
-@rule("REF007", needs="references")
-def units_are_convertible(c: Context) -> Iterator[Hit]:
-    """The units of every fragment can become those of the aggregation."""
-    return _found(c, "REF007")
-
-
-@rule("REF008", needs="references")
-def types_are_convertible(c: Context) -> Iterator[Hit]:
-    """The type of every fragment can become that of the aggregation."""
-    return _found(c, "REF008")
-
-
-@rule("REF009", needs="references")
-def missing_values_have_a_value(c: Context) -> Iterator[Hit]:
-    """Where fragments have missing values the aggregation defines one."""
-    return _found(c, "REF009")
-
-
-@rule("REF010", needs="references")
-def calendars_are_the_same(c: Context) -> Iterator[Hit]:
-    """Fragments with times count in the calendar of the aggregation."""
-    return _found(c, "REF010")
+shared(_found, needs="references", **{code: code for code in (f"REF{n:03}" for n in range(2, 11))})
 
 
 @rule("REF011", until=Version(1, 12))
