@@ -67,11 +67,6 @@ def test_what_the_chapter_alone_asks_of_a_norm_is_a_warning(change: tuple[str, s
     assert [(f.code, f.severity, f.variable) for f in found] == [(code, "warning", where)]
 
 
-def test_a_norm_without_a_coordinate_of_its_own() -> None:
-    text = ZONAL.replace("NAME", "lon").replace('zm:standard_name = "longitude"', 'zm:standard_name = "latitude"')
-    assert "ANO009" in codes(text, "ANO", data=False)
-
-
 def test_a_name_that_is_no_coordinate() -> None:
     assert codes(ZONAL.replace("NAME", "height"), "ANO", data=False) == ["ANO002"]
 

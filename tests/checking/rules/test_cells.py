@@ -97,11 +97,6 @@ def test_a_list_of_polygons_has_any_number_of_vertices(nv: int) -> None:
     assert codes(text, "BND", data=False) == []
 
 
-def test_an_interval_has_two_vertices() -> None:
-    assert codes(axis("1, 2, 3", "", nv=3).replace("b =  ;", ""), "BND", data=False) == ["BND003"]
-    assert codes(plane("i", 3, 'c:units = "days since 2000-01-01" ;'), "BND", data=False) == ["BND003"]
-
-
 def test_a_polygon_has_more_than_two_vertices_and_a_height_that_varies_has_two() -> None:
     def found(attributes: str, version: str | None = None) -> list[str]:
         return [f.severity for f in findings(plane("j, i", 2, attributes), "BND003", data=False, cf_version=version)]
@@ -355,12 +350,6 @@ def test_boundaries_of_climatologies_inherit_as_others_do(version: str, expected
     assert codes(text, "BND007", cf_version=version) == expected
     alone = text.replace('time:long_name = "month" ;', "")
     assert codes(alone, "BND006", cf_version=version) == [code.replace("7", "6") for code in expected]
-
-
-def test_cells_on_what_is_no_time_are_told_once() -> None:
-    text = """netcdf c { dimensions: y = 2 ; nv = 2 ; variables: float d(y) ; d:long_name = "d" ; d:units = "m" ;
-    d:climatology = "c" ; double c(nv) ; :Conventions = "CF-1.13" ; }"""
-    assert codes(text, "CLM") == ["CLM001"]
 
 
 @pytest.mark.parametrize(

@@ -205,11 +205,6 @@ def test_a_ring_of_unknown_kind_has_no_direction(ring: str) -> None:
     assert codes(changed(("ring = 0, 1, 0", f"ring = {ring}")), "GEO") == ["GEO019"]
 
 
-def test_kinds_of_rings_that_are_fractions_are_not_rounded() -> None:
-    text = changed(("byte ring", "float ring"), ("ring = 0, 1, 0", "ring = 0, 0.5, 0"))
-    assert codes(text, "GEO") == ["GEO019"]
-
-
 def test_nodes_of_two_dimensions_are_told_by_their_own_rule() -> None:
     text = changed(("node = 10", "node = 5 ; two = 2"), ("x(node)", "x(two, node)"), ("y(node)", "y(two, node)"))
     assert set(codes(text)) & {"GEO013", "GEO014", "INT001"} == {"GEO013"}

@@ -128,9 +128,5 @@ def test_what_others_need_exactly_is_not_quantized(attribute: str) -> None:
     assert codes(text().replace(":Conv", f"float w(x) ; w:{attribute} ; :Conv"), "QNT") == ["QNT008"]
 
 
-def test_coordinate_variables_are_not_quantized() -> None:
-    assert codes(text().replace(" v(x)", " x(x)").replace("v:", "x:"), "QNT") == ["QNT008"]
-
-
 def test_there_was_no_quantization_before_cf_1_12() -> None:
     assert codes(text("", algorithm="", version="1.11"), "QNT") == []

@@ -97,11 +97,6 @@ def test_containers_bounds_and_indices_need_no_names() -> None:
     assert codes(source, "NAM001") == []
 
 
-@pytest.mark.parametrize("attributes", ["", 'long_name = ""', 'long_name = " "', 'units = "m"'])
-def test_data_without_names_are_told(attributes: str) -> None:
-    assert codes(one(attributes), "NAM001") == ["NAM001"]
-
-
 @pytest.mark.parametrize(
     ("declared", "attributes", "data", "expected"),
     [

@@ -196,10 +196,6 @@ def test_a_computed_name_is_not_demanded() -> None:
     assert codes(coordinate(SIGMA.format("sigma: k ps: ps"), TERMS), "VRT") == []
 
 
-def test_a_computed_name_without_terms() -> None:
-    assert codes(coordinate('k:computed_standard_name = "altitude" ;'), "VRT") == ["VRT006"]
-
-
 @pytest.mark.parametrize(
     ("units", "expected"), [("Pa", []), ("hPa", []), ("m", ["VRT008"]), ("1", ["VRT008"]), ("florins", [])]
 )
