@@ -222,9 +222,7 @@ class _Table:
             # A table that the netCDF library writes is read without the HDF5 library, if it is small and complete.
             if self.storage.tree is not None and box.count <= indexes.MOST:
                 indices = [touch[0] for touch in box.touches()]
-                handle = self.checked.handle
-                data = Head(handle.fd, b"", handle.key.size)
-                known = indexes.positions(data, self.storage.tree, self.storage.chunks, indices)
+                known = indexes.positions(Head(self.checked.handle), self.storage.tree, self.storage.chunks, indices)
                 if known is not None:
                     return known, None
             found = self._ask(box)

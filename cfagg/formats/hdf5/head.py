@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 from cfagg.formats.hdf5.space import BrokenError, TooManyError
+from cfagg.storage.files import Handle
 
 __all__ = ["Head", "forget", "remembered"]
 
@@ -27,10 +28,12 @@ _QUESTIONS, _ANSWERS = 64, 4
 
 
 class Head:
-    """The bytes of an open file of `size` bytes: the first are at hand, a bounded number of others are read."""
+    """The bytes of an open file, here or on another machine: the first are at hand, a bounded number are read."""
 
-    def __init__(self, fd: int, head: bytes, size: int) -> None:
-        self.fd, self.head, self.size = fd, head, size
+    def __init__(self, handle: Handle, head: bytes = b"") -> None:
+        self.head, self.size = head, handle.key.size
+        self._remote = handle.data
+        self._fd = handle.fd if self._remote is None else -1
         self.bytes = self.requests = 0
         self._taken: list[tuple[int, int]] = []
         self._read: list[tuple[int, bytes]] = []
@@ -55,7 +58,7 @@ class Head:
         self.requests += 1
         if self.bytes > _BYTES or self.requests > _REQUESTS:
             raise TooManyError
-        data = os.pread(self.fd, size, at)
+        data = os.pread(self._fd, size, at) if self._remote is None else bytes(self._remote[at : at + size])
         if len(data) != size:
             raise BrokenError
         self._read.append((at, data))

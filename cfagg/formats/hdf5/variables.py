@@ -78,13 +78,11 @@ class _Variable(NamedTuple):
 def find(handle: Handle, head: bytes, address: str, group: str = "/") -> Located | None:
     """Return what `library_variables.find` does, or `None` where the library has to look; `head`: the first bytes."""
     name = address.removeprefix("/")
-    if handle.data is not None:
-        return None
     if "/" in name or not name or (group != "/" and not address.startswith("/")) or head[8:9] not in (b"\2", b"\3"):
         return None
     key = handle.key
     try:
-        first = Head(handle.fd, head, key.size)
+        first = Head(handle, head)
         file = _File(Objects(Space(first, checksum=compiled())))
         root = file.objects.top()
         links = remembered(("links", root), first, lambda: file.links(root))

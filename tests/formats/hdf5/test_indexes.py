@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 
 import h5py
@@ -11,6 +10,7 @@ import pytest
 
 from cfagg.formats.hdf5.head import Head
 from cfagg.formats.hdf5.indexes import positions as positions_of
+from cfagg.storage.files import open_regular
 
 UNDEFINED = 2**64 - 1
 
@@ -39,12 +39,9 @@ def test_chunks_are_where_the_hdf5_library_says(tmp_path):
         said = [data.id.get_chunk_info(k) for k in range(data.id.get_num_chunks())]
     raw = (tmp_path / "a.h5").read_bytes()
     tree = raw.index(b"TREE\1\0")
-    handle = os.open(tmp_path / "a.h5", os.O_RDONLY)
-    try:
-        indices = [(a.chunk_offset[0] // 2, a.chunk_offset[1] // 3) for a in said]
-        found = positions_of(Head(handle, b"", len(raw)), tree, (2, 3), indices)
-    finally:
-        os.close(handle)
+    indices = [(a.chunk_offset[0] // 2, a.chunk_offset[1] // 3) for a in said]
+    with open_regular(str(tmp_path / "a.h5")) as handle:
+        found = positions_of(Head(handle), tree, (2, 3), indices)
     assert found == [(a.filter_mask, a.byte_offset, a.size) for a in said]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import dataclasses
 import pathlib
 import re
 
@@ -13,12 +13,12 @@ import pytest
 
 from cfagg.errors import CfaggError
 from cfagg.formats.hdf5 import chunks as hdf5_chunks
-from cfagg.formats.hdf5 import indexes
 from cfagg.formats.hdf5 import library_variables as hdf5
-from cfagg.formats.hdf5 import variables as hdf5_header
+from cfagg.formats.hdf5 import variables
 from cfagg.formats.hdf5.head import Head
+from cfagg.formats.hdf5.indexes import positions
 from cfagg.formats.values import read
-from cfagg.storage.files import CONTEXT_SOURCE, open_regular
+from cfagg.storage.files import CONTEXT_SOURCE, Borrowed, open_regular
 from cfagg.storage.gate import admit
 from cfagg.storage.handles import handles
 from tests import nca_files
@@ -26,7 +26,7 @@ from tests import nca_files
 
 def _found(path, name, group="/"):
     with open_regular(path) as handle:
-        return hdf5_header.find(handle, handle.some(2**13, 0), name, group)
+        return variables.find(handle, handle.some(2**13, 0), name, group)
 
 
 def _expected(path, name):
@@ -76,6 +76,26 @@ def test_headers_are_those_that_the_library_finds(tmp_path, variables, attribute
         found, expected = _found(path, name), _expected(path, name)
         assert found is not None
         assert _same(found, expected)
+
+
+def test_files_of_other_machines_are_read_by_their_ranges(tmp_path):
+    path = _write(tmp_path / "a.nc", 8, 20)
+    raw = pathlib.Path(path).read_bytes()
+    asked = []
+
+    class Ranges:
+        def __len__(self):
+            return len(raw)
+
+        def __getitem__(self, where):
+            asked.append(where.stop - where.start)
+            return raw[where]
+
+    for name in ("time", "v1", "v7"):
+        found, expected = variables.find(Borrowed(path, Ranges()), raw[: 2**13], name), _found(path, name)
+        assert _same(dataclasses.replace(found, key=expected.key), expected)
+    assert asked
+    assert sum(asked) < len(raw)
 
 
 def test_what_is_unusual_is_left_to_the_library(tmp_path):
@@ -162,12 +182,8 @@ def test_a_damaged_heap_of_values_ends_the_search(tmp_path):
 
 
 def _positions(path, located, indices):
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        data = Head(handle, b"", pathlib.Path(path).stat().st_size)
-        return indexes.positions(data, located.storage.tree, located.storage.chunks, indices)
-    finally:
-        os.close(handle)
+    with open_regular(path) as handle:
+        return positions(Head(handle), located.storage.tree, located.storage.chunks, indices)
 
 
 def _chunked(tmp_path):
