@@ -82,9 +82,9 @@ def _plot(store: ObservationStore, target: str) -> None:
     """Draw how the rows are spread over time and the Earth."""
     from pathlib import PurePath
 
+    from cfagg.cf.instants import epoch_text
     from cfagg.observations import coverage_picture as coverage
     from cfagg.observations.coverage import map_coverage, time_coverage
-    from cfagg.observations.dates import epoch_text
 
     index = store.index()
     counts, looked_at = map_coverage(store)

@@ -82,7 +82,8 @@ def run(args: argparse.Namespace) -> int:
         output.check(args.output, overwrite=args.overwrite)
         if Path(args.output).suffix.lower() not in _ENDINGS:
             raise UnsupportedError(f"{args.output} cannot be written: its name must end in {', '.join(_ENDINGS)}")
-    from cfagg.observations.dates import epoch_text, first_second
+    from cfagg.cf.instants import epoch_text
+    from cfagg.observations.dates import first_second
     from cfagg.observations.opening import open_observations
 
     date = epoch_text(first_second(args.date))

@@ -17,16 +17,16 @@ _URL = re.compile(
 )
 
 
-def redacted(text: str) -> str:
-    """Return a text whose URLs have no user, password or query.
+def redacted(text: str, mark: str = "…") -> str:
+    """Return a text whose URLs have no user, password or query, but a mark in their place; without one nothing.
 
     >>> redacted("https://me:secret@example.org/a.nc?key=secret: not found")
     'https://…@example.org/a.nc?…: not found'
     """
-    return _URL.sub(_without, text) if ":/" in text else text
 
+    def without(found: re.Match[str]) -> str:
+        scheme, user, place = found.groups()
+        query = f"?{mark}" if mark and "?" in found[0] else ""
+        return f"{scheme}{f'{mark}@' if mark and user else ''}{place}{query}"
 
-def _without(found: re.Match[str]) -> str:
-    scheme, user, place = found.groups()
-    query = "?…" if "?" in found[0] else ""
-    return f"{scheme}{'…@' if user else ''}{place}{query}"
+    return _URL.sub(without, text) if ":/" in text else text

@@ -310,8 +310,8 @@ def _tendencies(
         return {}
     from fractions import Fraction
 
+    from cfagg.cf.durations import format_duration
     from cfagg.observations.tendencies import parse_tendencies, tendencies
-    from cfagg.observations.windows import format_duration
 
     grid = parse_tendencies({"grid": wanted.grid, "steps": list(wanted.tendencies)})
     if grid is None:

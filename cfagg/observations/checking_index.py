@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.observations.dates import epoch_text
+from cfagg.cf.instants import epoch_text
 
 if TYPE_CHECKING:
     from cfagg.observations.indexes.protocol import Entries, Index

@@ -14,8 +14,9 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, Literal
 
+from cfagg.cf.instants import epoch_text
 from cfagg.errors import ConventionError, OptionError, Problem, SelectionError
-from cfagg.observations.dates import epoch_text, first_second, last_second
+from cfagg.observations.dates import first_second, last_second
 
 __all__ = ["ALL", "Choice", "parse_choice"]
 

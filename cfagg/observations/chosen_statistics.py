@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cfagg.cf.durations import format_duration
 from cfagg.errors import ConventionError, FragmentMismatchError, OptionError, Problem
 from cfagg.observations.dates import parse_frequency
-from cfagg.observations.windows import format_duration
 
 if TYPE_CHECKING:
     from cfagg.observations.indexes.protocol import Index

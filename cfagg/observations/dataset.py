@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from cfagg.cf.instants import epoch_text
 from cfagg.errors import ConventionError, SelectionError
-from cfagg.observations.dates import epoch_text
 from cfagg.observations.numbering import sample_numbers
 from cfagg.observations.plan import DELTATIME, Plan
 from cfagg.observations.sample import Details, Header, Sample, seconds_of

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cfagg.cf.instants import epoch_text
 from cfagg.cf.roles import AXES_BY_NAME, place_of
 from cfagg.errors import CalendarError, OptionError, Problem, SelectionError
-from cfagg.observations.dates import epoch_text
 from cfagg.observations.metadata import as_json
 from cfagg.observations.numbering import sample_numbers
 

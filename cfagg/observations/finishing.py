@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.cf.instants import epoch_text
 from cfagg.errors import ConventionError
 from cfagg.formats.zarr.creating import group_documents
 from cfagg.observations.layouts import DataLayout, array_files, dumped, write_bytes, zarr_format
@@ -75,7 +75,7 @@ def _attributes(
     ends = entries.ends
     dates = {}
     if ends is not None:
-        first, last = (_iso(e) for e in ends)
+        first, last = (epoch_text(e) for e in ends)
         dates = {
             "start_date": first,
             "end_date": last,
@@ -106,10 +106,6 @@ def _attributes(
         "version": VERSION,
         **given,
     }
-
-
-def _iso(epoch: int) -> str:
-    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=epoch)).replace(tzinfo=None).isoformat()
 
 
 def _write_index(store: Path, format: str, date_indexing: str, entries: Entries) -> None:  # noqa: A002

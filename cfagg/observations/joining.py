@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from cfagg.cf.instants import epoch_text
 from cfagg.errors import OptionError, Problem, SelectionError
 from cfagg.observations.dataset import Observations
-from cfagg.observations.dates import epoch_text
 from cfagg.observations.numbering import sample_numbers
 
 __all__ = ["Joined", "JoinedSample", "join_observations"]

@@ -8,12 +8,12 @@ import platform
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any, Protocol
-from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
 
 from cfagg._version import __version__
-from cfagg.observations.dates import epoch_text
+from cfagg.cf.instants import epoch_text
+from cfagg.errors.redacting import redacted
 
 __all__ = ["as_json", "describe", "describe_store", "versions"]
 
@@ -102,7 +102,7 @@ def describe_store(store: Any) -> dict[str, Any]:
     # The recipe stands beside the sources, once.
     attributes = {k: v for k, v in store.attributes.all.items() if k != "recipe"}
     return {
-        "path": _without_secrets(str(store.path)),
+        "path": redacted(str(store.path), mark=""),
         "uuid": store.attributes.uuid,
         "identity": store.identity,
         "rows": int(store.rows),
@@ -128,11 +128,3 @@ def as_json(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
-
-
-def _without_secrets(path: str) -> str:
-    """Return a URL without user, password and query, which may hold keys; a path as it is."""
-    if "://" not in path:
-        return path
-    parts = urlsplit(path)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

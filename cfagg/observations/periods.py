@@ -6,13 +6,14 @@ date, not included.  A part is a run of such dates, again without its end.
 
 from __future__ import annotations
 
-import re
-from calendar import monthrange
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import datetime, timedelta
+from fractions import Fraction
 
-from cfagg.errors import LimitError
+from cfagg.cf.durations import parse_duration
+from cfagg.cf.instants import parse_date
+from cfagg.errors import LimitError, OptionError
 
 __all__ = ["Part", "Period", "as_date", "as_duration"]
 
@@ -22,73 +23,29 @@ Part = tuple[datetime, datetime]
 #: More parts than this are a mistake in the frequency or in group_by.
 MOST_PARTS = 1_000_000
 
-_UNITS = {"w": 604800, "d": 86400, "h": 3600, "min": 60, "m": 60, "s": 1}
-_SHORT = re.compile(r"(\d+)\s*(w|d|h|min|m|s)", re.IGNORECASE)
-_CLOCK = re.compile(r"(?:(\d+) days?, )?(\d+):(\d{1,2})(?::(\d{1,2}))?")
-_ISO = re.compile(r"P(?=.)(?:(\d+)W)?(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?", re.IGNORECASE)
-_PARTIAL = re.compile(r"(\d{4})(?:-?(\d{2}))?")
-
 
 def as_duration(value: object) -> timedelta:
-    """Return a positive duration."""
+    """Return a positive duration; a whole number counts hours."""
     try:
-        found = _duration(value)
-    except OverflowError:
-        found = None
-    if found is None:
-        raise ValueError(f"{value!r} is not a duration; write 6h, 1d, 30min, 10s, 1:30:00 or PT6H")
-    if found <= timedelta(0):
-        raise ValueError(f"the duration {value!r} is not positive")
-    return found
-
-
-def _duration(value: object) -> timedelta | None:
-    if isinstance(value, timedelta):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return timedelta(hours=value)
-    if not isinstance(value, str) or len(value) > 64:
-        return None
-    text = value.strip().removeprefix("+")
-    if text.isdecimal():
-        return timedelta(hours=int(text))
-    if short := _SHORT.fullmatch(text):
-        return timedelta(seconds=int(short[1]) * _UNITS[short[2].lower()])
-    if clock := _CLOCK.fullmatch(text):
-        days, hours, minutes, seconds = (int(v or 0) for v in clock.groups())
-        return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-    if iso := _ISO.fullmatch(text):
-        weeks, days, hours, minutes, seconds = (int(v or 0) for v in iso.groups())
-        return timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
-    return None
+        seconds = Fraction(0) if isinstance(value, float) else parse_duration(value)
+    except OptionError:
+        seconds = Fraction(0)
+    micros = seconds * 10**6
+    if micros <= 0 or micros.denominator != 1:
+        raise ValueError(f"{value!r} is not a duration above 0; write 6h, 1d, 30min, 10s, 1:30:00 or PT6H")
+    return timedelta(microseconds=int(micros))
 
 
 def as_date(value: object, *, end: bool = False) -> datetime:
-    """Return a date and time in UTC, without a time zone."""
-    if isinstance(value, datetime):
-        found = value
-    elif isinstance(value, date):
-        found = datetime(value.year, value.month, value.day)
-    elif isinstance(value, int | str) and not isinstance(value, bool):
-        found = _date(str(value).strip(), end)
-    else:
-        raise ValueError(f"{value!r} is not a date; write it as 2020-01-31 or 2020-01-31T18:00:00")  # noqa: TRY004
-    return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo is not None else found
-
-
-def _date(text: str, end: bool) -> datetime:
+    """Return a date in UTC, without a time zone; as `end` a year or month is meant to its last second, a day not."""
     try:
-        partial = _PARTIAL.fullmatch(text)
-        if partial is None:
-            return datetime.fromisoformat(text)
-        year, month = int(partial[1]), int(partial[2] or 1)
-        first = datetime(year, month, 1)
-        if not end:
-            return first
-        last = month if partial[2] else 12
-        return datetime(year, last, monthrange(year, last)[1], 23, 59, 59)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a date; write it as 2020-01-31 or 2020-01-31T18:00:00") from None
+        first, after = parse_date(value)
+        if end and after is not None and after - first > 86400:
+            first = Fraction(after - 1)
+        return datetime(1970, 1, 1) + timedelta(microseconds=first * 10**6 // 1)
+    except (OptionError, OverflowError):
+        said = f"{value!r} is not a date; write it as 2020-01-31 or 2020-01-31T18:00:00"
+        raise ValueError(said) from None
 
 
 @dataclass(frozen=True, slots=True)

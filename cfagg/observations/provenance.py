@@ -10,11 +10,12 @@ import hashlib
 import platform
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePath
 from typing import Any
 
+from cfagg.cf.instants import epoch_text
 from cfagg.observations.periods import Part
 from cfagg.observations.recipe import Recipe
 
@@ -112,9 +113,7 @@ def union(periods: Iterable[Part]) -> list[Part]:
 
 def iso(moment: datetime | int) -> str:
     """Return a date, or seconds since 1970, as text."""
-    if isinstance(moment, int):
-        moment = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=moment)).replace(tzinfo=None)
-    return moment.isoformat()
+    return epoch_text(moment) if isinstance(moment, int) else moment.isoformat()
 
 
 def _without_folders(value: Any) -> Any:

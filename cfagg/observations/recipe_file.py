@@ -12,6 +12,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from cfagg.cf.durations import format_duration, parse_duration
 from cfagg.errors import ConventionError, LimitError, SourceError, SourceNotFoundError
 from cfagg.errors.extras import require
 from cfagg.storage.files import Context, open_regular
@@ -91,7 +92,7 @@ def plain(value: Any, where: str = "recipe") -> Any:
         if isinstance(item, datetime | date):
             return item.isoformat()
         if isinstance(item, timedelta):
-            return _duration_text(item)
+            return format_duration(parse_duration(item))
         if isinstance(item, Path):
             return str(item)
         if callable(item):
@@ -99,11 +100,3 @@ def plain(value: Any, where: str = "recipe") -> Any:
         return str(item)
 
     return convert(value, 0)
-
-
-def _duration_text(duration: timedelta) -> str:
-    seconds = duration // timedelta(seconds=1)
-    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds % length == 0:
-            return f"{seconds // length}{unit}"
-    return f"{seconds}s"

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.cf.durations import format_duration
 from cfagg.errors import ConventionError, OptionError, Problem, SelectionError
 from cfagg.observations.dates import parse_frequency
 from cfagg.observations.statistics import Accumulator
-from cfagg.observations.windows import format_duration
 
 __all__ = ["TendencyGrid", "cells_of", "parse_tendencies", "tendencies"]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cfagg.cf.instants import epoch_text
 from cfagg.display.as_json import dump, encode
 from cfagg.display.escape import printable
 from cfagg.display.sizes import size_text
@@ -32,7 +33,7 @@ def description_lines(store: Description, *, rows: int | None = 24) -> list[str]
     entries = [("rows", f"{store.rows:,}")]
     if store.first is not None and store.last is not None:
         distinct = f" ({store.entries:,} distinct)" if store.entries else ""
-        entries.append(("dates", f"{_date(store.first)} to {_date(store.last)}{distinct}"))
+        entries.append(("dates", f"{epoch_text(store.first)} to {epoch_text(store.last)}{distinct}"))
         step, most = store.busiest
         day = f"{_count(store.per_day)} rows a day on average"
         entries.append(("density", f"{day}, at most {most:,} in any {_bin(step)}" if most else day))
@@ -97,7 +98,7 @@ def description_json(store: Description) -> str:
     members["busiest"] = {"seconds": store.busiest[0], "rows": store.busiest[1]}
     members["attributes"] = dict(store.attributes)
     for key in ("first", "last"):
-        members[key] = None if members[key] is None else _date(members[key])
+        members[key] = None if members[key] is None else epoch_text(members[key])
     return dump({"form": "cfagg obs show", "form_version": FORM_VERSION, **encode(members)})
 
 
@@ -106,8 +107,8 @@ def sample_lines(dataset: Observations, sample: Sample, *, rows: int | None = 24
     lo, hi = dataset.window.offsets
     date = int(sample.reference_date.astype("M8[s]").astype(np.int64))
     entries = [
-        ("date", _date(date)),
-        ("window", f"{dataset.window}: {_date(date + lo)} to {_date(date + hi - 1)}"),
+        ("date", epoch_text(date)),
+        ("window", f"{dataset.window}: {epoch_text(date + lo)} to {epoch_text(date + hi - 1)}"),
         ("rows", f"{len(sample):,}"),
     ]
     lines = [dataset.path, *(f"  {key:<6}  {text}" for key, text in entries)]
@@ -141,10 +142,10 @@ def sample_json(dataset: Observations, sample: Sample) -> str:
             "form": "cfagg obs window",
             "form_version": FORM_VERSION,
             "store": dataset.path,
-            "date": _date(date),
+            "date": epoch_text(date),
             "window": str(dataset.window),
-            "first": _date(date + lo),
-            "last": _date(date + hi - 1),
+            "first": epoch_text(date + lo),
+            "last": epoch_text(date + hi - 1),
             "rows": len(sample),
             "columns": list(dataset.columns),
             "variables": encode(dataset.variables_metadata),
@@ -155,10 +156,6 @@ def sample_json(dataset: Observations, sample: Sample) -> str:
             "values": {name: encode(values[:, j]) for j, name in enumerate(dataset.columns)},
         }
     )
-
-
-def _date(epoch: int) -> str:
-    return str(np.datetime64(epoch, "s"))
 
 
 def _bin(seconds: int) -> str:

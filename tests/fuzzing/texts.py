@@ -114,9 +114,9 @@ _DURATIONS = ["6h", "1d12h", "90s", "1 day", "PT6H", "P1DT12H", "1.5h", "2w", "3
 
 @target("durations", seeds=lambda: _DURATIONS, tokens=["P", "T", "h", "d", "-", ".", "e9", "mo", "inf", "nan"])
 def durations(text: str) -> None:
+    from cfagg.cf.durations import format_duration, parse_duration
     from cfagg.observations.dates import parse_frequency
     from cfagg.observations.periods import as_duration
-    from cfagg.observations.windows import format_duration, parse_duration
 
     for function in (parse_duration, parse_frequency, as_duration):
         try:

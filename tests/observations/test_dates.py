@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cfagg.cf.instants import epoch_text
 from cfagg.errors import LimitError, OptionError
 from cfagg.observations.dates import (
     SampleDates,
-    epoch_text,
     first_second,
     last_second,
     parse_frequency,

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import cfagg
-from cfagg.observations.metadata import _without_secrets, as_json
+from cfagg.errors.redacting import redacted
+from cfagg.observations.metadata import as_json
 from tests.observations.small_stores import VARIABLES, hourly
 
 
@@ -71,8 +72,8 @@ def test_the_digest_of_a_source_tells_changed_data(path, tmp_path) -> None:
 
 
 def test_keys_and_passwords_in_a_url_are_left_out() -> None:
-    assert _without_secrets("https://me:secret@example.org/a.zarr?token=1") == "https://example.org/a.zarr"
-    assert _without_secrets("/data/me@home?.zarr") == "/data/me@home?.zarr"
+    assert redacted("https://me:secret@example.org/a.zarr?token=1", mark="") == "https://example.org/a.zarr"
+    assert redacted("/data/me@home?.zarr", mark="") == "/data/me@home?.zarr"
 
 
 def test_any_value_becomes_plain() -> None:

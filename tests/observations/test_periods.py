@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 from datetime import UTC, date, datetime, timedelta, timezone
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from cfagg.errors import LimitError
+from cfagg.errors import LimitError, OptionError
 from cfagg.observations.dates import first_second, last_second, parse_frequency
 from cfagg.observations.periods import Period, as_date, as_duration
 from tests.effort import examples
@@ -155,7 +156,7 @@ def test_parts_cover_all_dates_but_the_missing_once(
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Dates and spans of time in recipes, and those of opened stores: two parsers with one answer
+# Dates and spans of time in recipes, and those of opened stores: one parser
 
 EPOCH = datetime(1970, 1, 1)
 FORMS = [
@@ -189,6 +190,33 @@ def test_a_date_means_the_same_in_a_recipe_and_to_an_opened_store(time, form):
 def test_a_duration_means_the_same_in_a_recipe_and_to_an_opened_store(number, form):
     text = form.format(number)
     assert as_duration(text) == timedelta(seconds=parse_frequency(text))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("2020-W05-1", datetime(2020, 1, 27)),
+        ("2020-01-31T24:00", datetime(2020, 2, 1)),
+        ("2020-01-31T06:00:00.123456789", datetime(2020, 1, 31, 6, 0, 0, 123456)),
+        ("1969-12-31T23:59:59.5", datetime(1969, 12, 31, 23, 59, 59, 500000)),
+        (np.datetime64("2020-01-31T06"), datetime(2020, 1, 31, 6)),
+        (np.datetime64("1969-12-31T23:59:59.500"), datetime(1969, 12, 31, 23, 59, 59, 500000)),
+    ],
+)
+def test_rarer_forms_of_dates_are_read(value, expected):
+    assert as_date(value) == expected
+
+
+@pytest.mark.parametrize("value", ["2020-01-31T06:00+25:00", "2020-01-31T06:00+01:99", "0001-01-01T00:00+05:00"])
+def test_time_zones_and_dates_that_there_are_not_are_refused(value):
+    with pytest.raises(ValueError, match="is not a date"):
+        as_date(value)
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400)])
+def test_a_number_beyond_all_durations_is_refused_in_words(value):
+    with pytest.raises(OptionError, match="100,000 years"):
+        parse_frequency(value)
 
 
 def test_the_last_year_ends():

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cfagg.cf.durations import format_duration, parse_duration
 from cfagg.errors import OptionError
-from cfagg.observations.windows import Window, format_duration, parse_duration, parse_window
+from cfagg.observations.windows import Window, parse_window
 from tests.effort import examples
 from tests.oracles import in_window
 from tests.strategies import offsets
