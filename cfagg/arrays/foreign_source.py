@@ -18,9 +18,11 @@ from cfagg.arrays.stored import SlabReader
 from cfagg.cf.header import Header
 from cfagg.errors import FragmentMismatchError, SourceError
 from cfagg.formats.opening import HEAD, format_of
-from cfagg.formats.plugins import foreign_dataset
+from cfagg.formats.plugins import Foreign, foreign_format
+from cfagg.formats.values import read
+from cfagg.formats.values.located import Located
 from cfagg.model import dataset as model
-from cfagg.storage.files import open_regular
+from cfagg.storage.files import CONTEXT_SOURCE, open_regular
 from cfagg.storage.handles import handles
 
 __all__ = ["ForeignSource", "open_foreign_source"]
@@ -29,32 +31,57 @@ __all__ = ["ForeignSource", "open_foreign_source"]
 class _File:
     """A file that a plug-in has open; it is opened again in another process, and closed with its last reader."""
 
-    def __init__(self, path: str, dataset: model.Dataset | None = None) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
-        self._dataset = dataset
         self._lock = threading.Lock()
-        if dataset is not None and dataset.close is not None:
-            weakref.finalize(self, dataset.close)
+        self._dataset: model.Dataset | None = None
+        self._plugin: Foreign | None = None
+        self._located: dict[tuple[str, str], Located | None] = {}
 
     def __reduce__(self) -> tuple[type[_File], tuple[str]]:
         return _File, (self.path,)
 
+    def dataset(self) -> model.Dataset | None:
+        """Return what is in the file, `None` where no plug-in knows it."""
+        if self._dataset is None:
+            # The pool goes on with its own handle: this one is closed with the dataset.
+            handle = open_regular(self.path)
+            try:
+                head = handle.some(HEAD, 0)
+                self._plugin = foreign_format(handle, head) if format_of(handle, head=head) is None else None
+                self._dataset = None if self._plugin is None else self._plugin.open(handle)
+            finally:
+                if self._dataset is None:
+                    handle.close()
+            if self._dataset is not None and self._dataset.close is not None:
+                weakref.finalize(self, self._dataset.close)
+        return self._dataset
+
     def slab(self, group: str, name: str, dtype: np.dtype[Any], shape: tuple[int, ...], slices: Any) -> Any:
-        """Return values of a variable, which a plug-in reads for one thread at a time."""
+        """Return values of a variable: by their place if the plug-in tells it, else by it, for one thread at a time."""
         with self._lock:
-            if self._dataset is None:
-                self._dataset = _open(self.path)
-                if self._dataset is not None and self._dataset.close is not None:
-                    weakref.finalize(self, self._dataset.close)
-            found = None if self._dataset is None else _find(self._dataset.root, group, name)
-            if found is None or (found.shape, _dtype(found)) != (shape, dtype):
+            dataset = self.dataset()
+            found = None if dataset is None else _find(dataset.root, group, name)
+            if self._plugin is None or found is None or (found.shape, _dtype(found)) != (shape, dtype):
                 raise FragmentMismatchError(f"{self.path}, variable {name!r}: the file was changed; open it again")
-            if found.read is None:
+            if (group, name) not in self._located:
+                located = self._plugin.locate(handles.get(self.path), name, group)
+                self._located[group, name] = located
+            located = self._located[group, name]
+            if located is None and found.read is None:
                 raise SourceError(f"{self.path}, variable {name!r}: its format does not give its values")
-            values = np.asarray(found.read(slices))
-        if values.dtype.kind != dtype.kind:
+            values = None if located is not None or found.read is None else np.asarray(found.read(slices))
+        if located is not None:
+            if (located.header.shape, located.header.dtype) != (shape, dtype):
+                raise SourceError(
+                    f"{self.path}, variable {name!r}: it is located as {located.header.dtype} of shape "
+                    f"{located.header.shape}, and its description says {dtype} of shape {shape}"
+                )
+            return read(located, slices, CONTEXT_SOURCE)
+        if values is None or values.dtype.kind != dtype.kind:
+            told = None if values is None else values.dtype
             raise SourceError(
-                f"{self.path}, variable {name!r}: its values are {values.dtype}, and its description says {dtype}"
+                f"{self.path}, variable {name!r}: its values are {told}, and its description says {dtype}"
             )
         return values
 
@@ -82,26 +109,12 @@ def open_foreign_source(path: str) -> ForeignSource | None:
     name = os.path.abspath(path)  # noqa: PTH100
     if format_of(handles.get(name)) is not None:
         return None
-    dataset = _open(name)
+    file = _File(name)
+    dataset = file.dataset()
     if dataset is None:
         return None
-    file = _File(name, dataset)
     root = group_of(dataset.root, path, _variable, lambda g: {k: _plain(v) for k, v in g.attributes.items()})
     return ForeignSource(path, dataset.format, root, file=file)
-
-
-def _open(path: str) -> model.Dataset | None:
-    """Return the description of a file that a plug-in knows, open until it is closed."""
-    # The pool goes on with its own handle: this one is closed with the dataset.
-    handle = open_regular(path)
-    dataset = None
-    try:
-        head = handle.some(HEAD, 0)
-        dataset = foreign_dataset(handle, head) if format_of(handle, head=head) is None else None
-    finally:
-        if dataset is None:
-            handle.close()
-    return dataset
 
 
 def _find(group: model.Group | None, path: str, name: str) -> model.Variable | None:

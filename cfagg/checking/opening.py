@@ -7,17 +7,13 @@ import re
 from typing import Any
 
 from cfagg.checking.options import Options
-from cfagg.errors import LimitError, SourceError
+from cfagg.formats import cdl
 from cfagg.formats.metadata.standard_input import StandardInput, spooled
-from cfagg.formats.opening import CDL, HEAD, a_name, format_of
+from cfagg.formats.opening import HEAD, a_name, built_in
 from cfagg.formats.values.kinds import kind
 from cfagg.model.dataset import Dataset
-from cfagg.storage.files import Handle
 
 __all__ = ["open_dataset", "open_file"]
-
-#: Bytes of the longest text in CDL.
-_CDL = 1 << 26
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _LOCAL = re.compile(r"file://(?:localhost)?/", re.IGNORECASE)
@@ -129,32 +125,22 @@ def _file(path: str, name: str, *, foreign: bool = True) -> Dataset:
     handle = netcdf.opened(path, name)
     try:
         head = handle.some(HEAD, 0)
-        form = format_of(handle, head=head)
-        if form == CDL or (form is None and path.endswith(".cdl") and not kind(head)):
-            dataset = _cdl(handle)
+        form = built_in(handle, head=head)
+        if form is None and path.endswith(".cdl") and not kind(head):
+            form = cdl.FORMAT
+        if form is not None:
+            dataset = form.open(handle)
             dataset.path = path
-            handle.close()
             return dataset
-        if form is None and foreign:
-            from cfagg.formats.plugins import foreign_dataset
+        if foreign:
+            from cfagg.formats.plugins import foreign_format
 
-            found = foreign_dataset(handle, head)
-            if found is not None:
-                found.path = path
-                return found
+            plugin = foreign_format(handle, head)
+            if plugin is not None:
+                dataset = plugin.open(handle)
+                dataset.path = path
+                return dataset
         return netcdf.of_handle(handle, path)
     except BaseException:
         handle.close()
         raise
-
-
-def _cdl(handle: Handle) -> Dataset:
-    from cfagg.formats.metadata.cdl import parse_cdl
-
-    name, size = handle.key.path, handle.key.size
-    if size > _CDL:
-        raise LimitError(f"{name} has {size:,} bytes of CDL; up to {_CDL:,} are read")
-    try:
-        return parse_cdl(handle.exactly(size, 0).decode("utf-8-sig"), name)
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{name} is not UTF-8 text: {error}") from error

@@ -7,10 +7,11 @@ the documents of a Zarr store.  Names only matter where the content leaves it op
 from __future__ import annotations
 
 import os
-import re
 
 from cfagg.errors import SourceError
-from cfagg.formats.classic.header import MAGIC
+from cfagg.formats import cdl, classic, hdf5
+from cfagg.formats.protocol import Format
+from cfagg.formats.table import FORMATS
 from cfagg.formats.values.kinds import kind
 from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
 
@@ -19,9 +20,9 @@ __all__ = [
     "CLASSIC",
     "HDF5",
     "HEAD",
-    "MAGIC_HDF5",
     "ZIP",
     "a_name",
+    "built_in",
     "format_of",
     "format_of_head",
     "is_store",
@@ -31,14 +32,11 @@ __all__ = [
 ]
 
 #: What `format_of` returns.
-CLASSIC, HDF5, ZIP, CDL = "classic netCDF", "HDF5", "Zip", "CDL"
-
-MAGIC_HDF5 = b"\x89HDF\r\n\x1a\n"
+CLASSIC, HDF5, CDL = classic.FORMAT.name, hdf5.FORMAT.name, cdl.FORMAT.name
+ZIP = "Zip"
 
 #: First bytes of a file that are looked at; CDL may begin with comments.
 HEAD = 4096
-
-_CDL_START = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s|//[^\n]*\n)*netcdf[\s{]")
 
 #: Documents one of which every Zarr store has, and others that are left where it was damaged.
 _STORE = ("zarr.json", ".zgroup", ".zarray")
@@ -63,26 +61,28 @@ def format_of(handle: Handle, context: Context = CONTEXT_SOURCE, head: bytes | N
     return found
 
 
+def built_in(handle: Handle, context: Context = CONTEXT_SOURCE, head: bytes | None = None) -> Format | None:
+    """Return the format of cfagg's own that an open file has, as `format_of`."""
+    name = format_of(handle, context, head)
+    return next((form for form in FORMATS if form.name == name), None)
+
+
 def format_of_head(head: bytes) -> str | None:
     r"""Return the format of a file by its first bytes alone, which do not tell HDF5 behind a user block.
 
     >>> format_of_head(b"CDF\x01"), format_of_head(b"// a comment\nnetcdf a {}"), format_of_head(b"CDF\x03")
     ('classic netCDF', 'CDL', None)
     """
-    if head.startswith(MAGIC):
-        return CLASSIC
-    if head.startswith(MAGIC_HDF5):
-        return HDF5
     if head.startswith(b"PK\x03\x04"):
         return ZIP
-    return CDL if _CDL_START.match(head) else None
+    return next((form.name for form in FORMATS if form.recognise(head, "")), None)
 
 
 def _has_user_block(handle: Handle, context: Context) -> bool:
     """Whether HDF5 begins behind a user block, at 512, 1024, 2048, … bytes, as the HDF5 library looks for it."""
     offset = 512
-    while offset + len(MAGIC_HDF5) <= handle.key.size:
-        if handle.some(len(MAGIC_HDF5), offset, context) == MAGIC_HDF5:
+    while offset + len(hdf5.MAGIC) <= handle.key.size:
+        if handle.some(len(hdf5.MAGIC), offset, context) == hdf5.MAGIC:
             return True
         offset *= 2
     return False

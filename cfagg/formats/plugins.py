@@ -7,19 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from cfagg.errors import CfaggError, SourceError
-from cfagg.formats.protocol import Format
+from cfagg.formats.opening import HEAD
+from cfagg.formats.protocol import Format, Locating
+from cfagg.formats.values.located import Contiguous, Located
 from cfagg.model.dataset import Dataset
 from cfagg.runtime.entry_points import loaders
-from cfagg.storage.files import Handle
+from cfagg.storage.files import CONTEXT_SOURCE, Handle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["GROUP", "foreign_dataset", "loaded"]
+__all__ = ["GROUP", "Foreign", "foreign_format", "loaded"]
 
 #: The group of entry points.
 GROUP = "cfagg.formats"
@@ -27,27 +30,51 @@ GROUP = "cfagg.formats"
 _OWN = ("netcdf", "zarr", "nczarr", "xarray", "cdl")
 
 
-def foreign_dataset(handle: Handle, head: bytes) -> Dataset | None:
-    """Return the model of a file in a format of another package, `None` where none of them knows it."""
+class Foreign:
+    """A format of another package that has recognised a file; whatever it raises names the package."""
+
+    def __init__(self, entry: str, form: Format, path: str) -> None:
+        self.entry, self.form, self.path = entry, form, path
+
+    def open(self, handle: Handle) -> Dataset:
+        """Return the description of the file, which is closed with it."""
+        with _named(self.entry, self.path):
+            dataset = self.form.open(handle)
+            if not isinstance(dataset, Dataset):
+                raise TypeError(f"it opens a file as {type(dataset).__name__}, not as a Dataset")
+            if self.form.name in _OWN:
+                raise ValueError(f"its format is called {self.form.name!r}, as one of cfagg's own")
+        dataset.format = self.form.name
+        for variable in dataset.variables:
+            if variable.read is not None:
+                variable.read = _reading(variable.read, self.entry, self.path)
+        dataset.close = _closing(dataset.close, handle, self.entry)
+        return dataset
+
+    def locate(self, handle: Handle, address: str, group: str) -> Located | None:
+        """Return the block of bytes in which the values of a variable stand, `None` where the format does not tell."""
+        if not isinstance(self.form, Locating):
+            return None
+        with _named(self.entry, self.path):
+            found: Any = self.form.locate(handle, handle.some(HEAD, 0), address, group, CONTEXT_SOURCE)
+            if found is not None and not (isinstance(found, Located) and isinstance(found.storage, Contiguous)):
+                raise TypeError(
+                    f"it locates {address!r} by {type(found).__name__}, not by a Located that is Contiguous"
+                )
+            # It speaks for this file alone.
+            return None if found is None else replace(found, key=handle.key, references=())
+
+
+def foreign_format(handle: Handle, head: bytes) -> Foreign | None:
+    """Return the format of another package that a file has, by its first bytes; `None` where none of them knows it."""
     path = handle.key.path
     for name, load in loaded():
         with _named(name, path):
             form = load()
             if not isinstance(form, Format):
                 raise TypeError(f"{type(form).__name__} is no cfagg.formats.protocol.Format")
-            if not form.recognise(head, path):
-                continue
-            dataset = form.open(handle)
-            if not isinstance(dataset, Dataset):
-                raise TypeError(f"it opens a file as {type(dataset).__name__}, not as a Dataset")
-            if form.name in _OWN:
-                raise ValueError(f"its format is called {form.name!r}, as one of cfagg's own")
-            dataset.format = form.name
-            for variable in dataset.variables:
-                if variable.read is not None:
-                    variable.read = _reading(variable.read, name, path)
-            dataset.close = _closing(dataset.close, handle, name)
-            return dataset
+            if form.recognise(head, path):
+                return Foreign(name, form, path)
     return None
 
 

@@ -1,21 +1,22 @@
-"""What a file format has to offer to be one of cfagg's: see "Formats of other packages" in docs/architecture.md."""
+"""What a file format offers: see "Formats of other packages" in docs/architecture.md."""
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from cfagg.model.dataset import Dataset
-from cfagg.storage.files import Handle
+if TYPE_CHECKING:
+    from cfagg.formats.values.located import Located
+    from cfagg.model.dataset import Dataset
+    from cfagg.storage.files import Context, Handle
 
-__all__ = ["Format"]
+__all__ = ["Format", "Locating"]
 
 
 @runtime_checkable
 class Format(Protocol):
-    """A format of files that another package brings, as an entry point of the group ``cfagg.formats``.
+    """A format of files: one of cfagg's own, or of another package under the entry point group ``cfagg.formats``.
 
-    It is asked about files that cfagg does not know itself.  It never gets a path to open, only what is open already:
-    a regular file, whose bytes it reads by positions.
+    It never gets a path to open, only what is open already: a regular file, whose bytes it reads by positions.
 
     Attributes
     ----------
@@ -49,4 +50,32 @@ class Format(Protocol):
         ------
         SourceError
             If the file is damaged.
+        """
+
+
+@runtime_checkable
+class Locating(Format, Protocol):
+    """A format that knows where values stand, so that cfagg reads and decodes them itself, on several threads."""
+
+    def locate(self, handle: Handle, head: bytes, address: str, group: str, context: Context) -> Located | None:
+        """Return where the values of a variable stand: one block of bytes, or the chunks of HDF5.
+
+        Parameters
+        ----------
+        handle, head
+            The file, and its first bytes.
+        address, group : str
+            Name or path of the variable, and the group from which a plain name is searched, upwards.
+        context : Context
+            For whom, for messages.
+
+        Returns
+        -------
+        Located or None
+            `None` where its values are only read by the function that the variable has.
+
+        Raises
+        ------
+        CfaggError
+            If there is no such variable, or the file is damaged.
         """

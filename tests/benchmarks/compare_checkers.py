@@ -17,7 +17,7 @@ from pathlib import Path
 
 from cfagg.checking.registry import registered
 from cfagg.findings.versions import Version
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 from tests.benchmarks.checkers import CFCHECKS, CLI, checkers_python, tables
 from tests.checking.corpus import CLEAN
 from tests.checking.test_corpus import DEFECTS

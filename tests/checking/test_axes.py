@@ -7,7 +7,7 @@ import pytest
 from cfagg.cf.roles import LATITUDE_UNITS, LONGITUDE_UNITS
 from cfagg.checking.axes import axis_of, is_latitude, is_longitude
 from cfagg.checking.context import Context
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 
 
 def axis(attributes: str, name: str = "x") -> str | None:

@@ -6,7 +6,7 @@ import pytest
 
 from cfagg.checking.engine import run
 from cfagg.checking.options import Options
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 from tests.checking.corpus import CLEAN, DOCUMENT
 
 #: Numbers of the examples of CF-1.13 that show metadata.  There are none numbered 5.4 and 5.5; 2.2 is a picture and

@@ -7,7 +7,7 @@ import pytest
 from cfagg.checking.engine import run
 from cfagg.checking.options import Options
 from cfagg.findings.finding import Finding
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 from tests.checking.corpus import defects2, defects3, defects5, defects7
 from tests.checking.corpus.allowed import ALLOWED
 from tests.checking.corpus.defect import Defect

@@ -12,7 +12,7 @@ from cfagg.checking.explaining import explanations
 from cfagg.checking.options import Options
 from cfagg.checking.registry import about, registered
 from cfagg.findings.versions import DRAFT, PUBLISHED, Version
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 from tests.checking.rules.asking import codes, findings
 from tests.checking.test_examples import named
 

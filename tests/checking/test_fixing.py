@@ -247,7 +247,7 @@ def test_what_cannot_be_written_says_so(tmp_path: Path) -> None:
     )
 )
 def test_any_edits_can_be_planned_and_shown(given_edits: list[tuple[Any, ...]]) -> None:
-    from cfagg.formats.metadata.cdl import parse_cdl
+    from cfagg.formats.cdl.parsing import parse_cdl
 
     with parse_cdl(CDL) as dataset:
         found = [finding(Edit(p, a, v, rename=r)) for p, a, v, r in given_edits]

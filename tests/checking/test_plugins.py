@@ -20,7 +20,7 @@ from cfagg.checking.registry import jobs
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import Rule
 from cfagg.findings.versions import Version
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 
 EXAMPLE = Path(__file__).parents[2] / "docs/plugins/acdd"
 
@@ -151,7 +151,7 @@ def test_a_package_that_cannot_be_imported_is_a_finding_of_the_check(tmp_path):
 CRASHING = """
 from cfagg.findings.rule import Rule
 from cfagg.findings.versions import Version
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 
 def crashes(c):
     raise KeyError("gone")

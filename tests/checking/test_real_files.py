@@ -12,7 +12,7 @@ from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
 from cfagg.demo import sample
 from cfagg.findings.finding import Finding
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 from tests.checking.real.packages import PACKAGES, files, install
 
 HEADERS = sorted(Path(__file__).parent.joinpath("real").glob("*.cdl"))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cfagg.checking.engine import Result, run
 from cfagg.checking.options import Options
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 from cfagg.model.dataset import Dataset, Dimension, Group, Variable
 from tests.checking.corpus import CLEAN
 from tests.checking.mutations import ATTRIBUTES, mutate

@@ -10,7 +10,7 @@ from cfagg.checking.explaining import explanations
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.single import partition_matrices
 from cfagg.demo import sample
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 from tests.checking.writing import write_cdl
 
 

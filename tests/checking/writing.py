@@ -8,7 +8,7 @@ from typing import Any, Literal
 import netCDF4
 import numpy as np
 
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 from cfagg.model.dataset import Dataset, Group
 
 __all__ = ["write_cdl", "write_netcdf"]

@@ -16,7 +16,7 @@ import pytest
 from cfagg.checking.registry import registered
 from cfagg.cli.main import main
 from cfagg.demo import sample
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 from tests.checking.samples import BROKEN, CLEAN, UNTIDY, written
 from tests.checking.writing import write_cdl, write_netcdf
 

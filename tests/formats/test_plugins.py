@@ -20,6 +20,8 @@ from cfagg.cli.main import main
 from cfagg.demo import sample
 from cfagg.errors import FragmentMismatchError, SourceError
 from cfagg.formats import plugins
+from cfagg.formats.protocol import Format, Locating
+from cfagg.formats.table import FORMATS
 from tests import nca_files
 
 ROOT = Path(__file__).parents[2]
@@ -196,3 +198,56 @@ def test_the_example_of_the_architecture_is_a_plug_in(install: Install) -> None:
     assert str(cfagg.show("a.toy")).startswith("a.toy (toy)")
     with open_dataset("a.toy") as dataset:
         assert dataset.root.attributes == {"title": "winds"}
+
+
+#: A format of 8-byte reals behind a line, which says where they stand and leaves it to cfagg to read them.
+LOCATING = """
+import numpy as np
+from cfagg.cf.header import Header
+from cfagg.formats.values.located import Contiguous, Located
+from cfagg.model.dataset import Dataset, Group, Variable
+
+class Toy:
+    name = "toy"
+    def recognise(self, head, path):
+        return head.startswith(b"TOY2\\n")
+    def open(self, handle):
+        root = Group()
+        dimension = root.add_dimension("x", (handle.key.size - 5) // 8)
+        root.variables["x"] = Variable("x", root, (dimension,), np.dtype(">f8"), "float", {"units": "m"})
+        return Dataset(handle.key.path, self.name, root)
+    def locate(self, handle, head, address, group, context):
+        size = (handle.key.size - 5) // 8
+        header = Header(handle.key.path, address, ("x",), (size,), np.dtype("f8"))
+        return Located(handle.key, address, group, header, Contiguous(5, 0, np.dtype(">f8")), address)
+
+toy = Toy()
+"""
+
+
+def test_values_are_read_where_a_plug_in_says_that_they_stand(install: Install) -> None:
+    install(LOCATING)
+    Path("a.toy").write_bytes(b"TOY2\n" + np.array([1, 3, 2], ">f8").tobytes())
+    assert cfagg.read("a.toy").x[::-1].values.tolist() == [2, 3, 1]
+    assert pickle.loads(pickle.dumps(open_reader("a.toy", "x"))).read([slice(1, 3)]).tolist() == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("Contiguous(5, 0,", "Contiguous(9, 0,", "truncated: it has 29 bytes, and values reach to byte 33"),
+        ("return Located(", "return (", "plug-in 'toy' failed: TypeError: it locates 'x' by tuple"),
+        ('np.dtype("f8"))', 'np.dtype("f4"))', "located as float32 of shape .* its description says float64"),
+    ],
+)
+def test_a_place_of_values_that_cannot_be_is_refused(install: Install, old: str, new: str, told: str) -> None:
+    install(LOCATING.replace(old, new))
+    Path("a.toy").write_bytes(b"TOY2\n" + np.array([1, 3, 2], ">f8").tobytes())
+    with pytest.raises(SourceError, match=told):
+        open_reader("a.toy", "x").read([slice(None)])
+
+
+def test_formats_of_cfagg_are_objects_of_the_same_protocol() -> None:
+    assert [form.name for form in FORMATS] == ["classic netCDF", "HDF5", "CDL"]
+    assert all(isinstance(form, Format) for form in FORMATS)
+    assert [isinstance(form, Locating) for form in FORMATS] == [True, True, False]

@@ -376,7 +376,7 @@ def types(data: bytes) -> None:
 
 @target("CDL", seeds=lambda: CDL, tokens=_TOKENS)
 def cdl(text: str) -> None:
-    from cfagg.formats.metadata.cdl import parse_cdl
+    from cfagg.formats.cdl.parsing import parse_cdl
 
     with parse_cdl(text) as dataset:
         for variable in dataset.variables:

@@ -249,7 +249,7 @@ def rules(change: Any) -> None:
     """Give an attribute of a clean dataset another value, as `[dataset, variable, attribute, value]`."""
     from cfagg.checking.engine import run
     from cfagg.checking.options import Options
-    from cfagg.formats.metadata.cdl import parse_cdl
+    from cfagg.formats.cdl.parsing import parse_cdl
 
     if not isinstance(change, list) or len(change) < 4 or not all(isinstance(c, str) for c in change[:4]):
         return

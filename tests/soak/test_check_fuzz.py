@@ -10,7 +10,7 @@ import pytest
 
 from cfagg.checking.engine import run
 from cfagg.checking.options import Options
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 from tests.checking.corpus import CLEAN
 from tests.checking.mutations import mutate
 

@@ -1,1 +1,43 @@
-"""Classic netCDF files (CDF-1, CDF-2 and CDF-5): one parser of their header, for values and for metadata."""
+"""Classic netCDF (CDF-1, CDF-2 and CDF-5) as one of cfagg's formats: one parser of headers, for values and metadata."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cfagg.formats.classic.header import MAGIC
+
+if TYPE_CHECKING:
+    from cfagg.formats.values.located import Located
+    from cfagg.model.dataset import Dataset
+    from cfagg.storage.files import Context, Handle
+
+__all__ = ["FORMAT", "Classic"]
+
+
+class Classic:
+    """Values in blocks of bytes, which are read by their places."""
+
+    name = "classic netCDF"
+
+    def recognise(self, head: bytes, path: str) -> bool:  # noqa: ARG002
+        """Tell whether a file begins as one of its versions."""
+        return head.startswith(MAGIC)
+
+    def open(self, handle: Handle) -> Dataset:
+        """Return the description of a file."""
+        from cfagg.formats.classic.dataset import open_classic
+
+        return open_classic(handle)
+
+    def locate(self, handle: Handle, head: bytes, address: str, group: str, context: Context) -> Located:  # noqa: ARG002
+        """Return where the values of a variable stand."""
+        from cfagg.formats.classic import variables
+        from cfagg.formats.values.located import no_variable
+
+        found = variables.find(handle, address, context)
+        if found is None:
+            raise no_variable(handle, address, variables.names(handle, context), context)
+        return found
+
+
+FORMAT = Classic()

@@ -1,1 +1,46 @@
-"""HDF5 without its library: object headers, heaps, trees and checksums, read from bytes that are not trusted."""
+"""HDF5 as one of cfagg's formats: object headers, heaps, trees and checksums, read from bytes that are not trusted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cfagg.formats.values.located import Located
+    from cfagg.model.dataset import Dataset
+    from cfagg.storage.files import Context, Handle
+
+__all__ = ["FORMAT", "MAGIC", "Hdf5"]
+
+MAGIC = b"\x89HDF\r\n\x1a\n"
+
+
+class Hdf5:
+    """Read without its library where that is proven to see the same, else through h5py."""
+
+    name = "HDF5"
+
+    def recognise(self, head: bytes, path: str) -> bool:  # noqa: ARG002
+        """Tell whether a file begins as HDF5 does; behind a user block `cfagg.formats.opening` finds it."""
+        return head.startswith(MAGIC)
+
+    def open(self, handle: Handle) -> Dataset:
+        """Return the description of a file."""
+        if handle.some(len(MAGIC), 0) == MAGIC:
+            from cfagg.formats.hdf5.dataset import open_fast
+
+            dataset = open_fast(handle)
+            if dataset is not None:
+                return dataset
+        from cfagg.formats.hdf5.library_dataset import open_hdf5
+
+        return open_hdf5(handle)
+
+    def locate(self, handle: Handle, head: bytes, address: str, group: str, context: Context) -> Located | None:
+        """Return where the values of a variable stand, `None` where only the netCDF library knows."""
+        from cfagg.formats.hdf5 import library_variables, variables
+
+        found = variables.find(handle, head, address, group) if head.startswith(MAGIC) else None
+        return library_variables.find(handle, address, context, group) if found is None else found
+
+
+FORMAT = Hdf5()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cfagg.errors import SourceError
-from cfagg.formats.opening import CLASSIC, HDF5, HEAD, MAGIC_HDF5, format_of, not_netcdf
+from cfagg.formats.opening import CDL, HEAD, built_in, not_netcdf
 from cfagg.model.dataset import Dataset
 from cfagg.storage.files import Handle, open_regular
 
@@ -32,22 +32,10 @@ def of_handle(handle: Handle, path: str) -> Dataset:
 
 def _of(handle: Handle) -> Dataset:
     head = handle.some(HEAD, 0)
-    form = format_of(handle, head=head)
-    if form == CLASSIC:
-        from cfagg.formats.classic import dataset as classic
-
-        return classic.open_classic(handle)
-    if head.startswith(MAGIC_HDF5):
-        from cfagg.formats.hdf5.dataset import open_fast
-
-        dataset = open_fast(handle)
-        if dataset is not None:
-            return dataset
-    if form == HDF5:
-        from cfagg.formats.hdf5.library_dataset import open_hdf5
-
-        return open_hdf5(handle)
-    raise SourceError(not_netcdf(handle.key.path, head, EXPECTED))
+    form = built_in(handle, head=head)
+    if form is None or form.name == CDL:
+        raise SourceError(not_netcdf(handle.key.path, head, EXPECTED))
+    return form.open(handle)
 
 
 def opened(path: str, source: str) -> Handle:

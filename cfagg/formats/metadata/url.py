@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cfagg.errors import AccessError, FragmentReadError, LimitError, SourceError
+from cfagg.formats.cdl import open_text
 from cfagg.formats.classic import dataset as classic
 from cfagg.formats.hdf5.library import ERRORS, close_hdf5, open_bytes
 from cfagg.formats.metadata.netcdf import EXPECTED
@@ -141,14 +142,7 @@ def of_handle(handle: Handle) -> Dataset:
     if form == HDF5:
         return _open_hdf5(data, url)
     if form == CDL:
-        from cfagg.formats.metadata.cdl import parse_cdl
-
-        if len(data) > _CDL:
-            raise LimitError(f"{url} has {len(data):,} bytes of CDL; up to {_CDL:,} are read")
-        try:
-            return parse_cdl(data[0 : len(data)].decode("utf-8-sig"), url)
-        except UnicodeDecodeError as error:
-            raise SourceError(f"{url} is not text in UTF-8: {error}") from error
+        return open_text(url, len(data), lambda: data[0 : len(data)], _CDL)
     raise SourceError(not_netcdf(url, head, EXPECTED))
 
 

@@ -5,22 +5,21 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy.typing as npt
 
 from cfagg.cf.header import Header
-from cfagg.errors import CfaggError, UnsupportedError
-from cfagg.formats.classic import variables as classic
+from cfagg.errors import UnsupportedError
 from cfagg.formats.codecs import check_chunk
 from cfagg.formats.hdf5 import chunks as hdf5_chunks
 from cfagg.formats.hdf5 import head
 from cfagg.formats.hdf5 import library_variables as hdf5
-from cfagg.formats.hdf5 import variables as hdf5_header
-from cfagg.formats.opening import CLASSIC, HDF5, MAGIC_HDF5, format_of
+from cfagg.formats.opening import built_in
+from cfagg.formats.protocol import Locating
 from cfagg.formats.values import contiguous, netcdf
-from cfagg.formats.values.located import Chunked, Contiguous, Library, Located
+from cfagg.formats.values.located import Chunked, Contiguous, Library, Located, no_variable
 from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.gate import Checked, admit
 from cfagg.storage.handles import handles
@@ -121,17 +120,8 @@ def _bytes(located: Located, slices: Sequence[slice]) -> int:
 
 def _find(handle: Handle, address: str, context: Context, group: str) -> Located:
     start = handle.some(_HEAD, 0, context)
-    form = format_of(handle, context, start)
-    if form == CLASSIC:
-        found = classic.find(handle, address, context)
-        if found is None:
-            raise _missing(handle, address, classic.names(handle, context), context)
-        return found
-    found = None
-    if start.startswith(MAGIC_HDF5):
-        found = hdf5_header.find(handle, start, address, group)
-    if found is None and form == HDF5:
-        found = hdf5.find(handle, address, context, group)
+    form = built_in(handle, context, start)
+    found = form.locate(handle, start, address, group, context) if isinstance(form, Locating) else None
     return found if found is not None else _by_library(handle, address, context, group)
 
 
@@ -142,7 +132,7 @@ def _by_library(handle: Handle, address: str, context: Context, group: str) -> L
 
         known = described.find(handle, address, context, group)
         if isinstance(known, list):
-            raise _missing(handle, address, known, context)
+            raise no_variable(handle, address, known, context)
         return known
     try:
         return _described(handle, address, context, group)
@@ -158,7 +148,7 @@ def _described(handle: Handle, address: str, context: Context, group: str) -> Lo
     with netcdf.opened_handle(handle, context) as dataset:
         variable = netcdf.lookup(dataset, address, group)
         if variable is None:
-            raise _missing(handle, address, dataset.variables, context)
+            raise no_variable(handle, address, dataset.variables, context)
         header = Header(
             handle.key.path,
             address,
@@ -176,15 +166,3 @@ def _described(handle: Handle, address: str, context: Context, group: str) -> Lo
         return Located(handle.key, address, group, header, found[1], found[0], ())
     chunks = tuple(map(int, chunking)) if isinstance(chunking, list) and chunking else None
     return Located(handle.key, address, group, header, Library(chunks), path, references)
-
-
-def _missing(handle: Handle, address: str, names: Iterable[str], context: Context) -> CfaggError:
-    return context.missing(
-        context.said(f"{handle.key.path} has no variable {address!r}; its variables are: {_names(names)}")
-    )
-
-
-def _names(names: Iterable[str]) -> str:
-    """Return the first names of a file, for messages."""
-    listed = sorted(map(str, names))
-    return ", ".join(listed[:20]) + (f" and {len(listed) - 20} more" if len(listed) > 20 else "") or "none"

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from cfagg.cf.header import Header
-from cfagg.storage.files import FileKey
+from cfagg.errors import CfaggError
+from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.gate import Reference
 
-__all__ = ["Chunked", "Contiguous", "Library", "Located"]
+__all__ = ["Chunked", "Contiguous", "Library", "Located", "no_variable"]
 
 
 #: Numbers of HDF5 filters.
@@ -89,3 +90,16 @@ class Located:
             "fletcher32": _FLETCHER32 in filters,
             "contiguous": False,
         }
+
+
+def no_variable(handle: Handle, address: str, names: Iterable[str], context: Context) -> CfaggError:
+    """Return the error about a variable that is not among those of a file."""
+    return context.missing(
+        context.said(f"{handle.key.path} has no variable {address!r}; its variables are: {_names(names)}")
+    )
+
+
+def _names(names: Iterable[str]) -> str:
+    """Return the first names of a file, for messages."""
+    listed = sorted(map(str, names))
+    return ", ".join(listed[:20]) + (f" and {len(listed) - 20} more" if len(listed) > 20 else "") or "none"

@@ -7,7 +7,7 @@ from typing import Any
 from cfagg.checking.engine import run
 from cfagg.checking.options import Options
 from cfagg.findings.finding import Finding
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 from cfagg.model.dataset import Dataset
 
 __all__ = ["codes", "findings", "told"]

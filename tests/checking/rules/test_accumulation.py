@@ -16,7 +16,7 @@ from cfagg.checking.engine import run
 from cfagg.checking.explaining import explanations
 from cfagg.checking.options import Options
 from cfagg.findings.finding import Finding
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 from cfagg.model.dataset import Dataset
 from tests.effort import examples
 

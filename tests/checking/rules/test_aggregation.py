@@ -15,7 +15,7 @@ from cfagg.checking.explaining import explanations
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
 from cfagg.findings.finding import Finding
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 from cfagg.model.dataset import Dataset
 from tests.checking.writing import write_cdl
 from tests.effort import examples

@@ -8,7 +8,7 @@ from cfagg.checking.context import Context
 from cfagg.checking.described import described
 from cfagg.checking.engine import run
 from cfagg.checking.options import Options
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 
 BASE = """netcdf temp {
 dimensions:

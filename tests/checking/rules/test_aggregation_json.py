@@ -14,8 +14,8 @@ from cfagg.checking.described import described
 from cfagg.checking.engine import run
 from cfagg.checking.options import Options
 from cfagg.findings.finding import Finding
+from cfagg.formats.cdl.parsing import parse_cdl
 from cfagg.formats.metadata.aggregation import aggregated
-from cfagg.formats.metadata.cdl import parse_cdl
 from cfagg.model import Aggregation
 from cfagg.model.dataset import Dataset
 from tests.effort import examples

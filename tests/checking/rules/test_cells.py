@@ -152,7 +152,7 @@ def test_attributes_of_another_variable_named_in_error_are_not_compared() -> Non
 
 
 def test_types_of_attributes_count_where_they_are_known() -> None:
-    from cfagg.formats.metadata.cdl import parse_cdl
+    from cfagg.formats.cdl.parsing import parse_cdl
 
     text = axis("1, 2, 3", "0, 2, 2, 3, 3, 4", extra="x:leap_month = 2s ;", on_bounds="b:leap_month = 2 ;")
     dataset = parse_cdl(text)
@@ -400,7 +400,7 @@ def test_a_name_that_a_newer_table_may_have_is_a_warning() -> None:
 
 
 def test_headers_without_values_are_left_alone() -> None:
-    from cfagg.formats.metadata.cdl import parse_cdl
+    from cfagg.formats.cdl.parsing import parse_cdl
 
     dataset = parse_cdl(axis("0, 120, 240", "300, 60, 60, 180, 180, 300"))
     dataset.root.variables["b"].read = None

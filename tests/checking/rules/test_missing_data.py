@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cfagg.checking.engine import run
 from cfagg.checking.missing import missing_mask, unpacked
 from cfagg.checking.options import Options
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 from cfagg.model.dataset import Dataset, Group, Variable
 from tests.checking.rules.asking import codes, findings, told
 from tests.effort import examples

@@ -9,7 +9,7 @@ import pytest
 from cfagg.checking.engine import Result, run
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 from cfagg.runtime.progress import listening
 from tests import nca_files
 from tests.checking.writing import write_cdl

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cfagg.findings.finding import Finding
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 from cfagg.model.dataset import Dataset
 from tests.checking.rules.asking import findings
 

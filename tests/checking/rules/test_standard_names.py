@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 from tests.checking.rules.asking import codes, findings, told
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 from cfagg.model.dataset import Dataset
 from tests.checking.rules.asking import codes, findings, told
 from tests.effort import examples

@@ -11,7 +11,7 @@ from cfagg.checking.explaining import explanations
 from cfagg.checking.missing import unwritten
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 from tests.checking.rules.asking import findings
 
 

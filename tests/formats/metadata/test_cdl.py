@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cfagg.errors import CfaggError, LimitError, SourceError
-from cfagg.formats.metadata.cdl import parse_cdl
+from cfagg.formats.cdl.parsing import parse_cdl
 
 #: Declaration, value -> what ncgen 4.9 stores, as printed by ncdump.
 VALUES: list[tuple[str, str, Any]] = [

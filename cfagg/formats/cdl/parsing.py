@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from cfagg.cf.missing import WRITTEN_FILLS
 from cfagg.errors import LimitError, SourceError
+from cfagg.formats.cdl.literals import TYPES, Token, kind_of, number, text_of, unquoted
 from cfagg.formats.metadata.aggregation import aggregated
-from cfagg.formats.metadata.cdl_literals import TYPES, Token, kind_of, number, text_of, unquoted
 from cfagg.model.dataset import AttributeValue, Dataset, Dimension, Group, Variable
 
 __all__ = ["parse_cdl"]
