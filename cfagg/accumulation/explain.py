@@ -13,7 +13,7 @@ from cfagg.accumulation.adding import chunks
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import takes_parts
 from cfagg.accumulation.parts import Local, Pick, extent
-from cfagg.accumulation.planner import Plan, Quantity, Reading, Term
+from cfagg.accumulation.planner import Plan, Quantity, Reading, Role, Term
 from cfagg.accumulation.proof import Proof
 from cfagg.accumulation.ranges import fold
 from cfagg.accumulation.request import Request
@@ -236,9 +236,7 @@ def _count(array: ZarrArray, touched: Iterator[tuple[tuple[int, ...], list[tuple
 def _name(group: Group, term: Term) -> str:
     """Return what a term takes along each reduced dimension."""
     return ", ".join(
-        f"{state} {dim}"
-        for state, dim in zip(term.states, group.dims, strict=True)
-        if state in ("core", "edge", "whole")
+        f"{role.value} {dim}" for role, dim in zip(term.roles, group.dims, strict=True) if role is not Role.KEPT
     )
 
 

@@ -12,7 +12,7 @@ from cfagg.accumulation.adding import cells_of, chunks, cut, hull, in_order, thr
 from cfagg.accumulation.contract import _by_target, folds_of, place_of, taken
 from cfagg.accumulation.group import Group, Level
 from cfagg.accumulation.integrity import read_region
-from cfagg.accumulation.nodes import Nodes, bounds_of, cover, needs, node_blocks
+from cfagg.accumulation.nodes import Nodes, bounds_of, needs, node_blocks, plan_nodes
 from cfagg.accumulation.parts import Local
 from cfagg.accumulation.request import Request
 from cfagg.kernels.cumulative.mask import Mask, native_type
@@ -28,7 +28,7 @@ def extremes(group: Group, request: Request, which: Literal["min", "max"], *, wo
     """Return the smallest or largest real values; chunks whose stored extremes show they cannot decide are not read."""
     request = request.resolve(group.source.shape)
     stored = {"min": "max", "max": "min"}[which] if group.scale < 0 else which
-    found = cover(group, request, needs(group, stored))
+    found = plan_nodes(group, request, needs(group, stored))
     ufunc, nothing = (np.minimum, np.inf) if stored == "min" else (np.maximum, -np.inf)
     out = np.full(request.lengths, nothing)
     for nodes in found.nodes:
@@ -45,8 +45,8 @@ def extremes(group: Group, request: Request, which: Literal["min", "max"], *, wo
 
         if workers is None:
             workers = threads_for(found.cost)
-        for gifts in in_order(work, jobs, workers):
-            for place, values in gifts:
+        for found_parts in in_order(work, jobs, workers):
+            for place, values in found_parts:
                 out[place] = ufunc(out[place], values)
     # Infinite values never count, so what is still infinite had nothing valid.
     values = np.where(out == nothing, np.nan, out * group.scale + group.offset)

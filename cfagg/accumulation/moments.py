@@ -14,7 +14,7 @@ import numpy.typing as npt
 from cfagg.accumulation.adding import cells_of, chunks, cut, hull, in_order, threads_for, weights_of
 from cfagg.accumulation.contract import _by_target, folds_of, place_of, taken
 from cfagg.accumulation.group import Group
-from cfagg.accumulation.nodes import Cover, cover, needs, node_blocks
+from cfagg.accumulation.nodes import NodePlan, needs, node_blocks, plan_nodes
 from cfagg.accumulation.parts import Local
 from cfagg.accumulation.request import Request
 from cfagg.kernels.cumulative import partial_sums
@@ -112,7 +112,7 @@ def moments(group: Group, request: Request, *, workers: int | None = None) -> Mo
     """Return weights, means and centred sums of squares of real values over the ranges of a request."""
     request = request.resolve(group.source.shape)
     kinds = needs(group, "var")
-    found = cover(group, request, kinds)
+    found = plan_nodes(group, request, kinds)
     out: Moments = (np.zeros(request.lengths), np.zeros(request.lengths), np.zeros(request.lengths))
     for nodes in found.nodes:
         for term, blocks in node_blocks(nodes, kinds):
@@ -125,8 +125,8 @@ def moments(group: Group, request: Request, *, workers: int | None = None) -> Mo
         if workers is None:
             workers = threads_for(found.cost)
         work = _Work(group, found)
-        for gifts in in_order(work, chunks(found.cells), workers):
-            for place, given in gifts:
+        for found_parts in in_order(work, chunks(found.cells), workers):
+            for place, given in found_parts:
                 _add(out, place, given)
     weight, mean, m2 = (p.reshape(request.shape) for p in out)
     mean = np.where(weight != 0, mean * group.scale + group.offset, 0.0)
@@ -142,7 +142,7 @@ def _add(out: Moments, place: Any, parts: Moments) -> None:
 class _Work:
     """Moments of the cells that terms take of a chunk."""
 
-    def __init__(self, group: Group, found: Cover) -> None:
+    def __init__(self, group: Group, found: NodePlan) -> None:
         self.group = group
         mask = group.mask
         self.options: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Which stored statistics and which cells together cover a request, each cell once.
+"""Which stored statistics and which cells together make up a request, each cell once, and reading them.
 
 Statistics are not cumulative: a range of cells is covered by whole chunks, and by groups of chunks from the pyramid,
 as far as these lie within it, and by single cells at its ends.  Over several dimensions the product of the insides is
@@ -9,7 +9,6 @@ cell, down to the cells of the array itself.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,28 +20,22 @@ from cfagg.accumulation.adding import chunks, cut, hull
 from cfagg.accumulation.explain import Explanation, explain_plan
 from cfagg.accumulation.group import Group, Level
 from cfagg.accumulation.integrity import read_region, read_stored
-from cfagg.accumulation.parts import Local, Part, Pick, extent, reading_cost
-from cfagg.accumulation.planner import Plan, Reading, Term
+from cfagg.accumulation.parts import Local, Pick
+from cfagg.accumulation.planner import Choice, Plan, Reading, Role, Search, State, Term, core_of, whole_options
 from cfagg.accumulation.ranges import Runs, fold
 from cfagg.accumulation.request import Request
 from cfagg.formats.zarr import ZarrArray
 from cfagg.kernels.statistics import FAN_OUT
 
-__all__ = ["Cover", "Nodes", "aligned", "bounds_of", "cover", "explain_cover", "needs", "node_blocks"]
+__all__ = ["NodePlan", "Nodes", "aligned", "bounds_of", "explain_nodes", "needs", "node_blocks", "plan_nodes"]
 
 Int64 = npt.NDArray[np.int64]
 Dims = tuple[str, ...]
-#: Per axis: "kept", "whole", "core" (whole chunks) or "edge" (what is left of the ranges); "" while undecided.
-State = tuple[str, ...]
-
 #: Cost of an element reduced, in nanoseconds.
 _REDUCED = 2.0
 
 #: So many elements are not worth the way up the pyramid.
 _FEW = 1 << 14
-
-#: Beyond so many reduced axes they are split in order, as all orders are many.
-_ANY_ORDER = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +52,7 @@ class Nodes:
 
 
 @dataclass(frozen=True, eq=False)
-class Cover:
+class NodePlan:
     """What is read for a statistic that does not follow from sums: stored statistics, and cells of the array itself."""
 
     request: Request
@@ -75,19 +68,42 @@ def needs(group: Group, statistic: str) -> tuple[str, ...]:
     return ("sum", "m2", "count" if group.weights is None else "weights")
 
 
-def cover(group: Group, request: Request, kinds: Sequence[str]) -> Cover:
-    """Return the cheapest cover of a resolved request by statistics of these kinds and by cells."""
+def plan_nodes(group: Group, request: Request, kinds: Sequence[str]) -> NodePlan:
+    """Return the cheapest way to answer a resolved request from statistics of these kinds and from cells."""
     if 0 in request.lengths or not all(len(runs) for runs in request.reduced.values()):
-        return Cover(request, (), None, 0.0)
-    planner = _Planner(group, request, kinds)
-    cost, leaves = planner.best(tuple("" if a in request.reduced else "kept" for a in range(len(group.dims))))
-    cells = [planner.term(state) for state in leaves if "core" not in state]
+        return NodePlan(request, (), None, 0.0)
+    reduced = {group.dims[a] for a in request.reduced}
+    usable = [
+        c
+        for c, levels in group.statistics.items()
+        if set(c) <= reduced and levels and levels[0].level == 0 and all(k in levels[0].arrays for k in kinds)
+    ]
+    options = whole_options(group, request)
+    chosen: dict[int, Choice] = {}
+    inner: dict[Choice, Runs] = {}
+    for a, runs in request.reduced.items():
+        if any(group.dims[a] in c for c in usable):
+            found, rim = aligned(runs, np.minimum(group.source.grid.edges[a], group.source.shape[a]))
+            if len(found):
+                chosen[a] = Choice(Role.CORE, fold(found))
+                inner[chosen[a]] = found
+                options[a].append((chosen[a], Choice(Role.EDGE, fold(rim))) if len(rim) else (chosen[a],))
+    cores: dict[State, Dims] = {
+        tuple(chosen[a] if d in c else None for a, d in enumerate(group.dims)): c
+        for c in usable
+        if all(group.dims.index(d) in chosen for d in c)
+    }
+    lowest = {core: group.statistics[c][0] for core, c in cores.items()}
+    arrays = {core: [level.arrays[k] for k in kinds] for core, level in lowest.items()}
+    search = Search(options, arrays, {core: level.axes for core, level in lowest.items()}, group.source, _REDUCED)
+    cost, leaves = search.cheapest()
+    cells = [Term.of(state) for state in leaves if not any(core_of(state))]
     nodes: dict[tuple[Dims, int], list[Term]] = {}
     for state in leaves:
-        if "core" in state:
-            for key, term in planner.climb(state):
-                nodes.setdefault(key, []).append(term)
-    return Cover(
+        if any(core := core_of(state)):
+            for number, term in _Climb(group, cores[core], kinds, inner).terms(state):
+                nodes.setdefault((cores[core], number), []).append(term)
+    return NodePlan(
         request,
         tuple(Nodes(c, group.statistics[c][i], tuple(terms)) for (c, i), terms in nodes.items()),
         Reading(group.source, None, "raw", (), tuple(range(len(group.dims))), tuple(cells)) if cells else None,
@@ -95,11 +111,11 @@ def cover(group: Group, request: Request, kinds: Sequence[str]) -> Cover:
     )
 
 
-def explain_cover(group: Group, request: Request, statistic: str) -> Explanation:
+def explain_nodes(group: Group, request: Request, statistic: str) -> Explanation:
     """Return what would be read, at most, for a statistic that does not follow from sums."""
     stored = {"min": "max", "max": "min"}.get(statistic, statistic) if group.scale < 0 else statistic
     kinds = needs(group, stored)
-    found = cover(group, request, kinds)
+    found = plan_nodes(group, request, kinds)
     readings = [nodes.reading(kind) for nodes in found.nodes for kind in kinds]
     readings += [found.cells] if found.cells is not None else []
     return explain_plan(group, Plan(request, tuple(readings), (), (), found.cost), statistic)
@@ -132,111 +148,34 @@ def aligned(runs: Runs, edges: Int64) -> tuple[Runs, Runs]:
     return inner, rim
 
 
-class _Planner:
-    """The least cost of every state, found once."""
+class _Climb:
+    """Ranges of whole chunks, taken from as high in the pyramid as these lie within its elements."""
 
-    def __init__(self, group: Group, request: Request, kinds: Sequence[str]) -> None:
-        self.group = group
-        self.kinds = kinds
-        self.order_matters = len(request.reduced) <= _ANY_ORDER
-        reduced = {group.dims[a] for a in request.reduced}
-        #: Index of each usable combination's lowest level, by combination.
-        self.usable = {
-            c: levels
-            for c, levels in group.statistics.items()
-            if set(c) <= reduced and levels and levels[0].level == 0 and all(k in levels[0].arrays for k in kinds)
-        }
-        self.parts: list[dict[str, Part]] = [{} for _ in group.dims]
-        self.inner: dict[int, Runs] = {}
-        for a, positions in request.kept.items():
-            self.parts[a]["kept"] = Pick(np.asarray(positions))
-        for a, runs in request.reduced.items():
-            self.parts[a]["whole"] = fold(runs)
-            if any(group.dims[a] in c for c in self.usable):
-                inner, rim = aligned(runs, np.minimum(group.source.grid.edges[a], group.source.shape[a]))
-                if len(inner):
-                    self.inner[a] = inner
-                    self.parts[a]["core"], self.parts[a]["edge"] = fold(inner), fold(rim)
-        self.found: dict[State, tuple[float, tuple[State, ...]]] = {}
+    def __init__(self, group: Group, combination: Dims, kinds: Sequence[str], inner: Mapping[Choice, Runs]) -> None:
+        self.levels, self.kinds, self.inner = group.statistics[combination], kinds, inner
 
-    def best(self, state: State) -> tuple[float, tuple[State, ...]]:
-        """Return the least cost of what remains of a state, and its terms."""
-        if state in self.found:
-            return self.found[state]
-        if any(s == "edge" and not len(self.parts[a][s]) for a, s in enumerate(state)):
-            return 0.0, ()
-        undecided = [a for a, s in enumerate(state) if not s]
-        if not undecided:
-            out = self.leaf(state)
-        else:
-            out = (np.inf, ())
-            for a in undecided if self.order_matters else undecided[:1]:
-                for option in (("whole",), ("core", "edge")) if a in self.inner else (("whole",),):
-                    branches = [(*state[:a], s, *state[a + 1 :]) for s in option]
-                    if not self.possible(branches[0]):
-                        continue
-                    results = [self.best(b) for b in branches]
-                    cost = sum(r[0] for r in results)
-                    if cost < out[0]:
-                        out = cost, tuple(itertools.chain.from_iterable(r[1] for r in results))
-        self.found[state] = out
-        return out
-
-    def combination(self, state: State) -> Dims:
-        """Return the dimensions that are taken by chunks."""
-        return tuple(d for d, s in zip(self.group.dims, state, strict=True) if s == "core")
-
-    def possible(self, state: State) -> bool:
-        """Return whether some statistics are stored whose dimensions are at least those taken by chunks."""
-        inner = set(self.combination(state))
-        return not inner or any(inner <= set(c) for c in self.usable)
-
-    def leaf(self, state: State) -> tuple[float, tuple[State, ...]]:
-        """Return the cost of a term."""
-        c = self.combination(state)
-        if not c:
-            return self.cost(self.group.source, tuple(range(len(state))), state), (state,)
-        if c not in self.usable:
-            return np.inf, ()
-        level = self.usable[c][0]
-        return sum(self.cost(level.arrays[k], level.axes, state) for k in self.kinds), (state,)
-
-    def cost(self, array: ZarrArray, axes: Sequence[int], state: State) -> float:
-        """Return the estimated time of reading a term from an array."""
-        extents = [extent(self.parts[a][state[a]], array.grid.axes[d], array.shape[d]) for d, a in enumerate(axes)]
-        return reading_cost(array, extents) + math.prod(e.cells for e in extents) * _REDUCED
-
-    def term(self, state: State, inner: Mapping[int, Runs] | None = None) -> Term:
-        """Return the term of a state, with other ranges of chunks if some are given."""
-        parts = [fold(inner[a]) if inner is not None and a in inner else self.parts[a][s] for a, s in enumerate(state)]
-        return Term(tuple(parts), state)
-
-    def climb(self, state: State) -> Iterator[tuple[tuple[Dims, int], Term]]:
-        """Yield what is taken of each level of the pyramid: combination and number of the level, and a term."""
-        c = self.combination(state)
-        levels = self.usable[c]
+    def terms(self, state: State) -> Iterator[tuple[int, Term]]:
+        """Yield what is taken of each level: its number, and a term."""
         others = 1
-        for a, s in enumerate(state):
-            if s != "core":
-                part = self.parts[a][s]
-                others *= len(part) if isinstance(part, Pick) else part.cells
-        todo = [(0, {a: self.inner[a] for a, s in enumerate(state) if s == "core"})]
+        for choice in state:
+            if choice is not None and choice.role is not Role.CORE:
+                others *= len(choice.part) if isinstance(choice.part, Pick) else choice.part.cells
+        todo = [(0, {a: self.inner[c] for a, c in enumerate(state) if c is not None and c in self.inner})]
         while todo:
             number, runs = todo.pop()
-            split = self._next(levels, number, runs, others)
+            split = self._next(number, runs, others)
             if split is None:
-                yield (c, number), self.term(state, runs)
+                yield number, _with_runs(state, runs)
                 continue
             todo.append((number + 1, {a: up for a, (up, _, _) in split.items()}))
             for ends in itertools.product((False, True), repeat=len(split)):
-                piece = {a: rim if end else same for (a, (_, same, rim)), end in zip(split.items(), ends, strict=True)}
-                if any(ends) and all(len(r) for r in piece.values()):
-                    yield (c, number), self.term(state, piece)
+                part = {a: rim if end else same for (a, (_, same, rim)), end in zip(split.items(), ends, strict=True)}
+                if any(ends) and all(len(r) for r in part.values()):
+                    yield number, _with_runs(state, part)
 
-    def _next(
-        self, levels: Sequence[Level], number: int, runs: Mapping[int, Runs], others: int
-    ) -> dict[int, tuple[Runs, Runs, Runs]] | None:
+    def _next(self, number: int, runs: Mapping[int, Runs], others: int) -> dict[int, tuple[Runs, Runs, Runs]] | None:
         """Return ranges of the next level, the same in this one, and the rest; `None` where it does not pay."""
+        levels = self.levels
         if number + 1 >= len(levels) or levels[number + 1].level != levels[number].level + 1:
             return None
         if any(k not in levels[number + 1].arrays for k in self.kinds):
@@ -256,6 +195,11 @@ class _Planner:
 
 
 Array = npt.NDArray[Any]
+
+
+def _with_runs(state: State, runs: Mapping[int, Runs]) -> Term:
+    """Return the term of a state with these ranges of elements in place of its core."""
+    return Term.of(tuple(Choice(Role.CORE, fold(runs[a])) if a in runs else c for a, c in enumerate(state)))
 
 
 def node_blocks(nodes: Nodes, kinds: Sequence[str]) -> Iterator[tuple[tuple[Local, ...], dict[str, Array]]]:

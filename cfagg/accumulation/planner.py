@@ -1,20 +1,22 @@
 """Which stored sums and which cells answer a request at the least cost.
 
-Along each reduced axis the wanted ranges are either taken cell by cell ("whole"), or as signed samples of stored sums
-plus signed cells at the ends ("core" and "edge").  The product over the axes gives terms; one whose core axes are T is
-read from the sums over T, one without core axes from the array itself.  Each split of an axis is a choice of its own in
-every term, so that sums that are not stored are done without, and dear ones are avoided.
+Along each reduced axis the wanted ranges are either taken cell by cell (whole), or as signed samples of stored sums and
+signed cells at the ends (core and edge).  The product over the axes gives terms; one whose core axes are T is read from
+the sums over T, one without core axes from the array itself.  Each split of an axis is a choice of its own in every
+term, so that sums that are not stored are done without, and dear ones are avoided.  `Search` finds the cheapest terms;
+statistics of chunks are found by it as well (`cfagg.accumulation.nodes`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from enum import Enum
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from cfagg.accumulation.group import Group, SumArrays
 from cfagg.accumulation.parts import Extent, Part, Pick, extent, reading_cost
@@ -22,7 +24,19 @@ from cfagg.accumulation.ranges import fold, split
 from cfagg.accumulation.request import Request
 from cfagg.formats.zarr import ZarrArray
 
-__all__ = ["Plan", "Quantity", "Reading", "Term", "make_plan"]
+__all__ = [
+    "Choice",
+    "Plan",
+    "Quantity",
+    "Reading",
+    "Role",
+    "Search",
+    "State",
+    "Term",
+    "core_of",
+    "make_plan",
+    "whole_options",
+]
 
 Quantity = Literal["data", "weights", "counts"]
 Dims = tuple[str, ...]
@@ -37,12 +51,39 @@ _NAMED = 12
 _ANY_ORDER = 4
 
 
+class Role(Enum):
+    """What a term takes of one axis of the source."""
+
+    KEPT = "kept"
+    WHOLE = "whole"
+    CORE = "core"
+    EDGE = "edge"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Choice:
+    """One way to take an axis; each is made once, and compared by identity."""
+
+    role: Role
+    part: Part
+
+
+#: Per axis of the source what is chosen, `None` while undecided; in the core of a state, `None` along other axes.
+State = tuple[Choice | None, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Term:
-    """One part per axis of the source, and for reduced axes what it is: core, edge or whole."""
+    """One part per axis of the source, and what it is."""
 
     parts: tuple[Part, ...]
-    states: tuple[str, ...]
+    roles: tuple[Role, ...]
+
+    @classmethod
+    def of(cls, state: State) -> Term:
+        """Return the term of a state that is decided."""
+        chosen = [c for c in state if c is not None]
+        return cls(tuple(c.part for c in chosen), tuple(c.role for c in chosen))
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,28 +120,29 @@ class Plan:
     cost: float
 
 
-def weights_are_known(group: Group) -> bool:
-    """Return whether sums of weights follow from the weights alone, without the accumulation."""
-    if not group.complete:
-        return False
-    return group.weights is None or not group.sums or not group.weights.many
-
-
 def make_plan(group: Group, request: Request, wanted: Sequence[Quantity], *, stored: bool = True) -> Plan:
     """Return the cheapest way to answer a resolved request, from stored sums if they may be used."""
     analytic: list[Quantity] = []
     if group.complete:
-        analytic = [q for q in wanted if q == "counts" or (q == "weights" and weights_are_known(group))]
+        # Then sums of weights follow from the weights alone, without the accumulation.
+        known = group.weights is None or not group.sums or not group.weights.many
+        analytic = [q for q in wanted if q == "counts" or (q == "weights" and known)]
     left = tuple(q for q in wanted if q not in analytic)
     if not left or 0 in request.lengths or not all(len(runs) for runs in request.reduced.values()):
         return Plan(request, (), left, tuple(analytic), 0.0)
-    planner = _Planner(group, request, left, stored=stored)
-    cost, leaves = planner.best(tuple("" if a in request.reduced else "kept" for a in range(len(group.dims))))
+    options = whole_options(group, request)
+    usable = _usable(group, request, left) if stored else {}
+    cores = _split(group, request, usable, options)
+    known = group.weights is None or group.weights.known or set(left) <= {"counts"}
+    stored_in = {core: _all_stored(group, usable[c], left) for core, c in cores.items()}
+    axes = {core: usable[c].axes for core, c in cores.items()}
+    search = Search(options, stored_in, axes, group.source if known else None, _SUMMED)
+    cost, leaves = search.cheapest()
     if np.isinf(cost):
         from cfagg.accumulation.foreign_arrays import missing_weights
 
         raise missing_weights(f"{group.store}: {group.variable!r}", _unaligned(group, request))
-    return Plan(request, planner.readings(leaves), left, tuple(analytic), cost)
+    return Plan(request, tuple(_readings(group, usable, cores, left, leaves)), left, tuple(analytic), cost)
 
 
 def _unaligned(group: Group, request: Request) -> str:
@@ -118,141 +160,146 @@ def _unaligned(group: Group, request: Request) -> str:
     return f"this range needs the weights of single cells{known}"
 
 
-#: State of an axis: "" undecided, "kept", "whole", or "core 0", "edge 0", ... with the number of a list of samples.
-State = tuple[str, ...]
+def _usable(group: Group, request: Request, wanted: Sequence[Quantity]) -> dict[Dims, SumArrays]:
+    """Return the sums that hold all that is wanted, over reduced dimensions only."""
+    reduced = {group.dims[a] for a in request.reduced}
+    return {
+        c: arrays
+        for c, arrays in group.sums.items()
+        if set(c) <= reduced and all(_stored(group, arrays, q) is not None for q in wanted)
+    }
 
 
-class _Planner:
-    """The least cost of every state, found once."""
+def _split(
+    group: Group, request: Request, usable: Mapping[Dims, SumArrays], options: list[list[tuple[Choice, ...]]]
+) -> dict[State, Dims]:
+    """Add to the options the ranges cut at the samples of every list of samples; return combinations by core."""
+    lists: list[list[tuple[npt.NDArray[np.int64], Choice]]] = [[] for _ in group.dims]
+    cores: dict[State, Dims] = {}
+    for c in usable:
+        core: list[Choice | None] = [None for _ in group.dims]
+        for a, samples in enumerate(group.samples[c]):
+            if samples is None:
+                continue
+            core[a] = next((k for at, k in lists[a] if at is samples or np.array_equal(at, samples)), None)
+            if core[a] is None:
+                inner, edge = split(request.reduced[a], samples)
+                made = Choice(Role.CORE, inner)
+                lists[a].append((samples, made))
+                core[a] = made
+                if len(inner):  # else the edge is the whole
+                    options[a].append((made, Choice(Role.EDGE, edge)) if len(edge) else (made,))
+        cores[tuple(core)] = c
+    return cores
 
-    def __init__(self, group: Group, request: Request, wanted: tuple[Quantity, ...], *, stored: bool) -> None:
-        self.group = group
-        self.request = request
-        self.wanted = wanted
-        self.stored = stored
-        weights = group.weights
-        #: Whether what is wanted follows from the cells of the array.
-        self.cells = weights is None or weights.known or set(wanted) <= {"counts"}
+
+def _readings(
+    group: Group,
+    usable: Mapping[Dims, SumArrays],
+    cores: Mapping[State, Dims],
+    wanted: Sequence[Quantity],
+    leaves: Sequence[State],
+) -> Iterator[Reading]:
+    """Yield the terms by the array that they are read from."""
+    by_core: dict[State, list[Term]] = {}
+    for state in leaves:
+        by_core.setdefault(core_of(state), []).append(Term.of(state))
+    for core, terms in by_core.items():
+        if not any(core):
+            yield Reading(group.source, None, "raw", (), tuple(range(len(core))), tuple(terms))
+            continue
+        c = cores[core]
+        for q in wanted:
+            array, *low = _all_stored(group, usable[c], (q,))
+            yield Reading(array, low[0] if low else None, q, c, usable[c].axes, tuple(terms))
+
+
+def whole_options(group: Group, request: Request) -> list[list[tuple[Choice, ...]]]:
+    """Return the ways to take each axis without anything stored."""
+    out: list[list[tuple[Choice, ...]]] = []
+    for a in range(len(group.dims)):
+        if a in request.reduced:
+            out.append([(Choice(Role.WHOLE, fold(request.reduced[a])),)])
+        else:
+            out.append([(Choice(Role.KEPT, Pick(np.asarray(request.kept[a]))),)])
+    return out
+
+
+def core_of(state: State) -> State:
+    """Return a state with what is taken from stored values alone."""
+    return tuple(c if c is not None and c.role is Role.CORE else None for c in state)
+
+
+class Search:
+    """The cheapest terms that make up a request; the least cost of every state is found once."""
+
+    def __init__(
+        self,
+        options: Sequence[Sequence[tuple[Choice, ...]]],
+        stored: Mapping[State, Sequence[ZarrArray]],
+        axes: Mapping[State, tuple[int, ...]],
+        cells: ZarrArray | None,
+        element: float,
+    ) -> None:
+        #: Per axis the ways to take it: one choice, or a core and its edge.
+        self.options = options
+        #: By core the arrays that are read, and the source's axis of each of their axes.
+        self.stored, self.axes = stored, axes
+        #: The array itself, where what is wanted follows from its cells; and the nanoseconds of an element.
+        self.cells, self.element = cells, element
         self.found: dict[State, tuple[float, tuple[State, ...]]] = {}
-        self.extents: dict[tuple[int, int, str], Extent] = {}
-        self.parts: list[dict[str, Part]] = [{} for _ in group.dims]
-        self.usable = self._usable()
-        #: Ways to take each reduced axis: whole, or as core and edge.
-        self.options: list[list[tuple[str, ...]]] = [[("whole",)] for _ in group.dims]
-        self.core_states: dict[Dims, State] = {}
-        self._split()
+        self.extents: dict[tuple[int, int, Choice], Extent] = {}
 
-    def _usable(self) -> dict[Dims, SumArrays]:
-        """Return the sums that hold all that is wanted, over reduced dimensions only."""
-        if not self.stored:
-            return {}
-        reduced = {self.group.dims[a] for a in self.request.reduced}
-        return {
-            c: arrays
-            for c, arrays in self.group.sums.items()
-            if set(c) <= reduced and all(_stored(self.group, arrays, q) is not None for q in self.wanted)
-        }
-
-    def _split(self) -> None:
-        """Cut the ranges along each axis at the samples of every list of samples that there is."""
-        for a, positions in self.request.kept.items():
-            self.parts[a]["kept"] = Pick(np.asarray(positions))
-        for a, runs in self.request.reduced.items():
-            self.parts[a]["whole"] = fold(runs)
-        lists: list[list[np.ndarray]] = [[] for _ in self.group.dims]
-        for c in self.usable:
-            core = ["" for _ in self.group.dims]
-            for a, samples in enumerate(self.group.samples[c]):
-                if samples is None:
-                    continue
-                known = lists[a]
-                number = next(
-                    (i for i, k in enumerate(known) if k is samples or np.array_equal(k, samples)), len(known)
-                )
-                if number == len(known):
-                    known.append(samples)
-                    inner, edge = split(self.request.reduced[a], samples)
-                    if len(inner):  # else the edge is the whole
-                        self.parts[a][f"core {number}"], self.parts[a][f"edge {number}"] = inner, edge
-                        both = (f"core {number}", f"edge {number}")
-                        self.options[a].append(both if len(edge) else both[:1])
-                core[a] = f"core {number}"
-            self.core_states[c] = tuple(core)
-
-    @cached_property
-    def cores(self) -> Mapping[State, Dims]:
-        """Combination by the states of its core axes, "" along the others."""
-        return {state: c for c, state in self.core_states.items()}
+    def cheapest(self) -> tuple[float, tuple[State, ...]]:
+        """Return the least cost, and the terms; infinite where there are none."""
+        start = tuple(o[0][0] if o[0][0].role is Role.KEPT else None for o in self.options)
+        self.any_order = start.count(None) <= _ANY_ORDER
+        return self.best(start)
 
     def best(self, state: State) -> tuple[float, tuple[State, ...]]:
         """Return the least cost of what remains of a state, and its terms."""
         if state in self.found:
             return self.found[state]
-        undecided = [a for a, s in enumerate(state) if not s]
+        undecided = [a for a, choice in enumerate(state) if choice is None]
         out: tuple[float, tuple[State, ...]] = (np.inf, ())
         if not undecided:
-            out = self.leaf(state)
-        for a in undecided if len(self.request.reduced) <= _ANY_ORDER else undecided[:1]:
+            out = self.cost(state), (state,)
+        for a in undecided if self.any_order else undecided[:1]:
             for option in self.options[a]:
-                if option[0] != "whole" and not self.possible(state, a, option[0]):
+                if option[0].role is Role.CORE and not self.possible(state, a, option[0]):
                     continue
-                branches = [self.best((*state[:a], s, *state[a + 1 :])) for s in option]
+                branches = [self.best((*state[:a], choice, *state[a + 1 :])) for choice in option]
                 cost = sum(b[0] for b in branches)
                 if cost < out[0]:
                     out = cost, tuple(leaf for b in branches for leaf in b[1])
         self.found[state] = out
         return out
 
-    def possible(self, state: State, axis: int, core: str) -> bool:
-        """Return whether some sums are stored whose core axes are at least those decided and this one."""
-        needed = [(a, s) for a, s in enumerate(state) if s[:4] == "core"]
-        return any(c[axis] == core and all(c[a] == s for a, s in needed) for c in self.cores)
+    def possible(self, state: State, axis: int, core: Choice) -> bool:
+        """Return whether something is stored whose core axes are at least those decided and this one."""
+        needed = [(a, choice) for a, choice in enumerate(core_of(state)) if choice is not None]
+        return any(c[axis] is core and all(c[a] is choice for a, choice in needed) for c in self.stored)
 
-    def leaf(self, state: State) -> tuple[float, tuple[State, ...]]:
-        """Return the cost of a term."""
-        core = tuple(s if s.startswith("core") else "" for s in state)
-        if not any(core):
-            if not self.cells:
-                return np.inf, ()
-            return self.cost(self.group.source, tuple(range(len(state))), state), (state,)
-        if core not in self.cores:
-            return np.inf, ()
-        arrays = self.usable[self.cores[core]]
-        return sum(
-            self.cost(array, arrays.axes, state) for q in self.wanted for array in _all_stored(self.group, arrays, q)
-        ), (state,)
+    def cost(self, state: State) -> float:
+        """Return the estimated time of reading a term, infinite where nothing that is stored gives it."""
+        core = core_of(state)
+        if any(core):
+            axes = self.axes.get(core, ())
+            return sum(self._cost(array, axes, state) for array in self.stored[core]) if axes else np.inf
+        return np.inf if self.cells is None else self._cost(self.cells, range(len(state)), state)
 
-    def cost(self, array: ZarrArray, axes: Sequence[int], state: State) -> float:
-        """Return the estimated time of reading a term from an array."""
-        extents = [self.extent(array, d, a, state[a]) for d, a in enumerate(axes)]
-        return reading_cost(array, extents) + math.prod(e.cells for e in extents) * _SUMMED
+    def _cost(self, array: ZarrArray, axes: Sequence[int], state: State) -> float:
+        extents = [self._extent(array, d, state[a]) for d, a in enumerate(axes)]
+        return reading_cost(array, extents) + math.prod(e.cells for e in extents) * self.element
 
-    def extent(self, array: ZarrArray, d: int, axis: int, state: str) -> Extent:
-        """Return how much of an axis of an array a part touches."""
-        key = (id(array), axis, state)
+    def _extent(self, array: ZarrArray, d: int, choice: Choice | None) -> Extent:
+        """Return how much of an axis of an array a choice touches."""
+        if choice is None:
+            raise AssertionError("an axis is undecided")
+        key = (id(array), d, choice)
         if key not in self.extents:
-            self.extents[key] = extent(self.parts[axis][state], array.grid.axes[d], array.shape[d])
+            self.extents[key] = extent(choice.part, array.grid.axes[d], array.shape[d])
         return self.extents[key]
-
-    def readings(self, leaves: Sequence[State]) -> tuple[Reading, ...]:
-        """Return the terms by the array that they are read from."""
-        by_core: dict[State, list[Term]] = {}
-        for state in leaves:
-            core = tuple(s if s.startswith("core") else "" for s in state)
-            parts = tuple(self.parts[a][s] for a, s in enumerate(state))
-            by_core.setdefault(core, []).append(Term(parts, tuple(s.split(" ")[0] for s in state)))
-        out = []
-        for core, terms in by_core.items():
-            if not any(core):
-                axes = tuple(range(len(core)))
-                out.append(Reading(self.group.source, None, "raw", (), axes, tuple(terms)))
-                continue
-            c = self.cores[core]
-            arrays = self.usable[c]
-            for q in self.wanted:
-                array, *low = _all_stored(self.group, arrays, q)
-                out.append(Reading(array, low[0] if low else None, q, c, arrays.axes, tuple(terms)))
-        return tuple(out)
 
 
 def _stored(group: Group, arrays: SumArrays, quantity: Quantity) -> ZarrArray | None:
@@ -264,8 +311,8 @@ def _stored(group: Group, arrays: SumArrays, quantity: Quantity) -> ZarrArray | 
     return arrays.weights
 
 
-def _all_stored(group: Group, arrays: SumArrays, quantity: Quantity) -> tuple[ZarrArray, ...]:
-    """Return the sums of a quantity and their low parts, if they have any."""
-    array = _stored(group, arrays, quantity)
-    low = {"data": arrays.low, "weights": arrays.weights_low}.get(quantity)
-    return tuple(a for a in (array, low) if a is not None)
+def _all_stored(group: Group, arrays: SumArrays, wanted: Sequence[Quantity]) -> tuple[ZarrArray, ...]:
+    """Return the sums of quantities, each followed by its low parts if it has any."""
+    lows = {"data": arrays.low, "weights": arrays.weights_low}
+    pairs = ((_stored(group, arrays, q), lows.get(q)) for q in wanted)
+    return tuple(a for pair in pairs for a in pair if a is not None)

@@ -264,9 +264,9 @@ def explained(group: Group, request: Request, statistic: str) -> Explanation:
 
     if statistic in ("sum", "mean", "count"):
         return explain(group, request, statistic)
-    from cfagg.accumulation.nodes import explain_cover
+    from cfagg.accumulation.nodes import explain_nodes
 
-    return explain_cover(group, request.resolve(group.source.shape), statistic)
+    return explain_nodes(group, request.resolve(group.source.shape), statistic)
 
 
 def unweighted(group: Group, request: Request, statistic: str) -> npt.NDArray[Any]:

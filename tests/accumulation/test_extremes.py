@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cfagg.accumulation import extremes as module
 from cfagg.accumulation.extremes import extremes
-from cfagg.accumulation.nodes import explain_cover
+from cfagg.accumulation.nodes import explain_nodes
 from cfagg.accumulation.ranges import Runs
 from cfagg.accumulation.request import Request
 from cfagg.errors import FragmentReadError, SelectionError
@@ -78,7 +78,7 @@ def test_every_way_through_the_pyramid_gives_the_same(tmp_path, monkeypatch, whi
 def test_a_long_range_is_read_from_the_pyramid(tmp_path, monkeypatch):
     monkeypatch.setattr("cfagg.accumulation.nodes._FEW", 0)
     _, group = long(tmp_path, statistics=[("time",)])
-    explained = explain_cover(
+    explained = explain_nodes(
         group, Request({0: Runs([1], [599], [0])}, {1: slice(None)}).resolve((600, 4)), "max"
     ).as_dict()
     elements = {step["array"].rpartition("/")[2]: step["elements"] for step in explained["steps"]}

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.accumulation.nodes import aligned, bounds_of, cover, explain_cover, needs
+from cfagg.accumulation.nodes import aligned, bounds_of, explain_nodes, needs, plan_nodes
 from cfagg.accumulation.ranges import Runs
 from cfagg.accumulation.request import Request
 from tests import strategies as s
@@ -38,7 +38,7 @@ def fields(store, **options):
 
 
 def terms(group, request, statistic="max"):
-    return {step.array: step.terms for step in explain_cover(group, request.resolve((50, 6, 8)), statistic).steps}
+    return {step.array: step.terms for step in explain_nodes(group, request.resolve((50, 6, 8)), statistic).steps}
 
 
 def test_a_box_of_whole_chunks_reads_no_cell(tmp_path):
@@ -58,7 +58,7 @@ def test_a_map_is_read_from_statistics_along_time_where_there_are_some(tmp_path)
 
 def test_nothing_is_read_for_empty_ranges(tmp_path):
     request = Request({0: Runs([3], [3], [0])}, {1: slice(0), 2: slice(None)}).resolve((50, 6, 8))
-    found = cover(fields(tmp_path), request, ("max",))
+    found = plan_nodes(fields(tmp_path), request, ("max",))
     assert (found.nodes, found.cells, found.cost) == ((), None, 0.0)
 
 
