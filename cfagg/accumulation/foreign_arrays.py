@@ -19,7 +19,7 @@ import numpy.typing as npt
 from cfagg.accumulation.group import SumArrays, WeightField
 from cfagg.accumulation.integrity import find
 from cfagg.accumulation.source import beside
-from cfagg.cf.roles import place_of
+from cfagg.cf.roles import COMMON_NAMES, place_of
 from cfagg.conventions.accumulation import Names, parse_array
 from cfagg.conventions.accumulation_model import Dims, sample_positions
 from cfagg.conventions.findings import shorten
@@ -205,7 +205,7 @@ def find_latitude(source: ZarrArray) -> WeightField | None:
 def _is_latitude(name: str, coordinate: ZarrArray) -> bool:
     """Return whether a coordinate is one, by its name or attributes, and can be read as it is stored."""
     attributes = coordinate.attributes
-    named = name.lower() in ("lat", "latitude") or place_of(attributes) == "latitude"
+    named = COMMON_NAMES.get(name.lower()) == "latitude" or place_of(attributes) == "latitude"
     plain = coordinate.dtype.kind in "iuf" and "scale_factor" not in attributes
     whole = coordinate.objects is coordinate.grid and all(isinstance(a, Regular) for a in coordinate.grid.axes)
     return named and plain and whole and coordinate.decoder is not None

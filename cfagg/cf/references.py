@@ -6,14 +6,14 @@ then, for coordinate variables only, by lateral search.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from cfagg.cf.lists import grid_mappings, interpolations, pairs
-from cfagg.model.dataset import Dataset, Dimension, Group, Variable
+from cfagg.model.dataset import LONGEST, Dataset, Dimension, Group, Variable
 
-__all__ = ["DIMENSION_LISTS", "KEYED", "LISTS", "WITH_A_GRAMMAR", "Reference", "Resolver", "references"]
+__all__ = ["DIMENSION_LISTS", "KEYED", "LISTS", "WITH_A_GRAMMAR", "Reference", "Resolver", "names_in", "references"]
 
 #: Attributes that list names of variables.
 LISTS = (
@@ -37,6 +37,8 @@ KEYED = ("cell_measures", "formula_terms", "interpolation_parameters", "aggregat
 
 #: Attributes with a grammar of their own.
 WITH_A_GRAMMAR = ("grid_mapping", "coordinate_interpolation", "tie_point_mapping")
+
+_REFERRING = (*LISTS, *KEYED, *WITH_A_GRAMMAR)
 
 #: Attributes that list names of dimensions.
 DIMENSION_LISTS = ("dimensions", "aggregated_dimensions", "compress", "instance_dimension", "sample_dimension")
@@ -125,40 +127,35 @@ def references(dataset: Dataset, resolver: Resolver) -> list[Reference]:
     for variable in dataset.variables:
         if not variable.attributes:
             continue
-        for attribute, key, name in _names(variable):
+        for attribute, key, name in names_in(variable.attributes):
             target, how = resolver.variable(name, variable.group)
             found.append(Reference(variable, attribute, name, key, target, how))
     return found
 
 
-def _names(variable: Variable) -> Iterator[tuple[str, str | None, str]]:
-    """Yield (attribute, key, name) of a variable's references."""
-    has = variable.attributes
-    for attribute in LISTS:
-        if attribute in has:
-            for name in variable.words(attribute):
+def names_in(attributes: Mapping[str, Any]) -> Iterator[tuple[str, str | None, str]]:
+    """Yield attribute, key and name of each variable that the attributes of a variable refer to.
+
+    >>> list(names_in({"grid_mapping": "crs: x", "bounds": "b"}))
+    [('bounds', None, 'b'), ('grid_mapping', None, 'crs'), ('grid_mapping', 'coordinate', 'x')]
+    """
+    texts = {a: attributes[a] for a in _REFERRING if isinstance(attributes.get(a), str)}
+    for attribute, text in texts.items():
+        if attribute in LISTS:
+            for name in text[:LONGEST].split():
                 yield attribute, None, name
-    for attribute in KEYED:
-        text = variable.text(attribute) if attribute in has else None
-        if text:
+        elif attribute == "grid_mapping":
+            for mapping, coordinates in grid_mappings(text) or ():
+                yield attribute, None, mapping
+                for name in coordinates:
+                    yield attribute, "coordinate", name
+        elif attribute == "coordinate_interpolation":
+            for ties, interpolation in interpolations(text) or ():
+                for name in ties:
+                    yield attribute, "tie_point", name
+                yield attribute, "interpolation", interpolation
+        else:
             for key, names in pairs(text) or ():
-                for name in names:
+                # interpolated dimension: tie point index variable, then names of dimensions
+                for name in names[:1] if attribute == "tie_point_mapping" else names:
                     yield attribute, key, name
-    text = variable.text("grid_mapping") if "grid_mapping" in has else None
-    if text:
-        for mapping, coordinates in grid_mappings(text) or ():
-            yield "grid_mapping", None, mapping
-            for name in coordinates:
-                yield "grid_mapping", "coordinate", name
-    text = variable.text("coordinate_interpolation") if "coordinate_interpolation" in has else None
-    if text:
-        for ties, interpolation in interpolations(text) or ():
-            for name in ties:
-                yield "coordinate_interpolation", "tie_point", name
-            yield "coordinate_interpolation", "interpolation", interpolation
-    text = variable.text("tie_point_mapping") if "tie_point_mapping" in has else None
-    if text:
-        # interpolation dimension: tie point index variable  tie point dimension [interpolation subarea dimension]
-        for key, names in pairs(text) or ():
-            if names:
-                yield "tie_point_mapping", key, names[0]

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from cfagg.arrays.source import Group
+from cfagg.cf.references import names_in
 from cfagg.errors import OptionError
 
 __all__ = ["select"]
-
-#: Attributes that name other variables (CF chapters 3, 5, 7 and 9).
-_REFERENCES = (
-    "ancillary_variables", "bounds", "cell_measures", "climatology", "coordinates", "formula_terms", "geometry",
-    "grid_mapping", "interior_ring", "node_coordinates", "node_count", "part_node_count",
-)  # fmt: skip
 
 
 def select(root: Group, wanted: Sequence[str] | None, where: str) -> set[str]:
@@ -42,7 +35,9 @@ def select(root: Group, wanted: Sequence[str] | None, where: str) -> set[str]:
         if name in group.unreadable:
             continue
         variable = group.variables[name]
-        for other in [*variable.dims, *_referenced(variable.attributes)]:
+        # Sub-arrays in the file itself are read, not converted.
+        others = [name for a, _, name in names_in(variable.attributes) if a != "aggregated_data"]
+        for other in [*variable.dims, *others]:
             found = _nearest(known, group.path.strip("/"), other)
             if found is not None:
                 todo.append(found)
@@ -53,14 +48,6 @@ def _paths(group: Group) -> Iterator[tuple[str, str]]:
     """Yield path and name of each variable of a group."""
     for name in (*group.variables, *group.unreadable):
         yield f"{group.path.strip('/')}/{name}".lstrip("/"), name
-
-
-def _referenced(attributes: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the words of referring attributes that may be names."""
-    for name in _REFERENCES:
-        text = attributes.get(name)
-        if isinstance(text, str):
-            yield from (w for w in re.split(r"\s+", text) if w and not w.endswith(":"))
 
 
 def _nearest(known: Mapping[str, object], where: str, name: str) -> str | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfagg.cf.instants import epoch_text
-from cfagg.cf.roles import AXES_BY_NAME, place_of
+from cfagg.cf.roles import AXES_BY_NAME, COMMON_NAMES, place_of
 from cfagg.errors import CalendarError, OptionError, Problem, SelectionError
 from cfagg.observations.metadata import as_json
 from cfagg.observations.numbering import sample_numbers
@@ -25,9 +25,6 @@ type Dates = np.ndarray[Any, np.dtype[np.datetime64]]
 #: Calendars whose dates are those of observations, at least since 1582-10-15.
 _CALENDARS = {"standard", "gregorian", "proleptic_gregorian"}
 _GREGORIAN = -12219292800
-
-#: Names that count where no attributes say what a coordinate is.
-_NAMES: dict[str, set[str]] = {"latitude": {"lat", "latitude"}, "longitude": {"lon", "longitude"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +158,7 @@ class Fields:
     def _places(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         shape = self.shape[1:]
         found = []
-        for kind in _NAMES:
+        for kind in ("latitude", "longitude"):
             name = _coordinate(self._dataset, kind)
             if name is None or not set(map(str, self._dataset[name].dims)) <= set(self.dims):
                 raise OptionError(f"the fields have no coordinate {kind} along the dimensions {self.dims}")
@@ -302,5 +299,5 @@ def _coordinate(dataset: xr.Dataset, kind: str) -> str | None:
         if place_of(coordinate.attrs) == kind:
             return str(name)
     # Coordinates of rotated and projected grids say what they are, whatever they are called.
-    named = (n for n in dataset.coords if str(n).lower() in _NAMES[kind])
+    named = (n for n in dataset.coords if COMMON_NAMES.get(str(n).lower()) == kind)
     return next((str(n) for n in named if dataset[n].attrs.get("standard_name") not in AXES_BY_NAME), None)

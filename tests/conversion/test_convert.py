@@ -196,6 +196,28 @@ def test_partitions_of_equal_sizes_become_a_regular_grid(floats, tmp_path):
     assert zarr.open_group(tmp_path / "out.zarr", mode="r")["tas"].chunks == (5, LAT, LON)
 
 
+@pytest.mark.parametrize(
+    ("attribute", "text", "named"),
+    [
+        ("coordinate_interpolation", "tie: way", ["tie", "way"]),
+        ("tie_point_mapping", "x: tie tp", ["tie"]),
+        ("interpolation_parameters", "ce: tie", ["tie"]),
+        ("nodes", "tie", ["tie"]),
+        ("bounds_tie_points", "tie", ["tie"]),
+        ("quantization", "way", ["way"]),
+        ("grid_mapping", "way: tie", ["tie", "way"]),
+    ],
+)
+def test_what_a_variable_refers_to_comes_with_it(tmp_path, attribute, text, named):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 2)
+        file.createVariable("v", "f4", ("x",)).setncattr(attribute, text)
+        for name in ("tie", "way", "other"):
+            file.createVariable(name, "f4", ("x",))
+    convert(tmp_path / "a.nc", tmp_path / "out.zarr", variables=["v"])
+    assert sorted(zarr.open_group(tmp_path / "out.zarr").array_keys()) == sorted(["v", *named])
+
+
 def test_chosen_variables_bring_what_they_refer_to(floats, tmp_path):
     path, _ = floats
     report = convert(path, tmp_path / "out.zarr", variables=["time"])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.cf.kinds_of_units import is_reference_time
-from cfagg.cf.roles import place_by_units
+from cfagg.cf.roles import COMMON_NAMES, place_by_units
 from cfagg.conventions.nca import foreign_mark, is_aggregation
 from cfagg.errors import ConventionError, Problem
 from cfagg.observations.config import closest
@@ -23,9 +23,6 @@ __all__ = ["Described", "Geometry", "find_geometry"]
 
 #: Attributes that say which variables belong to the structure of a file.
 _STRUCTURE = ("sample_dimension", "instance_dimension")
-
-#: Names that are tried where no attribute tells what a variable is.
-_NAMES = {"date": ("time",), "latitude": ("latitude", "lat"), "longitude": ("longitude", "lon")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +205,9 @@ def _has_units(variable: Described, kind: str) -> bool:
 
 
 def _has_name(variable: Described, kind: str) -> bool:
-    return variable.name.lower() in _NAMES[kind]
+    name = variable.name.lower()
+    # A variable called "t" is a temperature more often than a time.
+    return name == "time" if kind == "date" else COMMON_NAMES.get(name) == kind
 
 
 def _apart(variables: Mapping[str, Described], links: Mapping[str, tuple[str, str, str]]) -> set[str]:
