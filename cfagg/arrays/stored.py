@@ -25,7 +25,7 @@ from cfagg.storage.urls import absolute
 __all__ = ["NetcdfReader", "RefusedReader", "SlabReader"]
 
 
-class _Stored(Reader):
+class _VariableReader(Reader):
     """A variable that is read by hyperslabs."""
 
     def _describe(self, header: Header) -> None:
@@ -56,7 +56,7 @@ class _Stored(Reader):
         yield from split(indices, feeds, made.target(0), fragment, out, copy)
 
 
-class NetcdfReader(_Stored):
+class NetcdfReader(_VariableReader):
     """A variable of a netCDF file, in the group at a path."""
 
     def __init__(self, path: str | os.PathLike[str], group: str, variable: str, *, workers: int | None = None) -> None:
@@ -84,7 +84,7 @@ class NetcdfReader(_Stored):
         )
 
 
-class SlabReader(_Stored):
+class SlabReader(_VariableReader):
     """A variable whose values a library or a plug-in gives by hyperslabs: `slab` takes a slice per dimension."""
 
     def __init__(

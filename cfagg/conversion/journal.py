@@ -25,7 +25,7 @@ import numpy.typing as npt
 from cfagg.errors import TargetError
 from cfagg.runtime.publishing import opened, public_name, read_own
 
-__all__ = ["Done", "Journal"]
+__all__ = ["ChunkRecords", "Journal"]
 
 #: Name of the journal's own form; a change of it makes older journals useless.
 FORMAT = "cfagg conversion 1"
@@ -37,7 +37,7 @@ Chunk = tuple[int, int, int, int]
 
 
 @dataclass(eq=False)
-class Done:
+class ChunkRecords:
     """What is known of the chunks of one array, by chunk number."""
 
     count: int
@@ -61,7 +61,7 @@ class Done:
 class Journal:
     """An open journal; made by `create` or `resume`, closed by `close`."""
 
-    def __init__(self, path: Path, done: list[Done], committed: bool, mode: Literal["wb", "ab"]) -> None:
+    def __init__(self, path: Path, done: list[ChunkRecords], committed: bool, mode: Literal["wb", "ab"]) -> None:
         self.path = path
         self.done = done
         self.committed = committed
@@ -72,7 +72,7 @@ class Journal:
     @classmethod
     def create(cls, path: Path, identity: dict[str, Any], counts: Sequence[int]) -> Journal:
         """Start a journal for arrays of so many chunks each."""
-        journal = cls(path, [Done(n) for n in counts], False, "wb")
+        journal = cls(path, [ChunkRecords(n) for n in counts], False, "wb")
         journal._line({"format": FORMAT, "identity": identity, "chunks": list(counts)})
         journal.sync()
         return journal
@@ -95,7 +95,7 @@ class Journal:
                 f"{public_name(path)} was started with other chunks or variables; "
                 "run again with overwrite=True (--overwrite) to start again"
             )
-        done = [Done(n) for n in counts]
+        done = [ChunkRecords(n) for n in counts]
         good, committed = len(lines[0]), False
         for line in lines[1:]:
             entry = _parsed(line)

@@ -110,9 +110,9 @@ def _meeting(edges: Int64, cells: Int64) -> Int64:
 
 
 def _split(cuts: Int64, most: int) -> Int64:
-    """Return `cuts` with pieces of at most `most` chunks."""
-    pieces = [np.arange(a, b, most) for a, b in pairwise(cuts.tolist())]
-    return np.concatenate([*pieces, cuts[-1:]])
+    """Return `cuts` with slabs of at most `most` chunks."""
+    parts = [np.arange(a, b, most) for a, b in pairwise(cuts.tolist())]
+    return np.concatenate([*parts, cuts[-1:]])
 
 
 def _repeats(slabs: Int64, cells: Int64) -> float:

@@ -30,8 +30,8 @@ def cell_edges(partitions: Grid, storage: Sequence[int] | None) -> tuple[Int64, 
     out = []
     for e, c in zip(edges, storage, strict=True):
         whole = len(e) < 2 or int(np.diff(e).max()) <= c
-        pieces = [] if whole else [np.arange(a, b, c) for a, b in pairwise(e.tolist())]
-        out.append(e if whole else np.concatenate([*pieces, e[-1:]]))
+        parts = [] if whole else [np.arange(a, b, c) for a, b in pairwise(e.tolist())]
+        out.append(e if whole else np.concatenate([*parts, e[-1:]]))
     return tuple(out)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.conversion.journal import Done, Journal
+from cfagg.conversion.journal import ChunkRecords, Journal
 from cfagg.conversion.plan import Array
 from cfagg.conversion.slabs import Slabs
 from cfagg.errors import TargetError
@@ -32,7 +32,7 @@ def distrust(arrays: Sequence[Array], journal: Journal, root: Path, zarr_format:
         for array, done in zip(arrays, journal.done, strict=True):
             numbers = np.flatnonzero(done.written).tolist()
 
-            def intact(i: int, array: Array = array, done: Done = done) -> bool:
+            def intact(i: int, array: Array = array, done: ChunkRecords = done) -> bool:
                 if check and done.content[i] < 0:
                     return False
                 path = root / array.key(_index(array, i), zarr_format)
@@ -58,7 +58,7 @@ def verify(arrays: Sequence[Array], slabs: Sequence[Slabs], journal: Journal, ro
             opened = group[array.path]
 
             def check(
-                k: int, array: Array = array, cuts: Slabs = cuts, done: Done = done, opened: Any = opened
+                k: int, array: Array = array, cuts: Slabs = cuts, done: ChunkRecords = done, opened: Any = opened
             ) -> None:
                 for index, box in cuts.walk(k):
                     origin = [e.start for e in cuts.extent(k)]

@@ -26,7 +26,7 @@ AttributeValue = str | tuple[str, ...] | npt.NDArray[Any] | bytes | object
 #: What a variable holds, in the words of the CF conventions.
 Kind = Literal["char", "string", "integer", "float", "other"]
 
-#: As many values are read in one piece at most.
+#: As many values are read at once at most.
 BLOCK = 1 << 22
 
 #: As many characters of a list of names are looked at.
@@ -89,7 +89,7 @@ class Variable:
     netcdf : bool
         Whether the netCDF library may have written its default fill values.
     most : int, optional
-        Values beyond which it is not read piece by piece, because its file cannot hold so many.
+        Values beyond which it is not read in blocks, because its file cannot hold so many.
     """
 
     name: str
@@ -195,12 +195,12 @@ class Variable:
         return _array(self.read(tuple(slice(0, n, 1) for n in shape)), self.dtype)
 
     def blocks(self, limit: int = BLOCK) -> Iterator[npt.NDArray[Any]]:
-        """Yield the values as stored, piece by piece in C order, each with as many dimensions as are stored.
+        """Yield the values as stored, block by block in C order, each with as many dimensions as are stored.
 
         Parameters
         ----------
         limit : int
-            The most values of one piece; a single row of the last dimension is never cut.
+            The most values of one block; a single row of the last dimension is never cut.
 
         Raises
         ------
@@ -215,7 +215,7 @@ class Variable:
                 f"variable {self.path!r} has {self.size:,} values, of which a file of its size can hold {self.most:,} "
                 "at most; it is not read"
             )
-        for slices in _pieces(shape, limit):
+        for slices in _slabs(shape, limit):
             yield _array(self.read(slices), self.dtype)
 
     def texts(self, limit: int = 1 << 20) -> npt.NDArray[Any]:
@@ -252,8 +252,8 @@ def _decode(raw: bytes) -> str:
     return raw.decode("utf-8", "replace").rstrip("\0 ")
 
 
-def _pieces(shape: tuple[int, ...], limit: int) -> Iterator[tuple[slice, ...]]:
-    """Yield hyperslabs of at most `limit` values that together cover `shape` in C order."""
+def _slabs(shape: tuple[int, ...], limit: int) -> Iterator[tuple[slice, ...]]:
+    """Yield hyperslabs of at most `limit` values that together are `shape` in C order."""
     if not shape:
         yield ()
         return
@@ -265,7 +265,7 @@ def _pieces(shape: tuple[int, ...], limit: int) -> Iterator[tuple[slice, ...]]:
             yield (slice(start, stop, 1), *(slice(0, n, 1) for n in shape[1:]))
         return
     for index in range(shape[0]):
-        for rest in _pieces(shape[1:], limit):
+        for rest in _slabs(shape[1:], limit):
             yield (slice(index, index + 1, 1), *rest)
 
 

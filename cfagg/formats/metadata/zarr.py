@@ -313,7 +313,7 @@ class _Values:
         return found if found.dtype.kind in "OSV" else found.astype(found.dtype.newbyteorder("="), copy=False)
 
     def _read(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
-        """Read a hyperslab, in pieces where it lies in so many chunks that zarr-python would take much memory."""
+        """Read a hyperslab, in parts where it lies in so many chunks that zarr-python would take much memory."""
         chunks = self.chunks
         if not slices or chunks is None:
             return np.asarray(self._opened[slices])
@@ -330,7 +330,7 @@ class _Values:
         whole, rest = slices[axis], math.prod(counts) // counts[axis]
         step = max(_AT_ONCE // rest, 1) * chunks[axis]
         starts = range(whole.start, whole.stop, step)
-        pieces = [
+        parts = [
             self._read((*slices[:axis], slice(i, min(i + step, whole.stop), 1), *slices[axis + 1 :])) for i in starts
         ]
-        return np.concatenate(pieces, axis)
+        return np.concatenate(parts, axis)

@@ -23,7 +23,7 @@ from cfagg.storage.tree import open_file
 __all__ = ["checksum", "crc32c", "object_checksum"]
 
 #: Bytes of a file that are read at a time.
-_PIECE = 1 << 22
+_BLOCK = 1 << 22
 
 
 def checksum(data: Any) -> int:
@@ -54,8 +54,8 @@ def object_checksum(array: ZarrArray, held: Sequence[int]) -> tuple[int, int] | 
     file = opened[0]
     try:
         size = first = second = 0
-        while piece := os.read(file, _PIECE):
-            first, second, size = crc32(piece, first), google_crc32c.extend(second, piece), size + len(piece)
+        while block := os.read(file, _BLOCK):
+            first, second, size = crc32(block, first), google_crc32c.extend(second, block), size + len(block)
     except OSError as error:
         raise FragmentReadError(f"{path} cannot be read: {error.strerror or error}") from error
     finally:

@@ -31,7 +31,7 @@ Chunk = npt.NDArray[Any]
 
 _CONTEXT = Context()
 
-#: Reading two pieces by one call is faster than by two where at most so many bytes lie between them.
+#: Reading two runs of bytes by one call is faster than by two where at most so many bytes lie between them.
 _GAP = 16384
 
 

@@ -26,7 +26,7 @@ from cfagg.storage.files import close_read
 
 __all__ = ["CheckedZip"]
 
-_PIECE = 1 << 20
+_BLOCK = 1 << 20
 
 #: What Zip files raise that are damaged, encrypted, or packed in a way that is not known.
 _ERRORS = (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, EOFError, ValueError, zlib.error)
@@ -57,8 +57,8 @@ class CheckedZip(ZipStore):
             with tempfile.TemporaryFile() as file:
                 try:
                     with self._zf.open(found) as packed:
-                        while piece := packed.read(_PIECE):
-                            file.write(piece)
+                        while block := packed.read(_BLOCK):
+                            file.write(block)
                     file.flush()
                 except _ERRORS as error:
                     raise FragmentReadError(
