@@ -144,15 +144,28 @@ def time_transform(
 
 def _unit(word: str, units: str) -> Fraction | None:
     """Return a unit of time in seconds, `None` for months and years."""
-    seconds = _SECONDS.get(word.strip().lower())
-    if seconds is not None:
-        return seconds
-    if _VAGUE.search(word):
+    if _VAGUE.search(word) and word.strip().lower() not in _SECONDS:
         return None
-    scale, offset = linear_exact(word, "s")
-    if offset or scale <= 0:
+    scale = seconds_in(word)
+    if scale is None:
         raise UnitsError(f"{word!r} in units {units!r} is not a unit of time")
     return scale
+
+
+def seconds_in(unit: str) -> Fraction | None:
+    """Return a unit of time in seconds, months and years as UDUNITS counts them; `None` for another unit.
+
+    >>> seconds_in("weeks"), seconds_in("2 h"), seconds_in("K")
+    (Fraction(604800, 1), Fraction(7200, 1), None)
+    """
+    known = _SECONDS.get(unit.strip().lower())
+    if known is not None:
+        return known
+    try:
+        scale, offset = linear_exact(unit, "s")
+    except UnitsError:
+        return None
+    return scale if scale > 0 and not offset else None
 
 
 def transform(

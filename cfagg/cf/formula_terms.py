@@ -59,7 +59,6 @@ _PS = ("surface_air_pressure",)
 _TOPS = ("altitude_at_top_of_atmosphere_model", "height_above_geopotential_datum_at_top_of_atmosphere_model")
 _HEIGHTS = ("altitude", "height_above_geopotential_datum")
 _OCEAN = tuple(OCEAN_SETS)
-_EARLY = Version(1, 0)
 
 
 def _ocean(*terms: str) -> dict[str, tuple[str, ...]]:

@@ -137,29 +137,16 @@ def _spans(_: Context) -> dict[Variable, tuple[float, float] | None]:
 def _read_span(c: Context, t: Time) -> tuple[float, float] | None:
     if t.datetime is None or _invalid(t, c.version) or t.variable.is_text:
         return None
-    unit = _seconds(t.unit)
-    found = extent(t.variable) if unit is not None else None
-    if found is None or unit is None:
+    from cfagg.cf.calendars import seconds_in  # few checks read values
+
+    exact = seconds_in(t.unit)
+    found = extent(t.variable) if exact is not None else None
+    if found is None or exact is None:
         return None
+    unit = float(exact)
     # Decimal fractions of days are not exact: a millisecond more or less is no other date.
     slack = 1e-3
     return found[0] * unit + slack, found[1] * unit - slack
-
-
-def _seconds(unit: str) -> float | None:
-    """Return a unit of time in seconds, `None` if it is none."""
-    from cfagg.cf.units import linear_exact
-    from cfagg.errors import CfaggError
-
-    simple = {"day": 86400, "hour": 3600, "minute": 60, "second": 1, "d": 86400, "h": 3600, "min": 60, "s": 1}
-    known = simple.get(unit, simple.get(unit.lower().removesuffix("s")))
-    if known is not None:
-        return float(known)
-    try:
-        scale, _ = linear_exact(unit, "s")
-    except CfaggError:
-        return None
-    return float(scale) if scale > 0 else None
 
 
 def invalid_references(c: Context) -> set[Variable]:
