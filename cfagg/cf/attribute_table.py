@@ -107,11 +107,7 @@ valid_range N 0:C,D 11:C,D,BO
 
 @lru_cache(maxsize=1)
 def attribute_table() -> dict[str, Attribute]:
-    """Return the rows of the table by the names of the attributes.
-
-    >>> attribute_table()["units_metadata"].since
-    Version(major=1, minor=11)
-    """
+    """Return the rows of the table by the names of the attributes."""
     found = {}
     for row in _ROWS.split("\n"):
         if row:
@@ -123,11 +119,7 @@ def attribute_table() -> dict[str, Attribute]:
 
 
 def uses(name: str, version: Version) -> frozenset[str]:
-    """Return where a version of CF defines an attribute, nowhere if it does not know it.
-
-    >>> sorted(uses("coordinates", Version(1, 8))), sorted(uses("select", Version(1, 8)))
-    (['D', 'M'], [])
-    """
+    """Return where a version of CF defines an attribute, nowhere if it does not know it."""
     row = attribute_table().get(name)
     held = [where for minor, where in row.uses if Version(1, minor) <= version] if row is not None else []
     return held[-1] if held else frozenset()

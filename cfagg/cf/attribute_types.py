@@ -16,11 +16,7 @@ Holds = Literal["text", "texts", "integer", "real", "bytes", "other"]
 
 
 def holds(value: AttributeValue) -> Holds:
-    """Return what an attribute holds.
-
-    >>> holds("K"), holds(np.array([1.5])), holds(None)
-    ('text', 'real', 'other')
-    """
+    """Return what an attribute holds."""
     if isinstance(value, str):
         return "text"
     if isinstance(value, tuple):

@@ -34,15 +34,7 @@ class Axes:
 
     @classmethod
     def match(cls, aggregation: Aggregation, layout: Layout, header: Header, *, where: str) -> Axes:
-        """Return the axes of the sub-array that `layout` and `header` describe, and must not disagree about.
-
-        >>> from cfagg.model import Grid, Partitions
-        >>> master = Aggregation("t", ("time", "lat"), (12, 64), "f4", Grid([[0, 12], [0, 64]]),
-        ...                      Partitions.build(1, layouts=[Layout(("time", "lat"))]))
-        >>> layout = Layout(("lat", "z", "time"), flipped=(True, False, False))
-        >>> Axes.match(master, layout, Header("a.nc", "t", ("y", "z", "x"), (64, 1, 12), "f4"), where="a.nc")
-        Axes(axes=(2, 0), flips=(False, True), extra=(1,))
-        """
+        """Return the axes of the sub-array that `layout` and `header` describe, and must not disagree about."""
         position = _positions(aggregation, layout, header, where)
         used = [position.get(dim, -1) for dim in aggregation.dims]
         flipped = dict(zip(layout.dims, layout.flipped, strict=True))

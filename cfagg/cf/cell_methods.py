@@ -100,14 +100,7 @@ class Parsed:
 
 
 def parse(text: str) -> Parsed:
-    """Return what a ``cell_methods`` attribute says, as far as it follows the grammar.
-
-    >>> entry = parse("lat: lon: mean where land (interval: 10 km comment: weighted)").entries[0]
-    >>> entry.names, entry.where, entry.intervals, entry.comment
-    (('lat', 'lon'), 'land', (Interval(value='10', unit='km'),), 'weighted')
-    >>> parse("mean").problems
-    ("'mean' where a name and a colon are expected",)
-    """
+    """Return what a ``cell_methods`` attribute says, as far as it follows the grammar."""
     return _parse(text[:_LONGEST])
 
 

@@ -30,14 +30,6 @@ def apply(recipe: Recipe, block: npt.NDArray[Any], target: npt.NDArray[Any], *, 
 
     `target` is a view of that place in master order, of type ``recipe.dtype``. `ConformError` and `CalendarError` tell
     of values and dates that the master cannot hold.
-
-    >>> turned = Recipe((1, 0), (True, False), (), "f8", False, "i2", "f8", scale=0.5)
-    >>> out = np.empty((3, 2))
-    >>> apply(turned, np.array([[1, 2, 3], [4, 5, 6]], "i2"), out, where="file a.nc, variable t, partition (0,)")
-    >>> out
-    array([[1.5, 3. ],
-           [1. , 2.5],
-           [0.5, 2. ]])
     """
     view = Axes(recipe.axes, recipe.flips, recipe.extra).view(block, target.shape, where=where)
     if view.dtype.kind not in "iuf" or target.dtype.kind not in "iuf":

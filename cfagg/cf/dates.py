@@ -46,11 +46,7 @@ _FURTHEST = 2.0**48
 
 
 def from_days(calendar: str, days: npt.ArrayLike) -> tuple[Int64, Int64, Int64]:
-    """Return year, month and day of days since 1 March of year 0 (in the standard calendar, by the Gregorian rule).
-
-    >>> [int(v) for v in from_days("360_day", 719999)]
-    [2000, 2, 30]
-    """
+    """Return year, month and day of days since 1 March of year 0 (in the standard calendar, by the Gregorian rule)."""
     day = np.asarray(days, np.int64)
     if _compiled(day.size):
         from cfagg.kernels import calendars as kernels
@@ -66,12 +62,7 @@ def from_days(calendar: str, days: npt.ArrayLike) -> tuple[Int64, Int64, Int64]:
 def to_days(
     calendar: str, year: npt.ArrayLike, month: npt.ArrayLike, day: npt.ArrayLike
 ) -> tuple[Int64, npt.NDArray[np.bool_]]:
-    """Return the days of dates, and which dates the calendar has.
-
-    >>> days, there = to_days("noleap", 2000, [2, 2], [28, 29])
-    >>> days[0], there
-    (np.int64(729999), array([ True, False]))
-    """
+    """Return the days of dates, and which dates the calendar has."""
     y, m, d = np.broadcast_arrays(*(np.asarray(v, np.int64) for v in (year, month, day)))
     there = np.ones(y.shape, bool)
     if calendar in _WITHOUT_ZERO:

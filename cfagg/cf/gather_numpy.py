@@ -20,10 +20,6 @@ def gather_numpy(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: Gathe
 
     Return how many elements `target` cannot hold, and the flat index of the first in C order, or -1. What stands in the
     target at such an element is not defined.
-
-    >>> out = np.empty(3, "u1")
-    >>> gather_numpy(np.array([1, 300, -1]), out, GatherRule.make(np.dtype("i8"), out.dtype))
-    (2, 1)
     """
     if source.size > _BLOCK and source.ndim:
         step = max(1, _BLOCK * len(source) // source.size)

@@ -29,11 +29,7 @@ _CHARACTERS = frozenset("bhilqBHILQfd")
 
 
 def mantissa(dtype: np.dtype[Any]) -> int:
-    """Return how many bits of an integer a type holds without rounding.
-
-    >>> mantissa(np.dtype("f4")), mantissa(np.dtype("i2")), mantissa(np.dtype("u2"))
-    (24, 15, 16)
-    """
+    """Return how many bits of an integer a type holds without rounding."""
     if dtype.kind == "f":
         return int(np.finfo(dtype).nmant) + 1
     return 8 * dtype.itemsize - (dtype.kind == "i")
@@ -102,12 +98,7 @@ class GatherRule:
         valid_max: Any = None,
         fill: Any = None,
     ) -> GatherRule:
-        """Return the rule of these types and values; other types raise `UnsupportedError`, values `ConformError`.
-
-        >>> rule = GatherRule.make(np.dtype("i2"), np.dtype("f4"), 0.1, 0.0, fills=[-1, 99999], valid_max=9.5)
-        >>> rule.fills, rule.high, rule.masked, rule.checked
-        ((np.int16(-1),), np.int16(9), True, False)
-        """
+        """Return the rule of these types and values; other types raise `UnsupportedError`, values `ConformError`."""
         source = source if source.isnative else source.newbyteorder("=")
         target = target if target.isnative else target.newbyteorder("=")
         for side, dtype in (("source", source), ("target", target)):

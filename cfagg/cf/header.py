@@ -13,11 +13,7 @@ __all__ = ["Header"]
 
 @dataclass(frozen=True)
 class Header:
-    """A variable as its own file describes it, nothing decoded; its file and name are for messages.
-
-    >>> Header("a.nc", "tas", ("time", "lat"), (12, 64), "i2", {"units": "K"}).dtype
-    dtype('int16')
-    """
+    """A variable as its own file describes it, nothing decoded; its file and name are for messages."""
 
     file: str
     variable: str

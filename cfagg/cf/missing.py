@@ -47,11 +47,7 @@ DEFAULT_FILLS: Mapping[str, int | float] = {k: v for k, v in WRITTEN_FILLS.items
 
 
 def default_fill(dtype: np.dtype[Any]) -> int | float | None:
-    """Return the value that means missing in netCDF variables without ``_FillValue``, `None` if their type has none.
-
-    >>> default_fill(np.dtype(">i2")), default_fill(np.dtype("u1"))
-    (-32767, None)
-    """
+    """Return the value that means missing in netCDF variables without ``_FillValue``, `None` if their type has none."""
     return DEFAULT_FILLS.get(dtype.str[1:])
 
 
@@ -88,12 +84,6 @@ class Missing:
         ``_FillValue`` also what the netCDF library writes where nothing was written (`netcdf`; Zarr arrays have their
         own). What lies outside the valid range is, too (see `cfagg.cf.valid`). `values` is the `stored` type with
         ``_Unsigned`` applied; `warn` of ``valid_range`` beside ``valid_min`` or ``valid_max``.
-
-        >>> i2 = np.dtype("i2")
-        >>> Missing.of({"_FillValue": np.int16(-1), "valid_max": np.int16(9)}, i2, i2, where="a.nc")
-        Missing(fills=(-1,), low=None, high=9, declared=True)
-        >>> Missing.of({"missing_value": np.int16([5, 6])}, i2, i2, where="a.nc").fills
-        (5, 6, -32767)
         """
         own = numbers(attributes, "_FillValue", where)
         found = [*own, *numbers(attributes, "missing_value", where), *([] if fill is None else [fill])]
@@ -108,11 +98,7 @@ class Missing:
         return cls(fills, low, high, declared)
 
     def mask(self, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Return which of some stored values, integers or reals with ``_Unsigned`` applied, are missing; NaN always is.
-
-        >>> Missing((9,), low=0).mask(np.array([-1, 0, 9], "i2"))
-        array([ True, False,  True])
-        """
+        """Return which stored values, integers or reals with ``_Unsigned`` applied, are missing; NaN always is."""
         low, high, bounded = typed_bounds(values.dtype, self.low, self.high)
         missing: npt.NDArray[np.bool_] = np.zeros(values.shape, bool)
         if bounded or values.dtype.kind == "f":
@@ -135,11 +121,7 @@ def _warn_of_both(attributes: Mapping[str, Any], where: str) -> None:
 
 
 def declared_fill(attributes: Mapping[str, Any], where: str) -> int | float | None:
-    """Return the value that a variable declares for missing elements: ``_FillValue``, else ``missing_value``.
-
-    >>> declared_fill({"missing_value": [-9.0, -8.0]}, "a.nc")
-    -9.0
-    """
+    """Return the value that a variable declares for missing elements: ``_FillValue``, else ``missing_value``."""
     for name in ("_FillValue", "missing_value"):
         for value in numbers(attributes, name, where):
             return value

@@ -50,11 +50,7 @@ class Packing:
 
     @classmethod
     def of(cls, attributes: Mapping[str, Any], *, where: str) -> Packing:
-        """Return the packing that ``scale_factor`` and ``add_offset`` declare.
-
-        >>> Packing.of({"scale_factor": 0.5}, where="a.nc")
-        Packing(scale=0.5, offset=0.0)
-        """
+        """Return the packing that ``scale_factor`` and ``add_offset`` declare."""
         scale, offset = (number(attributes, name, where) for name in ("scale_factor", "add_offset"))
         return cls._checked(1.0 if scale is None else scale, 0.0 if offset is None else offset, where)
 
@@ -87,11 +83,7 @@ class Packing:
 
 
 def read_as(dtype: np.dtype[Any], attributes: Mapping[str, Any]) -> np.dtype[Any]:
-    """Return the type as which stored values are meant: with ``_Unsigned``, integers of the other sign.
-
-    >>> read_as(np.dtype("i1"), {"_Unsigned": "true"})
-    dtype('uint8')
-    """
+    """Return the type as which stored values are meant: with ``_Unsigned``, integers of the other sign."""
     flag = str(attributes.get("_Unsigned", "")).strip().lower()
     if dtype.kind == "i" and flag == "true":
         return np.dtype(dtype.str.replace("i", "u"))
@@ -105,11 +97,6 @@ def check_declared(name: str | None, dtype: np.dtype[Any], packing: Packing, *, 
 
     The aggregation may also give the unpacked type of a packed sub-array: as netCDF files unpack themselves, the
     convention does not say which of the two it means.
-
-    >>> check_declared("double", np.dtype(">f8"), Packing(), where="a.nc")
-    >>> check_declared("f4", np.dtype("f8"), Packing(), where="a.nc")
-    Traceback (most recent call last):
-    cfagg.errors.FragmentMismatchError: a.nc: the sub-array has type float64, the aggregation says 'f4'; ...
     """
     if name is None:
         return

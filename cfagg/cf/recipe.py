@@ -77,11 +77,6 @@ def master_fill(aggregation: Aggregation) -> int | float | None:
 
     It is the variable's ``_FillValue``, else its ``missing_value``, else NaN for real types.  Integers without either,
     text and other types have none.
-
-    >>> from cfagg.model import Grid, Partitions
-    >>> one = Partitions.build(1, layouts=[Layout(())])
-    >>> master_fill(Aggregation("n", (), (), "i2", Grid([]), one, attributes={"missing_value": [-1, -2]}))
-    -1
     """
     dtype = aggregation.dtype
     if dtype.kind not in "iuf":
@@ -110,15 +105,6 @@ def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: s
 
     Contradictions of file and aggregation raise `FragmentMismatchError`, units and calendars that do not convert
     `UnitsError` and `CalendarError`, attributes that make no sense `ConformError`.
-
-    >>> from cfagg.model import Grid, Partitions
-    >>> layout = Layout(("time",), (True,), units="K @ 273.15")
-    >>> one = Partitions.build(1, layouts=[layout])
-    >>> master = Aggregation("t", ("time",), (3,), "f4", Grid([[0, 3]]), one, units="K")
-    >>> header = Header("a.nc", "t", ("time",), (3,), "i2", {"scale_factor": 0.5, "_FillValue": -1})
-    >>> how = recipe(master, layout, header, where="file a.nc, variable t, partition (0,)")
-    >>> how.identity, how.scale, how.offset
-    (False, 0.5, 273.15)
     """
     axes = Axes.match(aggregation, layout, header, where=where)
     stored, dtype = header.dtype.newbyteorder("="), aggregation.dtype.newbyteorder("=")

@@ -108,9 +108,6 @@ def place_of(attributes: Mapping[Any, Any]) -> Place | None:
 
     The standard name decides where it is that of an axis, else the units: coordinates of rotated and projected grids
     are not true latitudes, whatever their units.
-
-    >>> place_of({"units": "degreeN"}), place_of({"standard_name": "grid_latitude", "units": "degree_north"})
-    ('latitude', None)
     """
     name = _word(attributes, "standard_name")
     if name in ("latitude", "longitude"):
@@ -119,11 +116,7 @@ def place_of(attributes: Mapping[Any, Any]) -> Place | None:
 
 
 def axis_by_units(attributes: Mapping[Any, Any]) -> Axis | None:
-    """Return the axis that ``units`` and ``positive`` alone tell beyond doubt; pressure is not among them.
-
-    >>> axis_by_units({"units": "degree_E"}), axis_by_units({"units": "m", "positive": "up"})
-    ('X', 'Z')
-    """
+    """Return the axis that ``units`` and ``positive`` alone tell beyond doubt; pressure is not among them."""
     units = attributes.get("units")
     place = place_by_units(units)
     if place is not None:
@@ -141,9 +134,6 @@ def axis_of(attributes: Mapping[Any, Any], ndim: int | None = 1) -> Axis | None:
 
     Pressures without a standard name are vertical coordinates along one dimension at most; with `ndim` `None`, for what
     may be data, no pressure is.
-
-    >>> axis_of({"standard_name": "grid_longitude"}), axis_of({"axis": "y"}), axis_of({"units": "hPa"})
-    ('X', 'Y', 'Z')
     """
     axis, units = attributes.get("axis"), attributes.get("units")
     letter = axis.strip().upper() if isinstance(axis, str) else ""

@@ -53,11 +53,7 @@ _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 
 
 def definition(text: str) -> str | None:
-    """Return units in terms of base units as UDUNITS prints them, `None` for a text that it does not know.
-
-    >>> definition("hPa"), definition("furlongz")
-    ('100 m-1.kg.s-2', None)
-    """
+    """Return units in terms of base units as UDUNITS prints them, `None` for a text that it does not know."""
     library, _ = _library()
     buffer = ctypes.create_string_buffer(1024)
     with _LOCK:
@@ -71,11 +67,7 @@ def definition(text: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def converter(source: str, target: str) -> Callable[[float], float]:
-    """Return the function that converts a value; raises `UnitsError` for units that are not known or do not convert.
-
-    >>> converter("hPa", "Pa")(2.5)
-    250.0
-    """
+    """Return the function that converts a value; raises `UnitsError` for units that are not known or do not convert."""
     units = load().Units
     for text in (source, target):
         if any("\ud800" <= c <= "\udfff" for c in text):

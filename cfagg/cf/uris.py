@@ -13,11 +13,7 @@ _ODD = re.compile(r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]")
 
 
 def scheme_of(text: str) -> str | None:
-    r"""Return the scheme of an absolute URI in lower case, `None` where there is none.
-
-    >>> scheme_of("S3://bucket/a.nc"), scheme_of("data/a.nc"), scheme_of(r"C:\data\a.nc")
-    ('s3', None, None)
-    """
+    r"""Return the scheme of an absolute URI in lower case, `None` where there is none."""
     if _DRIVE.match(text):
         return None
     found = _SCHEME.match(text)
@@ -28,11 +24,6 @@ def problem_of(text: str) -> str | None:
     """Return what keeps a text from being an absolute URI or a relative path, `None` where it is one.
 
     Problems that begin with "holds" are of characters only, which a URI writes as ``%`` and two digits.
-
-    >>> problem_of("../parts/jan.nc"), problem_of("file:///data/jan.nc")
-    (None, None)
-    >>> problem_of("/data/jan.nc")
-    "begins with '/': write an absolute URI such as 'file:///data/a.nc', or a path relative to this dataset"
     """
     if text[:1] in ("/", "#"):
         example = "write an absolute URI such as 'file:///data/a.nc', or a path relative to this dataset"

@@ -14,11 +14,7 @@ __all__ = ["integer_range", "number", "numbers", "reinterpret", "whole"]
 
 
 def numbers(attributes: Mapping[str, Any], name: str, where: str) -> list[int | float]:
-    """Return an attribute's numbers as Python's own, none where it is absent; `ConformError` for anything else.
-
-    >>> numbers({"valid_range": np.array([0, 9], "i2")}, "valid_range", "a.nc")
-    [0, 9]
-    """
+    """Return an attribute's numbers as Python's own, none where it is absent; `ConformError` for anything else."""
     if attributes.get(name) is None:
         return []
     values = np.asarray(attributes[name]).ravel()
@@ -43,11 +39,7 @@ def integer_range(dtype: np.dtype[Any]) -> tuple[int, int]:
 
 
 def whole(value: Any) -> int | None:
-    """Return the integer that `value` is, `None` where it is none.
-
-    >>> whole(3.0), whole(0.5), whole(float("inf"))
-    (3, None, None)
-    """
+    """Return the integer that `value` is, `None` where it is none."""
     if isinstance(value, int | np.integer):
         return int(value)
     real = float(value)
@@ -55,11 +47,7 @@ def whole(value: Any) -> int | None:
 
 
 def reinterpret(value: float, stored: np.dtype[Any], values: np.dtype[Any]) -> int | float:
-    """Return a value of the stored integer type as the same bits are read with the other sign.
-
-    >>> reinterpret(-1, np.dtype("i1"), np.dtype("u1"))
-    255
-    """
+    """Return a value of the stored integer type as the same bits are read with the other sign."""
     exact = whole(value)
     if stored == values or stored.kind == "f" or exact is None:
         return value

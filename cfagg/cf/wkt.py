@@ -79,15 +79,7 @@ class _Node:
 
 
 def problems(text: str) -> list[str]:
-    """Return what is wrong with a text as the well-known text of a coordinate reference system, the first thing only.
-
-    >>> problems('GEOGCS["WGS 84",DATUM["d",SPHEROID["s",6378137,298.2]],PRIMEM["g",0],UNIT["degree",0.017]]')
-    []
-    >>> problems("EPSG:4326")
-    ["at character 5: ':' where '[' is expected"]
-    >>> problems('GEODCRS["WGS 84"')
-    ['it ends before GEODCRS is closed']
-    """
+    """Return the first thing that is wrong with a text as well-known text of a coordinate reference system."""
     if len(text) > _LONGEST:
         return [f"it has {len(text):,} characters"]
     problem = _read(text)

@@ -143,15 +143,7 @@ def _plain(value: Any) -> AttributeValue:
 
 
 def difference(changes: Iterable[Change], source: str, target: str) -> str:
-    """Return changes as a difference of two texts in CDL.
-
-    >>> print(difference([Change("time", "calendar", "gregorian", "calendar", "standard", "TIM011")], "a.nc", "b.nc"))
-    --- a.nc
-    +++ b.nc
-    @@ time @@ TIM011
-    -  time:calendar = "gregorian" ;
-    +  time:calendar = "standard" ;
-    """
+    """Return changes as a difference of two texts in CDL."""
     lines: list[str] = []
     by_owner: dict[str | None, list[Change]] = {}
     for change in changes:

@@ -19,22 +19,12 @@ def document() -> str:
 
 
 def place(rule: Rule) -> str:
-    """Return where a rule comes from, in short.
-
-    >>> from cfagg.checking.registry import about
-    >>> place(about()["NAM001"])
-    'CF 3.2'
-    """
+    """Return where a rule comes from, in short."""
     return f"CF {rule.section}" if rule.section[:1].isdigit() or len(rule.section) == 1 else rule.section
 
 
 def link(rule: Rule) -> str:
-    """Return the address of the section that a rule comes from, empty where there is none.
-
-    >>> from cfagg.checking.registry import about
-    >>> link(about()["NAM001"]).rpartition("/")[2]
-    'cf-conventions.html#long-name'
-    """
+    """Return the address of the section that a rule comes from, empty where there is none."""
     if rule.link:
         return rule.link
     by_title, by_section = _anchors()
@@ -67,12 +57,7 @@ def older_sections() -> Mapping[str, tuple[tuple[Version, str, str], ...]]:
 
 
 def section_in(rule: Rule, version: Version) -> tuple[str, str]:
-    """Return number and title of the section of a rule in a version of CF.
-
-    >>> from cfagg.checking.registry import about
-    >>> section_in(about()["TIM010"], Version(1, 8)), section_in(about()["TIM010"], Version(1, 13))
-    (('4.4.1', 'Calendar'), ('4.4.3', 'Calendar'))
-    """
+    """Return number and title of the section of a rule in a version of CF."""
     for until, section, title in older_sections().get(rule.code, ()):
         if version <= until:
             return section, title

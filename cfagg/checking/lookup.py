@@ -100,11 +100,7 @@ def named_version(group: Group) -> int | None:
 
 
 def table_versions(tables: Mapping[str, Path]) -> dict[str, str]:
-    """Return the version of each table, packed or given by the user; of a folder that of the newest.
-
-    >>> table_versions({})
-    {'standard_names': '94', 'area_types': '13', 'regions': '5'}
-    """
+    """Return the version of each table, packed or given by the user; of a folder that of the newest."""
     # The version of a packed table stands in its name, so it is not opened.
     given = {kind: _newest(kind, tables[kind], None) for kind in _PACKED if kind in tables}
     return {k: _table(k, given[k]).version if k in given else _number(name) for k, name in _PACKED.items()}

@@ -24,10 +24,6 @@ def open_dataset(source: Any, *, options: Options | None = None) -> Dataset:
 
     It may be a path or URL of a netCDF or CDL file or of Zarr; an `xarray.Dataset`, `xarray.DataArray` or
     `xarray.DataTree`; an open `netCDF4.Dataset`, `h5py.File` or `zarr.Group`.
-
-    >>> with open_dataset("sample_data/sst.nca") as dataset:  # doctest: +SKIP
-    ...     dataset.variables[0].dims
-    ('time', 'latitude', 'longitude')
     """
     dataset = _open(source, options or Options())
     try:

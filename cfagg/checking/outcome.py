@@ -32,11 +32,7 @@ def by_gravity(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def counted(number: int, what: str) -> str:
-    """Return a number of things in words.
-
-    >>> counted(1, "error"), counted(2000, "warning")
-    ('1 error', '2,000 warnings')
-    """
+    """Return a number of things in words."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 

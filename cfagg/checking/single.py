@@ -89,12 +89,7 @@ MOST = 20
 
 
 def partition_matrices(dataset: Dataset, most: int = MOST) -> list[tuple[str, str]]:
-    """Return path and picture (SVG) of the partition matrix of each aggregation that is understood.
-
-    >>> from cfagg.formats.cdl.parsing import parse_cdl
-    >>> partition_matrices(parse_cdl("netcdf a { dimensions: x = 2 ; variables: float t(x) ; }"))
-    []
-    """
+    """Return path and picture (SVG) of the partition matrix of each aggregation that is understood."""
     if all(v.dialect is None for v in dataset.variables):
         return []
     from cfagg.checking.described import described

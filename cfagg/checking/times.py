@@ -128,11 +128,7 @@ def _times(c: Context, like: set[Variable]) -> Iterator[Time]:
 
 @lru_cache(maxsize=256)
 def unit_words(unit: str) -> tuple[tuple[str, str], ...]:
-    """Return (prefix, unit) of each name in a unit of time; the unit is in the singular.
-
-    >>> unit_words("days"), unit_words("12 kiloyears"), unit_words("ms")
-    ((('', 'day'),), (('kilo', 'year'),), (('m', 's'),))
-    """
+    """Return (prefix, unit) of each name in a unit of time; the unit is in the singular."""
     names = "".join(ch if ch.isalpha() or ch == "_" else " " for ch in unit[:200]).split()
     return tuple(_split_prefix(name) for name in names)
 

@@ -34,11 +34,7 @@ def references_json(path: str, found: Iterable[tuple[str, Iterable[ReferenceSumm
 
 
 def encode(value: Any) -> Any:
-    """Return a value of a summary or of an attribute as what strict JSON can hold.
-
-    >>> encode({"valid_range": np.array([0.0, np.inf], "f4")})
-    {'valid_range': [0.0, 'Infinity']}
-    """
+    """Return a value of a summary or of an attribute as what strict JSON can hold."""
     if is_dataclass(value) and not isinstance(value, type):
         return _members(value)
     if isinstance(value, Mapping):
@@ -66,12 +62,6 @@ def _members(value: Any) -> dict[str, Any]:
 
 
 def dump(value: Any) -> str:
-    r"""Return strict JSON in ASCII.
-
-    >>> print(dump({"name": "température"}))
-    {
-      "name": "temp\u00e9rature"
-    }
-    """
+    r"""Return strict JSON in ASCII."""
     # ASCII: no control character reaches a terminal, and lone surrogates of a file name survive.
     return json.dumps(value, indent=2, allow_nan=False, ensure_ascii=True).replace("\x7f", "\\u007f")

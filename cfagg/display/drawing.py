@@ -83,11 +83,7 @@ class Drawing:
 
 
 def colours(count: int) -> list[str]:
-    """Return `count` colours for the colour-blind too: distinct ones as long as there are enough, else a gradient.
-
-    >>> len(set(colours(10))), colours(1000)[0], colours(1000)[-1]
-    (10, '#443a83', '#fde725')
-    """
+    """Return `count` colours for the colour-blind too: distinct ones as long as there are enough, else a gradient."""
     if count <= len(DISTINCT):
         return list(DISTINCT[:count])
     stops = [_rgb(c) for c in _GRADIENT]
@@ -100,11 +96,7 @@ def colours(count: int) -> list[str]:
 
 
 def shaded(colour: str, light: float) -> str:
-    """Return a colour mixed with white (`light` > 0) or black (`light` < 0).
-
-    >>> shaded("#808080", 0.5), shaded("#808080", -0.5)
-    ('#c0c0c0', '#404040')
-    """
+    """Return a colour mixed with white (`light` > 0) or black (`light` < 0)."""
     goal = 255 if light > 0 else 0
     return _hex([c + (goal - c) * abs(light) for c in _rgb(colour)])
 
@@ -121,21 +113,13 @@ def is_dark(colour: str) -> bool:
 
 
 def text_width(text: str, size: float) -> float:
-    """Return about how wide a text is in a sans-serif face, a little on the safe side.
-
-    >>> text_width("abcd", 10)
-    24.0
-    """
+    """Return about how wide a text is in a sans-serif face, a little on the safe side."""
     ems = sum(1.05 if unicodedata.east_asian_width(c) in "WF" else 0.6 for c in text)
     return round(ems * size, 6)
 
 
 def fitted(text: str, size: float, room: float, *, least: int = 6) -> str:
-    """Return a text that fits, its middle left out where it must; empty where less than `least` characters would stay.
-
-    >>> fitted("temperature_1990.nc", 10, 80), fitted("temperature_1990.nc", 10, 20)
-    ('temper…990.nc', '')
-    """
+    """Return a text that fits, its middle left out where it must; empty where less than `least` would stay."""
     if text_width(text, size) <= room:
         return text
     keep = len(text)

@@ -10,9 +10,6 @@ def printable(text: str) -> str:
 
     Names and attributes of an untrusted file may hold escape sequences that rewrite a terminal, line breaks that forge
     further lines of output, or marks that reverse the direction of writing.  Letters of all scripts stay as they are.
-
-    >>> printable("température\x1b[2J\n")
-    'température\\x1b[2J\\n'
     """
     if text.isprintable():
         return text

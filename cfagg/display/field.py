@@ -43,11 +43,6 @@ def save(
     A line along time, months, seasons or any other dimension; a profile along height; a map over latitude and longitude
     of one dimension or two (`grid`, no coastlines); a section over two other dimensions; a panel per month, season or
     other value of a third one. What cannot be drawn raises `UnsupportedError`.
-
-    >>> import xarray
-    >>> save(xarray.DataArray(280.5, name="tas"), "tas.png", {})
-    Traceback (most recent call last):
-    cfagg.errors.UnsupportedError: a picture of 'tas' cannot be drawn: it is a single value
     """
     picture.kind(path)
     _check(array, kinds, grid)

@@ -38,12 +38,7 @@ MONTHS = (
 
 
 def label(array: DataArray, *, units: bool = True) -> str:
-    """Return what an array or coordinate is called in a picture.
-
-    >>> import xarray
-    >>> label(xarray.DataArray(1, name="tas", attrs={"standard_name": "air_temperature", "units": "K"}))
-    'air temperature (K)'
-    """
+    """Return what an array or coordinate is called in a picture."""
     attributes = array.attrs
     name = str(attributes.get("long_name") or str(attributes.get("standard_name", "")).replace("_", " ") or "")
     name = name.strip() or ("" if array.name is None else str(array.name))
@@ -92,11 +87,7 @@ def _ordered(values: npt.NDArray[np.float64]) -> bool:
 
 
 def edges(centres: npt.NDArray[np.float64], kind: str, *, ratios: bool = False) -> npt.NDArray[np.float64]:
-    """Return the edges of cells, half-way between centres, also in `ratios`; those of ``"latitude"`` end at the poles.
-
-    >>> edges(np.array([-90.0, 0.0, 90.0]), "latitude")
-    array([-90., -45.,  45.,  90.])
-    """
+    """Return the edges of cells, half-way between centres, also in `ratios`; latitudes end at the poles."""
     if ratios:
         return np.asarray(np.exp(edges(np.log(centres), "")))
     if len(centres) == 1:
@@ -173,11 +164,7 @@ def _number(axis: Any, coordinate: DataArray | None, dim: str, size: int) -> str
 
 
 def degrees(value: float, kind: str) -> str:
-    """Return a latitude or longitude as 30°N, 60°W and the like.
-
-    >>> degrees(-30.0, "latitude"), degrees(350, "longitude"), degrees(180, "longitude"), degrees(0, "latitude")
-    ('30°S', '10°W', '180°', '0°')
-    """
+    """Return a latitude or longitude as 30°N, 60°W and the like."""
     positive, negative = ("N", "S") if kind == "latitude" else ("E", "W")
     number = float(value)
     if kind == "longitude":

@@ -40,13 +40,7 @@ _RANK = {"vertical": 0, "latitude": 1, "other": 2, "time": 3, "month": 4, "seaso
 
 
 def panel_dim(array: DataArray, kinds: Mapping[Hashable, str], grid: curvilinear.Grid | None) -> Hashable:
-    """Return the dimension of three that makes the panels: months or seasons, else the shortest that is not of a map.
-
-    >>> import xarray
-    >>> kinds = {"lat": "latitude", "time": "time", "lon": "longitude"}
-    >>> panel_dim(xarray.DataArray(np.zeros((2, 9, 3)), dims=("lat", "time", "lon")), kinds, None)
-    'time'
-    """
+    """Return the dimension of three that makes the panels: months or seasons, else the shortest not of a map."""
     on_map = {d for d in array.dims if kinds[d] in ("latitude", "longitude")}.union(grid[0].dims if grid else ())
     rest = [d for d in array.dims if d not in on_map] or list(array.dims)
     return min(rest, key=lambda d: (kinds[d] not in ("month", "season"), array.sizes[d]))

@@ -78,12 +78,6 @@ def draw(aggregation: Aggregation, *, title: bool = True) -> Drawing:
     """Draw the partition matrix of an aggregation by at most some 2,500 polygons.
 
     Of more than three dimensions those with most partitions are drawn, at the first index of the others.
-
-    >>> from cfagg.model import Grid, Layout, Partitions
-    >>> partitions = Partitions.build(2, file=[0, 1], files=["a.nc", "b.nc"], layouts=[Layout(("time",))])
-    >>> array = Aggregation("tas", ("time",), (48,), "f4", Grid([[0, 12, 48]]), partitions)
-    >>> [patch.title for patch in draw(array).patches if patch.title]
-    ['time 0:12 · a.nc', 'time 12:48 · b.nc']
     """
     right, down, deep = choose(aggregation)
     slant = (0.8 * deep.length, -0.6 * deep.length)

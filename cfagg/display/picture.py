@@ -24,11 +24,7 @@ PER_INCH = 96
 
 
 def kind(path: str | Path) -> str:
-    """Return the kind of picture that a file's name asks for; other names raise `UnsupportedError`.
-
-    >>> kind("Map.PNG")
-    'png'
-    """
+    """Return the kind of picture that a file's name asks for; other names raise `UnsupportedError`."""
     found = Path(path).suffix.lower().removeprefix(".")
     if found not in FORMATS:
         endings = f".{FORMATS[0]}, .{FORMATS[1]} or .{FORMATS[2]}"

@@ -26,12 +26,7 @@ _POINTS = 72 / PER_INCH
 
 
 def save(aggregations: Mapping[str, Aggregation], path: str | Path) -> None:
-    """Draw the partition matrices of at most `PANELS` aggregations into one picture, one below the other.
-
-    >>> save({}, "picture.bmp")
-    Traceback (most recent call last):
-    cfagg.errors.UnsupportedError: the picture picture.bmp cannot be drawn: its name must end in .png, .svg or .pdf
-    """
+    """Draw the partition matrices of at most `PANELS` aggregations into one picture, one below the other."""
     picture.kind(path)
     drawings = [draw(a) for a in list(aggregations.values())[:PANELS]]
     width, height = max(d.width for d in drawings), sum(d.height for d in drawings)

@@ -6,11 +6,7 @@ __all__ = ["count_text", "size_text"]
 
 
 def size_text(count: int) -> str:
-    """Return a number of bytes in the unit that suits it, of powers of 1024.
-
-    >>> size_text(999), size_text(1536), size_text(200 << 20)
-    ('999 bytes', '1.5 KiB', '200 MiB')
-    """
+    """Return a number of bytes in the unit that suits it, of powers of 1024."""
     size = float(count)
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if size < 1024:

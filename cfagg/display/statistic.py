@@ -71,24 +71,14 @@ class Query:
 
     @property
     def title(self) -> str:
-        """What was computed, in words.
-
-        >>> Query("a.zarr", "tas", "min", ("time",), "month", {}, None).title
-        'minimum over time, by month'
-        """
+        """What was computed, in words."""
         over = " and ".join([", ".join(self.over[:-1]), self.over[-1]] if len(self.over) > 1 else self.over)
         text = f"{_NAMES[self.statistic]} over {over}" if over else _NAMES[self.statistic]
         return f"{text}, by {self.group}" if self.group else text
 
 
 def selected(array: DataArray, dim: Hashable, kind: str, chosen: Any) -> Selected:
-    """Return what positions along one dimension are; values are not looked at.
-
-    >>> import xarray
-    >>> array = xarray.DataArray(np.zeros(9), coords={"lat": np.arange(9.0) * 10}, dims="lat")
-    >>> str(selected(array, "lat", "latitude", slice(3, 7)))
-    '30°N to 60°N'
-    """
+    """Return what positions along one dimension are; values are not looked at."""
     at = np.atleast_1d(np.arange(array.sizes[dim])[chosen])
     if dim not in array.coords or array.coords[dim].ndim != 1:
         return Selected(int(at[0]), int(at[-1]), at.size, array.sizes[dim], "", "positions")

@@ -90,11 +90,7 @@ def access_text(reference: ReferenceSummary) -> str:
 
 
 def axis_text(axis: AxisSummary) -> str:
-    """Return the number and the sizes of the partitions along one dimension.
-
-    >>> axis_text(AxisSummary("time", 48, 3, True, Listing(2, ((12, 1), (18, 2)))))
-    '3 partitions: 12, 2 × 18'
-    """
+    """Return the number and the sizes of the partitions along one dimension."""
     runs = [f"{size:,}" if repeat == 1 else f"{repeat:,} × {size:,}" for size, repeat in axis.sizes.first]
     if axis.sizes.omitted:
         runs.append("…")
@@ -148,11 +144,7 @@ def partition_table(
 
 
 def attribute_text(value: Any) -> str:
-    """Return an attribute's value in one line, cut where it is long.
-
-    >>> attribute_text("K"), attribute_text(np.array([0.0, 1.5], "f4"))
-    ("'K'", '0.0, 1.5')
-    """
+    """Return an attribute's value in one line, cut where it is long."""
     if isinstance(value, str):
         text = value[: _LONGEST + 1].replace("'", "\\'")
         cut = len(value) > _LONGEST

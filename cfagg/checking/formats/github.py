@@ -30,11 +30,7 @@ def pieces(results: Iterable[Outcome], style: Style) -> Iterator[str]:
 
 
 def _data(text: str) -> str:
-    r"""Return a message with what would end it escaped.
-
-    >>> _data("50 %\nof all")
-    '50 %25%0Aof all'
-    """
+    r"""Return a message with what would end it escaped."""
     parts = (printable(line) for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
     return "%0A".join(part.replace("%", "%25") for part in parts)
 
