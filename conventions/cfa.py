@@ -124,7 +124,7 @@ def _strict(text: str, prefix: str, subject: str) -> tuple[str, dict[str, Any]]:
 
 def _rewritten(text: str, head: Mapping[str, Any], reading: _Reading, sizes: Mapping[str, int]) -> str:
     """Return the JSON with the keys of NCA 0.1."""
-    pieces: list[str] = []
+    texts: list[str] = []
     pdims = head.get("pmdimensions", [])
     width = len(pdims) if isinstance(pdims, list) else 0
     base = head.get("base")
@@ -132,7 +132,7 @@ def _rewritten(text: str, head: Mapping[str, Any], reading: _Reading, sizes: Map
     def take(elements: list[Any], first: int, before: dict[str, Any]) -> None:
         del first, before
         records = [_record(e, reading, base, width, list(sizes.values())) for e in elements]
-        pieces.append(json.dumps(records)[1:-1])
+        texts.append(json.dumps(records)[1:-1])
 
     partition_stream.load(text, take)
     made: dict[str, Any] = {"directions": head.get("directions", dict.fromkeys(sizes, True) or True)}
@@ -142,7 +142,7 @@ def _rewritten(text: str, head: Mapping[str, Any], reading: _Reading, sizes: Map
     start = json.dumps(made)[:-1]
     if type(head.get("Partitions")) is not range:
         return start + (f', "Partitions": {json.dumps(head["Partitions"])}}}' if "Partitions" in head else "}")
-    return f'{start}, "Partitions": [{", ".join(filter(None, pieces))}]}}'
+    return f'{start}, "Partitions": [{", ".join(filter(None, texts))}]}}'
 
 
 def _record(record: Any, reading: _Reading, base: Any, width: int, shape: list[int]) -> Any:

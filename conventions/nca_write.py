@@ -148,20 +148,20 @@ def _records(aggregation: Aggregation, split: list[int]) -> list[str]:
         if address < 0 and is_netcdf(layout.format):
             findings.problem(f"Partitions[{number}].data.ncvar", "a netCDF partition needs the name of a variable")
         head, data = fixed[code]
-        pieces = [f'{{"index": {[index[d] for d in split]}, "location": {[list(pair) for pair in location]}', head]
+        texts = [f'{{"index": {[index[d] for d in split]}, "location": {[list(pair) for pair in location]}', head]
         if part >= 0:
-            pieces.append(f', "part": {parts[part]}')
-        pieces.append(f', "data": {{"shape": {list(shape)}')
+            texts.append(f', "part": {parts[part]}')
+        texts.append(f', "data": {{"shape": {list(shape)}')
         if file >= 0:
-            pieces.append(f', "file": {files[file]}')
-        pieces.append(data[0])
+            texts.append(f', "file": {files[file]}')
+        texts.append(data[0])
         if address >= 0:
-            pieces.append(f', "ncvar": {addresses[address]}')
+            texts.append(f', "ncvar": {addresses[address]}')
         if offset >= 0:
-            pieces.append(f', "file_offset": {offset}')
-        pieces.append(data[1])
-        pieces.append("}}")
-        out.append("".join(pieces))
+            texts.append(f', "file_offset": {offset}')
+        texts.append(data[1])
+        texts.append("}}")
+        out.append("".join(texts))
     findings.check("NCA 0.1 cannot describe this aggregation")
     return out
 

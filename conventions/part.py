@@ -72,7 +72,7 @@ def canonical(indices: Sequence[range | slice | npt.NDArray[np.int64] | Sequence
     """Return the one text for these indices: ranges stop at a multiple of their step, everything is ``"[]"``."""
     if len(indices) != len(shape):
         raise ConventionError(f"indices of {len(indices)} dimensions for a sub-array of shape {tuple(shape)}")
-    pieces = []
+    texts = []
     everything = True
     for axis, (given, size) in enumerate(zip(indices, shape, strict=True)):
         if isinstance(given, slice):
@@ -87,10 +87,10 @@ def canonical(indices: Sequence[range | slice | npt.NDArray[np.int64] | Sequence
             n, step = len(entry), entry.step if len(entry) > 1 else 1
             stop = entry.start + n * step
             stop = min(stop, size) if step > 0 else max(stop, -1)
-            pieces.append(f"({entry.start}, {stop}, {step})")
+            texts.append(f"({entry.start}, {stop}, {step})")
         else:
-            pieces.append(f"[{', '.join(map(str, entry.tolist()))}]")
-    return "[]" if everything else f"[{', '.join(pieces)}]"
+            texts.append(f"[{', '.join(map(str, entry.tolist()))}]")
+    return "[]" if everything else f"[{', '.join(texts)}]"
 
 
 def counts(indices: Sequence[Indices]) -> tuple[int, ...]:

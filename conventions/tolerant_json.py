@@ -1,4 +1,4 @@
-"""Repair of text that is nearly JSON, piece by piece, into strict JSON.
+"""Repair of text that is nearly JSON, symbol by symbol, into strict JSON.
 
 Exactly the misprints of the NCA document's own examples are repaired, and nothing else: names in single quotes, a
 missing opening quote (``{directions'``, ``lat'``), a comma for the colon before ``true`` or ``false``
@@ -77,7 +77,7 @@ def repair(text: str) -> tuple[str, list[Repair]]:
         if match is None:
             raise _broken(text, _skip(text, position), state)
         kind, start, position = match.lastgroup, match.start(match.lastgroup or 0), match.end()
-        piece = match[kind or 0]
+        symbol = match[kind or 0]
         if kind == "end":
             if state != _END:
                 raise _broken(text, start, state)
@@ -85,45 +85,45 @@ def repair(text: str) -> tuple[str, list[Repair]]:
         if kind == "single":
             singles += 1
             first_single = first_single if singles > 1 else start
-            body = piece[1:-1].replace("\\'", "'")
-            piece = '"' + re.sub(r'(\\.)|"', lambda m: m[1] or '\\"', body) + '"'
+            body = symbol[1:-1].replace("\\'", "'")
+            symbol = '"' + re.sub(r'(\\.)|"', lambda m: m[1] or '\\"', body) + '"'
         elif kind == "bare":
             repairs.append(
-                Repair("opening quote", f"the opening quote of {piece[:-1]!r} is missing ({place(text, start)})")
+                Repair("opening quote", f"the opening quote of {symbol[:-1]!r} is missing ({place(text, start)})")
             )
-            piece = f'"{piece[:-1]}"'
+            symbol = f'"{symbol[:-1]}"'
         is_string = kind in ("single", "double", "bare")
         if state in (_VALUE, _FIRST_VALUE) and (is_string or kind == "literal"):
             state = _AFTER if stack else _END
-        elif state in (_VALUE, _FIRST_VALUE) and piece in "{[":
-            stack.append(piece)
+        elif state in (_VALUE, _FIRST_VALUE) and symbol in "{[":
+            stack.append(symbol)
             if len(stack) > limits.MAX_DEPTH:
                 raise LimitError(f"lists and objects are nested deeper than {limits.MAX_DEPTH} ({place(text, start)})")
-            state = _FIRST_KEY if piece == "{" else _FIRST_VALUE
+            state = _FIRST_KEY if symbol == "{" else _FIRST_VALUE
         elif state in (_KEY, _FIRST_KEY) and is_string:
-            key = piece
+            key = symbol
             state = _COLON
-        elif state == _COLON and piece == ":":
+        elif state == _COLON and symbol == ":":
             state = _VALUE
-        elif state == _COLON and piece == "," and _is_boolean(text, position):
+        elif state == _COLON and symbol == "," and _is_boolean(text, position):
             repairs.append(
                 Repair("colon", f"there is a comma instead of the colon after '{key[1:-1]}' ({place(text, start)})")
             )
-            piece, state = ":", _VALUE
-        elif state == _AFTER and piece == ",":
+            symbol, state = ":", _VALUE
+        elif state == _AFTER and symbol == ",":
             state = _KEY if stack[-1] == "{" else _VALUE
         elif (
-            piece in "}]"
+            symbol in "}]"
             and stack
-            and stack[-1] + piece in ("{}", "[]")
+            and stack[-1] + symbol in ("{}", "[]")
             and state in (_AFTER, _FIRST_KEY, _FIRST_VALUE)
         ):
             stack.pop()
             state = _AFTER if stack else _END
         else:
             raise _broken(text, start, state)
-        out.append(piece)
-        if len(out) > 65536:  # few long pieces cost less memory than millions of short ones
+        out.append(symbol)
+        if len(out) > 65536:  # few long symbols cost less memory than millions of short ones
             done.append("".join(out))
             out.clear()
     if singles:
@@ -134,7 +134,7 @@ def repair(text: str) -> tuple[str, list[Repair]]:
 
 
 def _is_boolean(text: str, position: int) -> bool:
-    """Return whether the next piece is ``true`` or ``false``."""
+    """Return whether the next symbol is ``true`` or ``false``."""
     match = _TOKEN(text, position)
     return match is not None and match["literal"] in ("true", "false")
 

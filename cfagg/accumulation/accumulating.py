@@ -8,7 +8,7 @@ from typing import Any
 
 from cfagg.accumulation.adopting import adopt as adopt_copy
 from cfagg.accumulation.adopting import renew
-from cfagg.accumulation.building import Workshop, build, finish_dead, working
+from cfagg.accumulation.building import GroupStaging, build, finish_dead, working
 from cfagg.accumulation.group import group_path
 from cfagg.accumulation.mapping import threads_that_fit
 from cfagg.accumulation.opening import open_group
@@ -165,12 +165,12 @@ def accumulate(
     )  # fmt: skip
     array = open_array(order.store, order.variable, allow=places)
     if array.path and not dry_run:
-        finish_dead(Workshop(array.store, array.path, node_folder(array.store, group_path(array.path))), array)
+        finish_dead(GroupStaging(array.store, array.path, node_folder(array.store, group_path(array.path))), array)
     plan = plan_build(order)
     if dry_run or plan.action is Action.NOTHING:
         return report_of(plan, "dry run" if plan.action.sums else plan.action.word)
     fitting = threads_that_fit(plan.recipe, budget, threads)
-    shop = Workshop(plan.array.store, plan.array.path, plan.folder)
+    shop = GroupStaging(plan.array.store, plan.array.path, plan.folder)
     # A scheduler that does not answer is found before anything is written.
     with cluster_of(client) as cluster, working(shop, plan, order):
         if existing_group(plan.array) != plan.existing:

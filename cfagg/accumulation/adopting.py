@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.building import Workshop, consolidate, put_attributes
+from cfagg.accumulation.building import GroupStaging, consolidate, put_attributes
 from cfagg.accumulation.description import Neighbour, differences_of, neighbours_of, table_of
 from cfagg.accumulation.group import Group, Looks, adopt_command, stale
 from cfagg.accumulation.integrity import BUILD, sealed
@@ -48,7 +48,7 @@ def adopt(
 ) -> Report:
     """Write the stamps of the objects that are there now into an accumulation, where their contents are the same."""
     group = open_group(store, variable, allow=allow)
-    shop = Workshop(group.store, group.variable, group.folder)
+    shop = GroupStaging(group.store, group.variable, group.folder)
     shop.enter()
     try:
         group = open_group(store, variable, allow=allow)
@@ -65,7 +65,7 @@ def adopt(
     except OSError as error:
         raise TargetError(f"{group.folder} cannot be written: {reason(error, group.folder)}") from error
     finally:
-        shop.tidy()
+        shop.abandon_if_useless()
     known = group.objects[: group.source.objects.size, 0]
     note = f"{read:,} of {len(table):,} stored objects were read ({size:,} bytes), and are the same"
     return Report(

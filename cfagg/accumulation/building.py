@@ -28,7 +28,7 @@ import numpy.typing as npt
 from cfagg.accumulation.description import table_of
 from cfagg.accumulation.finish import describe, finish, missing_before, write_attributes
 from cfagg.accumulation.group import group_path, object_counts
-from cfagg.accumulation.mapping import Journal, map_by_dask, map_by_threads
+from cfagg.accumulation.mapping import Journal, Pass
 from cfagg.accumulation.outliers import judge
 from cfagg.accumulation.partials import Recipe
 from cfagg.accumulation.planning import Order, Plan
@@ -45,10 +45,10 @@ from cfagg.formats.zarr.documents import node_folder
 from cfagg.runtime.publishing import reason, remove, replace_file, write_synced
 from cfagg.runtime.staging import Staging, is_known, renames_into
 
-__all__ = ["Workshop", "build", "consolidate", "finish_dead", "put_attributes", "working"]
+__all__ = ["GroupStaging", "build", "consolidate", "finish_dead", "put_attributes", "working"]
 
 
-class Workshop(Staging):
+class GroupStaging(Staging):
     """A locked work directory for the accumulation of one array of a store, whose links are resolved."""
 
     def __init__(self, store: str | os.PathLike[str], variable: str, target: str | os.PathLike[str]) -> None:
@@ -102,21 +102,11 @@ class Workshop(Staging):
         else:
             self.remove_after()
 
-    def tidy(self) -> None:
-        """Remove the directory where nothing of use is in it, and let go of the lock."""
-        try:
-            if self._lock is not None and not self.unfinished and not self.published:
-                self.remove()
-        except OSError:
-            # What cannot be removed now is used again, or removed, by the next build.
-            pass
-        self.leave()
-
 
 def build(
     plan: Plan,
     order: Order,
-    shop: Workshop,
+    shop: GroupStaging,
     threads: int,
     summers: int,
     client: Any,
@@ -139,11 +129,11 @@ def build(
         closing(Scratch(shop.scratch, recipe.window, recipe.fields)) as scratch,
     ):
         done = _trusted(recipe, journal, scratch, seen) if goes_on else np.zeros(count, bool)
-        todo = np.flatnonzero(~done)
+        reading = Pass(recipe, np.flatnonzero(~done), seen, scratch, journal, progress)
         if client is None:
-            map_by_threads(recipe, todo, seen, scratch, journal, threads, progress)
+            reading.by_threads(threads)
         else:
-            map_by_dask(recipe, todo, seen, scratch, journal, client, progress)
+            reading.by_dask(client)
         unchanged(array, seen)
         others = table_of(plan.related)
         records, good = journal.read()
@@ -186,7 +176,7 @@ def build(
     return report
 
 
-def _goes_on(plan: Plan, order: Order, shop: Workshop, identity: dict[str, Any], count: int) -> bool:
+def _goes_on(plan: Plan, order: Order, shop: GroupStaging, identity: dict[str, Any], count: int) -> bool:
     """Whether an unfinished build is finished; refuse to throw one away unasked."""
     if not shop.unfinished:
         return False
@@ -218,8 +208,8 @@ def _trusted(recipe: Recipe, journal: Journal, scratch: Scratch, seen: npt.NDArr
                 continue
             if field.kind in ("weights", "weights_low") and not weighted:
                 continue
-            check = crc32(scratch.piece(field, number), check)
-        good[number] = check == records["pieces"][number]
+            check = crc32(scratch.part(field, number), check)
+        good[number] = check == records["parts"][number]
     return good
 
 
@@ -271,7 +261,7 @@ def renew(array: ZarrArray, documents: Mapping[str, Mapping[str, Any]], aside: P
         renew_consolidated(above, "/".join(parts[depth:]), documents, array.zarr_format, aside)
 
 
-def _finish(shop: Workshop, array: ZarrArray) -> None:
+def _finish(shop: GroupStaging, array: ZarrArray) -> None:
     """Finish what a killed process had put in place, whose consolidated metadata may be those of the former group."""
     if not shop.published:
         return
@@ -285,7 +275,7 @@ def consolidate(array: ZarrArray, folder: Path, aside: Path) -> None:
         renew(array, read_documents(folder, array.zarr_format), aside)
 
 
-def finish_dead(shop: Workshop, array: ZarrArray) -> None:
+def finish_dead(shop: GroupStaging, array: ZarrArray) -> None:
     """Finish what a killed process had put in place, and remove what cannot be finished; leave the living alone."""
     if not shop.root.is_dir():
         return
@@ -303,11 +293,11 @@ def finish_dead(shop: Workshop, array: ZarrArray) -> None:
     except OSError as error:
         raise TargetError(f"{shop.target} is in its place, but not finished: {reason(error, shop.target)}") from error
     finally:
-        shop.tidy()
+        shop.abandon_if_useless()
 
 
 @contextmanager
-def working(shop: Workshop, plan: Plan, order: Order) -> Iterator[None]:
+def working(shop: GroupStaging, plan: Plan, order: Order) -> Iterator[None]:
     """Hold the work directory; say in one sentence what the system refused, and leave nothing useless behind."""
     shop.enter()
     more = " and overwrite=True (--overwrite)" if order.overwrite and plan.existing else ""
@@ -337,4 +327,4 @@ def working(shop: Workshop, plan: Plan, order: Order) -> Iterator[None]:
         rest = hint if is_known(lambda: shop.unfinished) else ""
         raise TargetError(f"{plan.folder} was not written: {reason(error, plan.folder)}{rest}") from error
     finally:
-        shop.tidy()
+        shop.abandon_if_useless()

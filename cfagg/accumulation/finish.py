@@ -19,6 +19,7 @@ from cfagg.accumulation.mapping import run_threads
 from cfagg.accumulation.options import Settings
 from cfagg.accumulation.outliers import Judgement
 from cfagg.accumulation.partials import Recipe
+from cfagg.accumulation.scratch import along
 from cfagg.accumulation.summing import Partly, Task, run_task, sum_tasks
 from cfagg.accumulation.weights import Weights
 from cfagg.accumulation.writing import Basis, Target
@@ -66,23 +67,20 @@ def run_level(task: LevelTask, partly: Partly, target: Target) -> None:
     """Compute and write one chunk of every statistic of a level."""
     specs, basis = task.specs, partly.basis
     spec = specs.arrays["count"]
-    box = tuple((i * c, min((i + 1) * c, n)) for i, c, n in zip(task.index, spec.chunks, spec.shape, strict=True))
+    box = spec.extent(task.index)
     old: Mapping[str, ZarrArray] = {}
     axis = stay = 0
     if basis is not None:
         dims = tuple(partly.recipe.window.array.dims[a] for a in specs.axes)
-        old = (
-            next(v.arrays for v in basis.group.statistics[dims] if v.level == specs.level)
-            if _has(partly, specs)
-            else {}
-        )
+        # The pyramid grows with the array: the earlier state may not have this level.
+        old = next((v.arrays for v in basis.group.statistics[dims] if v.level == specs.level), {})
         axis = basis.axis
         stay = min(max(basis.limit(specs.axes, specs.level) - box[axis][0], 0), box[axis][1] - box[axis][0])
         if old and stay == box[axis][1] - box[axis][0]:
             for kind, each in specs.arrays.items():
                 target.take(each, task.index, old[kind])
             return
-    new = _cut(box, axis, stay)
+    new = tuple((a + stay, b) if i == axis else (a, b) for i, (a, b) in enumerate(box))
     found = _lowest(specs, new, partly) if not specs.level else _higher(specs, new, task.below, partly)
     for kind, each in specs.arrays.items():
         values = found[kind]
@@ -91,20 +89,6 @@ def run_level(task: LevelTask, partly: Partly, target: Target) -> None:
             head[axis] = (box[axis][0], box[axis][0] + stay)
             values = np.concatenate([read_region(old[kind], tuple(head)), values], axis)
         target.write(each, task.index, values)
-
-
-def _has(partly: Partly, specs: LevelSpecs) -> bool:
-    """Whether the earlier state has this level: the pyramid grows with the array."""
-    basis = partly.basis
-    if basis is None:
-        return False
-    dims = tuple(partly.recipe.window.array.dims[a] for a in specs.axes)
-    return any(v.level == specs.level for v in basis.group.statistics[dims])
-
-
-def _cut(box: Box, axis: int, stay: int) -> Box:
-    """Return a box without its first entries along an axis."""
-    return tuple((a + stay, b) if i == axis else (a, b) for i, (a, b) in enumerate(box))
 
 
 def _lowest(specs: LevelSpecs, box: Box, partly: Partly) -> dict[str, npt.NDArray[Any]]:
@@ -119,9 +103,7 @@ def _lowest(specs: LevelSpecs, box: Box, partly: Partly) -> dict[str, npt.NDArra
     out = {kind: partly.read(kind, axes, local) for kind in specs.arrays if kind != "count"}
     cells: npt.NDArray[np.int64] = np.ones([1] * len(box), np.int64)
     for a in axes:
-        place = [1] * len(box)
-        place[a] = -1
-        cells = cells * window.lengths[a][slice(*local[a])].reshape(place)
+        cells = cells * along(window.lengths[a][slice(*local[a])], a, len(box))
     out["count"] = cells - partly.read("excluded", axes, local)
     return out
 

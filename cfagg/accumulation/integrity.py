@@ -81,13 +81,19 @@ class CheckedArray(ZarrArray):
 
     def crc(self, index: Sequence[int]) -> int:
         """Return what CRC-32C a stored chunk has to have."""
-        place = 0
-        for i, n in zip(index, self.grid.matrix_shape, strict=True):
-            place = place * n + int(i)
+        place = chunk_number(index, self.grid.matrix_shape)
         try:
             return self.own[place] if self.book is None else int(self.book.table[self.first + place])
         except IndexError:
             raise _damaged(self, tuple(index), "has no checksum") from None
+
+
+def chunk_number(index: Sequence[int], shape: Sequence[int]) -> int:
+    """Return the number of a chunk in C order."""
+    place = 0
+    for i, n in zip(index, shape, strict=True):
+        place = place * n + int(i)
+    return place
 
 
 def read_checked(array: CheckedArray, index: tuple[int, ...]) -> npt.NDArray[Any]:

@@ -81,6 +81,10 @@ class ArraySpec:
         """Number of chunks along each dimension."""
         return tuple(-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True))
 
+    def extent(self, index: Axes) -> tuple[tuple[int, int], ...]:
+        """Return start and stop of a chunk along each dimension."""
+        return tuple((i * c, min((i + 1) * c, n)) for i, c, n in zip(index, self.chunks, self.shape, strict=True))
+
 
 @dataclass(frozen=True)
 class SumSpecs:

@@ -13,6 +13,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,19 @@ from cfagg.errors import LimitError, TargetError
 from cfagg.formats.fastzlib import crc32
 from cfagg.runtime.publishing import read_own, write_synced
 
-__all__ = ["Journal", "map_by_dask", "map_by_threads", "threads_that_fit"]
+__all__ = ["Journal", "Pass", "run_threads", "threads_that_fit"]
 
 #: Name of the journal's own form; a change of it makes older journals useless.
 FORMAT = "cfagg accumulation 2"
+
+
+Progress = Callable[[int, int], None]
+
+#: A chunk as stored, decoded, and its partial sums are in memory together; so many times the chunk at most.
+_COPIES = 3
+
+#: Bytes of the array in one task of Dask: large enough that the way to the worker does not count.
+_BATCH = 64 << 20
 
 
 class Journal:
@@ -106,15 +116,6 @@ class Journal:
         os.close(self._file)
 
 
-Progress = Callable[[int, int], None]
-
-#: A chunk as stored, decoded, and its partial sums are in memory together; so many times the chunk at most.
-_COPIES = 3
-
-#: Bytes of the array in one task of Dask: large enough that the way to the worker does not count.
-_BATCH = 64 << 20
-
-
 def threads_that_fit(recipe: Recipe, memory: int, workers: int) -> int:
     """Return the number of threads whose chunks fit in memory together; refuse a chunk that does not fit."""
     array, largest = recipe.window.array, recipe.window.array.dtype.itemsize
@@ -129,29 +130,89 @@ def threads_that_fit(recipe: Recipe, memory: int, workers: int) -> int:
     return max(1, min(workers, memory // max(1, need)))
 
 
-def map_by_threads(
-    recipe: Recipe,
-    todo: npt.NDArray[np.int64],
-    stamps: npt.NDArray[np.int64],
-    scratch: Scratch,
-    journal: Journal,
-    workers: int,
-    progress: Progress | None,
-) -> None:
-    """Read chunks and keep their partial sums; the first error of any thread stops the others."""
-    tally = _Tally(recipe, todo, progress)
-    objects = recipe.window.objects
+@dataclass(eq=False)
+class Pass:
+    """Chunks that are read once each, their partial sums kept; `stamps` are of all stored objects as seen before."""
 
-    def work(number: int) -> int:
-        _keep(compute(recipe, number, _stamp(stamps, objects, number)), scratch, journal)
-        return number
+    recipe: Recipe
+    #: Numbers of the chunks that are not done yet.
+    todo: npt.NDArray[np.int64]
+    stamps: npt.NDArray[np.int64]
+    scratch: Scratch
+    journal: Journal
+    #: Called with bytes done and bytes in all.
+    progress: Progress | None
 
-    if workers == 1 or len(todo) == 1:
-        for number in todo.tolist():
-            tally.add([work(number)])
-        return
-    for done in run_threads(work, iter(todo.tolist()), workers):
-        tally.add([done])
+    def __post_init__(self) -> None:
+        self._sizes = self.recipe.window.sizes(()) * self.recipe.window.array.dtype.itemsize
+        self._total = int(self._sizes.sum())
+        self._done = self._total - int(self._sizes[self.todo].sum())
+        if self.progress is not None:
+            self.progress(self._done, self._total)
+
+    def by_threads(self, workers: int) -> None:
+        """Read chunks here; the first error of any thread stops the others."""
+
+        def work(number: int) -> int:
+            self._keep(compute(self.recipe, number, self._stamp(number)))
+            return number
+
+        numbers = self.todo.tolist()
+        few = workers == 1 or len(numbers) == 1
+        for done in map(work, numbers) if few else run_threads(work, iter(numbers), workers):
+            self._count([done])
+
+    def by_dask(self, client: Any) -> None:
+        """Read chunks on the workers of a Dask cluster, which see the store by the same path."""
+        from distributed import as_completed
+
+        batches = self._batches()
+        # Sent once to every worker, not with every task.
+        sent = client.scatter(self.recipe, broadcast=True, hash=False)
+
+        def submit(numbers: list[int]) -> Any:
+            return client.submit(_compute_batch, sent, numbers, [self._stamp(n) for n in numbers], pure=False)
+
+        ahead = [submit(b) for b in itertools.islice(batches, 2 * max(1, sum(client.nthreads().values())))]
+        pending = as_completed(ahead, with_results=True, raise_errors=True)
+        for future, batch in pending:
+            for found in batch:
+                self._keep(found)
+            self._count([int(f.record["number"]) for f in batch])
+            future.release()
+            following = next(batches, None)
+            if following is not None:
+                pending.add(submit(following))
+
+    def _batches(self) -> Iterator[list[int]]:
+        """Yield numbers of chunks for one task each."""
+        window = self.recipe.window
+        mean = window.elements * window.array.dtype.itemsize / max(1, window.size)
+        length = max(1, int(_BATCH // max(1.0, mean)))
+        for i in range(0, len(self.todo), length):
+            yield self.todo[i : i + length].tolist()
+
+    def _stamp(self, number: int) -> tuple[int, ...]:
+        """Return the stamp of the object that holds a chunk."""
+        return tuple(self.stamps[self.recipe.window.objects[number]].tolist())
+
+    def _keep(self, found: ChunkSums) -> None:
+        """Write the partial sums of a chunk, then its record."""
+        number = int(found.record["number"])
+        for field, part in found.parts:
+            self.scratch.write(field, number, memoryview(part.reshape(-1).view(np.uint8)))
+        self.journal.add(found.record)
+
+    def _count(self, numbers: Sequence[int]) -> None:
+        """Count bytes of chunks that are done."""
+        if self.progress is not None:
+            self._done += int(sum(self._sizes[n] for n in numbers))
+            self.progress(self._done, self._total)
+
+
+def _compute_batch(recipe: Recipe, numbers: Sequence[int], stamps: Sequence[tuple[int, ...]]) -> list[ChunkSums]:
+    """Return the partial sums of some chunks; runs on a worker."""
+    return [compute(recipe, n, s, look=True) for n, s in zip(numbers, stamps, strict=True)]
 
 
 def run_threads[T, R](work: Callable[[T], R], tasks: Iterator[T], workers: int) -> Iterator[R]:
@@ -189,82 +250,3 @@ def run_threads[T, R](work: Callable[[T], R], tasks: Iterator[T], workers: int) 
         stop.set()
         for t in threads:
             t.join()
-
-
-def map_by_dask(
-    recipe: Recipe,
-    todo: npt.NDArray[np.int64],
-    stamps: npt.NDArray[np.int64],
-    scratch: Scratch,
-    journal: Journal,
-    client: Any,
-    progress: Progress | None,
-) -> None:
-    """Read chunks on the workers of a Dask cluster, which see the store by the same path; see `map_by_threads`."""
-    from distributed import as_completed
-
-    tally = _Tally(recipe, todo, progress)
-    objects = recipe.window.objects
-    batches = _batches(recipe, todo)
-    # Sent once to every worker, not with every task.
-    sent = client.scatter(recipe, broadcast=True, hash=False)
-
-    def submit(numbers: list[int]) -> Any:
-        seen = [_stamp(stamps, objects, n) for n in numbers]
-        return client.submit(_compute_batch, sent, numbers, seen, pure=False)
-
-    ahead = 2 * max(1, sum(client.nthreads().values()))
-    pending = as_completed([submit(b) for b in itertools.islice(batches, ahead)], with_results=True, raise_errors=True)
-    for future, batch in pending:
-        for found in batch:
-            _keep(found, scratch, journal)
-        tally.add([int(f.record["number"]) for f in batch])
-        future.release()
-        following = next(batches, None)
-        if following is not None:
-            pending.add(submit(following))
-
-
-def _compute_batch(recipe: Recipe, numbers: Sequence[int], stamps: Sequence[tuple[int, ...]]) -> list[ChunkSums]:
-    """Return the partial sums of some chunks; runs on a worker."""
-    return [compute(recipe, n, s, look=True) for n, s in zip(numbers, stamps, strict=True)]
-
-
-def _batches(recipe: Recipe, todo: npt.NDArray[np.int64]) -> Iterator[list[int]]:
-    """Yield numbers of chunks for one task each."""
-    window = recipe.window
-    mean = window.elements * window.array.dtype.itemsize / max(1, window.size)
-    length = max(1, int(_BATCH // max(1.0, mean)))
-    for i in range(0, len(todo), length):
-        yield todo[i : i + length].tolist()
-
-
-def _stamp(stamps: npt.NDArray[np.int64], objects: npt.NDArray[np.int64], number: int) -> tuple[int, ...]:
-    return tuple(stamps[objects[number]].tolist())
-
-
-def _keep(found: ChunkSums, scratch: Scratch, journal: Journal) -> None:
-    """Write the partial sums of a chunk, then its record."""
-    number = int(found.record["number"])
-    for field, piece in found.pieces:
-        scratch.write(field, number, memoryview(piece.reshape(-1).view(np.uint8)))
-    journal.add(found.record)
-
-
-class _Tally:
-    """Counts bytes of chunks that are done."""
-
-    def __init__(self, recipe: Recipe, todo: npt.NDArray[np.int64], progress: Progress | None) -> None:
-        self._progress = progress
-        if progress is None:
-            return
-        self._sizes = recipe.window.sizes(()) * recipe.window.array.dtype.itemsize
-        self._total = int(self._sizes.sum())
-        self._done = self._total - int(self._sizes[todo].sum())
-        progress(self._done, self._total)
-
-    def add(self, numbers: Sequence[int]) -> None:
-        """Count chunks."""
-        if self._progress is not None:
-            self._done += int(sum(self._sizes[n] for n in numbers))
-            self._progress(self._done, self._total)

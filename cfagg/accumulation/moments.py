@@ -76,10 +76,6 @@ def joined(a: Moments, b: Moments) -> Moments:
     return total, mean, a[2] + b[2] + np.square(distance) * a[0] * share
 
 
-def _at(ndim: int, axis: int, index: Any) -> tuple[Any, ...]:
-    return tuple(index if a == axis else slice(None) for a in range(ndim))
-
-
 def _elements(local: Local) -> tuple[Array, Array, Array, Array]:
     """Return elements in the order of their groups: place, group, how often each counts, and where groups begin."""
     segment, coefficient, begin = _by_target(local)

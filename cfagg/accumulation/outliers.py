@@ -50,13 +50,13 @@ class Repaired:
     #: Records of all chunks of the window, corrected.
     records: npt.NDArray[Any]
     #: By field, the partial sums of the chunks concerned by number.
-    pieces: Mapping[Field, Mapping[int, npt.NDArray[Any]]]
+    parts: Mapping[Field, Mapping[int, npt.NDArray[Any]]]
 
     def correct(self, field: Field, box: Box, values: npt.NDArray[Any]) -> None:
         """Put corrected partial sums in place of those that were read, in a box of positions of the window."""
         window = self.recipe.window
         bounds = window.bounds(field.axes)
-        for number, piece in self.pieces.get(field, {}).items():
+        for number, part in self.parts.get(field, {}).items():
             local = [int(i) for i in np.unravel_index(number, window.matrix_shape)]
             source, target = [], []
             for i, edges, (low, high) in zip(local, bounds, box, strict=True):
@@ -67,7 +67,7 @@ class Repaired:
                 source.append(slice(start - a, stop - a))
                 target.append(slice(start - low, stop - low))
             else:
-                values[tuple(target)] = np.expand_dims(piece, field.axes)[tuple(source)]
+                values[tuple(target)] = np.expand_dims(part, field.axes)[tuple(source)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +169,7 @@ def _without(
 ) -> tuple[Repaired, list[npt.NDArray[np.int64]], list[npt.NDArray[Any]], float] | None:
     """Return partial sums without the cells beyond the limit, these, and the largest of the rest; None for too many."""
     most = MOST * (_GROWN if grown else 1)
-    pieces: dict[Field, dict[int, npt.NDArray[Any]]] = {}
+    parts: dict[Field, dict[int, npt.NDArray[Any]]] = {}
     corrected = records.copy()
     positions: list[npt.NDArray[np.int64]] = []
     values: list[npt.NDArray[Any]] = []
@@ -180,18 +180,18 @@ def _without(
         if found is None:
             break
         count += len(found.values)
-        held += sum(piece.nbytes for _, piece in found.pieces)
+        held += sum(part.nbytes for _, part in found.parts)
         if held > _HELD * (_GROWN if grown else 1):
             break
-        for f, piece in found.pieces:
-            pieces.setdefault(f, {})[number] = piece
+        for f, part in found.parts:
+            parts.setdefault(f, {})[number] = part
         for name in found.record:
             corrected[name][number] = found.record[name]
         positions.append(found.positions)
         values.append(found.values)
         rest = max(rest, found.largest)
     if len(positions) == len(numbers):
-        return Repaired(recipe, corrected, pieces), positions, values, rest
+        return Repaired(recipe, corrected, parts), positions, values, rest
     if grown:
         array = recipe.window.array
         raise LimitError(

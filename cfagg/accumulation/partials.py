@@ -101,10 +101,10 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class ChunkSums:
-    """What one chunk has: its record, and the pieces of the fields that are not all zeros."""
+    """What one chunk has: its record, and the parts of the fields that are not all zeros."""
 
     record: npt.NDArray[Any]
-    pieces: tuple[tuple[Field, npt.NDArray[Any]], ...]
+    parts: tuple[tuple[Field, npt.NDArray[Any]], ...]
 
 
 def compute(recipe: Recipe, number: int, stamp: tuple[int, ...], *, look: bool = False) -> ChunkSums:
@@ -113,15 +113,15 @@ def compute(recipe: Recipe, number: int, stamp: tuple[int, ...], *, look: bool =
     block = _block(recipe, number, stamp, checks, look=look)
     mask = recipe.meaning.mask
     partials = _partials(recipe, index, block, recipe.judged_statistics, mask.valid_min, mask.valid_max)
-    pieces = tuple(_pieces(recipe, partials, block.shape))
+    parts = tuple(_parts(recipe, partials, block.shape))
     record = np.zeros((), recipe.record_type)
     record["number"], record["checksum"] = number, sum(checks)
     record["size"], record["time"], record["changed"], record["inode"] = stamp
     record["missing"], record["nonfinite"] = partials.missing, partials.nonfinite
     check = 0
-    for _, piece in pieces:
-        check = crc32(memoryview(piece.reshape(-1).view(np.uint8)), check)
-    record["pieces"] = check
+    for _, part in parts:
+        check = crc32(memoryview(part.reshape(-1).view(np.uint8)), check)
+    record["parts"] = check
     whole, names = recipe.whole, record.dtype.names or ()
     for name, total in _totals(recipe, partials):
         record[name] = total
@@ -132,7 +132,7 @@ def compute(recipe: Recipe, number: int, stamp: tuple[int, ...], *, look: bool =
         found = partials.statistics[whole]
         record["largest"] = max(abs(float(found.minimum)), abs(float(found.maximum)))
         record["small"], record["middle"] = _magnitudes(block, _mask(recipe))
-    return ChunkSums(record, pieces)
+    return ChunkSums(record, parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ class Without:
 
     #: What its record has otherwise.
     record: dict[str, Any]
-    pieces: tuple[tuple[Field, npt.NDArray[Any]], ...]
+    parts: tuple[tuple[Field, npt.NDArray[Any]], ...]
     #: Positions in the array, shape (cells, dimensions), and stored values of the cells that are left out.
     positions: npt.NDArray[np.int64]
     values: npt.NDArray[Any]
@@ -166,7 +166,7 @@ def compute_without(recipe: Recipe, number: int, limit: float, most: int) -> Wit
     rest = partials.statistics[recipe.whole]
     return Without(
         record,
-        tuple(_pieces(recipe, partials, block.shape, statistics=False)),
+        tuple(_parts(recipe, partials, block.shape, statistics=False)),
         at.astype(np.int64) + np.array(starts, np.int64),
         block[found].astype(recipe.meaning.dtype.newbyteorder("=")),
         max(abs(float(rest.minimum)), abs(float(rest.maximum))),
@@ -265,10 +265,10 @@ def _totals(recipe: Recipe, partials: Any) -> Iterator[tuple[str, Any]]:
             yield name, found[whole]
 
 
-def _pieces(
+def _parts(
     recipe: Recipe, partials: Any, shape: tuple[int, ...], *, statistics: bool = True
 ) -> Iterator[tuple[Field, npt.NDArray[Any]]]:
-    """Yield the pieces of a chunk in the order of the fields."""
+    """Yield the parts of a chunk in the order of the fields."""
     for field in recipe.fields:
         axes, kind = field.axes, field.kind
         if kind in ("min", "max", "m2") and not statistics:
@@ -337,7 +337,7 @@ _HEAD = [
     ("missing", "<i8"),
     ("nonfinite", "<i8"),
     # CRC-32 of the partial sums, and of the record.
-    ("pieces", "<u4"),
+    ("parts", "<u4"),
     ("check", "<u4"),
 ]
 

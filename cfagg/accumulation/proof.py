@@ -52,7 +52,7 @@ _FOREIGN = 2.0**-4
 _UNIT = 2.0**-53
 
 #: A row of additions within a chunk beyond one number for each step along its axes: what is contiguous is added up in
-#: pieces of this many.
+#: blocks of this many.
 _ROW = 1536
 
 

@@ -132,7 +132,7 @@ class Fold:
 def fold(runs: Runs) -> Fold:
     """Return the ranges as they are, each cell read once."""
     if len(runs) == 1:
-        return _pieces([(int(runs.start[0]), int(runs.stop[0]), 1)], int(runs.group[0]), runs.groups)
+        return _segments([(int(runs.start[0]), int(runs.stop[0]), 1)], int(runs.group[0]), runs.groups)
     return _fold(runs.start, runs.stop, runs.group, np.ones(len(runs), np.int64), runs.groups)
 
 
@@ -174,19 +174,19 @@ def _split_one(start: int, stop: int, samples: Int64, group: int, groups: int) -
     else:
         low, high = nearest(first, start), nearest(last, stop)
     if low == high:
-        return _pieces([], group, groups), _pieces([(start, stop, 1)], group, groups)
+        return _segments([], group, groups), _segments([(start, stop, 1)], group, groups)
     core = [(k - 1, k, sign) for k, sign in ((low, -1), (high, 1)) if k]
     below, above = bounds(low), bounds(high)
     edge = [(min(start, below), max(start, below), 1 if start < below else -1)] if start != below else []
     edge += [(min(stop, above), max(stop, above), 1 if stop > above else -1)] if stop != above else []
-    return _pieces(core, group, groups), _pieces(edge, group, groups)
+    return _segments(core, group, groups), _segments(edge, group, groups)
 
 
-def _pieces(pieces: list[tuple[int, int, int]], group: int, groups: int) -> Fold:
+def _segments(segments: list[tuple[int, int, int]], group: int, groups: int) -> Fold:
     """Return segments (start, stop, coefficient) of one group, ascending and disjoint."""
-    columns = np.array(pieces, np.int64).reshape(-1, 3)
-    segment = np.arange(len(pieces))
-    return Fold(columns[:, 0], columns[:, 1], segment, np.full(len(pieces), group), columns[:, 2], groups)
+    columns = np.array(segments, np.int64).reshape(-1, 3)
+    segment = np.arange(len(segments))
+    return Fold(columns[:, 0], columns[:, 1], segment, np.full(len(segments), group), columns[:, 2], groups)
 
 
 def _representatives(runs: Runs, bounds: Int64) -> Int64:

@@ -98,9 +98,7 @@ class Window:
         array, number = self.array, np.zeros(self.matrix_shape, np.int64)
         for a, (inner, outer) in enumerate(zip(array.grid.edges, array.objects.edges, strict=True)):
             held = np.searchsorted(outer, inner[:-1], side="right") - 1
-            place = [1] * array.ndim
-            place[a] = -1
-            number = number * array.objects.matrix_shape[a] + held[self.first_chunk(a) :].reshape(place)
+            number = number * array.objects.matrix_shape[a] + along(held[self.first_chunk(a) :], a, array.ndim)
         return number.reshape(-1)
 
     @cached_property
@@ -114,10 +112,13 @@ class Window:
         """Return products of one factor per dimension, flat in C order of the chunks."""
         out = np.ones(self.matrix_shape, np.int64)
         for a, f in enumerate(factors):
-            place = [1] * len(factors)
-            place[a] = -1
-            out *= np.asarray(f, np.int64).reshape(place)
+            out *= along(np.asarray(f, np.int64), a, len(factors))
         return out.reshape(-1)
+
+
+def along(values: npt.NDArray[Any], axis: int, ndim: int) -> npt.NDArray[Any]:
+    """Return values along one axis of as many dimensions, of length 1 along the others."""
+    return values.reshape([-1 if a == axis else 1 for a in range(ndim)])
 
 
 @dataclass(frozen=True)
@@ -156,18 +157,18 @@ class Scratch:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all pieces."""
+        """Bytes of all parts."""
         return sum(int(self._places[f.axes][-1]) * np.dtype(f.dtype).itemsize for f in self.fields)
 
-    def write(self, field: Field, number: int, piece: memoryview) -> None:
-        """Write the piece of one chunk."""
+    def write(self, field: Field, number: int, part: memoryview) -> None:
+        """Write the part of one chunk."""
         place = int(self._places[field.axes][number]) * np.dtype(field.dtype).itemsize
-        while len(piece):
-            count = os.pwrite(self._files[field], piece, place)
-            piece, place = piece[count:], place + count
+        while len(part):
+            count = os.pwrite(self._files[field], part, place)
+            part, place = part[count:], place + count
 
-    def piece(self, field: Field, number: int) -> bytes:
-        """Return the bytes of the piece of one chunk."""
+    def part(self, field: Field, number: int) -> bytes:
+        """Return the bytes of the part of one chunk."""
         itemsize = np.dtype(field.dtype).itemsize
         size = int(self._sizes[field.axes][number]) * itemsize
         return os.pread(self._files[field], size, int(self._places[field.axes][number]) * itemsize)
@@ -183,7 +184,7 @@ class Scratch:
             for e, (a, b) in zip(bounds, box, strict=True)
         ]
         matrix = self.window.matrix_shape
-        # Dimensions after `depth` are touched whole, so the pieces from there on follow each other in the file.
+        # Dimensions after `depth` are touched whole, so the parts from there on follow each other in the file.
         depth = len(matrix) - 1
         while depth and touched[depth] == (0, matrix[depth]):
             depth -= 1
@@ -201,7 +202,7 @@ class Scratch:
         box: tuple[tuple[int, int], ...],
         out: npt.NDArray[Any],
     ) -> None:
-        """Copy the pieces of chunks that lie side by side in the file into their places in `out`."""
+        """Copy the parts of chunks that lie side by side in the file into their places in `out`."""
         matrix, places = self.window.matrix_shape, self._places[field.axes]
         ranges = [range(i, i + 1) for i in lead] + [range(a, b) for a, b in touched]
         first = int(np.ravel_multi_index([r[0] for r in ranges], matrix))
@@ -240,31 +241,31 @@ def _rows(cuts: list[npt.NDArray[np.int64]]) -> list[range]:
 def _lay_out(
     raw: npt.NDArray[Any], counts: list[int], sizes: list[int], places: list[int], out: npt.NDArray[Any]
 ) -> None:
-    """Copy pieces of one shape, which follow each other, side by side."""
-    pieces = raw[: math.prod(counts) * math.prod(sizes)].reshape(*counts, *sizes)
+    """Copy parts of one shape, which follow each other, side by side."""
+    parts = raw[: math.prod(counts) * math.prod(sizes)].reshape(*counts, *sizes)
     target = out[tuple(slice(p, p + n * m) for p, n, m in zip(places, counts, sizes, strict=True))]
     # Splitting an axis in two is a view whatever the strides.
     strides = [m * s for m, s in zip(sizes, target.strides, strict=True)] + list(target.strides)
-    np.lib.stride_tricks.as_strided(target, (*counts, *sizes), strides)[...] = pieces
+    np.lib.stride_tricks.as_strided(target, (*counts, *sizes), strides)[...] = parts
 
 
 def _lay_out_each(
     raw: npt.NDArray[Any], edges: list[npt.NDArray[np.int64]], box: tuple[tuple[int, int], ...], out: npt.NDArray[Any]
 ) -> None:
-    """Copy pieces of any shapes, which follow each other, into their places as far as they lie in the box."""
+    """Copy parts of any shapes, which follow each other, into their places as far as they lie in the box."""
     begin = 0
     for place in np.ndindex(*(len(e) - 1 for e in edges)):
         starts = [int(e[i]) for e, i in zip(edges, place, strict=True)]
         stops = [int(e[i + 1]) for e, i in zip(edges, place, strict=True)]
         shape = [b - a for a, b in zip(starts, stops, strict=True)]
         size = math.prod(shape)
-        piece = raw[begin : begin + size].reshape(shape)
+        part = raw[begin : begin + size].reshape(shape)
         begin += size
         source, target = [], []
         for a, b, (low, high) in zip(starts, stops, box, strict=True):
             source.append(slice(max(low - a, 0), min(high, b) - a))
             target.append(slice(max(a - low, 0), min(high, b) - low))
-        out[tuple(target)] = piece[tuple(source)]
+        out[tuple(target)] = part[tuple(source)]
 
 
 def _read_exactly(file: int, into: memoryview, place: int) -> None:

@@ -19,7 +19,7 @@ from cfagg.accumulation.integrity import read_region
 from cfagg.accumulation.layout import ArraySpec, Layout, SumSpecs
 from cfagg.accumulation.outliers import Repaired
 from cfagg.accumulation.partials import Recipe
-from cfagg.accumulation.scratch import Field, Scratch
+from cfagg.accumulation.scratch import Field, Scratch, along
 from cfagg.accumulation.writing import Basis, Target
 from cfagg.errors import LimitError
 from cfagg.formats.zarr import ZarrArray
@@ -304,10 +304,8 @@ class _Run:
         """Return how many elements there are up to samples, missing ones too; of length 1 along the other axes."""
         out = np.ones([1] * len(self.block), np.int64)
         for a in self.axes:
-            place = [1] * len(self.block)
-            place[a] = -1
             positions = self.partly.layout.samples[a]
-            out = out * (positions[slice(*samples)] if a == self.stream else positions).reshape(place)
+            out = out * along(positions[slice(*samples)] if a == self.stream else positions, a, len(self.block))
         return out
 
     def _earlier(self) -> tuple[ZarrArray | None, ZarrArray | None]:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.group import Group
-from cfagg.accumulation.integrity import BUILD, CheckedArray, document_crc, read_region
+from cfagg.accumulation.integrity import BUILD, CheckedArray, chunk_number, document_crc, read_region
 from cfagg.accumulation.layout import ArraySpec
 from cfagg.formats.zarr import ZarrArray, creating
 from cfagg.formats.zarr.checksums import crc32c
@@ -166,10 +166,7 @@ class Target:
     def write_whole(self, spec: ArraySpec, values: npt.NDArray[Any]) -> None:
         """Write all chunks of an array that is in memory."""
         for index in np.ndindex(*spec.grid):
-            box = tuple(
-                slice(i * c, min((i + 1) * c, n)) for i, c, n in zip(index, spec.chunks, spec.shape, strict=True)
-            )
-            self.write(spec, index, values[box])
+            self.write(spec, index, values[tuple(slice(*b) for b in spec.extent(index))])
 
     def write_constant(self, spec: ArraySpec, index: Axes, values: npt.NDArray[Any], shape: Axes) -> None:
         """Write one chunk whose values repeat along axes where `values` has length 1; equal chunks are encoded once."""
@@ -198,8 +195,7 @@ class Target:
                 spec, index, old.crc(index) if isinstance(old, CheckedArray) else crc32c(Path(place).read_bytes())
             )
             return
-        box = tuple((i * c, min((i + 1) * c, n)) for i, c, n in zip(index, spec.chunks, spec.shape, strict=True))
-        self.write(spec, index, read_region(old, box))
+        self.write(spec, index, read_region(old, spec.extent(index)))
 
     def _same(self, spec: ArraySpec, old: ZarrArray) -> bool:
         """Whether an older array's chunks are the files that would be written."""
@@ -226,10 +222,7 @@ class Target:
         return path
 
     def _note(self, spec: ArraySpec, index: Axes, crc: int) -> None:
-        place = 0
-        for i, n in zip(index, spec.grid, strict=True):
-            place = place * n + int(i)
-        self.checksums[spec.name][place] = crc
+        self.checksums[spec.name][chunk_number(index, spec.grid)] = crc
 
     def _store(self, spec: ArraySpec, index: Axes, encoded: Any) -> None:
         self._note(spec, index, crc32c(encoded))

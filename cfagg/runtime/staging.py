@@ -334,6 +334,21 @@ class Staging:
         self.root.rmdir()
         self.leave()
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether work was done here that another run can finish."""
+        return False
+
+    def abandon_if_useless(self) -> None:
+        """Remove the directory if nothing in it can be used to finish, and let go of the lock."""
+        try:
+            if self._lock is not None and not self.unfinished and not self.published:
+                self.remove()
+        except OSError:
+            # What cannot be removed now is used again, or removed, by the next run.
+            pass
+        self.leave()
+
     def remove_after(self) -> None:
         """Remove the directory of a product that is in its place: what fails now is a warning."""
         discard(self._remains(), self.root, str(self.target))

@@ -180,13 +180,3 @@ class Workplace(Staging):
         if self.within:
             name_build(self.target, build)
         self.remove_after()
-
-    def abandon_if_useless(self) -> None:
-        """Remove the directory if nothing in it can be used to finish, and let go of the lock."""
-        try:
-            if self._lock is not None and not self.unfinished and not self.published:
-                self.remove()
-        except OSError:
-            # What cannot be removed now is removed by the next run.
-            pass
-        self.leave()

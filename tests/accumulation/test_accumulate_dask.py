@@ -80,8 +80,8 @@ def test_an_error_of_a_worker_is_the_error_of_the_build(cluster, store):
 
 
 def test_a_worker_that_sees_another_file_is_noticed(cluster, store, monkeypatch):
-    real = mapping._stamp
-    monkeypatch.setattr(mapping, "_stamp", lambda *a: (real(*a)[0], real(*a)[1] - 1))
+    real = mapping.Pass._stamp
+    monkeypatch.setattr(mapping.Pass, "_stamp", lambda *a: (real(*a)[0], real(*a)[1] - 1))
     with Client(cluster) as client, pytest.raises(StaleError, match="not seen by a Dask worker"):
         accumulate(store, "tas", COMBINATIONS, client=client)
 
