@@ -7,32 +7,22 @@ after a stop.
 
 from __future__ import annotations
 
-import hashlib
 import math
-import struct
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import ConventionError, FragmentReadError, LimitError, ModelError
+from cfagg.errors import LimitError, ModelError
 from cfagg.observations import exact
-from cfagg.runtime.files import write_aside
-from cfagg.storage.files import read_regular
 
-__all__ = ["NAMES", "Accumulator", "Piece", "over_rows"]
+__all__ = ["NAMES", "Accumulator", "over_rows"]
 
 #: Names of the statistics, as the arrays of a store are called.
 NAMES = ("mean", "minimum", "maximum", "stdev", "nan_count")
 
 #: Most rows that int64 bins surely hold.
 _MOST_ROWS = 2**38
-
-_MAGIC = b"cfagg-statistics-1\n"
-_HEAD = struct.Struct("<qqq")
-_DIGEST = 16
 
 
 class Accumulator:
@@ -95,60 +85,6 @@ class Accumulator:
         floats = (np.array(values, np.float64) for values in (mean, low, high, stdev))
         return dict(zip(NAMES, (*floats, self._counts[:, 0].copy()), strict=True))
 
-    def to_bytes(self) -> bytes:
-        """Return all that is accumulated, for `from_bytes`; equal statistics give equal bytes."""
-        places = np.flatnonzero(self._bins.any(axis=2))
-        arrays = (self._counts, self._keys, places, self._bins.reshape(-1, 3)[places])
-        body = _HEAD.pack(self.variables, self.rows, len(places)) + b"".join(a.astype("<i8").tobytes() for a in arrays)
-        return _MAGIC + hashlib.blake2b(body, digest_size=_DIGEST).digest() + body
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Return what `to_bytes` wrote."""
-        start = len(_MAGIC) + _DIGEST
-        body = data[start:]
-        known = data.startswith(_MAGIC) and len(body) >= _HEAD.size
-        if not known or hashlib.blake2b(body, digest_size=_DIGEST).digest() != data[len(_MAGIC) : start]:
-            raise ConventionError("accumulated statistics are damaged, or of another version; build them again")
-        variables, rows, count = _HEAD.unpack_from(body)
-        found = cls(variables)
-        found.rows = rows
-        numbers = np.frombuffer(body, "<i8", offset=_HEAD.size).astype(np.int64)
-        counts, keys, places, bins = np.split(numbers, np.cumsum([3 * variables, 2 * variables, count]))
-        found._counts[:] = counts.reshape(-1, 3)
-        found._keys[:] = keys.reshape(-1, 2)
-        found._bins.reshape(-1, 3)[places] = bins.reshape(-1, 3)
-        return found
-
-    def save(self, path: str | Path) -> None:
-        """Write all that is accumulated into a file, which appears whole or not at all."""
-        target = Path(path)
-        write_aside(target, self.to_bytes())
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Return what `save` wrote."""
-        try:
-            return cls.from_bytes(read_regular(path))
-        except ConventionError as error:
-            raise FragmentReadError(f"{path}: {error.message}") from error
-
-
-class Piece(Protocol):
-    """Statistics of some rows of a store, from `start` to `stop`."""
-
-    @property
-    def start(self) -> int:
-        """First row."""
-
-    @property
-    def stop(self) -> int:
-        """Row after the last."""
-
-    @property
-    def statistics(self) -> Accumulator:
-        """Of exactly these rows."""
-
 
 class Reader(Protocol):
     """What reads rows of a store."""
@@ -157,29 +93,9 @@ class Reader(Protocol):
         """Return the variables of rows `start` to `stop`, shape (stop - start, variables)."""
 
 
-def over_rows(
-    variables: int,
-    start: int,
-    stop: int,
-    read: Reader,
-    pieces: Iterable[Piece] = (),
-    *,
-    block: int = 2**18,
-) -> Accumulator:
-    """Return the statistics of rows, reading only those that no piece covers."""
+def over_rows(variables: int, start: int, stop: int, read: Reader, *, block: int = 2**18) -> Accumulator:
+    """Return the statistics of rows, read in blocks."""
     found = Accumulator(variables)
-    at = start
-    for piece in sorted((p for p in pieces if start <= p.start < p.stop <= stop), key=lambda p: p.start):
-        if piece.start < at:
-            continue
-        _read(found, at, piece.start, read, block)
-        found.merge(piece.statistics)
-        at = piece.stop
-    _read(found, at, stop, read, block)
-    return found
-
-
-def _read(found: Accumulator, start: int, stop: int, read: Reader, block: int) -> None:
-    """Accumulate rows that are read."""
     for at in range(start, stop, block):
         found.accumulate(read(at, min(at + block, stop)))
+    return found

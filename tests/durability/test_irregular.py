@@ -16,7 +16,6 @@ from cfagg.checking.changes import Change
 from cfagg.conversion.journal import Journal
 from cfagg.errors import CfaggError, SourceError, TargetError
 from cfagg.observations.spill import read_record
-from cfagg.observations.statistics import Accumulator
 from cfagg.runtime import entry_points
 from cfagg.runtime.files import written_aside
 from cfagg.runtime.publishing import opened, read_own, write_synced
@@ -52,7 +51,6 @@ READ = {
         lambda p: mapping.Journal.belongs(p.rename(p.with_name("identity")).parent, {}, 1),
     ),
     "a record of a build of observations": (TargetError, read_record),
-    "saved statistics": (SourceError, Accumulator.load),
     "any file of a work directory": (OSError, read_own),
     "a document of an accumulation group": (
         SourceError,
