@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         _plot(store, args.plot)
         if args.output is None and not args.json:
             return 0
-    from cfagg.observations import text as observations
+    from cfagg.observations import describe as observations
 
     found = describe(store)
     if args.json:
@@ -83,7 +83,7 @@ def _plot(store: ObservationStore, target: str) -> None:
     from pathlib import PurePath
 
     from cfagg.cf.instants import epoch_text
-    from cfagg.observations import coverage_picture as coverage
+    from cfagg.observations import coverage
     from cfagg.observations.coverage import map_coverage, time_coverage
 
     index = store.index()

@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
             _export(sample, name)
         if not args.json:
             return 0
-    from cfagg.observations import text as observations
+    from cfagg.observations import describe as observations
 
     lines = (
         [observations.sample_json(dataset, sample)]

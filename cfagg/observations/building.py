@@ -16,18 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import ConventionError, SourceError
-from cfagg.observations.appending import Base
-from cfagg.observations.chosen_rows import Choice
+from cfagg.observations.chosen_statistics import Choice
 from cfagg.observations.chunk_tasks import ChunkPlan, ChunkWritten, write_one
 from cfagg.observations.finishing import META, finish_store
 from cfagg.observations.layouts import DataLayout
 from cfagg.observations.merging import Portion, merge_portion, plan_merge
 from cfagg.observations.parts import PartRead, arrange, read_elsewhere, read_part, recorded
 from cfagg.observations.periods import Part
-from cfagg.observations.provenance import build_attributes, iso, sources_of, union
+from cfagg.observations.provenance import Base, build_attributes, iso, sources_of, union
 from cfagg.observations.recipe import Recipe
-from cfagg.observations.row_table import RowTable
-from cfagg.observations.spill import Piece, Run, read_record, write_record
+from cfagg.observations.spill import Piece, RowTable, Run, read_record, write_record
 from cfagg.observations.statistics import Accumulator
 from cfagg.observations.tasks import Pool
 from cfagg.observations.writing import EntryFile, check_variables
@@ -201,7 +199,7 @@ def _order(
     if base is not None:
         kept = base.source.rows
         if runs:
-            from cfagg.observations.sorting import sort_unique
+            from cfagg.observations.merging import sort_unique
 
             first = sort_unique(np.concatenate([r.mapped()[:1] for r in runs]))[:1]
             kept = base.rows_before(first)

@@ -21,9 +21,17 @@ from cfagg.errors import (
     StaleError,
 )
 from cfagg.findings.finding import Finding
-from cfagg.observations.checking_index import EntryCheck, Runs, compare_part, runs_of
-from cfagg.observations.checking_rows import BREACHES, RowRules
-from cfagg.observations.checking_statistics import chosen_range, compare_statistics, plausible_statistics
+from cfagg.observations.checking_rows import (
+    BREACHES,
+    EntryCheck,
+    RowRules,
+    Runs,
+    chosen_range,
+    compare_part,
+    compare_statistics,
+    plausible_statistics,
+    runs_of,
+)
 from cfagg.observations.describe import stored_objects
 from cfagg.observations.findings import CheckReport, finding_of
 from cfagg.observations.statistics import Accumulator

@@ -1,15 +1,38 @@
-"""Rules that the rows of a store keep: order, no duplicates, dates, places."""
+"""What a check of a store compares: rows with what rows are, index entries with rows, statistics with rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BREACHES", "RowRules", "Tally", "compared"]
+from cfagg.cf.instants import epoch_text
+from cfagg.errors import OptionError, SelectionError
+from cfagg.findings.finding import Finding
+from cfagg.observations.dates import first_second, last_second
+from cfagg.observations.findings import finding_of
+
+if TYPE_CHECKING:
+    from cfagg.observations.indexes.protocol import Entries, Index
+    from cfagg.observations.statistics import Accumulator
+    from cfagg.observations.store import ObservationStore
+
+__all__ = [
+    "BREACHES",
+    "EntryCheck",
+    "RowRules",
+    "Runs",
+    "Tally",
+    "chosen_range",
+    "compare_part",
+    "compare_statistics",
+    "compared",
+    "plausible_statistics",
+    "runs_of",
+]
 
 type Floats = npt.NDArray[np.float32]
 type Mask = npt.NDArray[np.bool_]
@@ -101,3 +124,195 @@ class RowRules:
             order, first = compared(block, np.concatenate([before, block[:-1]])), start
         self.tallies["OBS011"].add(order < 0, first, lambda i: f"it sorts before row {first + i - 1:,}")
         self.tallies["OBS012"].add(order == 0, first, lambda i: f"it equals row {first + i - 1:,}")
+
+
+type Int64 = npt.NDArray[np.int64]
+
+#: Bound on days, so that rows with senseless ones still have some epoch.
+_SENSELESS_DAYS = 2**40
+
+
+def runs_of(block: Floats, start: int) -> Int64:
+    """Return the runs of rows with one date, int64 (k, 3): epoch, first row and number of rows."""
+    # What is not a number counts as 0.
+    if not len(block):
+        return np.empty((0, 3), np.int64)
+    numbers = np.nan_to_num(block[:, :2].astype(np.float64), nan=0.0)
+    day, second = np.clip(numbers, -_SENSELESS_DAYS, _SENSELESS_DAYS).astype(np.int64).T
+    epochs = day * 86400 + second
+    first = np.flatnonzero(np.concatenate([[True], epochs[1:] != epochs[:-1]]))
+    return np.stack([epochs[first], first + start, np.diff(first, append=len(block))], axis=1)
+
+
+class Runs:
+    """Runs of consecutive blocks; those cut by the end of a block go on in the next."""
+
+    def __init__(self) -> None:
+        self._open = np.empty((0, 3), np.int64)
+
+    def feed(self, block: Floats, start: int) -> Int64:
+        """Return the runs that are complete with this block, shape (k, 3)."""
+        found = runs_of(block, start)
+        if not len(found):
+            return found
+        if len(self._open):
+            if self._open[0, 0] == found[0, 0]:
+                found[0] = found[0, 0], self._open[0, 1], self._open[0, 2] + found[0, 2]
+            else:
+                found = np.concatenate([self._open, found])
+        self._open = found[-1:].copy()
+        return found[:-1]
+
+    def close(self) -> Int64:
+        """Return the last run, shape (0, 3) or (1, 3)."""
+        return self._open
+
+
+class EntryCheck:
+    """Compares all entries of an index with all runs of rows, as both come; `row` is -1 where no row is wrong."""
+
+    def __init__(self, blocks: Iterator[Entries]) -> None:
+        self.problem = ""
+        self.row = -1
+        self._blocks = blocks
+        self._left = np.empty((0, 3), np.int64)
+        self._number = 0
+
+    def feed(self, runs: Int64) -> None:
+        """Compare the next entries with runs, shape (k, 3)."""
+        while len(runs) and not self.problem:
+            if not self._fill():
+                epoch, start, length = runs[0].tolist()
+                self._say(start, f"ends after {self._number:,} entries; expected one {_text(epoch, start, length)}")
+                return
+            n = min(len(runs), len(self._left))
+            wrong = (self._left[:n] != runs[:n]).any(axis=1)
+            if wrong.any():
+                i = int(np.argmax(wrong))
+                found, expected = _text(*self._left[i].tolist()), _text(*runs[i].tolist())
+                said = f"entry {self._number + i:,} is {found}; the rows are {expected}"
+                self._say(int(runs[i, 1]), said)
+                return
+            runs, self._left = runs[n:], self._left[n:]
+            self._number += n
+
+    def close(self) -> None:
+        """Look for entries beyond the rows."""
+        if not self.problem and self._fill():
+            said = f"entry {self._number:,} is {_text(*self._left[0].tolist())}, beyond the last row"
+            self._say(-1, said)
+
+    def _say(self, row: int, problem: str) -> None:
+        self.row, self.problem = row, problem
+
+    def _fill(self) -> bool:
+        """Get more entries where none is left, and tell whether there are."""
+        while not len(self._left):
+            block = next(self._blocks, None)
+            if block is None:
+                return False
+            self._left = np.stack([np.asarray(c, np.int64) for c in block], axis=1)
+        return True
+
+
+def compare_part(index: Index, runs: Int64, *, whole_start: bool, whole_end: bool) -> tuple[int, str] | None:
+    """Compare the entries of an index with the runs of some rows; return a row and what is wrong."""
+    # The first and the last run are left out where the choice of rows cuts them.
+    runs = runs[0 if whole_start else 1 : len(runs) if whole_end else len(runs) - 1]
+    if not len(runs):
+        return None
+    epochs = runs[:, 0]
+    if (np.diff(epochs) <= 0).any():
+        return None  # rows out of order are told as such
+    entries = np.stack(index.entries_between(int(epochs[0]), int(epochs[-1]) + 1), axis=1)
+    if np.array_equal(entries, runs):
+        return None
+    n = min(len(entries), len(runs))
+    wrong: npt.NDArray[Any] = (entries[:n] != runs[:n]).any(axis=1)
+    i = int(np.argmax(wrong)) if wrong.any() else n
+    expected = f"one {_text(*runs[i].tolist())}" if i < len(runs) else "none"
+    found = f"one {_text(*entries[i].tolist())}" if i < len(entries) else "none"
+    at = int(runs[min(i, len(runs) - 1), 1])
+    return at, f"it has {found} where the rows have {expected}"
+
+
+def _text(epoch: int, start: int, length: int) -> str:
+    """Return an entry in words."""
+    try:
+        date = epoch_text(epoch)
+    except (OverflowError, ValueError):
+        date = f"epoch {epoch}"
+    return f"({date}, rows {start:,} to {start + length - 1:,})"
+
+
+type Values = Mapping[str, npt.NDArray[Any]]
+
+#: Means and standard deviations of other software may differ by so much of the size of the values.
+_TOLERANCE = 1e-6
+#: Arrays that a store of the published software has.
+_EXPECTED = ("mean", "minimum", "maximum", "stdev")
+
+
+def chosen_range(store: ObservationStore, index: Index | None) -> tuple[int, int] | None:
+    """Return the rows that a store says its statistics are of, else all; `None` if that is unclear."""
+    given = store.attributes.all.get("statistics_rows")
+    if given is not None:
+        fits = isinstance(given, list) and len(given) == 2 and all(type(n) is int for n in given)
+        return (given[0], given[1]) if fits and 0 <= given[0] <= given[1] <= store.rows else None
+    start, end = store.attributes.statistics_start_date, store.attributes.statistics_end_date
+    if start is None and end is None:
+        return 0, store.rows
+    if index is None:
+        return None
+    try:
+        lo = -(2**62) if start is None else first_second(start)
+        hi = 2**62 if end is None else last_second(end) + 1
+    except (OptionError, SelectionError):
+        return None
+    return index.find(lo, max(lo, hi))
+
+
+def compare_statistics(store: ObservationStore, found: Accumulator) -> list[Finding]:
+    """Return which statistics are not those of the rows: extremes and counts exactly, others but for rounding."""
+    findings: list[Finding] = []
+    expected = found.result()
+    size = np.nan_to_num(np.abs(expected["mean"]), nan=0, posinf=0) + np.nan_to_num(expected["stdev"], nan=0)
+    for name, stored in store.statistics.items():
+        right = np.asarray(expected[name], np.float64)
+        with np.errstate(invalid="ignore"):
+            near = np.abs(stored - right) <= (_TOLERANCE * size if name in ("mean", "stdev") else 0)
+        same = near | (stored == right) | (np.isnan(stored) & np.isnan(right))
+        if name == "stdev":
+            # Of infinite values there is none; other software may say otherwise.
+            same |= np.isinf(expected["mean"])
+        wrong = np.flatnonzero(~same).tolist()
+        if wrong:
+            said = [f"{store.variables[i]} {stored[i]:.9g}, of its rows {right[i]:.9g}" for i in wrong[:5]]
+            more = f"; and {len(wrong) - 5} more variables" if len(wrong) > 5 else ""
+            findings.append(finding_of("OBS031", f"statistics.{name}", "; ".join(said) + more))
+    return findings
+
+
+def plausible_statistics(store: ObservationStore) -> list[Finding]:
+    """Return which statistics are absent, or cannot be those of any rows; no row is read."""
+    given: Values = store.statistics
+    absent = [name for name in _EXPECTED if name not in given]
+    findings = [finding_of("OBS032", "statistics", f"the store has no {', '.join(absent)}")] if absent else []
+    rules: list[tuple[str, npt.NDArray[np.bool_], str]] = []
+    if not absent:
+        mean, low, high, stdev = (given[name] for name in _EXPECTED)
+        slack = _TOLERANCE * np.nan_to_num(np.maximum(np.abs(low), np.abs(high)), nan=0, posinf=0)
+        with np.errstate(invalid="ignore"):
+            rules += [
+                ("minimum", low > high, "is above the maximum"),
+                ("mean", (mean < low - slack) | (mean > high + slack), "is not between minimum and maximum"),
+                ("stdev", (stdev < 0) | (stdev > (high - low) / 2 + slack), "cannot be with these extremes"),
+            ]
+    if "nan_count" in given:
+        count = given["nan_count"]
+        rules.append(("nan_count", ~((count >= 0) & (count <= store.rows)), f"is not 0 to {store.rows:,}"))
+    for name, wrong, said in rules:
+        for i in np.flatnonzero(wrong)[:5].tolist():
+            value = f"{given[name][i]:.9g}"
+            findings.append(finding_of("OBS031", f"statistics.{name}", f"{value} of {store.variables[i]} {said}"))
+    return findings

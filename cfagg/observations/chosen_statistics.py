@@ -1,24 +1,29 @@
-"""Which statistics a dataset gives: the store's, another store's, given numbers, or those of a part of the rows."""
+"""Which statistics a dataset gives, and which rows of a store they are of: one range, as rows are in order of dates."""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from cfagg.cf.durations import format_duration
-from cfagg.errors import ConventionError, FragmentMismatchError, OptionError, Problem
-from cfagg.observations.dates import parse_frequency
+from cfagg.cf.instants import epoch_text
+from cfagg.errors import ConventionError, FragmentMismatchError, OptionError, Problem, SelectionError
+from cfagg.observations.dates import first_second, last_second, parse_frequency
 
 if TYPE_CHECKING:
     from cfagg.observations.indexes.protocol import Index
     from cfagg.observations.plan import Plan
     from cfagg.observations.store import ObservationStore
 
-__all__ = ["Taken", "chosen_statistics", "stored_tendencies"]
+__all__ = ["ALL", "Choice", "Taken", "chosen_statistics", "parse_choice", "stored_tendencies"]
 
 
 class Taken(NamedTuple):
@@ -87,7 +92,7 @@ def stored_tendencies(store: ObservationStore, plan: Plan, step: Any = None) -> 
 
 def _choice(value: Any) -> Any:
     """Return the choice of rows that a value is, or `None` where it is none."""
-    from cfagg.observations.chosen_rows import Choice, parse_choice
+    from cfagg.observations.chosen_statistics import Choice, parse_choice
 
     if isinstance(value, Mapping) and not {"over", "percent", "start", "end"} & set(value):
         return None
@@ -146,3 +151,133 @@ def _given(value: Mapping[str, Any], names: Sequence[str]) -> dict[str, list[flo
     if problems:
         raise OptionError("statistics= does not fit the variables", problems)
     return found
+
+
+_TEXT = re.compile(r"(?:the )?(?:first )?([0-9.]+) ?% of (?:the |all )?(records|rows|period)", re.IGNORECASE)
+_DAY = 86400
+_KEYS = ("over", "percent", "start", "end")
+_OVER = {"all": "all", "records": "records", "rows": "records", "period": "period"}
+_FORMS = '"all", "80% of records", "80% of period", or start and end'
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A choice of rows: all, a share of the rows or of the time, those of dates, or as the published software."""
+
+    over: Literal["all", "records", "period", "dates", "published"] = "all"
+    #: Above 0, at most 1; of the rows, or of the time from the first row to the last.
+    share: Fraction = Fraction(1)
+    #: First and last second since 1970, both included.
+    start: int | None = None
+    end: int | None = None
+
+    def rows(self, rows: int, first: int, last: int, find: Callable[[int, int], tuple[int, int]]) -> tuple[int, int]:
+        """Return the range of rows chosen; `first` and `last` are the dates of all rows."""
+        # A share of some rows has at least one.  ``find(lo, hi)`` returns the range of rows with lo <= date < hi, as
+        # the indexes of a store do.
+        if rows == 0 or self.over == "all":
+            return 0, rows
+        if self.over == "records":
+            return 0, max(1, math.floor(rows * self.share))
+        if self.over == "period":
+            return find(first, math.floor(first + (last - first) * self.share) + 1)
+        if self.over == "published":
+            return find(first, published_end(first, last) + 1)
+        lo = first if self.start is None else self.start
+        hi = (last if self.end is None else self.end) + 1
+        return find(lo, max(lo, hi))
+
+    def __str__(self) -> str:
+        percent = f"{float(self.share * 100):g}%"
+        if self.over in ("records", "period"):
+            return f"{percent} of the {self.over}"
+        if self.over == "all":
+            return "all rows"
+        if self.over == "published":
+            return "the first part of the period, as the published software chooses it"
+        ends = [(word, epoch_text(e)) for word, e in (("from", self.start), ("to", self.end)) if e is not None]
+        return "rows " + " ".join(f"{word} {text}" for word, text in ends)
+
+
+def published_end(first: int, last: int) -> int:
+    """Return the last second of which the published software takes statistics where nothing is chosen."""
+    # Of the days from the first row to the last, the first 80 %; of 10 years and more all but the last calendar year,
+    # of 20 and more all but the last three.
+    days = (last - first) // _DAY + 1
+    years = round((days - 1) / 365.25)
+    if days < 10 or years < 10:
+        return first + (max(1, days * 4 // 5) - 1) * _DAY
+    final = datetime.fromtimestamp(first + (days - 1) * _DAY, UTC)
+    until = datetime(final.year - (3 if years >= 20 else 1) + 1, 1, 1, tzinfo=UTC)
+    # The last of the days, all at the first row's time of day, before that year begins.
+    return first + -(-(int(until.timestamp()) - first) // _DAY) * _DAY - _DAY
+
+
+#: All rows.
+ALL = Choice()
+
+
+def parse_choice(value: Any, where: str = "statistics") -> Choice:
+    """Return the rows that a recipe or user asks for, such as ``80% of period``; errors have every problem."""
+    if value is None or isinstance(value, Choice):
+        return value or ALL
+    if isinstance(value, str):
+        value = {"over": value}
+    if not isinstance(value, Mapping):
+        raise ConventionError(f"{where} is {value!r}; expected {_FORMS}")
+    problems = [
+        Problem(f"{where}.{key}", f"is not known; expected {', '.join(_KEYS)}") for key in value if key not in _KEYS
+    ]
+    found: Choice | None = None
+    if value.get("over") is not None:
+        found = _over(value, where, problems)
+    elif value.get("percent") is not None:
+        problems.append(Problem(f"{where}.percent", "needs over: records or over: period beside it"))
+    if value.get("start") is not None or value.get("end") is not None:
+        if found is not None:
+            problems.append(Problem(where, "has both over and start or end; give one or the other"))
+        found = _dates(value, where, problems)
+    if problems:
+        raise ConventionError("rows of which statistics are taken cannot be chosen", problems)
+    return found or ALL
+
+
+def _over(value: Mapping[str, Any], where: str, problems: list[Problem]) -> Choice:
+    """Return all rows or a share of them."""
+    text, percent = str(value["over"]).strip(), value.get("percent")
+    if match := _TEXT.fullmatch(text):
+        if percent is not None:
+            problems.append(Problem(f"{where}.percent", f"stands beside {text!r}, which has its own"))
+        percent, text = match.groups()
+    over = _OVER.get(text.lower())
+    if over is None:
+        problems.append(Problem(f"{where}.over", f"is {value['over']!r}; expected {_FORMS}"))
+        return ALL
+    if over == "all":
+        if percent is not None:
+            problems.append(Problem(f"{where}.percent", "cannot be used with all rows; give over: records or period"))
+        return ALL
+    try:
+        share = Fraction(str(percent).strip().removesuffix("%")) / 100
+    except (ValueError, ZeroDivisionError):
+        share = Fraction(0)
+    if not 0 < share <= 1:
+        problems.append(Problem(f"{where}.percent", f"is {percent!r}; expected a number above 0 and at most 100"))
+        return ALL
+    return Choice("records" if over == "records" else "period", share)
+
+
+def _dates(value: Mapping[str, Any], where: str, problems: list[Problem]) -> Choice:
+    """Return the rows between two dates."""
+    ends: list[int | None] = []
+    for key, second in (("start", first_second), ("end", last_second)):
+        given = value.get(key)
+        try:
+            ends.append(None if given is None else second(given))
+        except (OptionError, SelectionError) as error:
+            problems.append(Problem(f"{where}.{key}", error.message))
+            ends.append(None)
+    start, end = ends
+    if start is not None and end is not None and end < start:
+        problems.append(Problem(f"{where}.end", f"{epoch_text(end)} is before start {epoch_text(start)}"))
+    return Choice("dates", start=start, end=end)

@@ -15,7 +15,7 @@ from cfagg.formats.fastzlib import crc32
 from cfagg.kernels.lookup import entries_of_rows
 from cfagg.observations.finishing import META
 from cfagg.observations.layouts import DataLayout, write_bytes
-from cfagg.observations.row_table import RowTable
+from cfagg.observations.spill import RowTable
 from cfagg.observations.statistics import Accumulator
 from cfagg.runtime.publishing import public_name, read_own, reason
 

@@ -14,11 +14,10 @@ from typing import Any
 from cfagg.errors import AccessError, CfaggError, ConventionError, TargetError, TargetExistsError
 from cfagg.errors.arguments import a_path
 from cfagg.errors.extras import require
-from cfagg.observations.appending import Base, open_base
 from cfagg.observations.building import Budget, Built, build
 from cfagg.observations.layouts import dumped
 from cfagg.observations.place import Place
-from cfagg.observations.provenance import iso
+from cfagg.observations.provenance import Base, iso, open_base
 from cfagg.observations.recipe import Recipe, load_recipe
 from cfagg.runtime.budget import parse_size, worker_count
 from cfagg.runtime.publishing import read_own, reason, write_synced

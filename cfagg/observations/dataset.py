@@ -12,7 +12,7 @@ import numpy as np
 
 from cfagg.cf.instants import epoch_text
 from cfagg.errors import ConventionError, SelectionError
-from cfagg.observations.numbering import sample_numbers
+from cfagg.observations.dates import sample_numbers
 from cfagg.observations.plan import DELTATIME, Plan
 from cfagg.observations.sample import Details, Header, Sample, seconds_of
 from cfagg.observations.windows import Window

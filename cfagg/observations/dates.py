@@ -5,6 +5,8 @@ All dates are UTC, in the proleptic Gregorian calendar, of whole seconds, and he
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -13,9 +15,9 @@ import numpy as np
 
 from cfagg.cf.durations import format_duration, parse_duration
 from cfagg.cf.instants import epoch_text, parse_date
-from cfagg.errors import LimitError, OptionError
+from cfagg.errors import LimitError, OptionError, SelectionError
 
-__all__ = ["SampleDates", "first_second", "last_second", "parse_frequency", "sample_dates"]
+__all__ = ["SampleDates", "first_second", "last_second", "parse_frequency", "sample_dates", "sample_numbers"]
 
 #: An array of the dates of more samples than this is a mistake.
 _MAX_DATES = 10**9
@@ -91,3 +93,44 @@ def sample_dates(start: Any, end: Any, frequency: Any, held: tuple[int, int] | N
         last if end is None else last_second(end),
         parse_frequency(frequency),
     )
+
+
+type Int64 = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def sample_numbers(key: Any, count: int, extent: Callable[[], str] = str) -> int | Int64:
+    """Return the number of a sample, or the numbers of several, none negative; `extent` describes them in errors."""
+    if isinstance(key, slice):
+        try:
+            return np.arange(*key.indices(count), dtype=np.int64)
+        except (TypeError, ValueError) as error:
+            raise SelectionError(f"{key} selects no samples: {error}") from None
+    if isinstance(key, (bool, np.bool_)):
+        raise SelectionError(f"{key} selects no sample: a number does; a mask has one value per sample")
+    try:
+        number = operator.index(key)
+    except TypeError:
+        return _several(key, count, extent)
+    if not -count <= number < count:
+        raise SelectionError(f"there is no sample {number}: there are {count}{extent()}")
+    return number % count
+
+
+def _several(key: Any, count: int, extent: Callable[[], str]) -> Int64:
+    try:
+        numbers = np.asarray(key)
+    except ValueError:
+        # Of lists of unequal lengths.
+        numbers = np.array(None)
+    if numbers.ndim != 1 or (numbers.dtype.kind not in "biu" and numbers.size):
+        raise SelectionError(
+            f"{key!r:.80} selects no samples: a number, a slice, numbers in a row, or a mask of all samples does"
+        )
+    if numbers.dtype == bool:
+        if len(numbers) != count:
+            raise SelectionError(f"a mask of {len(numbers)} samples does not fit: there are {count}{extent()}")
+        return np.flatnonzero(numbers)
+    beyond = (numbers >= count) | (numbers < -count)
+    if beyond.any():
+        raise SelectionError(f"there is no sample {numbers[beyond][0]}: there are {count}{extent()}")
+    return numbers.astype(np.int64) % max(count, 1)

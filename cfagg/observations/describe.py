@@ -1,21 +1,38 @@
-"""What is in a store of observations: variables, units, statistics, dates, density, indexes, and how it is stored."""
+"""What is in a store of observations: variables, units, statistics, dates, density, indexes; as text and as JSON."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cfagg.cf.instants import epoch_text
+from cfagg.display.as_json import dump, encode
+from cfagg.display.escape import printable
+from cfagg.display.sizes import size_text
 from cfagg.errors import CfaggError
+from cfagg.observations.coverage import span_text
 
 if TYPE_CHECKING:
+    from cfagg.observations.dataset import Observations
     from cfagg.observations.indexes.protocol import Index
+    from cfagg.observations.sample import Sample
     from cfagg.observations.store import ObservationStore
 
-__all__ = ["Description", "Variable", "describe", "stored_objects"]
+__all__ = [
+    "FORM_VERSION",
+    "Description",
+    "Variable",
+    "describe",
+    "description_json",
+    "description_lines",
+    "sample_json",
+    "sample_lines",
+    "stored_objects",
+]
 
 
 @dataclass(frozen=True)
@@ -178,3 +195,167 @@ def _statistics_of(store: ObservationStore) -> str:
     given = store.attributes
     ends = [given.statistics_start_date, given.statistics_end_date]
     return " to ".join(str(e) for e in ends if e is not None)
+
+
+#: Raised when a member of a JSON form is renamed, removed or changes its meaning.
+FORM_VERSION = 1
+
+#: A description's text is cut to so many letters.
+_MOST_TEXT = 200
+
+
+def description_lines(store: Description, *, rows: int | None = 24) -> list[str]:
+    """Return what is in a store in lines of text."""
+    entries = [("rows", f"{store.rows:,}")]
+    if store.first is not None and store.last is not None:
+        distinct = f" ({store.entries:,} distinct)" if store.entries else ""
+        entries.append(("dates", f"{epoch_text(store.first)} to {epoch_text(store.last)}{distinct}"))
+        step, most = store.busiest
+        day = f"{_count(store.per_day)} rows a day on average"
+        entries.append(("density", f"{day}, at most {most:,} in any {_bin(step)}" if most else day))
+    entries.append(("index", _text_indexes(store)))
+    together = f"{store.chunk:,} rows" + (f" in shards of {store.held:,}" if store.held != store.chunk else "")
+    size = "" if store.stored_bytes is None else f", {size_text(store.stored_bytes)}"
+    entries.append(("stored", f"Zarr {store.zarr_format}, chunks of {together}, {store.codecs}{size}"))
+    for key in ("description", "attribution", "licence", "version", "uuid"):
+        if key in store.attributes:
+            text = " ".join(str(store.attributes[key]).split())
+            entries.append((key, text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"))
+    width = max(len(key) for key, _ in entries)
+    lines = [store.path, *(f"  {key:<{width}}  {text}" for key, text in entries), ""]
+    lines += _text_variables(store, rows)
+    if store.statistics_of:
+        lines.append(f"  statistics of rows from {store.statistics_of}")
+    return [printable(line) for line in lines]
+
+
+def _text_indexes(store: Description) -> str:
+    if store.index_problem and store.indexes:
+        return f"{', '.join(store.indexes)}; not usable: {store.index_problem}"
+    if not store.indexes:
+        return "none; cfagg obs index builds one"
+    return ", ".join(f"{kind} (used)" if kind == store.used_index else kind for kind in store.indexes)
+
+
+def _text_variables(store: Description, rows: int | None) -> list[str]:
+    """Return a table of the variables."""
+    count = len(store.variables)
+    shown: list[int | None] = list(range(count))
+    if rows is not None and count > rows:
+        head = (rows + 1) // 2
+        shown = [*range(head), None, *range(count - rows // 2, count)]
+    names = ("mean", "stdev", "minimum", "maximum")
+    table = [["variable", "units", "mean", "st. dev.", "minimum", "maximum", "missing"]]
+    for i in shown:
+        if i is None:
+            table.append(["…", *[""] * 6])
+            continue
+        variable = store.variables[i]
+        numbers = [_number(variable.statistics.get(n)) for n in names]
+        table.append(
+            [variable.name, variable.units, *numbers, _share(variable.statistics.get("nan_count"), store.rows)]
+        )
+    return _columns(table, left=2)
+
+
+def _columns(table: Sequence[Sequence[str]], *, left: int) -> list[str]:
+    """Return rows of text in columns, the first `left` of them flush left; empty columns are left out."""
+    if not table:
+        return []
+    kept = [j for j in range(len(table[0])) if any(row[j] for row in table[1:]) or j == 0]
+    widths = {j: max(len(row[j]) for row in table) for j in kept}
+    cells = [[f"{r[j]:<{widths[j]}}" if j < left else f"{r[j]:>{widths[j]}}" for j in kept] for r in table]
+    return [f"  {'  '.join(row)}".rstrip() for row in cells]
+
+
+def description_json(store: Description) -> str:
+    """Return what is in a store as strict JSON: the members of `Description` by their names, dates as text."""
+    members = store.as_dict()
+    members["busiest"] = {"seconds": store.busiest[0], "rows": store.busiest[1]}
+    members["attributes"] = dict(store.attributes)
+    for key in ("first", "last"):
+        members[key] = None if members[key] is None else epoch_text(members[key])
+    return dump({"form": "cfagg obs show", "form_version": FORM_VERSION, **encode(members)})
+
+
+def sample_lines(dataset: Observations, sample: Sample, *, rows: int | None = 24) -> list[str]:
+    """Return one sample in lines of text."""
+    lo, hi = dataset.window.offsets
+    date = int(sample.reference_date.astype("M8[s]").astype(np.int64))
+    entries = [
+        ("date", epoch_text(date)),
+        ("window", f"{dataset.window}: {epoch_text(date + lo)} to {epoch_text(date + hi - 1)}"),
+        ("rows", f"{len(sample):,}"),
+    ]
+    lines = [dataset.path, *(f"  {key:<6}  {text}" for key, text in entries)]
+    if not len(sample):
+        return [printable(line) for line in lines]
+    shown: list[int | None] = list(range(len(sample)))
+    if rows is not None and len(sample) > rows:
+        head = (rows + 1) // 2
+        shown = [*range(head), None, *range(len(sample) - rows // 2, len(sample))]
+    metadata = dataset.variables_metadata
+    units = [str(metadata.get(name, {}).get("units", "")) for name in dataset.columns]
+    heads = [f"{name} ({unit})" if unit else name for name, unit in zip(dataset.columns, units, strict=True)]
+    table = [["row", "date", "latitude", "longitude", *heads]]
+    dates, places = sample.dates, (sample.latitudes, sample.longitudes)
+    for i in shown:
+        if i is None:
+            table.append(["…", *[""] * (len(table[0]) - 1)])
+            continue
+        where = [_number(p[i]) for p in places]
+        table.append([f"{i:,}", str(dates[i]), *where, *(_number(v) for v in np.asarray(sample[i]).ravel())])
+    return [printable(line) for line in [*lines, "", *_columns(table, left=2)]]
+
+
+def sample_json(dataset: Observations, sample: Sample) -> str:
+    """Return one sample as strict JSON: dates, latitudes, longitudes, and a list of values for each column."""
+    lo, hi = dataset.window.offsets
+    date = int(sample.reference_date.astype("M8[s]").astype(np.int64))
+    values = np.asarray(sample)
+    return dump(
+        {
+            "form": "cfagg obs window",
+            "form_version": FORM_VERSION,
+            "store": dataset.path,
+            "date": epoch_text(date),
+            "window": str(dataset.window),
+            "first": epoch_text(date + lo),
+            "last": epoch_text(date + hi - 1),
+            "rows": len(sample),
+            "columns": list(dataset.columns),
+            "variables": encode(dataset.variables_metadata),
+            "dates": [str(d) for d in sample.dates],
+            "timedeltas": sample.timedeltas.tolist(),
+            "latitudes": encode(sample.latitudes),
+            "longitudes": encode(sample.longitudes),
+            "values": {name: encode(values[:, j]) for j, name in enumerate(dataset.columns)},
+        }
+    )
+
+
+def _bin(seconds: int) -> str:
+    """Return a length of time with its number."""
+    text = span_text(seconds)
+    return text if text[0].isdigit() else f"1 {text}"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.3g}"
+
+
+def _number(value: Any) -> str:
+    """Return a number in six digits, empty where it is missing."""
+    if value is None or math.isnan(value):
+        return ""
+    return f"{float(value):.6g}"
+
+
+def _share(count: float | None, rows: int) -> str:
+    """Return how much of a column is missing."""
+    if count is None or math.isnan(count):
+        return ""
+    if count == 0 or not rows:
+        return "0"
+    percent = 100 * count / rows
+    return f"{percent:.1f}%" if percent >= 0.05 else f"{count:,.0f}"

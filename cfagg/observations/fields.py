@@ -11,8 +11,8 @@ import numpy as np
 from cfagg.cf.instants import epoch_text
 from cfagg.cf.roles import AXES_BY_NAME, COMMON_NAMES, place_of
 from cfagg.errors import CalendarError, OptionError, Problem, SelectionError
+from cfagg.observations.dates import sample_numbers
 from cfagg.observations.metadata import as_json
-from cfagg.observations.numbering import sample_numbers
 
 if TYPE_CHECKING:
     import xarray as xr

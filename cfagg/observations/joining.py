@@ -12,7 +12,7 @@ import numpy as np
 from cfagg.cf.instants import epoch_text
 from cfagg.errors import OptionError, Problem, SelectionError
 from cfagg.observations.dataset import Observations
-from cfagg.observations.numbering import sample_numbers
+from cfagg.observations.dates import sample_numbers
 
 __all__ = ["Joined", "JoinedSample", "join_observations"]
 

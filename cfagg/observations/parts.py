@@ -15,9 +15,9 @@ from cfagg.errors import ConventionError
 from cfagg.observations.encoding import encode_frame
 from cfagg.observations.finishing import META
 from cfagg.observations.frames import COMPULSORY, attributes_of, conform
+from cfagg.observations.merging import sort_unique
 from cfagg.observations.periods import Part
 from cfagg.observations.recipe import Recipe
-from cfagg.observations.sorting import sort_unique
 from cfagg.observations.spill import Run, read_record, write_record, write_run
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import Any
 
 from cfagg.errors import OptionError
 from cfagg.observations.dates import SampleDates, first_second, last_second, parse_frequency
-from cfagg.observations.selection import Area, Columns, parse_area
-from cfagg.observations.thinning import Thinning, parse_thinning
+from cfagg.observations.selection import Area, Columns, Thinning, parse_area, parse_thinning
 from cfagg.observations.windows import Window
 
 __all__ = ["DELTATIME", "KINDS", "Plan"]

@@ -19,10 +19,9 @@ from cfagg.errors.arguments import a_path
 from cfagg.observations.frames import check_rows
 from cfagg.observations.periods import Part, Period
 from cfagg.observations.recipe_file import plain, read_yaml
-from cfagg.observations.recipe_input import InputReader
+from cfagg.observations.recipe_input import InputReader, Step, failed, prepare
 from cfagg.observations.recipe_sections import NO_VARIABLES, Build, Output, Statistics, period_of
 from cfagg.observations.settings import Section, parse, refused
-from cfagg.observations.steps import Step, failed, prepare
 from cfagg.storage.urls import refuse_url
 
 if TYPE_CHECKING:

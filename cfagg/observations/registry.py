@@ -6,15 +6,17 @@ recipes is left off.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import difflib
+import os
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, Literal
 
 from cfagg.errors import ConventionError, UnsupportedError
-from cfagg.observations.config import closest
 
-__all__ = ["find", "known", "plain_name", "register_filter", "register_source"]
+__all__ = ["Config", "closest", "find", "known", "plain_name", "register_filter", "register_source"]
 
 Kind = Literal["sources", "filters"]
 
@@ -29,19 +31,19 @@ _OWN: dict[Kind, dict[str, str]] = {
     },
     "filters": {
         "area": "cfagg.observations.filters.rows:Area",
-        "callable": "cfagg.observations.filters.frame:CallableFilter",
+        "callable": "cfagg.observations.sources.frame:CallableFilter",
         "clip": "cfagg.observations.filters.values:Clip",
-        "convert_units": "cfagg.observations.filters.units:ConvertUnits",
+        "convert_units": "cfagg.observations.filters.values:ConvertUnits",
         "drop": "cfagg.observations.filters.columns:Drop",
         "drop_duplicates": "cfagg.observations.filters.rows:DropDuplicates",
         "drop_nans": "cfagg.observations.filters.rows:DropNans",
-        "exclude_dates": "cfagg.observations.filters.masks:ExcludeDates",
-        "mask": "cfagg.observations.filters.masks:Mask",
-        "mask_infs": "cfagg.observations.filters.masks:MaskInfs",
+        "exclude_dates": "cfagg.observations.filters.values:ExcludeDates",
+        "mask": "cfagg.observations.filters.values:Mask",
+        "mask_infs": "cfagg.observations.filters.values:MaskInfs",
         "mask_outside_range": "cfagg.observations.filters.values:MaskOutsideRange",
         "rename": "cfagg.observations.filters.columns:Rename",
         "select": "cfagg.observations.filters.columns:Select",
-        "sort_by": "cfagg.observations.filters.masks:SortBy",
+        "sort_by": "cfagg.observations.filters.values:SortBy",
         "thin": "cfagg.observations.filters.thin:Thin",
     },
 }
@@ -133,3 +135,41 @@ def not_known(kind: Kind, name: str) -> str:
         f"{name!r} is not one of the {kind} ({', '.join(names)}){closest(plain_name(name), names)}; a package adds its "
         f"own with an entry point of the group cfagg.{kind}"
     )
+
+
+class Config(dict[str, Any]):
+    """The configuration of a source or filter: a mapping that knows its place and the recipe's directory."""
+
+    def __init__(self, values: Mapping[str, Any] | None = None, where: str = "", directory: Path | None = None) -> None:
+        super().__init__(values or {})
+        self.where = where
+        self.directory = directory
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Config, (dict(self), self.where, self.directory)
+
+    def path(self, text: str) -> str:
+        """Return a path of the recipe as an absolute one: beside the recipe, else in the working directory."""
+        # URLs are returned as they are.
+        if "://" in text and not text.startswith("file://"):
+            return text
+        # Unlike that of pathlib this one leaves the homes of unknown users as they are.
+        path = Path(os.path.expanduser(text.removeprefix("file://")))  # noqa: PTH111
+        if path.is_absolute():
+            return str(path)
+        if self.directory is not None:
+            beside = self.directory / path
+            try:
+                if any(c in text for c in "*?[") and any(self.directory.glob(str(path))):
+                    return str(beside)
+            except (OSError, ValueError, NotImplementedError):  # a name that no file can have
+                return str(beside)
+            if os.path.exists(beside):  # noqa: PTH110  (Path raises for names that are too long)
+                return str(beside)
+        return str(Path.cwd() / path)
+
+
+def closest(word: str, known: Iterable[str]) -> str:
+    """Return a hint at the known word that is most like another one."""
+    near = difflib.get_close_matches(str(word), list(known), 1)
+    return f"; did you mean {near[0]}?" if near else ""

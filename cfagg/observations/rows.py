@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
@@ -16,10 +18,9 @@ from cfagg.formats.codecs import check_chunk
 from cfagg.observations.arrays import StoredArray
 from cfagg.observations.blocks import BlockReader
 from cfagg.observations.cache import BlockCache, shared_cache
-from cfagg.observations.pools import ahead, workers
 from cfagg.storage.store import Source
 
-__all__ = ["MAX_SMALL", "Rows", "read_small"]
+__all__ = ["MAX_SMALL", "Rows", "ahead", "read_small", "workers"]
 
 #: Bytes of an array that is read whole, such as statistics.
 MAX_SMALL = 2**26
@@ -239,3 +240,54 @@ def read_small(source: Source, array: StoredArray) -> npt.NDArray[Any]:
     if size > MAX_SMALL:
         raise LimitError(f"{source.path}: array {array.path!r} has {size:,} bytes, read up to {MAX_SMALL:,}")
     return Rows(source, array, cached=False).read(0, array.shape[0])
+
+
+_MOST = 8
+#: So many pieces of work that nobody waits for stand in the queue at most.
+_QUEUE = 512
+
+_pools: dict[str, ThreadPoolExecutor] = {}
+_lock = threading.Lock()
+_room = threading.Semaphore(_QUEUE)
+
+
+def workers() -> ThreadPoolExecutor:
+    """Return the threads that decode what a caller waits for."""
+    return _pool("rows")
+
+
+def ahead(task: Callable[[], None]) -> bool:
+    """Do something later that nobody waits for; return whether there is room for it in the queue."""
+    room = _room
+    if not room.acquire(blocking=False):
+        return False
+
+    def run() -> None:
+        try:
+            task()
+        finally:
+            room.release()
+
+    _pool("ahead").submit(run)
+    return True
+
+
+def _pool(name: str) -> ThreadPoolExecutor:
+    with _lock:
+        pool = _pools.get(name)
+        if pool is None:
+            usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            pool = _pools[name] = ThreadPoolExecutor(min(_MOST, max(2, usable)), f"cfagg-{name}")
+        return pool
+
+
+def _after_fork() -> None:
+    """Forget the threads of the parent, which are not in this process."""
+    global _lock, _room  # noqa: PLW0603
+    _lock = threading.Lock()
+    _room = threading.Semaphore(_QUEUE)
+    _pools.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

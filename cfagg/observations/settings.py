@@ -25,8 +25,8 @@ from pydantic.functional_validators import ModelWrapValidatorHandler
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from cfagg.errors import CfaggError, ConventionError, Problem
-from cfagg.observations.config import closest
 from cfagg.observations.periods import as_date, as_duration
+from cfagg.observations.registry import closest
 
 __all__ = [
     "ByName", "Count", "Date", "Duration", "End", "Flag", "Names", "Number", "Path", "Paths", "Place", "Section",

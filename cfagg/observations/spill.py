@@ -1,8 +1,4 @@
-"""Sorted runs of rows in files, and the record that says a step of a build is done.
-
-A file of rows has nothing but float32 in C order.  Its record, a JSON file written after it, has the number of rows and
-a checksum; a file without a record is not there.
-"""
+"""Sorted runs of rows in files, the record that says a step of a build is done, and all rows of a store in order."""
 
 from __future__ import annotations
 
@@ -18,10 +14,11 @@ import numpy.typing as npt
 
 from cfagg.errors import FragmentReadError, TargetError
 from cfagg.formats.fastzlib import crc32
+from cfagg.kernels.lookup import epochs_of_rows
 from cfagg.observations.layouts import write_bytes, write_document
 from cfagg.runtime.publishing import public_name, read_own, reason
 
-__all__ = ["Piece", "RowSource", "Run", "read_pieces", "read_record", "write_record", "write_run"]
+__all__ = ["Piece", "RowSource", "RowTable", "Run", "read_pieces", "read_record", "write_record", "write_run"]
 
 type Rows = npt.NDArray[np.float32]
 
@@ -141,3 +138,48 @@ def read_record(path: Path) -> dict[str, Any] | None:
 
 def _digest(document: Mapping[str, Any]) -> int:
     return crc32(json.dumps(document, sort_keys=True).encode())
+
+
+@dataclass(frozen=True)
+class RowTable:
+    """Rows of pieces that follow one another."""
+
+    pieces: tuple[Piece, ...]
+    #: Number of the first row of each piece, and of all.
+    bounds: npt.NDArray[np.int64]
+    columns: int
+
+    @classmethod
+    def of(cls, pieces: Sequence[Piece], columns: int) -> RowTable:
+        """Return the table of some pieces."""
+        bounds = np.concatenate([[0], np.cumsum([len(p) for p in pieces])]).astype(np.int64)
+        return cls(tuple(pieces), bounds, columns)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self.bounds[-1])
+
+    def read(self, start: int, stop: int) -> Rows:
+        """Return rows by number."""
+        return read_pieces(self.pieces, self.bounds, start, stop, self.columns)
+
+    def epoch(self, row: int) -> int:
+        """Return the date of a row, in seconds since 1970."""
+        return int(epochs_of_rows(self.read(row, row + 1))[0])
+
+    def find(self, lo: int, hi: int) -> tuple[int, int]:
+        """Return the range of rows with lo <= date < hi."""
+        start = self._first(lo, 0)
+        return start, self._first(hi, start)
+
+    def _first(self, epoch: int, low: int) -> int:
+        """Return the first row, from `low` on, that is not before a date."""
+        high = self.rows
+        while low < high:
+            middle = (low + high) // 2
+            if self.epoch(middle) < epoch:
+                low = middle + 1
+            else:
+                high = middle
+        return low

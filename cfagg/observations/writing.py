@@ -150,7 +150,7 @@ class StoreWriter:
                 f"rows for {self._place.target} are {rows.dtype} of shape {rows.shape}; expected float32 and "
                 f"(rows, {self._columns}): {', '.join((*META, *self.variables))}"
             )
-        from cfagg.observations.sorting import disorder
+        from cfagg.observations.merging import disorder
 
         rows = np.ascontiguousarray(rows, np.float32)
         wrong = disorder(rows, self._last)

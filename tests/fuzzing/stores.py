@@ -253,7 +253,7 @@ def codecs(given: Any) -> None:
 @cache
 def _observations() -> list[Any]:
     """Return stores of observations with each kind of index."""
-    from cfagg.observations.indexes.entries import entries_of_blocks
+    from cfagg.observations.indexes.building import entries_of_blocks
     from tests.observations import small_stores
 
     found = []

@@ -167,8 +167,7 @@ def windows(text: str) -> None:
 
 @target("areas", seeds=lambda: ["90,-180,-90,180", "60/-10/40/10"], tokens=[",", "/", "nan", "-"])
 def areas(text: str) -> None:
-    from cfagg.observations.selection import parse_area
-    from cfagg.observations.thinning import parse_thinning
+    from cfagg.observations.selection import parse_area, parse_thinning
 
     for function in (parse_area, parse_thinning):
         for value in (text, text.split(","), tuple(text.split("/"))):

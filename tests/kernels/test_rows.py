@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.kernels import rows as kernel
-from cfagg.observations.sorting import disorder, sort_unique
+from cfagg.observations.merging import disorder, sort_unique
 from tests import oracles
 from tests.effort import examples
 from tests.strategies import observation_rows

@@ -41,7 +41,7 @@ GROUPS: dict[str, Group] = {
         plain=True,
     ),
     "lookup": Group(
-        _in("kernels", "lookup") + _in("observations/indexes", "bisect btree entries pages pages_directory table"),
+        _in("kernels", "lookup") + _in("observations/indexes", "bisect btree building pages table"),
         ["tests/kernels/test_lookup.py", "tests/observations/indexes"],
     ),
     "cf": Group(

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cfagg.errors import ConventionError, LimitError
-from cfagg.observations import attributes as module
-from cfagg.observations.attributes import parse_attributes
+from cfagg.observations import store as module
+from cfagg.observations.store import parse_attributes
 
 PUBLISHED = Path(__file__).parent / "published" / "bisect.zarr"
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.observations.checking_index import EntryCheck, Runs, compare_part, runs_of
+from cfagg.observations.checking_rows import EntryCheck, Runs, compare_part, runs_of
 from tests.effort import examples
 
 seconds = st.lists(st.integers(0, 3 * 86400), max_size=30).map(sorted)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.errors import ConventionError
-from cfagg.observations.chosen_rows import ALL, Choice, parse_choice
+from cfagg.observations.chosen_statistics import ALL, Choice, parse_choice
 from tests.effort import examples
 
 DAY = 86400

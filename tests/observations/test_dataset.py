@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from cfagg.errors import ConventionError, OptionError, SelectionError
 from cfagg.observations.opening import open_observations
-from cfagg.observations.selection import Area
-from cfagg.observations.thinning import Thinning
+from cfagg.observations.selection import Area, Thinning
 from cfagg.observations.windows import parse_window
 from tests.effort import examples
 from tests.observations.small_stores import NEW_YEAR, VARIABLES, epochs_of, hourly, table, write

@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.observations.merging import merge_portion, plan_merge
-from cfagg.observations.row_table import RowTable
-from cfagg.observations.spill import Piece, write_run
+from cfagg.observations.spill import Piece, RowTable, write_run
 from tests import oracles
 from tests.effort import examples
 from tests.strategies import observation_rows

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.errors import SelectionError
-from cfagg.observations.numbering import sample_numbers
+from cfagg.observations.dates import sample_numbers
 from tests.effort import examples
 from tests.strategies import slices
 

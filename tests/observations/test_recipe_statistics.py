@@ -7,7 +7,7 @@ import zarr
 
 from cfagg.errors import ConventionError
 from cfagg.observations.checking import check_store
-from cfagg.observations.chosen_rows import published_end
+from cfagg.observations.chosen_statistics import published_end
 from cfagg.observations.creating import create_observations
 from cfagg.observations.tendencies import parse_tendencies
 from tests.observations.test_tendencies import plainly

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.errors import FragmentReadError, SelectionError
-from cfagg.observations import pools
+from cfagg.observations import rows as rows_module
 from cfagg.observations.cache import BlockCache
 from cfagg.storage.local import LocalSource
 from tests.effort import examples
@@ -272,9 +272,9 @@ def test_reading_ahead_does_not_queue_without_end(stores, monkeypatch):
     monkeypatch.setattr(slow._reader, "fill", lambda *_: hold.wait(20))
     for _ in range(2000):
         slow.prefetch([[0, 10]])
-    queued = pools._pools["ahead"]._work_queue.qsize()
+    queued = rows_module._pools["ahead"]._work_queue.qsize()
     hold.set()
-    assert 0 < queued <= pools._QUEUE
+    assert 0 < queued <= rows_module._QUEUE
 
 
 def test_reading_ahead_says_nothing_of_damage_and_reading_does(tmp_path):

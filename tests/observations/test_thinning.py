@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.errors import OptionError
-from cfagg.observations.thinning import Thinning, parse_thinning
+from cfagg.observations.selection import Thinning, parse_thinning
 from tests.effort import examples
 
 ROWS = np.arange(1000, 5000)

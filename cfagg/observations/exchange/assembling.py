@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cfagg.observations.encoding import encode_frame
 from cfagg.observations.frames import conform
-from cfagg.observations.sorting import sort_unique
+from cfagg.observations.merging import sort_unique
 from cfagg.observations.spill import Run, write_run
 from cfagg.observations.writing import META, StoreWriter
 

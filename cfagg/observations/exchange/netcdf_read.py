@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from cfagg.errors import ConventionError, Problem
 from cfagg.errors.arguments import a_path
 from cfagg.observations.exchange.assembling import assemble
-from cfagg.observations.exchange.kept import KEPT, Kept, parse_kept
+from cfagg.observations.exchange.documents import KEY, Document, parse_document
 from cfagg.observations.exchange.table import COLUMNS
 from cfagg.observations.frames import attributes_of, check_frame, check_rows
 from cfagg.storage.urls import refuse_url
@@ -87,19 +87,19 @@ def import_netcdf(
 
     where = a_path(path, expected="name a netCDF file")
     refuse_url(where, "imported")
-    kept, about = _told(where)
-    frames = read_netcdf(where, columns=None if kept is None else kept.variables)
+    document, about = _told(where)
+    frames = read_netcdf(where, columns=None if document is None else document.variables)
     first = next(frames)
     variables = [str(c) for c in first.columns if c not in COLUMNS]
     attributes = attributes_of(first)
-    if kept is not None:
-        if len(variables) != len(kept.variables):
+    if document is not None:
+        if len(variables) != len(document.variables):
             raise ConventionError(
-                f"{where}: the attribute {KEPT!r} names other variables than the file has",
-                [Problem("variables", f"expected {', '.join(variables)}, found {', '.join(kept.variables)}")],
+                f"{where}: the attribute {KEY!r} names other variables than the file has",
+                [Problem("variables", f"expected {', '.join(variables)}, found {', '.join(document.variables)}")],
             )
-        attributes = {v: _attributes(v, attributes.get(v, {}), kept) for v in variables}
-        about = kept.of_store
+        attributes = {v: _attributes(v, attributes.get(v, {}), document) for v in variables}
+        about = document.of_store
     return assemble(
         _checked(chain([first], frames), where),
         variables,
@@ -112,21 +112,21 @@ def import_netcdf(
     )
 
 
-def _told(path: str) -> tuple[Kept | None, dict[str, Any]]:
+def _told(path: str) -> tuple[Document | None, dict[str, Any]]:
     """Return what cfagg wrote into a file, if it did, and what its global attributes tell."""
     from cfagg.formats.values import netcdf
 
     with netcdf.opened(path) as dataset:
-        found = {k: dataset.getncattr(k) for k in dataset.ncattrs() if k in (*_GLOBAL, KEPT)}
+        found = {k: dataset.getncattr(k) for k in dataset.ncattrs() if k in (*_GLOBAL, KEY)}
     texts = {k: v for k, v in found.items() if isinstance(v, str) and v}
-    kept = parse_kept(texts[KEPT], path) if KEPT in texts else None
-    return kept, {_GLOBAL[k]: v for k, v in texts.items() if k != KEPT}
+    document = parse_document(texts[KEY], path) if KEY in texts else None
+    return document, {_GLOBAL[k]: v for k, v in texts.items() if k != KEY}
 
 
-def _attributes(name: str, found: dict[str, Any], kept: Kept) -> dict[str, Any]:
+def _attributes(name: str, found: dict[str, Any], document: Document) -> dict[str, Any]:
     """Return the attributes of a variable as they were in the store."""
-    added = kept.added.get(name, [])
-    return {**{k: v for k, v in found.items() if k not in added}, **kept.attributes.get(name, {})}
+    added = document.added.get(name, [])
+    return {**{k: v for k, v in found.items() if k not in added}, **document.attributes.get(name, {})}
 
 
 def _checked(frames: Iterator[pd.DataFrame], where: str) -> Iterator[pd.DataFrame]:

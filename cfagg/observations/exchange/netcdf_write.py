@@ -22,10 +22,9 @@ from cfagg._version import __version__
 from cfagg.errors import ConventionError, OptionError
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.observations.exchange.aside import written_aside
+from cfagg.observations.exchange.documents import KEY, document_of, table_of
 from cfagg.observations.exchange.instances import FEATURES, Instances, find_instances
-from cfagg.observations.exchange.kept import KEPT, kept_of
 from cfagg.observations.exchange.names import ORIGINAL, netcdf_attributes, netcdf_names
-from cfagg.observations.exchange.opened import table_of
 from cfagg.observations.exchange.table import META, Table, epochs_of, text_of
 from cfagg.runtime.netcdf_files import closing_written, created
 
@@ -198,14 +197,16 @@ class _File:
             "license": text_of(about, "licence", "license"),
             "history": f"Written by cfagg {__version__} from a store of observations.",
         }
-        return {**{k: v for k, v in found.items() if v}, KEPT: json.dumps(self._kept(), sort_keys=True)}
+        return {**{k: v for k, v in found.items() if v}, KEY: json.dumps(self._document(), sort_keys=True)}
 
-    def _kept(self) -> dict[str, Any]:
+    def _document(self) -> dict[str, Any]:
         """Return what is needed to give back the store as it was, beyond what CF describes."""
         table = self.table
         others = {v: netcdf_attributes(table.attributes.get(v, {}))[1] for v in table.variables}
         added = {v: self._added(v) for v in table.variables}
-        return kept_of(table, [self.names[v] for v in table.variables], others, {k: v for k, v in added.items() if v})
+        return document_of(
+            table, [self.names[v] for v in table.variables], others, {k: v for k, v in added.items() if v}
+        )
 
     def _added(self, variable: str) -> list[str]:
         """Return the names of attributes that a variable has in the file only."""

@@ -13,8 +13,7 @@ import numpy as np
 from cfagg.errors import ConventionError
 from cfagg.errors.extras import require
 from cfagg.observations.exchange.aside import written_aside
-from cfagg.observations.exchange.kept import KEPT, kept_of, plain
-from cfagg.observations.exchange.opened import table_of
+from cfagg.observations.exchange.documents import KEY, document_of, plain, table_of
 from cfagg.observations.exchange.table import COLUMNS, META, Table, epochs_of
 
 __all__ = ["export_parquet"]
@@ -98,8 +97,8 @@ def _schema(table: Table) -> Any:
         pa.field(name, kind, nullable=False, metadata=_texts(about.get(name, {})))
         for name, kind in zip((*COLUMNS, *table.variables), kinds, strict=True)
     ]
-    kept = kept_of(table, table.variables, {v: plain(table.attributes.get(v, {})) for v in table.variables})
-    return pa.schema(fields, metadata={KEPT: json.dumps(kept, sort_keys=True)})
+    document = document_of(table, table.variables, {v: plain(table.attributes.get(v, {})) for v in table.variables})
+    return pa.schema(fields, metadata={KEY: json.dumps(document, sort_keys=True)})
 
 
 def _texts(attributes: Mapping[str, Any]) -> dict[str, str] | None:

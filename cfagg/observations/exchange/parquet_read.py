@@ -11,7 +11,7 @@ from cfagg.errors import ConventionError, Problem, SourceError, SourceNotFoundEr
 from cfagg.errors.arguments import a_path
 from cfagg.errors.extras import require
 from cfagg.observations.exchange.assembling import assemble
-from cfagg.observations.exchange.kept import KEPT, Kept, parse_kept
+from cfagg.observations.exchange.documents import KEY, Document, parse_document
 from cfagg.observations.exchange.table import BLOCK_ROWS, COLUMNS
 from cfagg.observations.frames import check_frame, check_rows
 from cfagg.storage.urls import refuse_url
@@ -105,20 +105,20 @@ def _described(schema: Any, where: str) -> tuple[list[str], dict[str, Any], dict
     problems = [
         Problem(name, f"is missing; the columns are {', '.join(names[:30])}") for name in COLUMNS if name not in names
     ]
-    text = (schema.metadata or {}).get(KEPT.encode())
-    kept = Kept((), {}, {}) if text is None else parse_kept(text, where)
-    variables = list(kept.variables) if text is not None else [n for n in names if n not in COLUMNS]
-    problems += [Problem(v, f"is missing, but the key {KEPT!r} names it") for v in variables if v not in names]
+    text = (schema.metadata or {}).get(KEY.encode())
+    document = Document((), {}, {}) if text is None else parse_document(text, where)
+    variables = list(document.variables) if text is not None else [n for n in names if n not in COLUMNS]
+    problems += [Problem(v, f"is missing, but the key {KEY!r} names it") for v in variables if v not in names]
     if problems:
         raise ConventionError(f"{where} is not a table of observations", problems)
     attributes = {}
     for name in variables:
         metadata = schema.field(name).metadata or {}
         told = {k.decode(): v.decode(errors="replace") for k, v in metadata.items() if not k.startswith(b"PARQUET:")}
-        found = {**told, **kept.attributes.get(name, {})}
+        found = {**told, **document.attributes.get(name, {})}
         if found:
             attributes[name] = found
-    return variables, attributes, kept.of_store
+    return variables, attributes, document.of_store
 
 
 def _frames(file: Any, columns: list[str], where: str) -> Iterator[pd.DataFrame]:

@@ -95,3 +95,6 @@ def epochs_of(rows: Rows, first: int, name: str) -> Epochs:
 def text_of(about: Mapping[str, Any], *keys: str) -> str | None:
     """Return the first of some entries that is text."""
     return next((about[k] for k in keys if isinstance(about.get(k), str) and about[k]), None)
+
+
+type Int64 = npt.NDArray[np.int64]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, Field, PlainValidator, field_validator
 
 from cfagg.errors import ConventionError, Problem
-from cfagg.observations.config import closest
 from cfagg.observations.frames import COMPULSORY
+from cfagg.observations.registry import closest
 from cfagg.observations.settings import ByName, Names, Section, columns_of, settings_of, wrong
 
 if TYPE_CHECKING:

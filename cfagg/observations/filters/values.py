@@ -1,19 +1,27 @@
-"""Filters that keep values within limits."""
+"""Filters that change values: limits, masks, units."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+import operator
+from collections.abc import Callable, Mapping
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import PlainValidator, TypeAdapter
+import numpy as np
+from pydantic import Field, PlainValidator, TypeAdapter, model_validator
 
-from cfagg.observations.filters.columns import need
-from cfagg.observations.settings import Number, columns_of
+from cfagg.cf.units import linear
+from cfagg.errors import ConventionError, Problem, UnitsError
+from cfagg.observations.filters.columns import Columns, need
+from cfagg.observations.frames import COMPULSORY, attributes_of
+from cfagg.observations.periods import as_date
+from cfagg.observations.registry import Config
+from cfagg.observations.settings import Names, Number, Section, Text, columns_of, settings_of, wrong
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Clip", "MaskOutsideRange"]
+__all__ = ["Clip", "ConvertUnits", "ExcludeDates", "Mask", "MaskInfs", "MaskOutsideRange", "SortBy"]
 
 
 class Clip:
@@ -65,3 +73,182 @@ def _pair(value: Any) -> tuple[float | None, float | None]:
     if low is not None and high is not None and low > high:
         raise ValueError(f"the smallest value, {low}, is above the largest, {high}")
     return low, high
+
+
+_COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
+    **{word: getattr(operator, word) for word in ("gt", "lt", "eq", "ne", "ge", "le")},
+    ">": operator.gt,
+    "<": operator.lt,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    "<=": operator.le,
+}
+
+
+#: Why dates and places have no mask.
+_PLACES = "cannot be made missing; leave rows out with the filters area or drop_nans"
+
+
+class _Test(Section):
+    operator: Literal["gt", "lt", "eq", "ne", "ge", "le", ">", "<", "==", "!=", ">=", "<="] = "=="
+    value: Number
+
+
+class Mask:
+    """Make values missing that compare to a value as said."""
+
+    # From columns to ``{value: ..., operator: ...}``; the operator is ``==`` if not given.
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        tests = columns_of(_Test, config, places=_PLACES)
+        self.tests = {name: (test.operator, test.value) for name, test in tests.items()}
+
+    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the frame with NaN for these values."""
+        need(frame, self.tests)
+        return frame.assign(**{n: frame[n].mask(_COMPARE[w](frame[n], v)) for n, (w, v) in self.tests.items()})
+
+
+class _Chosen(Section):
+    columns: Names = ()
+    column_prefix: Text = ""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if bool(self.columns) == bool(self.column_prefix):
+            raise wrong((("columns",), "or column_prefix is needed, one of them"))
+        places = [name for name in COMPULSORY if name in (self.columns or [self.column_prefix])]
+        if places:
+            raise wrong(*(((name,), _PLACES) for name in places))
+        return self
+
+
+class MaskInfs:
+    """Make infinite values missing."""
+
+    # ``columns``: names; or ``column_prefix``: how they begin.
+
+    short = "columns"
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        chosen = settings_of(_Chosen, config)
+        self.columns, self.prefix = chosen.columns, chosen.column_prefix
+
+    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the frame with NaN for infinite values."""
+        begun = [c for c in frame.columns if c.startswith(self.prefix) and c not in COMPULSORY]
+        columns = list(self.columns) or begun or [self.prefix]
+        need(frame, columns)
+        return frame.assign(**{c: frame[c].mask(np.isinf(frame[c])) for c in columns})
+
+
+class ExcludeDates:
+    """Make values of some days missing."""
+
+    # From columns to pairs of a first and a last day, such as 20200131 or 2020-01-31, both included.
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.days = columns_of(Annotated[Any, PlainValidator(_periods)], config, places=_PLACES)
+
+    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the frame with NaN on these days."""
+        need(frame, ["date", *self.days])
+        dates = frame["date"].to_numpy().astype("M8[us]")  # nanoseconds end in 2262
+        columns = {}
+        for name, pairs in self.days.items():
+            gone = np.zeros(len(frame), bool)
+            for first, last in pairs:
+                gone |= (dates >= np.datetime64(first)) & (dates < np.datetime64(last) + np.timedelta64(1, "D"))
+            columns[name] = frame[name].mask(gone)
+        return frame.assign(**columns)
+
+
+class SortBy:
+    """Sort the rows of a part.  A store has its own order; this decides which of duplicates is the first."""
+
+    # ``columns``: names, the first one decides first.
+
+    short = "columns"
+    whole = True
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.columns = settings_of(Columns, config).columns
+
+    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows sorted; equal ones stay in their order."""
+        need(frame, self.columns)
+        return frame.sort_values(list(self.columns), kind="stable")
+
+
+def _periods(pairs: Any) -> list[tuple[datetime, datetime]]:
+    """Return one or several pairs of days as the starts of the first day and of the last."""
+    single = isinstance(pairs, list | tuple) and len(pairs) == 2 and not isinstance(pairs[0], list | tuple)
+    found = []
+    for pair in [pairs] if single else pairs if isinstance(pairs, list | tuple) else [pairs]:
+        days = [_day(v) for v in pair] if isinstance(pair, list | tuple) and len(pair) == 2 else [None, None]
+        first, last = days
+        if first is None or last is None or last < first:
+            raise ValueError(f"{pair!r} is not a pair of a first and a last day")
+        found.append((first, last))
+    return found
+
+
+def _day(value: Any) -> datetime | None:
+    """Return the start of a day; `None` for anything else, also for a time of day."""
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(text, str | date) or (isinstance(text, str) and len(text) < 8):
+        return None
+    try:
+        found = as_date(text)
+    except ValueError:
+        return None
+    return found if found == datetime(found.year, found.month, found.day) else None
+
+
+class _Change(Section):
+    old: Text | None = Field(None, alias="from")
+    new: Text = Field(alias="to")
+
+    @model_validator(mode="after")
+    def _converts(self) -> Self:
+        if self.old is not None:
+            linear(self.old, self.new)
+        return self
+
+
+class ConvertUnits:
+    """Convert columns to other units, in the syntax of UDUNITS."""
+
+    # From columns to new units, where the source knows the old ones, or to ``{from: ..., to: ...}``.
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        given = {name: value if isinstance(value, Mapping) else {"to": value} for name, value in config.items()}
+        changes = columns_of(_Change, Config(given, getattr(config, "where", "")))
+        self.units = {name: (change.old, change.new) for name, change in changes.items()}
+
+    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the frame with converted columns, computed in double precision."""
+        need(frame, self.units)
+        known, problems, columns = attributes_of(frame), [], {}
+        for name, (said, new) in self.units.items():
+            there = known.get(name, {}).get("units")
+            old = said or there
+            if old is None:
+                problems.append(Problem(name, f"has no units to convert to {new!r}; give from and to"))
+                continue
+            if said is not None and there is not None and linear(said, str(there)) != (1.0, 0.0):
+                problems.append(Problem(name, f"is in {there!r}, as its source says, not in {said!r}"))
+                continue
+            try:
+                scale, offset = linear(str(old), new)
+                columns[name] = frame[name].to_numpy(np.float64, na_value=np.nan) * scale + offset
+            except (UnitsError, ValueError, TypeError) as error:
+                problems.append(Problem(name, getattr(error, "message", f"is not numeric: {error}")))
+        if problems:
+            raise ConventionError("units cannot be converted", problems)
+        return frame.assign(**columns)
+
+    def attributes(self, before: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Return the attributes of columns with their new units."""
+        return {**before, **{name: {**before.get(name, {}), "units": new} for name, (_, new) in self.units.items()}}

@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from cfagg.errors import CfaggError, ConventionError, Problem, SourceError
 from cfagg.observations.indexes.protocol import Entries, Int64, Store, as_interval, as_intervals, checked
-from cfagg.observations.indexes.table import Table
-from cfagg.observations.indexes.table_writing import TableWriter, ZarrFormat
+from cfagg.observations.indexes.table import Table, TableWriter, ZarrFormat
 
 __all__ = ["NAME", "BisectIndex", "open_bisect", "resolve", "write_bisect"]
 

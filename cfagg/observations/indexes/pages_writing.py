@@ -24,7 +24,7 @@ from cfagg.formats.zarr.creating import NewArray, array_documents, group_documen
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.kernels.lookup import pack_page
 from cfagg.observations.indexes.protocol import Entries, Int64, checked
-from cfagg.observations.indexes.table_writing import Aside, ZarrFormat, describe
+from cfagg.observations.indexes.table import Aside, ZarrFormat, describe
 from cfagg.runtime.publishing import public_name, reason
 
 __all__ = ["FORMAT", "NAME", "PAGE", "write_pages"]

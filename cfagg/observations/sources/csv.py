@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
 from cfagg.errors import Problem, SourceError
-from cfagg.observations.config import closest
 from cfagg.observations.frames import with_attributes
+from cfagg.observations.registry import closest
 from cfagg.observations.settings import ByName, Names, Paths, Section, Text, Whole, settings_of, wrong
 from cfagg.observations.sources.spool import SpooledSource
 from cfagg.observations.sources.times import dates_of_numbers, dates_of_text

@@ -1,4 +1,4 @@
-"""Observations from a Python function, or from one frame at hand."""
+"""A Python function as a source, or as a filter."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cfagg.observations.settings import Section, function, settings_of
+from cfagg.observations.settings import Flag, Section, function, settings_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CallableSource"]
-
+__all__ = ["CallableFilter", "CallableSource"]
 
 _REMEDY = "give one from Python, or make it a source by name with an entry point of the group cfagg.sources"
 
@@ -33,3 +32,23 @@ class CallableSource:
         """Return what the function returns."""
         found: pd.DataFrame | Iterable[pd.DataFrame] = self.function(start, end)
         return found
+
+
+class _Change(Section):
+    function: Annotated[Any, function("give one from Python")]
+    whole: Flag = False
+
+
+class CallableFilter:
+    """A function that takes a frame and returns one."""
+
+    # ``function``, and ``whole``: whether it must see all rows of a part at once (default: no).
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        settings = settings_of(_Change, config)
+        self.function, self.whole = settings.function, settings.whole
+
+    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return what the function returns."""
+        changed: pd.DataFrame = self.function(frame)
+        return changed

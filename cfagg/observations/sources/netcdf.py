@@ -24,8 +24,7 @@ from cfagg.observations.frames import with_attributes
 from cfagg.observations.settings import Names, Paths, Section, Text, settings_of
 from cfagg.observations.sources.geometry import Described, Geometry, find_geometry
 from cfagg.observations.sources.spool import SpooledSource
-from cfagg.observations.sources.stored import described, numbers_of
-from cfagg.observations.sources.times import dates_of_numbers
+from cfagg.observations.sources.times import dates_of_numbers, described, numbers_of
 
 if TYPE_CHECKING:
     import pandas as pd

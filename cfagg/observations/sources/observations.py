@@ -10,8 +10,8 @@ import numpy as np
 from pydantic import Field
 
 from cfagg.errors import ConventionError, Problem
-from cfagg.observations.config import Config, closest
 from cfagg.observations.frames import with_attributes
+from cfagg.observations.registry import Config, closest
 from cfagg.observations.settings import ByName, Names, Path, Section, settings_of
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfagg.errors import CfaggError, SourceError, SourceNotFoundError, TargetError
-from cfagg.observations.config import Config
 from cfagg.observations.frames import attributes_of, with_attributes
+from cfagg.observations.registry import Config
 from cfagg.runtime.publishing import sync_tree
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 from pydantic import Field
 
 from cfagg.errors import Problem, SourceError
-from cfagg.observations.config import closest
 from cfagg.observations.frames import with_attributes
+from cfagg.observations.registry import closest
 from cfagg.observations.settings import ByName, Names, Paths, Section, Text
 from cfagg.observations.sources.times import dates_of_numbers, dates_of_text
 

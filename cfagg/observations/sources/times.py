@@ -1,10 +1,8 @@
-"""Times of files as dates: numbers with CF units and a calendar, and text.
-
-Source: CF section 4.4.
-"""
+"""Values and times of files as numbers and dates; CF sections 2.5, 4.4 and 8.1."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +11,14 @@ import numpy.typing as npt
 
 from cfagg.cf.calendars import canonical, parse, time_transform
 from cfagg.cf.dates import DateChange
+from cfagg.cf.missing import Missing
+from cfagg.cf.packing import Packing, read_as
 from cfagg.errors import CalendarError, SourceError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["dates_of_numbers", "dates_of_text"]
+__all__ = ["dates_of_numbers", "dates_of_text", "described", "numbers_of"]
 
 #: What dates are counted from.
 _EPOCH = "microseconds since 1970-01-01"
@@ -92,3 +92,44 @@ def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Seri
             f"{form or 'ISO 8601 such as 2020-01-31T06:00:00'}; correct the row, or give date_format"
         )
     return dates.dt.tz_localize(None)
+
+
+#: Attributes that say how values are stored, or that name variables of the file.
+_OF_STORAGE = frozenset(
+    {
+        "_FillValue", "missing_value", "scale_factor", "add_offset", "valid_min", "valid_max", "valid_range",
+        "_Unsigned", "coordinates", "ancillary_variables", "cell_measures", "grid_mapping", "bounds", "climatology",
+        "cf_role", "axis", "cfagg_name", "_ChunkSizes",
+    }
+)  # fmt: skip
+
+
+def numbers_of(stored: npt.NDArray[Any], attributes: Mapping[str, Any], where: str) -> npt.NDArray[Any]:
+    """Return stored values as numbers: NaN where they are missing, packing undone."""
+    # Real values that are not packed keep their type, and integers without missing ones; all else is float64.
+    meant = read_as(stored.dtype, attributes)
+    packing = Packing.of(attributes, where=where)
+    missing = Missing.of(attributes, stored.dtype, meant, scale=packing.scale, offset=packing.offset, where=where)
+    values = stored if meant == stored.dtype else stored.view(meant)
+    gone = missing.mask(values)
+    if values.dtype.kind == "f":
+        gone &= ~np.isnan(values)  # which keep their bits
+    if packing:
+        values = values.astype(np.float64) * packing.scale + packing.offset
+    if gone.any():
+        values = values.astype(values.dtype if values.dtype.kind == "f" else np.float64)
+        values[gone] = np.nan
+    return values
+
+
+def described(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes that describe a column, in values that JSON has."""
+    found = {}
+    for name, value in attributes.items():
+        if name in _OF_STORAGE:
+            continue
+        if isinstance(value, np.generic | np.ndarray):
+            value = value.tolist()  # noqa: PLW2901
+        if isinstance(value, str | int | float | list):
+            found[name] = value
+    return found

@@ -8,7 +8,7 @@ import netCDF4
 import numpy as np
 
 from cfagg.observations.exchange.table import Table
-from cfagg.observations.sorting import sort_unique
+from cfagg.observations.merging import sort_unique
 
 ATTRIBUTES = {
     "t2m": {"units": "K", "standard_name": "air_temperature", "levels": {"of": [1, 2]}, "precision": 0.5},

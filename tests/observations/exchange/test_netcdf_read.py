@@ -16,7 +16,7 @@ from cfagg.demo import sample
 from cfagg.errors import ConventionError, SourceError, TargetExistsError
 from cfagg.observations.exchange import export_netcdf, import_netcdf
 from cfagg.observations.exchange.table import Table
-from cfagg.observations.sorting import sort_unique
+from cfagg.observations.merging import sort_unique
 from cfagg.observations.store import ObservationStore, open_store
 from tests.effort import examples
 from tests.observations.exchange.tables import ABOUT, ATTRIBUTES, table

@@ -9,7 +9,7 @@ import pytest
 
 import cfagg
 from cfagg.errors import SourceError, UnsupportedError
-from cfagg.observations.exchange.opened import merged, runs, table_of
+from cfagg.observations.exchange.documents import merged, runs, table_of
 from cfagg.observations.exchange.table import Table
 from cfagg.observations.store import open_store
 from cfagg.observations.writing import StoreWriter

@@ -15,7 +15,7 @@ import pytest
 import zarr
 
 from cfagg.errors import ConventionError, FragmentReadError, SourceError, StaleError, StaleIndexWarning
-from cfagg.observations.indexes import open_index, pages, pages_directory, write_bisect, write_pages
+from cfagg.observations.indexes import open_index, pages, write_bisect, write_pages
 from cfagg.observations.indexes.pages import open_pages
 from cfagg.observations.indexes.pages_writing import NAME
 from tests.observations.indexes.made import Counting, Store, cut, even, uneven, write
@@ -161,7 +161,7 @@ def test_a_changed_byte_is_noticed(tmp_path, where):
 @pytest.mark.parametrize("place", range(1, 7))
 def test_a_directory_that_is_not_in_order_is_refused_wherever_that_is(tmp_path, monkeypatch, place, row):
     # It is looked at in slabs, and whatever stands at the edge of one belongs to two of them.
-    monkeypatch.setattr(pages_directory, "_SLAB", 2)
+    monkeypatch.setattr(pages, "_SLAB", 2)
     store = write(tmp_path, "pages", uneven(25_000))
     assert open_index(store)._directory.firsts.size == 7
     old = next((tmp_path / NAME).glob("directory_*"))

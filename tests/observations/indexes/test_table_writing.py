@@ -11,7 +11,7 @@ import pytest
 
 from cfagg.errors import ConventionError, TargetError
 from cfagg.observations.indexes import open_index, write_bisect, write_btree, write_pages
-from cfagg.observations.indexes.table_writing import Aside
+from cfagg.observations.indexes.table import Aside
 from tests.observations.indexes.made import cut, even, uneven, write
 
 WRITERS = {"bisect": write_bisect, "btree": write_btree, "pages": lambda path, e: write_pages(path, e, identity="")}
@@ -89,7 +89,7 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(tmp_path, kind, monkeypatch)
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path):
-    code = f"from cfagg.observations.indexes.table_writing import Aside; Aside({str(tmp_path)!r}, 'index_pages')"
+    code = f"from cfagg.observations.indexes.table import Aside; Aside({str(tmp_path)!r}, 'index_pages')"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert len(list(tmp_path.glob(".index_pages.cfagg-new-*"))) == 1
     Aside(tmp_path, "index_pages").discard()

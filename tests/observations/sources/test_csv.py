@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cfagg.errors import CfaggError, ConventionError, SourceError
-from cfagg.observations.config import Config
+from cfagg.observations.registry import Config
 from cfagg.observations.sources import csv as module
 from cfagg.observations.sources.csv import CsvSource
 from tests.effort import examples

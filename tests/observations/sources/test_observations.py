@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cfagg.errors import CfaggError, ConventionError
-from cfagg.observations.config import Config
+from cfagg.observations.registry import Config
 from cfagg.observations.sources import observations as module
 from cfagg.observations.sources.observations import ObservationsSource
 from tests.observations.small_stores import epochs_of, hourly
