@@ -27,11 +27,9 @@ AVOIDED = re.compile(r"(lane|spool|piece|(?<!dis)cover(?!age)|gift)s?$|^_?(Asked
 STILL = Counter(
     [
         "Cover",
-        "Found",
         "Kept",
         "Kept",
         "Lane",
-        "Located",
         "Piece",
         "Piece",
         "Piece",
@@ -39,7 +37,6 @@ STILL = Counter(
         "cover",
         "kept",
         "lanes",
-        "located",
         "pieces",
         "spool",
     ]

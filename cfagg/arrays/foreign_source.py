@@ -20,7 +20,7 @@ from cfagg.errors import FragmentMismatchError, SourceError
 from cfagg.formats.opening import HEAD, format_of
 from cfagg.formats.plugins import Foreign, foreign_format
 from cfagg.formats.values import read
-from cfagg.formats.values.located import Located
+from cfagg.formats.values.storage import StoredVariable
 from cfagg.model import dataset as model
 from cfagg.storage.files import CONTEXT_SOURCE, open_regular
 from cfagg.storage.handles import handles
@@ -36,7 +36,7 @@ class _File:
         self._lock = threading.Lock()
         self._dataset: model.Dataset | None = None
         self._plugin: Foreign | None = None
-        self._located: dict[tuple[str, str], Located | None] = {}
+        self._located: dict[tuple[str, str], StoredVariable | None] = {}
 
     def __reduce__(self) -> tuple[type[_File], tuple[str]]:
         return _File, (self.path,)

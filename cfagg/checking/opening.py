@@ -8,7 +8,7 @@ from typing import Any
 
 from cfagg.checking.options import Options
 from cfagg.formats import cdl
-from cfagg.formats.metadata.standard_input import StandardInput, spooled
+from cfagg.formats.metadata.standard_input import StandardInput, saved_input
 from cfagg.formats.opening import HEAD, a_name, built_in
 from cfagg.formats.values.kinds import kind
 from cfagg.model.dataset import Dataset
@@ -92,7 +92,7 @@ def _path(path: str, options: Options) -> Dataset:
 
 def _standard_input(name: str) -> Dataset:
     """Return the dataset on standard input, which has no name and no place of its own."""
-    path = spooled()
+    path = saved_input()
     try:
         dataset = _file(path, name)
     except BaseException:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cfagg.errors import CfaggError, SourceError
 from cfagg.formats.opening import HEAD
 from cfagg.formats.protocol import Format, Locating
-from cfagg.formats.values.located import Contiguous, Located
+from cfagg.formats.values.storage import Contiguous, StoredVariable
 from cfagg.model.dataset import Dataset
 from cfagg.runtime.entry_points import loaders
 from cfagg.storage.files import CONTEXT_SOURCE, Handle
@@ -51,15 +51,15 @@ class Foreign:
         dataset.close = _closing(dataset.close, handle, self.entry)
         return dataset
 
-    def locate(self, handle: Handle, address: str, group: str) -> Located | None:
+    def locate(self, handle: Handle, address: str, group: str) -> StoredVariable | None:
         """Return the block of bytes in which the values of a variable stand, `None` where the format does not tell."""
         if not isinstance(self.form, Locating):
             return None
         with _named(self.entry, self.path):
             found: Any = self.form.locate(handle, handle.some(HEAD, 0), address, group, CONTEXT_SOURCE)
-            if found is not None and not (isinstance(found, Located) and isinstance(found.storage, Contiguous)):
+            if found is not None and not (isinstance(found, StoredVariable) and isinstance(found.storage, Contiguous)):
                 raise TypeError(
-                    f"it locates {address!r} by {type(found).__name__}, not by a Located that is Contiguous"
+                    f"it locates {address!r} by {type(found).__name__}, not by a StoredVariable that is Contiguous"
                 )
             # It speaks for this file alone.
             return None if found is None else replace(found, key=handle.key, references=())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from cfagg.formats.values.located import Located
+    from cfagg.formats.values.storage import StoredVariable
     from cfagg.model.dataset import Dataset
     from cfagg.storage.files import Context, Handle
 
@@ -57,7 +57,7 @@ class Format(Protocol):
 class Locating(Format, Protocol):
     """A format that knows where values stand, so that cfagg reads and decodes them itself, on several threads."""
 
-    def locate(self, handle: Handle, head: bytes, address: str, group: str, context: Context) -> Located | None:
+    def locate(self, handle: Handle, head: bytes, address: str, group: str, context: Context) -> StoredVariable | None:
         """Return where the values of a variable stand: one block of bytes, or the chunks of HDF5.
 
         Parameters
@@ -71,7 +71,7 @@ class Locating(Format, Protocol):
 
         Returns
         -------
-        Located or None
+        StoredVariable or None
             `None` where its values are only read by the function that the variable has.
 
         Raises

@@ -204,7 +204,7 @@ def test_the_example_of_the_architecture_is_a_plug_in(install: Install) -> None:
 LOCATING = """
 import numpy as np
 from cfagg.cf.header import Header
-from cfagg.formats.values.located import Contiguous, Located
+from cfagg.formats.values.storage import Contiguous, StoredVariable
 from cfagg.model.dataset import Dataset, Group, Variable
 
 class Toy:
@@ -219,7 +219,7 @@ class Toy:
     def locate(self, handle, head, address, group, context):
         size = (handle.key.size - 5) // 8
         header = Header(handle.key.path, address, ("x",), (size,), np.dtype("f8"))
-        return Located(handle.key, address, group, header, Contiguous(5, 0, np.dtype(">f8")), address)
+        return StoredVariable(handle.key, address, group, header, Contiguous(5, 0, np.dtype(">f8")), address)
 
 toy = Toy()
 """
@@ -236,7 +236,7 @@ def test_values_are_read_where_a_plug_in_says_that_they_stand(install: Install) 
     ("old", "new", "told"),
     [
         ("Contiguous(5, 0,", "Contiguous(9, 0,", "truncated: it has 29 bytes, and values reach to byte 33"),
-        ("return Located(", "return (", "plug-in 'toy' failed: TypeError: it locates 'x' by tuple"),
+        ("return StoredVariable(", "return (", "plug-in 'toy' failed: TypeError: it locates 'x' by tuple"),
         ('np.dtype("f8"))', 'np.dtype("f4"))', "located as float32 of shape .* its description says float64"),
     ],
 )

@@ -54,7 +54,7 @@ GROUPS: dict[str, Group] = {
     ),
     "readers": Group(
         _in("formats/hdf5", "boxes chunks library_variables proof_values variables")
-        + _in("formats/values", "contiguous filters find located netcdf"),
+        + _in("formats/values", "contiguous filters find netcdf storage"),
         ["tests/formats/hdf5", "tests/formats/values", "tests/storage", "tests/formats", "tests/api/test_reading.py"],
     ),
     "codecs": Group(_in("formats", "codecs"), ["tests/formats/test_codecs.py"]),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cfagg.formats.classic.header import MAGIC
 
 if TYPE_CHECKING:
-    from cfagg.formats.values.located import Located
+    from cfagg.formats.values.storage import StoredVariable
     from cfagg.model.dataset import Dataset
     from cfagg.storage.files import Context, Handle
 
@@ -29,10 +29,10 @@ class Classic:
 
         return open_classic(handle)
 
-    def locate(self, handle: Handle, head: bytes, address: str, group: str, context: Context) -> Located:  # noqa: ARG002
+    def locate(self, handle: Handle, head: bytes, address: str, group: str, context: Context) -> StoredVariable:  # noqa: ARG002
         """Return where the values of a variable stand."""
         from cfagg.formats.classic import variables
-        from cfagg.formats.values.located import no_variable
+        from cfagg.formats.values.storage import no_variable
 
         found = variables.find(handle, address, context)
         if found is None:

@@ -99,7 +99,7 @@ class _Values:
 
     def __call__(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
         from cfagg.formats.values.contiguous import gather
-        from cfagg.formats.values.located import Contiguous
+        from cfagg.formats.values.storage import Contiguous
 
         shape = self.variable.shape
         picked = [slice(*s.indices(n)) for s, n in zip(slices, shape, strict=True)]

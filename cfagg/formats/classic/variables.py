@@ -17,7 +17,7 @@ import numpy as np
 
 from cfagg.cf.header import Header
 from cfagg.formats.classic import header as raw
-from cfagg.formats.values.located import Contiguous, Located
+from cfagg.formats.values.storage import Contiguous, StoredVariable
 from cfagg.storage.files import Context, FileKey, Handle
 
 __all__ = ["find", "names"]
@@ -33,7 +33,7 @@ class _Classic:
     attributes: dict[str, dict[str, Any]]
 
 
-def find(handle: Handle, address: str, context: Context) -> Located | None:
+def find(handle: Handle, address: str, context: Context) -> StoredVariable | None:
     """Return a variable of a classic file, or `None` if it has none of that name."""
     parsed = _header(handle, context)
     name = address.removeprefix("/")
@@ -47,7 +47,7 @@ def find(handle: Handle, address: str, context: Context) -> Located | None:
     dtype = raw.DTYPES[variable.type]
     header = Header(handle.key.path, address, dims, shape, dtype.newbyteorder("="), parsed.attributes[name])
     storage = Contiguous(variable.begin, parsed.header.record if is_record else 0, dtype)
-    return Located(handle.key, address, "/", header, storage, name, ())
+    return StoredVariable(handle.key, address, "/", header, storage, name, ())
 
 
 def names(handle: Handle, context: Context) -> list[str]:
@@ -56,7 +56,7 @@ def names(handle: Handle, context: Context) -> list[str]:
 
 
 #: Headers parsed last.
-_KEPT = 64
+_REMEMBERED = 64
 
 _lock = threading.Lock()
 _headers: OrderedDict[FileKey, _Classic] = OrderedDict()
@@ -70,7 +70,7 @@ def _header(handle: Handle, context: Context) -> _Classic:
         known = _read_header(handle, context)
         with _lock:
             _headers[key] = known
-            while len(_headers) > _KEPT:
+            while len(_headers) > _REMEMBERED:
                 _headers.popitem(last=False)
     return known
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cfagg.formats.values.located import Located
+    from cfagg.formats.values.storage import StoredVariable
     from cfagg.model.dataset import Dataset
     from cfagg.storage.files import Context, Handle
 
@@ -35,7 +35,7 @@ class Hdf5:
 
         return open_hdf5(handle)
 
-    def locate(self, handle: Handle, head: bytes, address: str, group: str, context: Context) -> Located | None:
+    def locate(self, handle: Handle, head: bytes, address: str, group: str, context: Context) -> StoredVariable | None:
         """Return where the values of a variable stand, `None` where only the netCDF library knows."""
         from cfagg.formats.hdf5 import library_variables, variables
 

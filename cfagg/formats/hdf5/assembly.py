@@ -18,7 +18,7 @@ from cfagg.formats.metadata.foreign import name_of, too_long, value_of
 from cfagg.formats.values.netcdf4_names import NO_VARIABLE, NON_COORDINATE
 from cfagg.model.dataset import AttributeValue, Dimension, Group, Kind, Variable
 
-__all__ = ["DEEPEST", "Assembly", "Found", "texts_of"]
+__all__ = ["DEEPEST", "Assembly", "Description", "texts_of"]
 
 
 #: Groups within groups.
@@ -30,7 +30,7 @@ _FEW, _DENSEST = 1 << 26, 2048
 
 
 @dataclass(slots=True)
-class Found:
+class Description:
     """A dataset of HDF5, as netCDF takes it."""
 
     #: Where it stands, which tells it from others.
@@ -57,11 +57,11 @@ class Assembly:
         #: Numbers of the dimensions, which tell their order, and the groups that they are in.
         self._numbers: dict[int, int] = {}
         self._groups: dict[str, Group] = {}
-        self._variables: list[tuple[Variable, Found]] = []
+        self._variables: list[tuple[Variable, Description]] = []
         self._phony = 0
 
     def add(
-        self, group: Group, name: str, found: Found, read: Callable[[Variable], Callable[..., npt.NDArray[Any]]]
+        self, group: Group, name: str, found: Description, read: Callable[[Variable], Callable[..., npt.NDArray[Any]]]
     ) -> None:
         """Add a dataset to its group: as a dimension, a variable, or both; `read` gives what reads its values."""
         name = name.removeprefix(NON_COORDINATE)
@@ -94,7 +94,7 @@ class Assembly:
                 if dimension.unlimited and size > dimension.size:
                     dimension.size = size
 
-    def _dimensions(self, variable: Variable, found: Found) -> tuple[Dimension, ...]:
+    def _dimensions(self, variable: Variable, found: Description) -> tuple[Dimension, ...]:
         shape = found.shape
         if not shape:
             return ()

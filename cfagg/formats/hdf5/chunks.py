@@ -25,8 +25,8 @@ from cfagg.formats.hdf5.head import Head
 from cfagg.formats.hdf5.listing import Listing, listing
 from cfagg.formats.hdf5.proof import UnsoundError, prove_index
 from cfagg.formats.values import contiguous, filters
-from cfagg.formats.values.located import Chunked, Contiguous
 from cfagg.formats.values.locks import LIBRARY
+from cfagg.formats.values.storage import Chunked, Contiguous
 from cfagg.storage.files import Context
 from cfagg.storage.gate import Checked
 
@@ -175,7 +175,7 @@ class _Scratch:
     #: Larger memory is not kept.
     most = 2**25
 
-    _kept = threading.local()
+    _last = threading.local()
 
     def __init__(self) -> None:
         self._stored = np.empty(0, np.uint8)
@@ -184,14 +184,14 @@ class _Scratch:
     @classmethod
     def take(cls) -> _Scratch:
         """Return memory that nobody else uses."""
-        found = getattr(cls._kept, "scratch", None)
-        cls._kept.scratch = None
+        found = getattr(cls._last, "scratch", None)
+        cls._last.scratch = None
         return found if isinstance(found, _Scratch) else cls()
 
     def give_back(self) -> None:
         """Keep the memory for the thread's next read."""
         if self._stored.nbytes + self._plain.nbytes <= self.most:
-            self._kept.scratch = self
+            self._last.scratch = self
 
     def stored(self, size: int) -> npt.NDArray[np.uint8]:
         """Return memory for the bytes in the file."""

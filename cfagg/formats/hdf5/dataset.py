@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.errors import SourceError
-from cfagg.formats.hdf5.assembly import DEEPEST, Assembly, Found
+from cfagg.formats.hdf5.assembly import DEEPEST, Assembly, Description
 from cfagg.formats.hdf5.attributes import Attributes
 from cfagg.formats.hdf5.bytes import Bytes
 from cfagg.formats.hdf5.library import close_hdf5, open_hdf5
@@ -81,7 +81,7 @@ class _Reader:
         self.objects = Objects(space)
         self.values = _File(handle, opens)
         self.assembly = Assembly(handle.key.size)
-        self.known: dict[int, Found] = {}
+        self.known: dict[int, Description] = {}
         self.attributes = Attributes(self.objects)
 
     def root(self) -> Group:
@@ -120,13 +120,13 @@ class _Reader:
 
         return read
 
-    def _found(self, address: int, found: Object) -> Found:
+    def _found(self, address: int, found: Object) -> Description:
         """Return what is known of a dataset."""
         shape, most, _ = shape_of(found.messages[SPACE])
         grows = tuple(n == UNDEFINED for n in most)
         attributes, internal, scales = self.attributes.of(found, rank=len(shape))
         dtype, kind = self._stored(found.messages[TYPE])
-        return Found(address, shape, grows, dtype, kind, attributes, internal, scales)
+        return Description(address, shape, grows, dtype, kind, attributes, internal, scales)
 
     def _stored(self, data: bytes) -> tuple[np.dtype[Any], Kind]:
         what, dtype = type_of(data)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.errors import LimitError, SourceError
-from cfagg.formats.hdf5.assembly import DEEPEST, Assembly, Found, texts_of
+from cfagg.formats.hdf5.assembly import DEEPEST, Assembly, Description, texts_of
 from cfagg.formats.hdf5.attributes import OwnAttributes
 from cfagg.formats.hdf5.bytes import Bytes, Shifted
 from cfagg.formats.hdf5.library import ERRORS, address_of, close_hdf5
@@ -95,7 +95,7 @@ class _Walk:
         self.assembly = Assembly(handle.key.size)
         self.objects = 0
         #: By address, because a dataset may have several names.
-        self.known: dict[int, Found] = {}
+        self.known: dict[int, Description] = {}
         #: Bytes that texts of variable length may have: each should be shown once.
         self.left = 2 * int(file.get_filesize()) + (1 << 20)
 
@@ -162,7 +162,7 @@ class _Walk:
             attributes, internal, scales = self._attributes(dataset, path, len(shape))
             grows = tuple(n == self.h5.h5s.UNLIMITED for n in space.get_simple_extent_dims(True)) if shape else ()
             dtype, kind = _type(self.h5, dataset.get_type())
-            found = self.known[address] = Found(address, shape, grows, dtype, kind, attributes, internal, scales)
+            found = self.known[address] = Description(address, shape, grows, dtype, kind, attributes, internal, scales)
         # Not the dataset is kept, which would keep the file open, but its path.
         file, handle, source = self.file, self.handle, self.source
         name = name_of(path.rpartition(b"/")[2])

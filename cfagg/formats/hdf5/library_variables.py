@@ -17,9 +17,9 @@ from cfagg.errors import AccessError
 from cfagg.formats.hdf5.library import ERRORS, file_of
 from cfagg.formats.hdf5.links import LeavesError, outside, reach
 from cfagg.formats.hdf5.proof import UnsoundError, prove, prove_file
-from cfagg.formats.values.located import Chunked, Contiguous, Library, Located
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.netcdf4_names import INTERNAL, NO_VARIABLE, NON_COORDINATE
+from cfagg.formats.values.storage import Chunked, Contiguous, Library, StoredVariable
 from cfagg.storage.files import Context, Handle
 from cfagg.storage.gate import Checked, Reference, admit
 
@@ -32,7 +32,9 @@ class _UnclearError(Exception):
     """Something that the netCDF library should interpret."""
 
 
-def find(handle: Handle, address: str, context: Context, group: str = "/", *, unnamed: bool = False) -> Located | None:
+def find(
+    handle: Handle, address: str, context: Context, group: str = "/", *, unnamed: bool = False
+) -> StoredVariable | None:
     """Return a variable of an HDF5-based file, or `None` where the netCDF library has to look itself."""
     # Dimensions without names get some only where they may be `unnamed`: their numbers are the netCDF library's to
     # give.
@@ -45,7 +47,7 @@ def find(handle: Handle, address: str, context: Context, group: str = "/", *, un
                 return None
             name, opened, leads = found
             admit(handle, name, leads, context)
-            return _located(handle, file, name, opened, opened.get_create_plist(), address, group, unnamed)
+            return _described(handle, file, name, opened, opened.get_create_plist(), address, group, unnamed)
         except AccessError:
             raise
         except (*ERRORS, UnsoundError, _UnclearError):
@@ -180,9 +182,9 @@ def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(dtype.str)
 
 
-def _located(
+def _described(
     handle: Handle, file: Any, name: str, dataset: Any, plist: Any, address: str, group: str, unnamed: bool
-) -> Located:
+) -> StoredVariable:
     """Return what is known of a dataset."""
     dtype = _plain(dataset.dtype)
     shape = dataset.shape
@@ -192,7 +194,7 @@ def _located(
     else:
         dims = _dimensions(file, name, dataset, shape, names)
     header = Header(handle.key.path, address, dims, shape, dtype.newbyteorder("="), _attributes(dataset, names))
-    return Located(handle.key, address, group, header, _storage(file, name, dataset, plist, dtype), name, ())
+    return StoredVariable(handle.key, address, group, header, _storage(file, name, dataset, plist, dtype), name, ())
 
 
 def _storage(file: Any, name: str, dataset: Any, plist: Any, dtype: np.dtype[Any]) -> Chunked | Contiguous | Library:

@@ -21,7 +21,7 @@ __all__ = ["compiled", "damaged", "lookup3"]
 _START = 0xDEADBEEF
 _MASK = 0xFFFFFFFF
 
-#: As many pieces are summed together at least, and as many blocks at most: NumPy is faster for many of one length.
+#: As many structures are summed together at least, and as many blocks at most: NumPy is faster for many of one length.
 _FEW, _WORDS = 8, 1 << 20
 
 #: Turns of mixing: each row is (number changed, number taken away and added, number added to, bits).
@@ -77,7 +77,7 @@ def lookup3(parts: Sequence[bytes]) -> list[int]:
 
 
 def _mix_many(state: npt.NDArray[Any], parts: Sequence[bytes], blocks: Sequence[int]) -> None:
-    """Mix the blocks of pieces, the longest first, into their states."""
+    """Mix the blocks of structures, the longest first, into their states."""
     counts = np.array(blocks)
     words = np.zeros((len(parts), blocks[0] * 3), np.uint32)
     for i, part in enumerate(parts):
@@ -103,7 +103,7 @@ def _mix_many(state: npt.NDArray[Any], parts: Sequence[bytes], blocks: Sequence[
 
 
 def _mix_each(state: npt.NDArray[Any], parts: Sequence[bytes], blocks: Sequence[int], begin: int, end: int) -> None:
-    """Mix the blocks of a few pieces into their states, one by one."""
+    """Mix the blocks of a few structures into their states, one by one."""
     for i in range(begin, end):
         a, b, c = (int(n) for n in state[:, i])
         for d, e, f in struct.iter_unpack("<III", parts[i][: 12 * blocks[i]]):
@@ -126,7 +126,7 @@ def _mix_each(state: npt.NDArray[Any], parts: Sequence[bytes], blocks: Sequence[
 
 
 def _ended(state: npt.NDArray[Any], last: Sequence[bytes]) -> list[int]:
-    """Return the checksums of pieces from their states before their last blocks; an empty piece ends as it begins."""
+    """Return the checksums of structures from their states before their last blocks; an empty one ends as it begins."""
     words = np.frombuffer(b"".join(block.ljust(12, b"\0") for block in last), "<u4").reshape(-1, 3).T
     mixed = state + words
     for x, y, bits in _FINAL:

@@ -20,8 +20,8 @@ from cfagg.formats.hdf5.library_variables import chunked, fill
 from cfagg.formats.hdf5.links import LeavesError, outside, reach
 from cfagg.formats.hdf5.proof import UnsoundError, prove_file
 from cfagg.formats.hdf5.proof_values import prove_values
-from cfagg.formats.values.located import Chunked
 from cfagg.formats.values.locks import LIBRARY
+from cfagg.formats.values.storage import Chunked
 from cfagg.storage.files import CONTEXT_SOURCE, Handle
 from cfagg.storage.gate import Checked, Reference, admit
 

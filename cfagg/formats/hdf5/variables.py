@@ -41,8 +41,8 @@ from cfagg.formats.hdf5.objects import (
     Objects,
 )
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
-from cfagg.formats.values.located import Chunked, Contiguous, Located
 from cfagg.formats.values.netcdf4_names import INTERNAL, NO_VARIABLE
+from cfagg.formats.values.storage import Chunked, Contiguous, StoredVariable
 from cfagg.storage.files import Handle
 
 __all__ = ["find"]
@@ -75,7 +75,7 @@ class _Variable(NamedTuple):
     storage: Chunked | Contiguous
 
 
-def find(handle: Handle, head: bytes, address: str, group: str = "/") -> Located | None:
+def find(handle: Handle, head: bytes, address: str, group: str = "/") -> StoredVariable | None:
     """Return what `library_variables.find` does, or `None` where the library has to look; `head`: the first bytes."""
     name = address.removeprefix("/")
     if "/" in name or not name or (group != "/" and not address.startswith("/")) or head[8:9] not in (b"\2", b"\3"):
@@ -92,7 +92,7 @@ def find(handle: Handle, head: bytes, address: str, group: str = "/") -> Located
         return None
     header = Header(key.path, address, found.dims, found.shape, found.dtype, found.attributes)
     # Files of external storage and virtual layouts are messages that are unusual here.
-    return Located(key, address, group, header, found.storage, name, ())
+    return StoredVariable(key, address, group, header, found.storage, name, ())
 
 
 class _File:

@@ -7,7 +7,7 @@ import sys
 
 from cfagg.errors import SourceError
 
-__all__ = ["STANDARD_INPUT", "StandardInput", "spooled"]
+__all__ = ["STANDARD_INPUT", "StandardInput", "saved_input"]
 
 
 class StandardInput:
@@ -21,7 +21,7 @@ class StandardInput:
 STANDARD_INPUT = StandardInput()
 
 
-def spooled() -> str:
+def saved_input() -> str:
     """Return the path of a temporary file with what standard input holds; the caller removes it."""
     # Imported here: most checks read no standard input, and these cost as much as the check of a small file.
     import shutil

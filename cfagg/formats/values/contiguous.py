@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.formats.values.located import Contiguous
+from cfagg.formats.values.storage import Contiguous
 from cfagg.storage.files import Context
 from cfagg.storage.gate import Checked
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from cfagg.cf.header import Header
 from cfagg.errors import CfaggError, UnsupportedError
 from cfagg.formats.metadata.url import of_handle
-from cfagg.formats.values.located import Library, Located
+from cfagg.formats.values.storage import Library, StoredVariable
 from cfagg.model.dataset import Dataset, Group, Variable
 from cfagg.storage.files import Context, Handle
 from cfagg.storage.gate import Checked
@@ -19,7 +19,7 @@ from cfagg.storage.gate import Checked
 __all__ = ["find", "read"]
 
 
-def find(handle: Handle, address: str, context: Context, group: str) -> Located | list[str]:
+def find(handle: Handle, address: str, context: Context, group: str) -> StoredVariable | list[str]:
     """Return a variable, or the names of those that there are."""
     try:
         with of_handle(handle) as dataset:
@@ -38,7 +38,7 @@ def find(handle: Handle, address: str, context: Context, group: str) -> Located 
             path = f"{found.group.path.rstrip('/')}/{found.name}"
     except CfaggError as error:
         raise type(error)(context.said(error.message)) from error
-    return Located(handle.key, address, group, header, Library(), path, ())
+    return StoredVariable(handle.key, address, group, header, Library(), path, ())
 
 
 def read(checked: Checked, slices: Sequence[slice], context: Context) -> npt.NDArray[Any]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from cfagg.formats import codecs
 
 if TYPE_CHECKING:
-    from cfagg.formats.values.located import Chunked
+    from cfagg.formats.values.storage import Chunked
 
 __all__ = ["DamagedError", "check_unknown", "decode", "decoded_most", "is_few", "known", "stored_most"]
 

@@ -19,7 +19,7 @@ from cfagg.formats.hdf5 import library_variables as hdf5
 from cfagg.formats.opening import built_in
 from cfagg.formats.protocol import Locating
 from cfagg.formats.values import contiguous, netcdf
-from cfagg.formats.values.located import Chunked, Contiguous, Library, Located, no_variable
+from cfagg.formats.values.storage import Chunked, Contiguous, Library, StoredVariable, no_variable
 from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.gate import Checked, admit
 from cfagg.storage.handles import handles
@@ -36,12 +36,12 @@ DIRECT_BYTES = 2**16
 _HEAD = 2**13
 
 _lock = threading.Lock()
-_seen: OrderedDict[tuple[FileKey, str, str], Located] = OrderedDict()
+_seen: OrderedDict[tuple[FileKey, str, str], StoredVariable] = OrderedDict()
 
 
 def locate(
     path: str, address: str, context: Context, group: str = "/", judge: Callable[[str], None] | None = None
-) -> Located:
+) -> StoredVariable:
     """Find a variable in a file; a plain name is searched from `group` upwards."""
     # `judge` raises where the file that was opened, given by its path without symbolic links, may not be read.
     handle = handles.get(path, context)
@@ -68,15 +68,15 @@ def forget() -> None:
     head.forget()
 
 
-def read(located: Located, slices: Sequence[slice], context: Context) -> npt.NDArray[Any]:
+def read(variable: StoredVariable, slices: Sequence[slice], context: Context) -> npt.NDArray[Any]:
     """Read a hyperslab of stored values, undecoded and in native byte order; steps are positive."""
-    checked, storage = check(located, context), located.storage
+    checked, storage = check(variable, context), variable.storage
     if isinstance(storage, Contiguous):
-        return contiguous.read(checked, storage, located.header.shape, slices, context)
+        return contiguous.read(checked, storage, variable.header.shape, slices, context)
     if storage.chunks:
         # Whoever decodes a chunk takes memory for the whole of it.
-        nbytes = math.prod(storage.chunks) * located.header.dtype.itemsize
-        check_chunk(nbytes, context.said(f"a chunk of {located.address!r} in {located.key.path}"))
+        nbytes = math.prod(storage.chunks) * variable.header.dtype.itemsize
+        check_chunk(nbytes, context.said(f"a chunk of {variable.address!r} in {variable.key.path}"))
     if isinstance(storage, Chunked) and hdf5_chunks.can_read(storage):
         return hdf5_chunks.read(checked, storage, slices, context)
     if checked.handle.data is not None:
@@ -87,45 +87,45 @@ def read(located: Located, slices: Sequence[slice], context: Context) -> npt.NDA
     return netcdf.read(checked, slices, context)
 
 
-def check(located: Located, context: Context) -> Checked:
+def check(variable: StoredVariable, context: Context) -> Checked:
     """Return the proof that values of a variable may be read; its file is opened again where it is not open."""
-    return admit(handles.of(located.key, context), located.path, located.references, context)
+    return admit(handles.of(variable.key, context), variable.path, variable.references, context)
 
 
 def scan(
-    located: Located, slices: Sequence[slice], context: Context
+    variable: StoredVariable, slices: Sequence[slice], context: Context
 ) -> Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]]:
     """Yield a hyperslab in parts as they are decoded, each with its place; a part is overwritten by the next."""
     # Large chunks come one by one, in the file's byte order, so that no array of the whole is needed between the file
     # and the output.  All else comes as one.
-    storage = located.storage
+    storage = variable.storage
     if (
         isinstance(storage, Chunked)
         and math.prod(storage.chunks) * storage.dtype.itemsize >= DIRECT_BYTES
-        and _bytes(located, slices) >= DIRECT_BYTES
+        and _bytes(variable, slices) >= DIRECT_BYTES
         and hdf5_chunks.can_read(storage)
     ):
-        yield from hdf5_chunks.scan(check(located, context), storage, slices, context)
+        yield from hdf5_chunks.scan(check(variable, context), storage, slices, context)
         return
-    block = read(located, slices, context)
+    block = read(variable, slices, context)
     yield tuple(slice(0, n) for n in block.shape), block
 
 
-def _bytes(located: Located, slices: Sequence[slice]) -> int:
-    size = located.header.dtype.itemsize
+def _bytes(variable: StoredVariable, slices: Sequence[slice]) -> int:
+    size = variable.header.dtype.itemsize
     for s in slices:
         size *= len(range(s.start, s.stop, s.step))
     return size
 
 
-def _find(handle: Handle, address: str, context: Context, group: str) -> Located:
+def _find(handle: Handle, address: str, context: Context, group: str) -> StoredVariable:
     start = handle.some(_HEAD, 0, context)
     form = built_in(handle, context, start)
     found = form.locate(handle, start, address, group, context) if isinstance(form, Locating) else None
     return found if found is not None else _by_library(handle, address, context, group)
 
 
-def _by_library(handle: Handle, address: str, context: Context, group: str) -> Located:
+def _by_library(handle: Handle, address: str, context: Context, group: str) -> StoredVariable:
     """Return a variable that only the netCDF library understands; what it would read of it was checked."""
     if handle.data is not None:
         from cfagg.formats.values import described
@@ -143,7 +143,7 @@ def _by_library(handle: Handle, address: str, context: Context, group: str) -> L
         return found
 
 
-def _described(handle: Handle, address: str, context: Context, group: str) -> Located:
+def _described(handle: Handle, address: str, context: Context, group: str) -> StoredVariable:
     """Return a variable as the netCDF library describes it."""
     with netcdf.opened_handle(handle, context) as dataset:
         variable = netcdf.lookup(dataset, address, group)
@@ -163,6 +163,6 @@ def _described(handle: Handle, address: str, context: Context, group: str) -> Lo
     admit(handle, path, references, context)
     found = hdf5.stored(handle, path, header.shape, header.dtype, context)
     if found is not None:
-        return Located(handle.key, address, group, header, found[1], found[0], ())
+        return StoredVariable(handle.key, address, group, header, found[1], found[0], ())
     chunks = tuple(map(int, chunking)) if isinstance(chunking, list) and chunking else None
-    return Located(handle.key, address, group, header, Library(chunks), path, references)
+    return StoredVariable(handle.key, address, group, header, Library(chunks), path, references)

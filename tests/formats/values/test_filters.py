@@ -23,7 +23,7 @@ from cfagg.conventions import limits
 from cfagg.errors import FragmentReadError, LimitError
 from cfagg.formats.hdf5 import chunks as hdf5_chunks
 from cfagg.formats.values import filters, locate, read
-from cfagg.formats.values.located import Chunked
+from cfagg.formats.values.storage import Chunked
 from cfagg.storage.files import CONTEXT_SOURCE, Context, open_regular
 from cfagg.storage.gate import admit
 from tests import nca_files
@@ -277,7 +277,7 @@ def test_a_stream_that_grows_without_end_takes_no_memory(pipeline):
     code = f"""
         import bz2, zlib, resource, numcodecs, numpy as np
         from cfagg.formats.values import filters
-        from cfagg.formats.values.located import Chunked
+        from cfagg.formats.values.storage import Chunked
         raw = bytes(200_000_000)
         stored = {packed}
         del raw

@@ -11,7 +11,7 @@ import pytest
 import cfagg
 from cfagg.errors import CfaggError
 from cfagg.formats.values import filters
-from cfagg.formats.values.located import Chunked
+from cfagg.formats.values.storage import Chunked
 from tests.poison import damaged_forms, outcome
 
 pytestmark = pytest.mark.skipif(not h5py.h5z.filter_avail(h5py.h5z.FILTER_SZIP), reason="h5py came without szip")

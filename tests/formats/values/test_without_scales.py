@@ -9,7 +9,7 @@ import pytest
 import cfagg
 from cfagg.errors import AccessError
 from cfagg.formats.values.find import locate, read
-from cfagg.formats.values.located import Chunked, Contiguous, Library
+from cfagg.formats.values.storage import Chunked, Contiguous, Library
 from cfagg.storage.files import CONTEXT_SOURCE
 
 VARIABLES = {

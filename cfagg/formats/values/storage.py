@@ -13,7 +13,7 @@ from cfagg.errors import CfaggError
 from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.gate import Reference
 
-__all__ = ["Chunked", "Contiguous", "Library", "Located", "no_variable"]
+__all__ = ["Chunked", "Contiguous", "Library", "StoredVariable", "no_variable"]
 
 
 #: Numbers of HDF5 filters.
@@ -57,7 +57,7 @@ class Library:
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class StoredVariable:
     """A variable found in a file, whose state was `key` then."""
 
     key: FileKey
