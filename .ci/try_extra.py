@@ -1,4 +1,4 @@
-"""Use what one extra brings, with only that extra installed: python try_extra.py dask|observations|plot|none."""
+"""Use what one extra brings, with only that extra installed: python try_extra.py cloud|dask|observations|plot|none."""
 
 import sys
 import tempfile
@@ -11,6 +11,13 @@ from cfagg.errors import MissingExtraError
 
 NAME = sys.argv[1]
 PATH = str(sample("sst.nca"))
+
+
+def cloud(folder: str) -> None:
+    """Name a place in an object store, which is asked for nothing."""
+    from cfagg.storage.objects import ObjectStore
+
+    assert ObjectStore("s3://bucket/a.zarr", {"skip_signature": True})._store is not None
 
 
 def dask(folder: str) -> None:
@@ -37,7 +44,7 @@ def plot(folder: str) -> None:
     assert Path(folder, "a.png").stat().st_size > 1000
 
 
-JOBS = {"dask": dask, "observations": observations, "plot": plot}
+JOBS = {"cloud": cloud, "dask": dask, "observations": observations, "plot": plot}
 
 with tempfile.TemporaryDirectory() as work:
     assert main(["convert", PATH, f"{work}/a.zarr", "-q"]) == 0

@@ -16,6 +16,8 @@ CASES = [
     ("cfagg.create_observations('recipe.yaml', 'out.zarr')", ["yaml"], "observations"),
     ("cfagg.create_observations({}, 'out.zarr')", ["pyarrow"], "observations"),
     ("import_parquet('a.parquet', 'a.zarr')", ["pyarrow"], "observations"),
+    ("cfagg.read('gs://b1/a.nc')", ["obstore"], "cloud"),
+    ("cfagg.convert(sample('sst.nca'), 's3://b1/a.zarr')", ["obstore"], "cloud"),
     ("check_library()", ["matplotlib"], "plot"),
 ]
 

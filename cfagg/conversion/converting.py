@@ -18,7 +18,7 @@ from cfagg.arrays.opening import open_any
 from cfagg.arrays.source import Source
 from cfagg.arrays.zarr_source import ZarrSource
 from cfagg.conversion.options import DEFAULT_MEMORY, Options
-from cfagg.errors import AccessError, CfaggError, TargetError, TargetExistsError
+from cfagg.errors import AccessError, CfaggError, TargetError, TargetExistsError, UnsupportedError
 from cfagg.errors.arguments import a_path, paths
 from cfagg.formats.values.pool import close_files
 from cfagg.model import Aggregation
@@ -29,7 +29,7 @@ from cfagg.runtime.targets import check_target_name
 from cfagg.runtime.workplace import Workplace
 from cfagg.storage.access import Access
 from cfagg.storage.handles import handles
-from cfagg.storage.urls import Url, a_place
+from cfagg.storage.urls import Url, a_place, is_url, refuse_url
 
 if TYPE_CHECKING:
     from cfagg.conversion.plan import Array, Loss, Plan
@@ -126,6 +126,7 @@ def convert(
     memory: int | str = DEFAULT_MEMORY,
     progress: Callable[[int, int], None] | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
 ) -> Report:
     """Write an NCA aggregation, any netCDF file, or another Zarr store as a Zarr store with the same values.
 
@@ -137,7 +138,8 @@ def convert(
     source : path
         A netCDF file, with or without aggregations, or the directory of a Zarr store; or the URL of one of these.
     target : path
-        Directory of the store; it must not exist, unless `overwrite`.
+        Directory of the store; it must not exist, unless `overwrite`.  Or its URL in an object store, ``s3://``,
+        ``gs://`` or ``az://``: there, chunks are written in their places, and metadata last.
     variables : sequence of str, optional
         Names, or paths in groups; what they refer to (coordinates, bounds, …) comes with them.  By default all.
     zarr_format : {3, 2}
@@ -162,7 +164,7 @@ def convert(
         ``losses``.
     overwrite : bool
         Replace an existing Zarr store, or discard an unfinished conversion.  The old store stays until the new one is
-        complete.
+        complete; in an object store it is removed first, with a warning.
     resume : bool
         Finish a killed or failed run with the same options; start from the beginning if there is none.
     verify : bool
@@ -174,7 +176,9 @@ def convert(
     progress : callable, optional
         Called as ``progress(done, total)`` with bytes of values.
     storage_options : mapping, optional
-        Of a URL, as for `cfagg.read`.
+        Of the source's URL, as for `cfagg.read`.
+    target_options : mapping, optional
+        Of the target's URL, likewise.
 
     Returns
     -------
@@ -220,6 +224,11 @@ def convert(
     threads, budget = worker_count(workers), parse_size(memory)
     path = a_place(source, storage_options, paths(allow), name="source")
     check_target_name(a_path(target, "target", expected="name a directory for the store"))
+    if is_url(os.fspath(target)) or target_options:
+        there = a_place(target, target_options, name="target", expected="name a directory for the store")
+        if isinstance(there, Url):
+            chosen = options, threads, budget
+            return _into_objects(path, there, chosen, paths(allow), overwrite, resume, check=verify, progress=progress)
     place = Workplace(target, overwrite=overwrite, resume=resume)
     if not isinstance(path, Url) and Path(os.path.realpath(path)).is_relative_to(place.target):
         raise TargetError(f"{path} lies within {place.target}, which would replace it; choose another target")
@@ -310,7 +319,7 @@ def _convert(
     if place.is_built(build):
         place.remove()
         stored = sum(_stored(a, place.target, options.zarr_format) for a in arrays)
-        return _report(place, plan, stored, resumed=sum(counts), verified=False)
+        return _report(str(place.target), plan, stored, resumed=sum(counts), verified=False)
     if place.journal.exists():
         journal = Journal.resume(place.journal, identity, counts)
         if place.finished and journal.committed:
@@ -331,13 +340,55 @@ def _convert(
                 verify(arrays, slabs, journal, place.store, threads)
             journal.commit()
             place.publish(build)
-    return _report(place, plan, sum(int(d.size.sum()) for d in journal.done), resumed=resumed, verified=check)
+    return _report(
+        str(place.target), plan, sum(int(d.size.sum()) for d in journal.done), resumed=resumed, verified=check
+    )
 
 
-def _report(place: Workplace, plan: Plan, stored: int, *, resumed: int, verified: bool) -> Report:
+def _into_objects(
+    path: str,
+    target: Url,
+    chosen: tuple[Options, int, int],
+    allow: Sequence[str],
+    overwrite: bool,
+    resume: bool,
+    *,
+    check: bool,
+    progress: Callable[[int, int], None] | None,
+) -> Report:
+    """Do what `convert` describes, into an object store."""
+    if target.lower().startswith("http"):
+        refuse_url(target, "written")
+    if resume:
+        raise UnsupportedError(f"{target}: conversions into object stores cannot be resumed yet; use overwrite=True")
+    if path.rstrip("/") == target.rstrip("/"):
+        raise TargetError(f"{target} is the source, which would be replaced; choose another target")
+    from cfagg.conversion.metadata import build_metadata
+    from cfagg.conversion.object_target import ObjectTarget
+    from cfagg.conversion.plan import build_plan
+    from cfagg.conversion.run import cut
+    from cfagg.formats.zarr.written_codecs import Codec
+    from cfagg.storage.objects import ObjectStore
+
+    options, workers, memory = chosen
+    place = ObjectTarget(ObjectStore(target, target.options.given), overwrite=overwrite)
+    place.check()
+    try:
+        plan = build_plan(open_any(path, allow), Access(path, allow), options, workers)
+        slabs, threads = cut(plan.arrays, memory, workers)
+        codec = Codec(options.codec, options.level)
+        documents = build_metadata(plan.groups, plan.arrays, codec, options.zarr_format)
+        form = options.zarr_format
+        stored = place.write(plan.arrays, slabs, documents, codec, form, threads, progress, check=check)
+    finally:
+        close_files()
+    return _report(str(target), plan, stored, resumed=0, verified=check)
+
+
+def _report(target: str, plan: Plan, stored: int, *, resumed: int, verified: bool) -> Report:
     arrays = plan.arrays
     return Report(
-        target=str(place.target),
+        target=target,
         variables=tuple(a.path for a in arrays),
         bytes=sum(a.nbytes for a in arrays),
         stored=stored,

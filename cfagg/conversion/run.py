@@ -11,6 +11,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ _COPIES = 2.5
 _LARGE = 1 << 18
 
 Progress = Callable[[int, int], None]
+
+#: Writes a chunk under its key, where that is no directory.
+Put = Callable[[str, Any], None]
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ def cut(arrays: Sequence[Array], memory: int, workers: int) -> tuple[list[Slabs]
 def run(
     arrays: Sequence[Array],
     slabs: Sequence[Slabs],
-    root: Path,
+    root: Path | Put,
     journal: Journal,
     codec: Codec,
     zarr_format: int,
@@ -164,13 +168,14 @@ class _Writer:
         self,
         arrays: Sequence[Array],
         slabs: Sequence[Slabs],
-        root: Path,
+        root: Path | Put,
         codec: Codec,
         zarr_format: int,
         stop: threading.Event,
         checksums: bool,
     ) -> None:
-        self._arrays, self._slabs, self._root = arrays, slabs, root
+        self._arrays, self._slabs = arrays, slabs
+        self._put = partial(self._file, root) if isinstance(root, Path) else root
         self._encode = codec.encoder()
         self._format = zarr_format
         self._stop = stop
@@ -191,18 +196,22 @@ class _Writer:
             place: Any = (*box, ...)
             values = block[place]
             encoded = self._encoded(array, values)
-            path = self._root / array.key(index, self._format)
-            if path.parent not in self._made:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                self._made.add(path.parent)
-            with opened(path, "wb") as file:
-                write_all(file, encoded)
-                if len(encoded) >= _LARGE:
-                    begin_sync(file.fileno())
+            self._put(array.key(index, self._format), encoded)
             number = int(np.ravel_multi_index(index, shape)) if index else 0
             content = content_checksum(values) if self._checksums else -1
             out.append((number, len(encoded), crc32(encoded), content))
         return out
+
+    def _file(self, root: Path, key: str, encoded: memoryview) -> None:
+        """Write a chunk into a directory."""
+        path = root / key
+        if path.parent not in self._made:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._made.add(path.parent)
+        with opened(path, "wb") as file:
+            write_all(file, encoded)
+            if len(encoded) >= _LARGE:
+                begin_sync(file.fileno())
 
     def _read(self, array: Array, extent: tuple[slice, ...]) -> npt.NDArray[Any]:
         shape = tuple(e.stop - e.start for e in extent)

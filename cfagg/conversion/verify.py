@@ -48,7 +48,7 @@ def distrust(arrays: Sequence[Array], journal: Journal, root: Path, zarr_format:
     return kept
 
 
-def verify(arrays: Sequence[Array], slabs: Sequence[Slabs], journal: Journal, root: Path, workers: int) -> None:
+def verify(arrays: Sequence[Array], slabs: Sequence[Slabs], journal: Journal, root: Any, workers: int) -> None:
     """Read the finished store with zarr-python and compare the checksum of every chunk's values."""
     import zarr
 

@@ -14,6 +14,7 @@ _EXTRAS = {
     "dask": "dask",
     "distributed": "dask",
     "matplotlib": "plot",
+    "obstore": "cloud",
     "pandas": "observations",
     "pyarrow": "observations",
     "torch": "torch",

@@ -29,7 +29,7 @@ def make_source(
     Parameters
     ----------
     path : path or str
-        A directory, or a URL ``http://``, ``https://`` or ``s3://``.
+        A directory, or a URL ``http://``, ``https://``, ``s3://``, ``gs://`` or ``az://``.
     options : mapping, optional
         For URLs: ``headers``, ``timeout`` and ``deadline``; for ``s3://`` also ``region``, ``endpoint``,
         ``access_key_id``, ``secret_access_key``, ``session_token``, ``credentials``, ``request_payer`` and
@@ -63,8 +63,14 @@ def make_source(
 
         made = S3Source if scheme.lower() == "s3" else HttpSource
         return made(name, given, places, guarded=guarded)
+    if mark and scheme.lower() in ("gs", "az"):
+        from cfagg.storage.objects import ObjectStore
+
+        return ObjectStore(name, given, places, guarded=guarded)
     if mark:
-        raise SourceError(f"{name} is a URL of another kind; stores are read from http://, https:// and s3://")
+        raise SourceError(
+            f"{name} is a URL of another kind; stores are read from http://, https://, s3://, gs:// and az://"
+        )
     if given:
         raise SourceError(
             f"{name} is a directory of this machine and takes no options; found {sorted(map(str, given))}"

@@ -1,10 +1,16 @@
-"""Servers that are started once in a run: an S3 that verifies signatures, and nginx."""
+"""Servers that are started once in a run, where they are needed: S3 and Azure that verify signatures."""
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import email.utils
+import hashlib
+import hmac
+import http.client
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -13,6 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 import pytest
@@ -153,3 +160,57 @@ def once() -> Callable[[str, Callable[[], Any]], Any]:
         return made[name]
 
     return get
+
+
+@dataclass
+class Container:
+    """A container of an Azure server, and the keys of its account."""
+
+    name: str
+    options: dict[str, Any]
+
+
+def azurite() -> str | None:
+    """Return the program that serves blobs as Azure does, where it is installed."""
+    found = os.environ.get("CFAGG_AZURITE") or shutil.which("azurite-blob")
+    return found if found and Path(found).exists() else None
+
+
+@pytest.fixture(scope="session")
+def container(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
+    """A container of an Azure server that verifies signatures."""
+    program = azurite()
+    if program is None:
+        pytest.skip("azurite is not installed (npm install -g azurite; or CFAGG_AZURITE names its azurite-blob)")
+    port, folder = free_port(), tmp_path_factory.mktemp("azure")
+    key = base64.b64encode(os.urandom(32)).decode()
+    command = [program, "--blobHost", "127.0.0.1", "--blobPort", str(port), "--silent",
+               "--skipApiVersionCheck", "--disableTelemetry", "--inMemoryPersistence"]  # fmt: skip
+    with started(command, port, folder / "log", {"AZURITE_ACCOUNTS": f"archive:{key}", "no_proxy": "127.0.0.1"}):
+        endpoint = f"http://127.0.0.1:{port}/archive"
+        _make_container(endpoint, "archive", key, "data")
+        yield Container("data", {"account_name": "archive", "account_key": key, "endpoint": endpoint})
+
+
+def _make_container(endpoint: str, account: str, key: str, name: str) -> None:
+    """Make a container by one request, signed as the REST API of Azure says (Shared Key, version 2021-08-06)."""
+    when = email.utils.formatdate(usegmt=True)
+    signed = f"x-ms-date:{when}\nx-ms-version:2021-08-06\n/{account}/{account}/{name}\nrestype:container"
+    text = "PUT\n" + "\n" * 11 + signed
+    digest = hmac.new(base64.b64decode(key), text.encode(), hashlib.sha256).digest()
+    parts = urlsplit(endpoint)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+    connection.request(
+        "PUT",
+        f"{parts.path}/{name}?restype=container",
+        headers={
+            "x-ms-date": when,
+            "x-ms-version": "2021-08-06",
+            "Content-Length": "0",
+            "Authorization": f"SharedKey {account}:{base64.b64encode(digest).decode()}",
+        },
+    )
+    answer = connection.getresponse()
+    if answer.status != 201:
+        raise RuntimeError(f"no container was made: {answer.status} {answer.read()[:500]!r}")
+    connection.close()

@@ -1,0 +1,337 @@
+"""Object stores by obstore: what Google and Azure hold, and everything that is written or listed there.
+
+Its threads do not outlive a fork, after which it would wait for ever: then it is refused, and buckets of S3 are read by
+`cfagg.storage.remote`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from cfagg.errors import (
+    AccessError,
+    FragmentReadError,
+    LimitError,
+    SourceError,
+    StaleError,
+    TargetError,
+    TargetExistsError,
+    UnsupportedError,
+)
+from cfagg.errors.extras import require
+from cfagg.errors.redacting import redacted
+from cfagg.storage.credentials import from_environment, setting
+from cfagg.storage.store import MAX_OBJECT, Part, check_key
+
+__all__ = ["ObjectStore"]
+
+#: Options by kind of store, beside those of all.
+_ALL = ("credentials", "deadline", "skip_signature", "timeout")
+_KNOWN = {
+    "s3": ("access_key_id", "endpoint", "region", "request_payer", "secret_access_key", "session_token",
+           "virtual_hosted_style_request"),
+    "gs": ("service_account", "service_account_key"),
+    "az": ("account_key", "account_name", "client_id", "client_secret", "endpoint", "sas_key", "tenant_id",
+           "use_emulator"),
+}  # fmt: skip
+
+#: How long what a provider gives is used before it is asked again.
+_RENEWED = timedelta(minutes=1)
+
+#: Bytes of an error's text that are shown.
+_SHOWN = 300
+
+_AT_ONCE = 16
+
+#: The process that obstore has threads in.
+_process: int | None = None
+
+
+class ObjectStore:
+    """The objects below one URL ``s3://``, ``gs://`` or ``az://``.
+
+    Raises
+    ------
+    SourceError
+        The URL or an option is not understood.
+    MissingExtraError
+        obstore is not installed.
+    UnsupportedError
+        The process was forked from one that used obstore.
+    """
+
+    remote = True
+    lists = True
+
+    def __init__(
+        self,
+        url: str,
+        options: Mapping[str, Any],
+        allow: Iterable[str] = (),  # noqa: ARG002 - obstore follows no redirects to other places
+        *,
+        guarded: bool = False,  # noqa: ARG002 - the user's settings say where its servers are
+    ) -> None:
+        require("object stores", "obstore")
+        scheme, _, rest = url.partition("://")
+        self.scheme = scheme.lower()
+        found = re.fullmatch(r"([A-Za-z0-9][A-Za-z0-9._-]+)(?:/+(.*))?", rest, re.DOTALL)
+        if found is None:
+            raise SourceError(f"{redacted(url)} is not a URL of a store; expected {self.scheme}://bucket/path")
+        unknown = sorted(set(options) - {*_ALL, *_KNOWN[self.scheme]})
+        if unknown:
+            known = sorted((*_ALL, *_KNOWN[self.scheme]))
+            raise SourceError(f"{redacted(url)} does not take the options {unknown}; it takes {known}")
+        self._bucket, prefix = found[1], (found[2] or "").strip("/")
+        self.path = f"{self.scheme}://{self._bucket}/{prefix}".rstrip("/")
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._options = dict(options)
+        self._opened: Any = None
+
+    def __repr__(self) -> str:
+        return f"ObjectStore({self.path!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        from cfagg.storage.urls import Options
+
+        return {**self.__dict__, "_options": Options(self._options), "_opened": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._options = dict(state["_options"].given)
+
+    # ---- reading
+
+    def read(self, key: str) -> bytes | None:
+        """Return all bytes under a key, `None` where there are none."""
+        found = self._get(key, None)
+        if found is None:
+            return None
+        if found.meta["size"] > MAX_OBJECT:
+            raise LimitError(f"{self.path}/{key} has {found.meta['size']:,} bytes, read up to {MAX_OBJECT:,}")
+        whole: bytes = self._answered(key, lambda: bytes(found.bytes()))
+        return whole
+
+    def part(self, key: str, start: int | None, count: int) -> Part | None:
+        """Return `count` bytes from `start` on, or the last ones, and the object's state; `None` if there is none."""
+        try:
+            # Azure has no ranges that count from the end.
+            found = None if start is None else self._get(key, {"range": (start, start + count)})
+        except FragmentReadError:
+            found = None  # so it is where the range begins beyond the end, as in an empty object
+        if found is None:
+            size = self._head(key)
+            if size is None:
+                return None
+            begin = max(size[0] - count, 0) if start is None else start
+            if begin >= size[0]:
+                return Part(b"", *size)
+            found = self._get(key, {"range": (begin, min(begin + count, size[0]))})
+        if found is None:
+            return None
+        body: bytes = self._answered(key, lambda: bytes(found.bytes()))
+        return Part(body, int(found.meta["size"]), found.meta["e_tag"])
+
+    def read_range(self, key: str, start: int, count: int) -> bytes:
+        """Return `count` bytes from `start` on; fewer only where the object ends before."""
+        found = self.part(key, start, count)
+        if found is None:
+            raise FragmentReadError(f"{self.path}/{key} no longer exists; open the store again")
+        return found.body
+
+    def read_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Return several ranges ``(start, count)`` of one object, asked for at the same time."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return list(pool.map(lambda r: self.read_range(key, *r), ranges))
+
+    def read_edge(self, key: str, count: int, *, last: bool = False) -> tuple[bytes, int] | None:
+        """Return the first `count` bytes of an object, or the last, and its size; `None` where there is none."""
+        found = self.part(key, None if last else 0, count)
+        return None if found is None else (found.body, found.size)
+
+    def size(self, key: str) -> int | None:
+        """Return the number of bytes under a key, `None` where there are none."""
+        found = self._head(key)
+        return None if found is None else found[0]
+
+    def sizes(self, folder: str, names: Sequence[str]) -> list[int | None]:
+        """Return the number of bytes of objects below a folder, `None` where there are none."""
+        found = {m["path"]: int(m["size"]) for m in self._metas(check_key(self.path, folder))}
+        return [found.get(f"{self._prefix}{folder}/{name}") for name in names]
+
+    def children(self, folder: str) -> Iterator[str]:
+        """Yield the names of folders below a folder, ``""`` for the store itself."""
+        import obstore
+
+        prefix = f"{self._prefix}{check_key(self.path, folder) if folder else ''}".rstrip("/") or None
+        found = self._answered(folder, lambda: obstore.list_with_delimiter(self._store, prefix))
+        for path in found["common_prefixes"]:
+            yield path.rstrip("/").rpartition("/")[2]
+
+    # ---- writing
+
+    def listed(self, folder: str = "") -> Iterator[str]:
+        """Yield the keys of all objects below a folder."""
+        for meta in self._metas(folder):
+            yield meta["path"][len(self._prefix) :]
+
+    def put(self, key: str, data: Any, *, create: bool = False) -> None:
+        """Write an object; with `create` only where there is none, which the server decides.
+
+        Raises
+        ------
+        TargetExistsError
+            There is one.
+        TargetError
+            It cannot be written.
+        """
+        import obstore
+        from obstore import exceptions
+
+        try:
+            obstore.put(self._store, f"{self._prefix}{key}", data, mode="create" if create else "overwrite",
+                        use_multipart=False if create else None)  # fmt: skip
+        except (exceptions.AlreadyExistsError, exceptions.PreconditionError) as error:
+            raise TargetExistsError(f"{self.path}/{key} exists: somebody else writes there") from error
+        except (exceptions.BaseError, OSError) as error:
+            raise self._unwritten(key, error) from error
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Remove objects; those that are not there are no error."""
+        import obstore
+        from obstore import exceptions
+
+        try:
+            for begin in range(0, len(keys), 1000):
+                obstore.delete(self._store, [f"{self._prefix}{key}" for key in keys[begin : begin + 1000]])
+        except FileNotFoundError:
+            pass
+        except (exceptions.BaseError, OSError) as error:
+            raise self._unwritten(keys[0], error) from error
+
+    def _unwritten(self, key: str, error: Exception) -> TargetError:
+        return TargetError(f"{self.path}/{key} cannot be written: {_said(error)}")
+
+    # ---- obstore
+
+    def _metas(self, folder: str) -> Iterator[Any]:
+        import obstore
+
+        prefix = f"{self._prefix}{folder}".rstrip("/") or None
+        pages = iter(obstore.list(self._store, prefix))
+        while (page := self._answered(folder, lambda: next(pages, None))) is not None:
+            yield from page
+
+    def _head(self, key: str) -> tuple[int, str | None] | None:
+        import obstore
+
+        try:
+            found = self._answered(key, lambda: obstore.head(self._store, f"{self._prefix}{check_key(self.path, key)}"))
+        except FileNotFoundError:
+            return None
+        return int(found["size"]), found["e_tag"]
+
+    def _get(self, key: str, options: Any) -> Any:
+        import obstore
+
+        whole = f"{self._prefix}{check_key(self.path, key)}"
+        try:
+            return self._answered(key, lambda: obstore.get(self._store, whole, options=options))
+        except FileNotFoundError:
+            return None
+
+    def _answered(self, key: str, ask: Callable[[], Any]) -> Any:
+        """Return what obstore answers; its errors become ours, but those about what is not there."""
+        from obstore import exceptions
+
+        try:
+            return ask()
+        except FileNotFoundError:
+            raise
+        except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
+            raise self._refused(key, error) from error
+        except exceptions.PreconditionError as error:
+            raise StaleError(f"{self.path}/{key} has been written since it was opened; open it again") from error
+        except (AccessError, UnsupportedError):
+            raise
+        except (exceptions.BaseError, OSError) as error:
+            if re.search(r"status code: 40[13]\b", str(error)):
+                raise self._refused(key, error) from error
+            raise FragmentReadError(f"{self.path}/{key} cannot be read: {_said(error)}") from error
+
+    def _refused(self, key: str, error: Exception) -> AccessError:
+        where = f"{self.path}/{key}".rstrip("/")
+        return AccessError(f"{where} may not be read: {_said(error)}; give credentials as storage_options=")
+
+    @property
+    def _store(self) -> Any:
+        """The store as obstore has it.
+
+        Raises
+        ------
+        UnsupportedError
+            The process was forked from one that used obstore.
+        """
+        global _process  # noqa: PLW0603
+        if _process not in (None, os.getpid()):
+            raise UnsupportedError(
+                f"{self.path} cannot be used in a process that was forked from one that used object stores: start "
+                "workers with the method 'spawn' or 'forkserver'"
+            )
+        _process = os.getpid()
+        if self._opened is None:
+            self._opened = _open(self.scheme, self._bucket, self._options)
+        return self._opened
+
+
+def _open(scheme: str, bucket: str, options: Mapping[str, Any]) -> Any:
+    from obstore.store import AzureStore, GCSStore, S3Store
+
+    given = {n: v for n, v in options.items() if n not in ("credentials", "deadline", "timeout")}
+    deadline = timedelta(seconds=float(options.get("deadline", 300)))
+    common: dict[str, Any] = {
+        "client_options": {"timeout": timedelta(seconds=float(options.get("timeout", 60))), "allow_http": True},
+        "retry_config": {"max_retries": 3, "retry_timeout": deadline},
+    }
+    provider = options.get("credentials")
+    try:
+        if scheme == "gs":
+            return GCSStore(bucket, **common, **given, **_provided(provider, _as_given))
+        if scheme == "az":
+            return AzureStore(bucket, **common, **given, **_provided(provider, _as_given))
+        given["region"] = given.get("region") or setting("region") or "us-east-1"
+        if endpoint := given.get("endpoint") or setting("endpoint_url"):
+            given["endpoint"] = endpoint
+        if "access_key_id" in given or given.get("skip_signature"):
+            return S3Store(bucket, **common, **given)
+        if provider in (None, "environment") and not from_environment():
+            return S3Store(bucket, **common, **given, skip_signature=True)
+        return S3Store(bucket, **common, **given, **_provided(provider or "environment", _of_amazon))
+    except (ValueError, TypeError, OSError) as error:
+        raise SourceError(f"{scheme}://{bucket} cannot be opened: {_said(error)}") from error
+
+
+def _provided(provider: Any, form: Callable[[Mapping[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+    if provider is None:
+        return {}
+    ask = from_environment if provider == "environment" else provider
+    return {"credential_provider": lambda: form(ask())}
+
+
+def _of_amazon(found: Mapping[str, Any]) -> dict[str, Any]:
+    keys = {"access_key_id": found.get("access_key_id"), "secret_access_key": found.get("secret_access_key")}
+    return {**keys, "token": found.get("session_token") or None, "expires_at": datetime.now(UTC) + _RENEWED}
+
+
+def _as_given(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {"expires_at": datetime.now(UTC) + _RENEWED, **found}
+
+
+def _said(error: BaseException) -> str:
+    """Return the beginning of what obstore says, without what could be a key."""
+    text = str(error).partition("\n\nDebug source:")[0].strip()
+    return redacted(re.sub(r"(?i)(sig|signature|token|secret|key)=[^&\s\"]+", r"\1=…", text))[:_SHOWN]

@@ -1,0 +1,166 @@
+"""Conversions into object stores: what stands there is what stands here, and nothing opens before it is complete."""
+
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+
+import pytest
+import xarray as xr
+import zarr
+
+import cfagg
+from cfagg.cli.main import main
+from cfagg.demo import sample
+from cfagg.errors import AccessError, CfaggError, CfaggWarning, TargetError, TargetExistsError, UnsupportedError
+from cfagg.storage.objects import ObjectStore
+
+pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
+
+SOURCE = Path(sample("test1.nc"))
+
+
+@pytest.fixture(params=["s3", "az"])
+def cloud(request):
+    """A place of an object store, what is given for it, and its objects."""
+    if request.param == "s3":
+        bucket = request.getfixturevalue("bucket")
+        url, options = f"s3://{bucket.name}/written", bucket.options
+    else:
+        container = request.getfixturevalue("container")
+        url, options = f"az://{container.name}/written", container.options
+    url = f"{url}/{abs(hash(request.node.name))}.zarr"
+    return url, options, ObjectStore(url, options)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_store_in_a_bucket_is_what_a_conversion_writes_here(cloud, tmp_path, zarr_format) -> None:
+    url, options, objects = cloud
+    report = cfagg.convert(SOURCE, url, zarr_format=zarr_format, verify=True, target_options=options)
+    assert report.target == url
+    cfagg.convert(SOURCE, tmp_path / "here.zarr", zarr_format=zarr_format)
+    here = {str(p.relative_to(tmp_path / "here.zarr")) for p in (tmp_path / "here.zarr").rglob("*") if p.is_file()}
+    assert set(objects.listed()) == {k for k in here if not k.startswith(".cfagg")}
+    there = cfagg.read(url, storage_options=options).load()
+    xr.testing.assert_identical(there, cfagg.read(tmp_path / "here.zarr").load())
+
+
+def test_what_is_there_is_kept_unless_it_may_be_replaced(cloud) -> None:
+    url, options, objects = cloud
+    cfagg.convert(SOURCE, url, target_options=options)
+    before = sorted(objects.listed())
+    with pytest.raises(TargetExistsError, match="overwrite=True"):
+        cfagg.convert(SOURCE, url, target_options=options)
+    assert sorted(objects.listed()) == before
+    with pytest.warns(CfaggWarning, match="removed before the new store is written"):
+        cfagg.convert(sample("storms.nc"), url, target_options=options, overwrite=True)
+    assert not set(objects.listed()) & {k for k in before if "tas" in k}
+
+
+def test_objects_that_are_no_store_are_never_removed(cloud) -> None:
+    url, options, objects = cloud
+    objects.put("letter.txt", b"mine")
+    for overwrite in (False, True):
+        with pytest.raises(TargetError, match="no Zarr store"):
+            cfagg.convert(SOURCE, url, target_options=options, overwrite=overwrite)
+    assert objects.read("letter.txt") == b"mine"
+
+
+def test_a_conversion_that_is_cut_short_leaves_no_store_and_is_begun_anew(cloud, monkeypatch) -> None:
+    url, options, objects = cloud
+    put = ObjectStore.put
+
+    def failing(self, key, data, *, create=False):
+        if key == "zarr.json":
+            raise KeyboardInterrupt
+        put(self, key, data, create=create)
+
+    monkeypatch.setattr(ObjectStore, "put", failing)
+    with pytest.raises(KeyboardInterrupt):
+        cfagg.convert(SOURCE, url, target_options=options)
+    monkeypatch.undo()
+    assert objects.size("zarr.json") is None
+    with pytest.raises(TargetExistsError, match="not complete"):
+        cfagg.convert(SOURCE, url, target_options=options)
+    with pytest.warns(CfaggWarning, match="removed before"):
+        cfagg.convert(SOURCE, url, target_options=options, overwrite=True)
+    assert ".cfagg-partial" not in set(objects.listed())
+
+
+def test_an_object_is_created_once(cloud) -> None:
+    _, _, objects = cloud
+    objects.put("once", b"1", create=True)
+    with pytest.raises(TargetExistsError):
+        objects.put("once", b"2", create=True)
+    assert objects.read("once") == b"1"
+
+
+def test_parts_of_objects_are_those_of_their_bytes(cloud) -> None:
+    _, _, objects = cloud
+    objects.put("x", bytes(range(100)))
+    objects.put("empty", b"")
+    assert objects.part("x", 10, 5).body == bytes(range(10, 15))
+    assert objects.part("x", None, 5).body == bytes(range(95, 100))
+    assert objects.part("x", 98, 10).body == bytes([98, 99])
+    assert objects.part("x", 100, 10).body == b""
+    assert objects.part("empty", 0, 10).body == b""
+    assert objects.part("absent", 0, 10) is None
+    assert (objects.read("absent"), objects.size("absent"), objects.size("x")) == (None, None, 100)
+    before = objects.part("x", 0, 1).tag
+    objects.put("x", bytes(100))
+    assert objects.part("x", 0, 1).tag != before
+
+
+def test_a_store_that_was_opened_with_secrets_is_not_pickled(cloud) -> None:
+    import pickle
+
+    _, options, objects = cloud
+    with pytest.raises(AccessError, match="not sent to other processes"):
+        pickle.dumps(objects)
+    assert not any(v in repr(objects) for k, v in options.items() if "key" in k)
+
+
+def _put(url, options, results) -> None:
+    try:
+        ObjectStore(url, options).put("x", b"")
+    except CfaggError as error:
+        results.put((type(error).__name__, str(error)))
+
+
+def test_a_forked_process_is_told_that_it_cannot_write(cloud) -> None:
+    url, options, objects = cloud
+    objects.put("x", b"")
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    child = context.Process(target=_put, args=(url, options, results))
+    child.start()
+    name, said = results.get(timeout=20)
+    child.join(20)
+    assert (name, child.exitcode) == ("UnsupportedError", 0)
+    assert "forked" in said
+
+
+def test_the_command_writes_to_the_bucket_of_the_environment(keyed, capsys) -> None:
+    assert main(["convert", str(SOURCE), "s3://archive/commanded/a.zarr"]) == 0
+    capsys.readouterr()
+    assert main(["convert", str(SOURCE), "s3://archive/commanded/a.zarr"]) == 2
+    assert "s3://archive/commanded/a.zarr exists" in capsys.readouterr().err
+    keys = [k.removeprefix("commanded/a.zarr/") for k in keyed.keys("commanded/")]
+    assert "zarr.json" in keys
+    objects = {k: keyed.client.get_object(Bucket="archive", Key=f"commanded/a.zarr/{k}")["Body"].read() for k in keys}
+    store = {k: zarr.core.buffer.cpu.Buffer.from_bytes(v) for k, v in objects.items()}
+    assert dict(zarr.open_group(store, mode="r").arrays())
+
+
+def test_a_web_server_is_not_written_to() -> None:
+    with pytest.raises(UnsupportedError, match="cannot be written yet"):
+        cfagg.convert(SOURCE, "https://example.org/a.zarr")
+
+
+def test_wrong_keys_are_told_before_any_work(cloud) -> None:
+    url, options, _ = cloud
+    name = "secret_access_key" if url.startswith("s3") else "account_key"
+    wrong = {**options, name: "d3Jvbmcgd3Jvbmcgd3Jvbmc="}
+    with pytest.raises((AccessError, TargetError)) as caught:
+        cfagg.convert(SOURCE, url, target_options=wrong)
+    assert "d3Jvbmcg" not in str(caught.value)
